@@ -1,0 +1,150 @@
+"""What a robot or gripper is, as data. One frozen record per arm, per gripper.
+
+A robot file (``manikin/robots/panda.py``) is one :class:`ArmSpec`; a gripper file one :class:`GripperSpec`.
+``scene/robot.py`` turns the pair into an MjSpec. All actuators are manikin's own, made from the gains here, so that
+the built-in model and the maker's meshes behave the same; actuators that a Menagerie model brings are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["ArmSpec", "Finger", "Gains", "Geom", "GripperSpec", "Joint", "Link", "MenagerieModel"]
+
+Vec3 = tuple[float, float, float]
+Quat = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geom:
+    """A primitive of a built-in model. ``size`` as in MJCF (half lengths; radius, half length)."""
+
+    type: str  # box, sphere, capsule, cylinder, ellipsoid
+    size: tuple[float, ...]
+    pos: Vec3 = (0, 0, 0)
+    quat: Quat = (1, 0, 0, 0)
+    rgba: tuple[float, float, float, float] = (0.9, 0.9, 0.9, 1)
+    collide: bool = True  # False: seen only
+    visible: bool = True  # False: collides only
+    pad: bool = False  # a finger pad: high friction, condim 4, priority over what it touches
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    name: str
+    type: str = "hinge"  # or slide
+    axis: Vec3 = (0, 0, 1)
+    range: tuple[float, float] | None = None  # [rad] or [m]
+    damping: float = 0.0
+    armature: float = 0.0
+    frictionloss: float = 0.0
+    stiffness: float = 0.0
+    springref: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """One body of a built-in model. ``parent`` is the name of an earlier link, None for the root."""
+
+    name: str
+    parent: str | None
+    pos: Vec3 = (0, 0, 0)
+    quat: Quat = (1, 0, 0, 0)
+    joint: Joint | None = None
+    mass: float = 0.0  # [kg]; 0 only for links without a joint
+    com: Vec3 = (0, 0, 0)  # [m] in the link frame
+    inertia: tuple[float, ...] = (0, 0, 0)  # principal (3) in com_quat's frame, or full xx yy zz xy xz yz (6) [kg m^2]
+    com_quat: Quat = (1, 0, 0, 0)
+    geoms: tuple[Geom, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MenagerieModel:
+    folder: str  # for example franka_emika_panda
+    file: str  # for example panda_nohand.xml
+    drop: tuple[str, ...] = ()  # names of bodies to remove
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gains:
+    """Position-servo gains per joint: torque = kp (target - q) - kd qdot, clipped to +-force. ``source`` says whence."""
+
+    kp: tuple[float, ...]
+    kd: tuple[float, ...]
+    force: tuple[float, ...]
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finger:
+    """A finger as contact questions see it: every geom under ``body`` counts; ``closing`` is the unit direction, in the
+    body's frame, in which this finger presses on what it grasps."""
+
+    body: str
+    closing: Vec3
+
+
+@dataclass(frozen=True, kw_only=True)
+class GripperSpec:
+    """A gripper that attaches by its root frame to an arm's flange.
+
+    ``drivers`` are the commanded joints (all get the same normalized command); ``open_q`` / ``closed_q`` their
+    positions when fully open / commanded closed. Joints that only follow (linkages) are not listed as drivers.
+    ``links`` is the built-in model, or () when the gripper is part of the arm's own model (SO-101's jaw).
+    """
+
+    name: str
+    title: str
+    links: tuple[Link, ...]
+    menagerie: MenagerieModel | None
+    joints: tuple[str, ...]
+    drivers: tuple[str, ...]
+    open_q: tuple[float, ...]
+    closed_q: tuple[float, ...]
+    gains: Gains  # of the drivers
+    fingers: tuple[Finger, ...]
+    tcp_body: str  # body that carries the TCP frame
+    tcp_pos: Vec3
+    tcp_quat: Quat = (1, 0, 0, 0)  # z out of the gripper, y along the opening
+    max_width: float = 0.08  # [m] between the pads when open
+    equalities: tuple[tuple[str, str, tuple[float, ...]], ...] = ()  # (joint, other joint, polycoef): q1 = poly(q2)
+    connects: tuple[tuple[str, str, Vec3], ...] = ()  # (body, other body, anchor in the first body's frame) loop closures
+    excludes: tuple[tuple[str, str], ...] = ()  # body pairs that never collide
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSpec:
+    """An arm: where its model comes from, its joints in order, gains, flange, keyframes, how it may be controlled."""
+
+    name: str
+    title: str
+    links: tuple[Link, ...]
+    menagerie: MenagerieModel | None
+    joints: tuple[str, ...]
+    gains: Gains
+    flange_body: str
+    flange_pos: Vec3 = (0, 0, 0)
+    flange_quat: Quat = (1, 0, 0, 0)
+    gripper: str | None = None  # the default gripper's name
+    keyframes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # arm joints only; "rest" is required
+    base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
+    base_quat: Quat = (1, 0, 0, 0)
+    gravcomp: bool = True  # the maker's controller compensates the arm's own weight
+    joint_delta: tuple[float, ...] = ()  # [rad] per action unit of delta controllers; () means 0.1 for all
+    joint_speed: float = 1.0  # [rad/s] per action unit of joint velocity
+    ee_delta_pos: float = 0.1  # [m] per action unit
+    ee_delta_rot: float = 0.1  # [rad] per action unit
+    controllers: tuple[str, ...] = (
+        "joint_pos",
+        "joint_delta_pos",
+        "joint_target_delta_pos",
+        "joint_vel",
+        "ee_delta_pos",
+        "ee_delta_pose",
+        "ee_pose",
+    )
+    excludes: tuple[tuple[str, str], ...] = ()
+    source: str = ""
