@@ -1,0 +1,1 @@
+"""Where models come from: built-in primitives, MuJoCo Menagerie."""

@@ -7,13 +7,28 @@ the built-in model and the maker's meshes behave the same; actuators that a Mena
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["ArmSpec", "Finger", "Gains", "Geom", "GripperSpec", "Joint", "Link", "MenagerieModel"]
+__all__ = [
+    "ArmSpec",
+    "Finger",
+    "Gains",
+    "Geom",
+    "GripperSpec",
+    "Joint",
+    "Link",
+    "MenagerieModel",
+    "box",
+    "capsule",
+    "cylinder",
+    "pad",
+]
 
 Vec3 = tuple[float, float, float]
 Quat = tuple[float, float, float, float]
+RGBA = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +39,48 @@ class Geom:
     size: tuple[float, ...]
     pos: Vec3 = (0, 0, 0)
     quat: Quat = (1, 0, 0, 0)
-    rgba: tuple[float, float, float, float] = (0.9, 0.9, 0.9, 1)
+    rgba: RGBA = (0.9, 0.9, 0.9, 1)
     collide: bool = True  # False: seen only
     visible: bool = True  # False: collides only
     pad: bool = False  # a finger pad: high friction, condim 4, priority over what it touches
     name: str = ""
+
+
+def box(half: Vec3, pos: Vec3 = (0, 0, 0), rgba: RGBA = (0.9, 0.9, 0.9, 1), **options: object) -> Geom:
+    """A box of half lengths ``half`` [m] centred on ``pos``; ``options`` are further fields of :class:`Geom`."""
+    return Geom(type="box", size=half, pos=pos, rgba=rgba, **options)  # type: ignore[arg-type]
+
+
+def pad(half: Vec3, pos: Vec3, rgba: RGBA = (0.2, 0.2, 0.2, 1), **options: object) -> Geom:
+    """A finger pad: a box that grips (see :class:`Geom`)."""
+    return box(half, pos, rgba, pad=True, **options)
+
+
+def capsule(a: Vec3, b: Vec3, radius: float, rgba: RGBA = (0.9, 0.9, 0.9, 1), **options: object) -> Geom:
+    """A capsule whose two hemispheres are centred on ``a`` and ``b`` [m]."""
+    return _between("capsule", a, b, radius, rgba, options)
+
+
+def cylinder(a: Vec3, b: Vec3, radius: float, rgba: RGBA = (0.9, 0.9, 0.9, 1), **options: object) -> Geom:
+    """A cylinder whose flat ends are centred on ``a`` and ``b`` [m]."""
+    return _between("cylinder", a, b, radius, rgba, options)
+
+
+def _between(type: str, a: Vec3, b: Vec3, radius: float, rgba: RGBA, options: Mapping[str, object]) -> Geom:
+    x, y, z = (q - p for p, q in zip(a, b, strict=True))
+    length = math.sqrt(x * x + y * y + z * z)
+    # the shortest rotation that takes +z to a -> b; for -z the axis is free and a capsule looks the same upside down
+    w = 1 + abs(z) / length
+    x, y = (x, y) if z >= 0 else (-x, -y)
+    n = math.hypot(w, x / length, y / length)
+    return Geom(
+        type=type,
+        size=(radius, length / 2),
+        pos=tuple((p + q) / 2 for p, q in zip(a, b, strict=True)),  # type: ignore[arg-type]
+        quat=(w / n, -y / length / n, x / length / n, 0.0),
+        rgba=rgba,
+        **options,  # type: ignore[arg-type]
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +117,7 @@ class MenagerieModel:
     folder: str  # for example franka_emika_panda
     file: str  # for example panda_nohand.xml
     drop: tuple[str, ...] = ()  # names of bodies to remove
+    rename: Mapping[str, str] = field(default_factory=dict)  # body or joint names that differ from the built-in model's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +132,8 @@ class Gains:
 
 @dataclass(frozen=True, kw_only=True)
 class Finger:
-    """A finger as contact questions see it: every geom under ``body`` counts; ``closing`` is the unit direction, in the
-    body's frame, in which this finger presses on what it grasps."""
+    """A finger as contact questions see it: the geoms of ``body`` itself count, its child bodies do not; ``closing`` is
+    the unit direction, in the body's frame, in which this finger presses on what it grasps."""
 
     body: str
     closing: Vec3
@@ -88,11 +141,13 @@ class Finger:
 
 @dataclass(frozen=True, kw_only=True)
 class GripperSpec:
-    """A gripper that attaches by its root frame to an arm's flange.
+    """A gripper that attaches by its root frame to an arm's flange: z out of the flange, fingers opening along y.
 
     ``drivers`` are the commanded joints (all get the same normalized command); ``open_q`` / ``closed_q`` their
-    positions when fully open / commanded closed. Joints that only follow (linkages) are not listed as drivers.
-    ``links`` is the built-in model, or () when the gripper is part of the arm's own model (SO-101's jaw).
+    positions when fully open / commanded closed (which may lie beyond the joint's limit, to keep a grip force).
+    ``joints`` are all joints in qpos order; those of a linkage that only follow have their driver and ratio in
+    ``followers``. ``links`` is the built-in model, whose first link's pose is the mounting pose on the flange (of the
+    Menagerie model too), or () when the gripper is part of the arm's own model (SO-101's jaw).
     """
 
     name: str
@@ -109,10 +164,21 @@ class GripperSpec:
     tcp_pos: Vec3
     tcp_quat: Quat = (1, 0, 0, 0)  # z out of the gripper, y along the opening
     max_width: float = 0.08  # [m] between the pads when open
+    followers: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # joint: (driver, ratio), nominally
     equalities: tuple[tuple[str, str, tuple[float, ...]], ...] = ()  # (joint, other joint, polycoef): q1 = poly(q2)
     connects: tuple[tuple[str, str, Vec3], ...] = ()  # (body, other body, anchor in the first body's frame) loop closures
     excludes: tuple[tuple[str, str], ...] = ()  # body pairs that never collide
     source: str = ""
+
+    def joint_positions(self, opening: float = 1.0) -> tuple[float, ...]:
+        """Positions of ``joints`` [rad or m], followers included; ``opening`` 1 is open, 0 closed until a limit."""
+        limit = {link.joint.name: link.joint.range for link in self.links if link.joint is not None}
+        drivers = {}
+        for name, opened, closed in zip(self.drivers, self.open_q, self.closed_q, strict=True):
+            low, high = limit.get(name) or (-math.inf, math.inf)
+            drivers[name] = min(max(closed + opening * (opened - closed), low), high)
+        ratio = {name: (name, 1.0) for name in self.drivers} | dict(self.followers)
+        return tuple(ratio[name][1] * drivers[ratio[name][0]] for name in self.joints)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,97 @@
+"""Built-in models: a tuple of :class:`~manikin.spec.robot.Link` becomes an MjSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+
+from manikin.errors import SceneError
+from manikin.spec.robot import Geom, Joint, Link
+
+__all__ = ["PAD", "SOLREF", "VISIBLE_GROUP", "COLLISION_GROUP", "build", "make_pad"]
+
+SOLREF = (0.01, 1.0)  # of every geom: twice a step of 5 ms
+VISIBLE_GROUP, COLLISION_GROUP = 2, 3
+PAD = {"friction": (2.0, 0.02, 0.0001), "condim": 4, "priority": 1}
+
+_GEOM = {
+    "box": mujoco.mjtGeom.mjGEOM_BOX,
+    "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
+    "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
+    "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+    "ellipsoid": mujoco.mjtGeom.mjGEOM_ELLIPSOID,
+}
+_JOINT = {"hinge": mujoco.mjtJoint.mjJNT_HINGE, "slide": mujoco.mjtJoint.mjJNT_SLIDE}
+
+
+def build(links: Sequence[Link], *, name: str = "model") -> mujoco.MjSpec:
+    """Make an MjSpec whose bodies are ``links``, named and ordered as given.
+
+    Geoms carry no mass (each link's own figures do). What is seen is in group 2, what only collides in group 3.
+    Raises :class:`SceneError` when a parent is not an earlier link or a primitive's type is unknown.
+    """
+    spec = mujoco.MjSpec()
+    spec.modelname = name
+    spec.compiler.degree = False
+    bodies: dict[str | None, mujoco.MjsBody] = {None: spec.worldbody}
+    for link in links:
+        if link.parent not in bodies:
+            known = ", ".join(str(k) for k in bodies if k is not None)
+            raise SceneError(f"{name}: link {link.name!r} has parent {link.parent!r}, not an earlier link ({known})")
+        body = bodies[link.parent].add_body(name=link.name, pos=link.pos, quat=link.quat)
+        bodies[link.name] = body
+        if link.mass > 0:
+            body.explicitinertial = True
+            body.mass, body.ipos = link.mass, link.com
+            if len(link.inertia) == 6:
+                body.fullinertia = link.inertia
+            else:
+                body.inertia, body.iquat = link.inertia, link.com_quat
+        if link.joint is not None:
+            _add_joint(body, link.joint)
+        for geom in link.geoms:
+            _add_geom(body, geom, where=f"{name}: link {link.name!r}")
+    return spec
+
+
+def make_pad(geom: mujoco.MjsGeom) -> None:
+    """Give a geom the contact properties of a finger pad: high friction, torsion, priority over what it touches."""
+    geom.friction, geom.condim, geom.priority = PAD["friction"], PAD["condim"], PAD["priority"]
+    geom.solref[:2] = SOLREF
+
+
+def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
+    made = body.add_joint(
+        name=joint.name,
+        type=_JOINT[joint.type],
+        axis=joint.axis,
+        armature=joint.armature,
+        frictionloss=joint.frictionloss,
+        springref=joint.springref,
+    )
+    made.damping[0], made.stiffness[0] = joint.damping, joint.stiffness  # polynomials; the linear coefficient is first
+    if joint.range is not None:
+        made.range, made.limited = joint.range, mujoco.mjtLimited.mjLIMITED_TRUE
+
+
+def _add_geom(body: mujoco.MjsBody, geom: Geom, *, where: str) -> None:
+    if geom.type not in _GEOM:
+        raise SceneError(f"{where}: unknown geom type {geom.type!r}; valid: {', '.join(_GEOM)}")
+    bits = int(geom.collide)
+    made = body.add_geom(
+        type=_GEOM[geom.type],
+        size=(*geom.size, 0, 0)[:3],
+        pos=geom.pos,
+        quat=geom.quat,
+        rgba=geom.rgba,
+        mass=0,
+        contype=bits,
+        conaffinity=bits,
+        group=VISIBLE_GROUP if geom.visible else COLLISION_GROUP,
+    )
+    if geom.name:
+        made.name = geom.name
+    made.solref[:2] = SOLREF
+    if geom.pad:
+        make_pad(made)

@@ -1,0 +1,63 @@
+"""Franka Hand: two fingers on one screw, opening 0.08 m.
+
+Kinematics, inertia and limits: mujoco_menagerie franka_emika_panda/hand.xml (Apache-2.0), from Franka's own description.
+Force: Franka gives 70 N continuous grasping force. kp and kd are ManiSkill3's, so that its policies and ours meet the same hand;
+commanding 0.01 m beyond closed keeps a grip on thin things.
+"""
+
+from __future__ import annotations
+
+from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, capsule, pad
+
+WHITE, GREY = (0.92, 0.93, 0.94, 1), (0.25, 0.25, 0.25, 1)
+
+FINGER = dict(
+    mass=0.015,
+    inertia=(2.375e-6, 2.375e-6, 7.5e-7),
+    geoms=(
+        pad((0.0085, 0.004, 0.009), (0, 0.004, 0.045), GREY),
+        box((0.0105, 0.004, 0.018), (0, 0.012, 0.035), WHITE),
+        box((0.0105, 0.0105, 0.009), (0, 0.0155, 0.009), WHITE),
+    ),
+)
+SLIDE = dict(type="slide", axis=(0, 1, 0), range=(0, 0.04), armature=0.1)
+
+GRIPPER = GripperSpec(
+    name="panda_hand",
+    title="Franka Hand",
+    links=(
+        Link(
+            name="hand",
+            parent=None,
+            mass=0.73,
+            com=(-0.01, 0, 0.03),
+            inertia=(0.001, 0.0025, 0.0017),
+            geoms=(
+                capsule((0, -0.072, 0.035), (0, 0.072, 0.035), 0.03, WHITE),
+                box((0.03, 0.055, 0.014), (0, 0, 0.012), WHITE),
+            ),
+        ),
+        Link(name="left_finger", parent="hand", pos=(0, 0, 0.0584), joint=Joint(name="finger_joint1", **SLIDE), **FINGER),
+        Link(
+            name="right_finger",
+            parent="hand",
+            pos=(0, 0, 0.0584),
+            quat=(0, 0, 0, 1),
+            joint=Joint(name="finger_joint2", **SLIDE),
+            **FINGER,
+        ),
+    ),
+    menagerie=MenagerieModel(folder="franka_emika_panda", file="hand.xml"),
+    joints=("finger_joint1", "finger_joint2"),
+    drivers=("finger_joint1", "finger_joint2"),
+    open_q=(0.04, 0.04),
+    closed_q=(-0.01, -0.01),
+    gains=Gains(kp=(1000, 1000), kd=(100, 100), force=(70, 70), source="ManiSkill3 3.0.1 panda; force: Franka Hand data"),
+    fingers=(Finger(body="left_finger", closing=(0, -1, 0)), Finger(body="right_finger", closing=(0, -1, 0))),
+    tcp_body="hand",
+    tcp_pos=(0, 0, 0.1034),
+    max_width=0.08,
+    equalities=(("finger_joint1", "finger_joint2", (0, 1)),),
+    excludes=(("hand", "left_finger"), ("hand", "right_finger")),
+    source="mujoco_menagerie franka_emika_panda",
+)

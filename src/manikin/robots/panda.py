@@ -1,0 +1,121 @@
+"""Franka Emika Panda, seven joints, with the Franka Hand.
+
+Kinematics, inertia, limits and armature: mujoco_menagerie franka_emika_panda (Apache-2.0), from Franka's own description.
+Gains, rest pose and base placement: ManiSkill3 3.0.1.
+"""
+
+from __future__ import annotations
+
+from math import pi
+
+from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, capsule, cylinder
+
+WHITE, OFF, GREY = (1, 1, 1, 1), (0.9, 0.92, 0.93, 1), (0.25, 0.25, 0.25, 1)
+H = 0.5**0.5
+
+
+def J(name: str, low: float = -2.8973, high: float = 2.8973) -> Joint:
+    return Joint(name=name, range=(low, high), armature=0.1, damping=1.0)
+
+
+LINKS = (
+    Link(
+        name="link0",
+        parent=None,
+        mass=0.629769,
+        com=(-0.041018, -0.00014, 0.049974),
+        inertia=(0.00315, 0.00388, 0.004285, 8.2904e-7, 0.00015, 8.2299e-6),
+        geoms=(capsule((-0.09, 0, 0.06), (0, 0, 0.06), 0.06, WHITE), cylinder((0, 0, 0), (0, 0, 0.14), 0.06, WHITE)),
+    ),
+    Link(
+        name="link1",
+        parent="link0",
+        pos=(0, 0, 0.333),
+        joint=J("joint1"),
+        mass=4.970684,
+        com=(0.003875, 0.002081, -0.04762),
+        inertia=(0.70337, 0.70661, 0.0091170, -0.00013900, 0.0067720, 0.019169),
+        geoms=(capsule((0, 0, -0.135), (0, 0, -0.02), 0.055, WHITE), cylinder((0, -0.129, 0), (0, 0, 0), 0.055, WHITE)),
+    ),
+    Link(
+        name="link2",
+        parent="link1",
+        quat=(H, -H, 0, 0),
+        joint=J("joint2", -1.7628, 1.7628),
+        mass=0.646926,
+        com=(-0.003141, -0.02872, 0.003495),
+        inertia=(0.0079620, 2.8110e-2, 2.5995e-2, -3.925e-3, 1.0254e-2, 7.04e-4),
+        geoms=(cylinder((0, 0, 0), (0, 0, 0.129), 0.055, WHITE), capsule((0, -0.02, 0), (0, -0.137, 0), 0.055, WHITE)),
+    ),
+    Link(
+        name="link3",
+        parent="link2",
+        pos=(0, -0.316, 0),
+        quat=(H, H, 0, 0),
+        joint=J("joint3"),
+        mass=3.228604,
+        com=(2.7518e-2, 3.9252e-2, -6.6502e-2),
+        inertia=(3.7242e-2, 3.6155e-2, 1.083e-2, -4.761e-3, -1.1396e-2, -1.2805e-2),
+        geoms=(capsule((0, 0, -0.06), (0.0825, 0.0, 0), 0.055, WHITE), cylinder((0.0825, 0, 0), (0.0825, 0.11, 0), 0.055, GREY)),
+    ),
+    Link(
+        name="link4",
+        parent="link3",
+        pos=(0.0825, 0, 0),
+        quat=(H, H, 0, 0),
+        joint=J("joint4", -3.0718, -0.0698),
+        mass=3.587895,
+        com=(-5.317e-2, 1.04419e-1, 2.7454e-2),
+        inertia=(2.5853e-2, 1.9552e-2, 2.8323e-2, 7.796e-3, -1.332e-3, 8.641e-3),
+        geoms=(cylinder((0, 0, 0), (0, 0, 0.11), 0.055, GREY), capsule((0, 0, 0), (-0.0825, 0.07, 0), 0.055, WHITE)),
+    ),
+    Link(
+        name="link5",
+        parent="link4",
+        pos=(-0.0825, 0.384, 0),
+        quat=(H, -H, 0, 0),
+        joint=J("joint5"),
+        mass=1.225946,
+        com=(-1.1953e-2, 4.1065e-2, -3.8437e-2),
+        inertia=(3.5549e-2, 2.9474e-2, 8.627e-3, -2.117e-3, -4.037e-3, 2.29e-4),
+        geoms=(capsule((0, 0, -0.2), (0, 0, -0.18), 0.055, WHITE), capsule((0, 0.05, -0.15), (0, 0.08, 0), 0.045, WHITE)),
+    ),
+    Link(
+        name="link6",
+        parent="link5",
+        quat=(H, H, 0, 0),
+        joint=J("joint6", -0.0175, 3.7525),
+        mass=1.666555,
+        com=(6.0149e-2, -1.4117e-2, -1.0517e-2),
+        inertia=(1.964e-3, 4.354e-3, 5.433e-3, 1.09e-4, -1.158e-3, 3.41e-4),
+        geoms=(capsule((0, 0, -0.02), (0, 0, 0.01), 0.045, OFF), cylinder((0.088, -0.03, 0), (0.088, 0.07, 0), 0.044, OFF)),
+    ),
+    Link(
+        name="link7",
+        parent="link6",
+        pos=(0.088, 0, 0),
+        quat=(H, H, 0, 0),
+        joint=J("joint7"),
+        mass=0.735522,
+        com=(1.0517e-2, -4.252e-3, 6.1597e-2),
+        inertia=(1.2516e-2, 1.0027e-2, 4.815e-3, -4.28e-4, -1.196e-3, -7.41e-4),
+        geoms=(cylinder((0, 0, 0.052), (0, 0, 0.107), 0.044, WHITE),),
+    ),
+)
+
+ARM = ArmSpec(
+    name="panda",
+    title="Franka Emika Panda",
+    links=LINKS,
+    menagerie=MenagerieModel(folder="franka_emika_panda", file="panda_nohand.xml", drop=("attachment",)),
+    joints=tuple(f"joint{i}" for i in range(1, 8)),
+    gains=Gains(kp=(1000,) * 7, kd=(100,) * 7, force=(100,) * 7, source="ManiSkill3 3.0.1 panda"),
+    flange_body="link7",
+    flange_pos=(0, 0, 0.107),
+    flange_quat=(0.9238795325112867, 0, 0, -0.3826834323650898),  # Franka mounts its hand turned by 45 deg
+    gripper="panda_hand",
+    keyframes={"rest": (0, pi / 8, 0, -5 * pi / 8, 0, 3 * pi / 4, pi / 4)},
+    base_pos=(-0.615, 0, 0),
+    excludes=(("link0", "link1"),),
+    source="mujoco_menagerie franka_emika_panda",
+)
