@@ -1,0 +1,48 @@
+"""Shared by all tests: one torch thread, roots of real data, and the header that says what ran."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)  # two workers on two cores
+
+
+def pytest_report_header() -> list[str]:
+    versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "mujoco", "gymnasium", "numpy"))
+    roots = (f"{name}={os.environ.get(name, '(not set)')}" for name in ("MANIKIN_DATA", "MENAGERIE_ROOT"))
+    return [", ".join(versions), ", ".join(roots)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+def _root(variable: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"{variable} is not set (real models and recordings; see CONTRIBUTING.md)")
+    path = Path(value)
+    if not path.is_dir():
+        pytest.fail(f"{variable}={value} is not a folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """Folder of real recordings and models; the test skips where there is none."""
+    return _root("MANIKIN_DATA")
+
+
+@pytest.fixture(scope="session")
+def menagerie_root() -> Path:
+    """Folder of MuJoCo Menagerie robots; the test skips where there is none."""
+    return _root("MENAGERIE_ROOT")
