@@ -1,0 +1,63 @@
+"""The command line: one command, ``manikin``. Each subcommand is a module of this folder, imported only when chosen.
+
+A command module has one function ``main`` with annotated keyword arguments (tyro makes the options from them and the
+help from its docstring) that returns the exit status: 0 for done, 1 for a result that is not good, 2 for bad usage.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+
+__all__ = ["COMMANDS", "main"]
+
+# subcommand -> (module in this folder, what `manikin --help` says about it)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "doctor": ("doctor", "Say what works on this machine and how to get the rest."),
+}
+
+
+def _resolve(command: str, chosen: bool) -> Callable[..., int]:
+    """The command's function when it was chosen, else a stand-in that only carries its help."""
+    module, summary = COMMANDS[command]
+    if chosen:
+        function: Callable[..., int] = importlib.import_module(f"manikin.cli.{module}").main
+        return function
+
+    def stand_in() -> int:
+        raise AssertionError(command)
+
+    stand_in.__doc__ = summary
+    return stand_in
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``manikin`` with the given arguments (default: the process's own) and return the exit status."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args[:1] == ["--version"]:
+        from manikin._version import __version__
+
+        print(f"manikin {__version__}")
+        return 0
+
+    import tyro
+
+    from manikin.errors import ManikinError
+
+    chosen = args[0] if args else None
+    try:
+        status = tyro.extras.subcommand_cli_from_dict(
+            {command: _resolve(command, command == chosen) for command in COMMANDS},
+            prog="manikin",
+            description="Robot manipulation from an idea to a number that can be trusted.",
+            args=args or ["--help"],
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
+    except ManikinError as error:
+        print(f"manikin {chosen}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+    return int(status or 0)
