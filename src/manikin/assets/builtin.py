@@ -9,10 +9,11 @@ import mujoco
 from manikin.errors import SceneError
 from manikin.spec.robot import Geom, Joint, Link
 
-__all__ = ["PAD", "SOLREF", "VISIBLE_GROUP", "COLLISION_GROUP", "build", "make_pad"]
+__all__ = ["PAD", "SOLREF", "VISIBLE_GROUP", "COLLISION_GROUP", "build", "make_pad", "set_passive"]
 
 SOLREF = (0.01, 1.0)  # of every geom: twice a step of 5 ms
 VISIBLE_GROUP, COLLISION_GROUP = 2, 3
+SOLIMP = (0.95, 0.99, 0.001)  # of pads and couplings: stiffer, which makes a grip creep less
 PAD = {"friction": (2.0, 0.02, 0.0001), "condim": 4, "priority": 1}
 
 _GEOM = {
@@ -58,7 +59,14 @@ def build(links: Sequence[Link], *, name: str = "model") -> mujoco.MjSpec:
 def make_pad(geom: mujoco.MjsGeom) -> None:
     """Give a geom the contact properties of a finger pad: high friction, torsion, priority over what it touches."""
     geom.friction, geom.condim, geom.priority = PAD["friction"], PAD["condim"], PAD["priority"]
+    geom.solimp[:3] = SOLIMP
     geom.solref[:2] = SOLREF
+
+
+def set_passive(made: mujoco.MjsJoint, joint: Joint) -> None:
+    """Set a joint's armature, friction, damping and spring."""
+    made.armature, made.frictionloss, made.springref = joint.armature, joint.frictionloss, joint.springref
+    made.damping, made.stiffness = (joint.damping, 0, 0), (joint.stiffness, 0, 0)  # polynomials, linear term first
 
 
 def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
@@ -66,11 +74,9 @@ def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
         name=joint.name,
         type=_JOINT[joint.type],
         axis=joint.axis,
-        armature=joint.armature,
-        frictionloss=joint.frictionloss,
-        springref=joint.springref,
+        pos=joint.pos,
     )
-    made.damping[0], made.stiffness[0] = joint.damping, joint.stiffness  # polynomials; the linear coefficient is first
+    set_passive(made, joint)
     if joint.range is not None:
         made.range, made.limited = joint.range, mujoco.mjtLimited.mjLIMITED_TRUE
 

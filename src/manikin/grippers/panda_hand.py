@@ -1,8 +1,9 @@
 """Franka Hand: two fingers on one screw, opening 0.08 m.
 
 Kinematics, inertia and limits: mujoco_menagerie franka_emika_panda/hand.xml (Apache-2.0), from Franka's own description.
-Force: Franka gives 70 N continuous grasping force. kp and kd are ManiSkill3's, so that its policies and ours meet the same hand;
-commanding 0.01 m beyond closed keeps a grip on thin things.
+Force: Franka gives 70 N continuous grasping force. kp and kd are ManiSkill3's, so that its policies meet the same hand;
+commanding 0.01 m beyond closed keeps a grip on thin things. The armature stands for motor and screw: with Menagerie's
+0.1 kg, damping acts faster than a step of 5 ms (kd dt / m = 5) and the fingers bounce on what they hold; 1 kg gives 0.5.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FINGER = dict(
         box((0.0105, 0.0105, 0.009), (0, 0.0155, 0.009), WHITE),
     ),
 )
-SLIDE = dict(type="slide", axis=(0, 1, 0), range=(0, 0.04), armature=0.1)
+SLIDE = dict(type="slide", axis=(0, 1, 0), range=(0, 0.04), armature=1.0)
 
 GRIPPER = GripperSpec(
     name="panda_hand",

@@ -82,9 +82,6 @@ def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = Fal
     spec = _load(arm, menagerie)
     if gripper is not None and not integral:
         child = _load(gripper, menagerie)
-        first = gripper.links[0]
-        root = child.worldbody.bodies[0]
-        root.pos, root.quat = first.pos, first.quat
         frame = _body(spec, arm.flange_body, arm.name).add_frame(pos=arm.flange_pos, quat=arm.flange_quat)
         _attach(spec, child, frame)
 
@@ -137,6 +134,12 @@ def _load(part: ArmSpec | GripperSpec, from_menagerie: bool) -> mujoco.MjSpec:
         raise ConfigError(f"{part.name!r} has no Menagerie model; use the built-in one")
     spec = menagerie.load(part.menagerie)
     _strip(spec, part.menagerie, part.name)
+    root = spec.worldbody.first_body()
+    root.pos, root.quat = part.links[0].pos, part.links[0].quat
+    passive = {link.joint.name: link.joint for link in part.links if link.joint is not None}
+    for joint in spec.joints:
+        if joint.name in passive:
+            builtin.set_passive(joint, passive[joint.name])
     return spec
 
 
@@ -147,10 +150,13 @@ def _strip(spec: mujoco.MjSpec, model: MenagerieModel, name: str) -> None:
             spec.delete(element)
     for element in (*spec.lights, *spec.cameras):
         spec.delete(element)
-    for body in model.drop:
-        spec.delete(_body(spec, body, name))
+    for gone in model.drop:
+        spec.delete(spec.joint(gone) or _body(spec, gone, name))
     fresh = mujoco.MjSpec()
     spec.option, spec.visual, spec.stat = fresh.option, fresh.visual, fresh.stat
+    for field in dir(spec.authored):  # or attaching would warn that the parent's options win
+        if not field.startswith("_"):
+            setattr(spec.authored, field, 0)
     for element in (*spec.bodies, *spec.joints):
         element.name = model.rename.get(element.name, element.name)
     for geom in spec.geoms:

@@ -88,6 +88,7 @@ class Joint:
     name: str
     type: str = "hinge"  # or slide
     axis: Vec3 = (0, 0, 1)
+    pos: Vec3 = (0, 0, 0)  # of a hinge's axis, in the link's frame
     range: tuple[float, float] | None = None  # [rad] or [m]
     damping: float = 0.0
     armature: float = 0.0
@@ -116,7 +117,7 @@ class Link:
 class MenagerieModel:
     folder: str  # for example franka_emika_panda
     file: str  # for example panda_nohand.xml
-    drop: tuple[str, ...] = ()  # names of bodies to remove
+    drop: tuple[str, ...] = ()  # names of bodies and joints to remove
     rename: Mapping[str, str] = field(default_factory=dict)  # body or joint names that differ from the built-in model's
 
 
