@@ -1,0 +1,224 @@
+"""Batched inverse kinematics: damped least squares on MuJoCo's kinematics, joint limits respected.
+
+Solved on a model of the robot alone, in the robot's base frame, in float64. A row's result does not depend on the other
+rows: it stops changing when it has converged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import torch
+from mujoco import batch
+from torch import Tensor
+
+from manikin.math import quat_conj, quat_mul, quat_to_rotvec
+from manikin.scene.robot import assemble
+from manikin.spec.robot import ArmSpec, GripperSpec
+
+__all__ = ["Chain", "IkResult", "IkSolver"]
+
+_POS = int(mujoco.mjtStage.mjSTAGE_POS)
+
+
+@dataclass(frozen=True)
+class IkResult:
+    """Solution of n problems.
+
+    Attributes:
+        q: (n, joints) [rad] float64, within the limits; the best found where not reached.
+        reached: (n,) bool, both errors within tolerance.
+        pos_error: (n,) [m].
+        rot_error: (n,) [rad].
+    """
+
+    q: Tensor
+    reached: Tensor
+    pos_error: Tensor
+    rot_error: Tensor
+
+
+class Chain:
+    """Kinematics of one arm in its base frame: TCP pose and Jacobian of (n, joints) configurations."""
+
+    def __init__(self, arm: ArmSpec, gripper: GripperSpec | None) -> None:
+        robot = assemble(arm, gripper)
+        spec = robot.spec
+        spec.option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_EQUALITY)
+        model = spec.compile()
+        self._model, self._batch = model, None
+        joints = [model.joint(name).id for name in robot.arm_joints]
+        self._qadr, self._joints = [int(model.jnt_qposadr[j]) for j in joints], joints
+        self._slide = torch.tensor([int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints])
+        self._tcp = int(model.body(robot.tcp_body).id)
+        self.limits = torch.from_numpy(model.jnt_range[joints].copy())
+        unlimited = torch.from_numpy(model.jnt_limited[joints] == 0)
+        self.limits[unlimited] = torch.tensor([-2 * np.pi, 2 * np.pi], dtype=torch.float64)
+        self.rest = torch.tensor(arm.keyframes["rest"], dtype=torch.float64)
+        self.size = len(joints)
+
+    def _solve(self, q: Tensor) -> tuple[np.ndarray, np.ndarray | None]:
+        n = len(q)
+        if self._batch is None or self._batch.nsim < n:
+            self._batch = batch.Batch(self._model, n)
+            self._outputs = [self._batch.bind(f) for f in ("xpos", "xquat", "xanchor", "xaxis")]
+            self._batch.reset()
+            self._qpos = self._batch.bind("qpos")
+        ids = None if self._batch.nsim == n else np.arange(n, dtype=np.int32)
+        self._qpos[:n, self._qadr] = q.numpy()
+        self._batch.forward(ids, stage=_POS)
+        return ids
+
+    def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        """TCP position (n, 3) [m] and quaternion (n, 4) wxyz in the base frame, float64, for q (n, joints)."""
+        self._solve(q.double())
+        xpos, xquat, _, _ = self._outputs
+        n = len(q)
+        return torch.tensor(xpos[:n, self._tcp]), torch.tensor(xquat[:n, self._tcp])
+
+    def fk_jacobian(self, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """TCP position, quaternion and Jacobian (n, 6, joints): linear [m/rad] above angular, in the base frame."""
+        pos, quat = self.fk(q)
+        _, _, anchors, axes = self._outputs
+        n = len(q)
+        anchor, axis = torch.tensor(anchors[:n, self._joints]), torch.tensor(axes[:n, self._joints])
+        linear = torch.linalg.cross(axis, pos[:, None] - anchor)
+        if self._slide.any():
+            linear = torch.where(self._slide[:, None], axis, linear)
+            axis = axis * ~self._slide[:, None]
+        return pos, quat, torch.cat([linear, axis], 2).transpose(1, 2)
+
+
+class IkSolver:
+    """Finds joint positions for TCP poses in the base frame.
+
+    Args:
+        chain: the arm.
+        rotation_weight: [m/rad] how much a rotation error counts against a position error; 0 leaves rotation free.
+    """
+
+    def __init__(self, chain: Chain, *, rotation_weight: float = 0.2) -> None:
+        self.chain = chain
+        self._weight = torch.tensor([1.0] * 3 + [rotation_weight] * 3, dtype=torch.float64)
+        self.free_rotation = rotation_weight == 0
+
+    def solve(
+        self,
+        pos: Tensor,
+        quat: Tensor,
+        start: Tensor,
+        *,
+        iterations: int = 60,
+        restarts: int = 0,
+        pos_tolerance: float = 1e-4,
+        rot_tolerance: float = 1e-3,
+        posture: float = 0.02,
+    ) -> IkResult:
+        """Solve for pos (n, 3) [m] and quat (n, 4) wxyz from ``start`` (n, joints).
+
+        Rows that do not converge are tried again from up to ``restarts`` other configurations, the same ones for every
+        row: the rest pose, then points spread over the joint ranges. ``posture`` pulls redundant joints towards rest.
+        """
+        pos, quat, start = pos.double(), quat.double(), start.double()
+        best = self._descend(pos, quat, start, iterations, pos_tolerance, rot_tolerance, posture)
+        for attempt in range(restarts):
+            todo = torch.nonzero(~best.reached).squeeze(1)
+            if not len(todo):
+                break
+            again = self._descend(
+                pos[todo],
+                quat[todo],
+                self._restart(attempt, start[todo]),
+                iterations,
+                pos_tolerance,
+                rot_tolerance,
+                posture,
+            )
+            better = self._cost(again) < self._cost(best)[todo]
+            rows = todo[better]
+            for name in ("q", "reached", "pos_error", "rot_error"):
+                getattr(best, name)[rows] = getattr(again, name)[better]
+        return best
+
+    def _cost(self, result: IkResult) -> Tensor:
+        cost = result.pos_error + self._weight[-1] * result.rot_error
+        return torch.where(result.reached, cost - 1e3, cost)
+
+    def _restart(self, attempt: int, start: Tensor) -> Tensor:
+        limits, n = self.chain.limits, len(start)
+        if attempt == 0:
+            return self.chain.rest.expand(n, -1).clone()
+        # additive recurrence with irrational steps: spread out, no generator needed
+        steps = torch.arange(1, self.chain.size + 1, dtype=torch.float64).sqrt()
+        share = torch.frac(attempt * steps * 0.6180339887498949)
+        spread = limits[:, 0] + share * (limits[:, 1] - limits[:, 0])
+        return (0.5 * (spread + self.chain.rest)).expand(n, -1).clone()
+
+    def _descend(
+        self, pos: Tensor, quat: Tensor, start: Tensor, iterations: int, pos_tol: float, rot_tol: float, posture: float
+    ) -> IkResult:
+        chain, low, high = self.chain, self.chain.limits[:, 0], self.chain.limits[:, 1]
+        n = len(start)
+        q = torch.minimum(torch.maximum(start, low), high)
+        best = IkResult(q.clone(), torch.zeros(n, dtype=torch.bool), torch.full((n,), np.inf), torch.full((n,), np.inf))
+        best = IkResult(best.q, best.reached, best.pos_error.double(), best.rot_error.double())
+        rows = torch.arange(n)  # those still moving; each row's arithmetic is its own
+        eye = torch.eye(6, dtype=torch.float64)
+        eye_q = torch.eye(chain.size, dtype=torch.float64)
+        damping = torch.full((n, 1, 1), 1e-3, dtype=torch.float64)
+        last = torch.full((n,), np.inf, dtype=torch.float64)
+        for step in range(iterations + 1):
+            at, rot, jac = chain.fk_jacobian(q)
+            error_pos = pos[rows] - at
+            error_rot = quat_to_rotvec(quat_mul(quat[rows], quat_conj(rot)))
+            size_pos, size_rot = (error_pos**2).sum(1).sqrt(), (error_rot**2).sum(1).sqrt()
+            cost = size_pos + self._weight[-1] * size_rot
+            done = (size_pos < pos_tol) & ((size_rot < rot_tol) | self.free_rotation)
+            improved = done | (cost < best.pos_error[rows] + self._weight[-1] * best.rot_error[rows])
+            at_rows = rows[improved]
+            best.q[at_rows], best.reached[at_rows] = q[improved], done[improved]
+            best.pos_error[at_rows], best.rot_error[at_rows] = size_pos[improved], size_rot[improved]
+            go = ~done
+            if step == iterations or not go.any():
+                break
+            if not go.all():
+                rows, q, jac, cost, damping, last = rows[go], q[go], jac[go], cost[go], damping[go], last[go]
+                error_pos, error_rot = error_pos[go], error_rot[go]
+            damping = torch.where((cost > last)[:, None, None], damping * 4, (damping * 0.5).clamp_min(1e-6)).clamp_max(1.0)
+            last = cost
+            error = (torch.cat([error_pos, error_rot], 1) * self._weight)[:, :, None]
+            weighted = jac * self._weight[:, None]
+            q = self._step(q, weighted, error, damping, eye, eye_q, posture, low, high)
+        return best
+
+    def _step(
+        self,
+        q: Tensor,
+        jac: Tensor,
+        error: Tensor,
+        damping: Tensor,
+        eye: Tensor,
+        eye_q: Tensor,
+        posture: float,
+        low: Tensor,
+        high: Tensor,
+    ) -> Tensor:
+        """One damped step; a joint that would leave its range is held there and the others solve again."""
+        free = torch.ones_like(q)
+        for _ in range(2):
+            active = jac * free[:, None]
+            square = active @ active.transpose(1, 2) + damping * eye
+            inverse = torch.linalg.solve(square, torch.cat([error, active], 2))  # (n, 6, 1 + joints)
+            move = (active.transpose(1, 2) @ inverse[:, :, :1]).squeeze(2)
+            if posture:
+                null = eye_q - active.transpose(1, 2) @ inverse[:, :, 1:]
+                move = move + (null @ (posture * (self.chain.rest - q))[:, :, None]).squeeze(2) * free
+            largest = move.abs().amax(1, keepdim=True)
+            move = move * (0.3 / largest.clamp_min(0.3))  # at most 0.3 rad at once
+            out = ((q + move < low) & (move < 0)) | ((q + move > high) & (move > 0))
+            if not out.any():
+                break
+            free = torch.where(out, torch.zeros_like(free), free)
+        return torch.minimum(torch.maximum(q + move, low), high)

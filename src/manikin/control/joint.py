@@ -1,0 +1,89 @@
+"""Controllers in joint space. Position servos in the simulator do the rest; gains are the robot's."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from manikin.control.base import Reading
+from manikin.errors import UnknownNameError
+from manikin.scene.handles import Robot
+from manikin.spec.action import ActionCard, ActionDim
+
+__all__ = ["GripperMap", "JointController"]
+
+
+class GripperMap:
+    """The gripper's share of an action: one dimension, -1 commanded closed, +1 open, all driven joints together."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.size = 1 if robot.gripper else 0
+        if robot.gripper:
+            opened, closed = torch.tensor(robot.gripper.open_q), torch.tensor(robot.gripper.closed_q)
+            self._middle, self._half = (opened + closed) / 2, (opened - closed) / 2
+
+    def __call__(self, action: Tensor) -> Tensor:
+        """Driver targets (n, drivers) [rad or m] of the last column of ``action``."""
+        return torch.addcmul(self._middle, action[:, -1:], self._half)
+
+    def dims(self) -> tuple[ActionDim, ...]:
+        """Card entries."""
+        if not self.size:
+            return ()
+        return (ActionDim(name="gripper", unit="opening", frame="gripper", reference="absolute", scale=0.5, offset=0.5),)
+
+
+class JointController:
+    """Joint position (absolute, delta on measured, delta on commanded) and joint velocity.
+
+    ``joint_pos``: [-1, 1] spans the joint's range. ``joint_delta_pos``: adds to the measured position.
+    ``joint_target_delta_pos``: adds to the commanded position, so that delays and load do not swallow motion.
+    ``joint_vel``: the commanded position advances at the given velocity, at most ``lead`` ahead of the measured one.
+    """
+
+    lead = 0.5  # [rad] a velocity command never winds up further than this
+
+    def __init__(self, name: str, robot: Robot, control_hz: float) -> None:
+        self.name, arm = name, robot.arm
+        self._n = len(arm.joints)
+        self._low, self._high = robot.limits[: self._n, 0].clone(), robot.limits[: self._n, 1].clone()
+        self._gripper = GripperMap(robot)
+        step = torch.tensor(arm.joint_delta or (0.1,) * self._n)
+        middle = torch.zeros(self._n)
+        unit, reference = "rad", "measured"
+        if name == "joint_pos":
+            middle, step, reference = (self._low + self._high) / 2, (self._high - self._low) / 2, "absolute"
+        elif name == "joint_target_delta_pos":
+            reference = "commanded"
+        elif name == "joint_vel":
+            step, unit, reference = torch.full((self._n,), arm.joint_speed), "rad/s", "absolute"
+        elif name != "joint_delta_pos":
+            raise UnknownNameError("joint controller", name, arm.controllers)
+        self._middle, self._step, self._absolute = middle, step, name == "joint_pos"
+        self._dt = 1.0 / control_hz
+        self._move = step * self._dt if name == "joint_vel" else step  # [rad] per control step at +1
+        self._keeps_target = name in ("joint_target_delta_pos", "joint_vel")
+        dims = tuple(
+            ActionDim(name=j, unit=unit, frame="joint", reference=reference, scale=float(s), offset=float(m))
+            for j, s, m in zip(arm.joints, step, middle, strict=True)
+        )
+        self.card = ActionCard(controller=name, robot=arm.name, dims=(*dims, *self._gripper.dims()))
+
+    def start(self, reading: Reading) -> Tensor:
+        return reading.ctrl[:, : self._n].clone() if self._keeps_target else reading.ctrl.new_zeros(len(reading.ctrl), 0)
+
+    def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
+        n = self._n
+        measured = reading.qpos[:, :n]
+        base = self._middle if self._absolute else carry if self._keeps_target else measured
+        arm = torch.addcmul(base, action[:, :n], self._move)
+        if self.name == "joint_vel":
+            arm = torch.clamp(arm, measured - self.lead, measured + self.lead)
+        arm = torch.clamp(arm, self._low, self._high)
+        ctrl = torch.cat([arm, self._gripper(action)], 1) if self._gripper.size else arm
+        return ctrl, arm if self._keeps_target else carry
+
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
+        base = self._middle if self._absolute else carry if self._keeps_target else reading.qpos[:, : self._n]
+        arm = ((qpos - base) / self._move).clamp(-1, 1)
+        return torch.cat([arm, arm.new_zeros(len(arm), self._gripper.size)], 1)

@@ -1,0 +1,596 @@
+"""The batched environment: a Task and a controller on N rows of a World, spoken to through Gymnasium."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+from torch import Tensor
+
+from manikin.control import Chain, Controller, IkSolver, Reading, controller
+from manikin.env import spaces
+from manikin.env.provenance import fingerprint
+from manikin.env.task import Episode, Task
+from manikin.errors import ActionError, ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.rng import EpisodeRng
+from manikin.robots import robot as robot_choice
+from manikin.scene.builder import SceneBuilder
+from manikin.scene.handles import Robot
+from manikin.sim.cpu import CpuWorld
+from manikin.sim.health import Health, describe
+from manikin.sim.snapshot import Snapshot
+from manikin.spec.vary import Choice, Normal, Uniform, Vary
+
+__all__ = ["AUTORESET", "OBSERVE", "REWARD", "Env"]
+
+AUTORESET = {
+    "same_step": AutoresetMode.SAME_STEP,
+    "next_step": AutoresetMode.NEXT_STEP,
+    "disabled": AutoresetMode.DISABLED,
+}
+OBSERVE = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
+REWARD = ("normalized_dense", "dense", "sparse", "none")
+
+
+class Env(gymnasium.vector.VectorEnv):
+    """N rows of a task. Tensors in, tensors out: torch, leading dimension ``num_envs``, on ``device``.
+
+    Args:
+        task: a Task class or instance.
+        num_envs: rows.
+        robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first.
+        control: controller name; default the task's.
+        observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state) or ``state_dict``.
+        reward: ``normalized_dense`` (dense / its declared maximum), ``dense``, ``sparse`` (success - fail) or ``none``.
+        autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
+        device: ``cpu``.
+        physics_hz, control_hz: default the task's; control_hz must divide physics_hz.
+        horizon: control steps until truncation; default the task's time.
+        terminate: whether success or fail ends an episode; default the task's.
+        config: overrides of the task's Config, a mapping or an instance.
+        out_of_range: what to do with actions beyond [-1, 1]: ``clip`` (counted in ``info["clipped"]``) or ``refuse``.
+        threads: physics threads, 0 for all cores; never changes results.
+        render_mode: ``rgb_array`` or None.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}
+
+    def __init__(
+        self,
+        task: type[Task] | Task,
+        *,
+        num_envs: int = 1,
+        robot: str | None = None,
+        control: str | None = None,
+        observe: str = "state",
+        reward: str = "normalized_dense",
+        autoreset: str | AutoresetMode = "same_step",
+        device: str = "cpu",
+        physics_hz: float | None = None,
+        control_hz: float | None = None,
+        horizon: int | None = None,
+        max_episode_steps: int | None = None,
+        terminate: bool | None = None,
+        config: Any = None,
+        out_of_range: str = "clip",
+        threads: int = 0,
+        render_mode: str | None = None,
+        poison: bool = False,
+    ) -> None:
+        if isinstance(task, type):
+            task = task(config)
+        self.task = task
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
+            raise ConfigError(f"num_envs must be a positive integer, not {num_envs!r}")
+        _one_of("observation", observe, OBSERVE)
+        _one_of("reward mode", reward, REWARD)
+        _one_of("out_of_range", out_of_range, ("clip", "refuse"))
+        _one_of("device", device, ("cpu",))
+        _one_of("render mode", str(render_mode), ("None", "rgb_array"))
+        if isinstance(autoreset, AutoresetMode):
+            autoreset = next(word for word, mode in AUTORESET.items() if mode is autoreset)
+        _one_of("autoreset mode", autoreset, AUTORESET)
+        self.num_envs, self.observe, self.reward_mode, self.autoreset = int(num_envs), observe, reward, autoreset
+        self.out_of_range, self.render_mode = out_of_range, render_mode
+        self.metadata = {**self.metadata, "autoreset_mode": AUTORESET[autoreset]}
+        self.robot_word = task.robots[0] if robot is None else robot
+
+        self.control_hz = float(task.control_hz if control_hz is None else control_hz)
+        physics = task.physics if physics_hz is None else _replace_hz(task.physics, physics_hz)
+        self.physics_hz = float(physics.hz)
+        self.substeps = _substeps(self.physics_hz, self.control_hz)
+        self.metadata["render_fps"] = self.control_hz
+        horizon = max_episode_steps if horizon is None else horizon
+        self.horizon = round(task.horizon_s * self.control_hz) if horizon is None else int(horizon)
+        if self.horizon < 1:
+            raise ConfigError(f"horizon must be at least 1 control step, not {self.horizon}")
+        self.terminates = task.terminate if terminate is None else bool(terminate)
+
+        builder = SceneBuilder([robot_choice(self.robot_word)], physics)
+        declared = task.scene(builder)
+        self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
+        self.scene = builder.compile()
+        self._builder, self._scope = builder, builder.scope
+        if not builder.robot_handles:
+            raise ConfigError(f"{task.id}: scene() declares no robot; add b.robot()")
+        self.robot: Robot = builder.robot_handles[0]
+        if not hasattr(self.h, "n"):
+            self.h = _View(self.h, self._scope)
+        self.world = CpuWorld(self.scene, self.num_envs, threads=threads, poison=poison)
+        self.device = self.world.device
+        builder.bind(self.world)
+        chain = Chain(self.robot.arm, self.robot.gripper)
+        self.robot.solver = IkSolver(chain)
+        self.controller: Controller = controller(control or task.control, self.robot, chain, self.control_hz)
+        self._chain = chain
+
+        n = self.num_envs
+        self._seed = np.zeros(n, np.int64)
+        self._index = np.full(n, -1, np.int64)  # -1: never started
+        self._elapsed = np.zeros(n, np.int64)
+        self._done = np.zeros(n, bool)  # ended and not restarted
+        self._clipped = np.zeros(n, np.int64)
+        self._started, self._closed = False, False
+        self._entropy: int | None = None
+        self._options: dict[str, Any] = {}
+        with torch.no_grad():
+            self.robot.set_qpos(self.robot.keyframe())
+            self.world.forward()
+            self._carry = self.controller.start(self._reading())
+            groups = self._groups()
+            self.observation_names = spaces.names(groups, OBSERVE[observe])
+            self.single_observation_space = spaces.nested(self._pack(groups))
+        self.single_action_space = spaces.action_space(self.controller.card.size)
+        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, n)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, n)
+
+    # ---- Gymnasium -------------------------------------------------------------------------------------------------
+
+    @property
+    def instruction(self) -> list[str]:
+        """What each row is asked to do, in words."""
+        return [self.task.instruction] * self.num_envs
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start episodes.
+
+        Args:
+            seed: an int s gives row i the episode seed s + i; a list is taken as it is (one per row, or one per masked
+                row). None goes on with the row's seed and its next episode index; the first time, a seed is drawn from
+                entropy and reported in ``info["entropy"]``.
+            options: ``reset_mask`` (N,) bool, numpy or torch: only these rows start; ``episode_index``: int or one per
+                started row; anything else reaches ``Task.start`` as ``ep.options``.
+
+        Returns:
+            Observations of all rows and ``info``.
+        """
+        self._check_open()
+        options = dict(options or {})
+        mask = _mask(options.pop("reset_mask", None), self.num_envs)
+        index = options.pop("episode_index", None)
+        rows = np.flatnonzero(mask).astype(np.int32)
+        self._options = options
+        self._assign(rows, seed, index)
+        with torch.no_grad():
+            if len(rows):
+                self._start(rows)
+            self._started = bool((self._index >= 0).all())
+            observation = self._pack(self._groups())
+            return observation, self._info(self.task.evaluate(self.h))
+
+    def step(
+        self, actions: Tensor | np.ndarray, *, active: Tensor | np.ndarray | None = None
+    ) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
+        """Advance by one control step.
+
+        Args:
+            actions: (N, A) in [-1, 1].
+            active: (N,) bool; rows outside stay exactly as they are and report reward 0. None means all.
+
+        Returns:
+            observation, reward (N,) float32, terminated (N,) bool, truncated (N,) bool, info; all owned by the caller.
+        """
+        with torch.no_grad():
+            return self._step(actions, active)
+
+    def _step(self, actions: Any, active: Any) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
+        self._check_open()
+        action = self._action(actions)
+        going, begun = self._who_moves(active)
+        before = None if going is None else [v.data.clone() for v in self._builder.variables]
+        reading = self._reading()
+        ctrl, carry = self.controller(self._carry, reading, action)
+        self._write_ctrl(ctrl, going)
+        old_carry, self._carry = self._carry, carry if going is None else torch.where(_column(going), carry, self._carry)
+        bad_before = self.world.health() & Health.DIVERGED
+        self.world.step(self.substeps, going)
+        diverged = (self.world.health() & Health.DIVERGED) > bad_before
+        any_diverged = bool(diverged.any())
+        if any_diverged and before is None:
+            before = [v.data.clone() for v in self._builder.variables]
+        self.task.advance(self.h)
+        if before is not None:  # rows that did not move keep their memory
+            keep = diverged if going is None else diverged | ~going
+            for variable, value in zip(self._builder.variables, before, strict=True):
+                variable.data[torch.from_numpy(keep)] = value[torch.from_numpy(keep)]
+            if any_diverged:
+                self._carry = torch.where(_column(diverged), old_carry, self._carry)
+        self._elapsed += 1 if going is None else going
+
+        ev = self.task.evaluate(self.h)
+        reward, terms = self._reward(ev, action)
+        success, fail = ev["success"], ev.get("fail")
+        ended = (success if fail is None else success | fail).numpy() if self.terminates else np.zeros_like(self._done)
+        over = self._elapsed >= self.horizon
+        if going is not None or any_diverged:
+            still = diverged if going is None else diverged | ~going
+            reward[torch.from_numpy(still)] = 0.0
+            ended, over = ended & ~still, (over & ~still) | diverged
+        over = over & ~ended
+        info = self._info(ev, terms)
+        if begun is not None:
+            self._start(begun)
+            info = self._info(self.task.evaluate(self.h), terms)
+        groups = self._groups()
+        observation = self._pack(groups)
+        terminated, truncated = torch.from_numpy(ended.copy()), torch.from_numpy(over)
+        done = ended | over
+        if done.any():
+            self._done |= done
+            if self.autoreset == "same_step":
+                observation, info = self._restart(np.flatnonzero(done).astype(np.int32), done, observation, info, terms)
+        return observation, reward, terminated, truncated, info
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """One (H, W, 3) uint8 image of each row from the task's human camera; None without ``render_mode``."""
+        if self.render_mode is None:
+            return None
+        return tuple(self.image(row) for row in range(self.num_envs))
+
+    def image(self, row: int = 0, *, camera: str | None = None, width: int = 512, height: int = 512) -> np.ndarray:
+        """One picture (height, width, 3) uint8 of a row, from a camera of the scene (default ``human_camera``)."""
+        from manikin.render import make_renderer
+
+        self._check_open()
+        cameras = self._builder.cameras
+        name = camera or ("human_camera" if "human_camera" in cameras else next(iter(cameras), None))
+        if name not in cameras:
+            raise UnknownNameError("camera", name, cameras)
+        if not hasattr(self, "_renderer"):
+            self._renderer = make_renderer()
+        model, data = self.world.data(row)
+        return self._renderer.rgb(model, data, name, width=width, height=height)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free the simulations and the renderer."""
+        self._closed = True
+        if hasattr(self, "_renderer"):
+            self._renderer.close()
+        self.world.close()
+
+    # ---- state -----------------------------------------------------------------------------------------------------
+
+    def save(self, rows: Any = None) -> Snapshot:
+        """Everything that later steps of the rows depend on; see :class:`Snapshot`."""
+        index = self._rows(rows)
+        at = torch.from_numpy(index)
+        snapshot = self.world.save(index)
+        snapshot.extra = {
+            "variables": {v.name: v.data[at].numpy().copy() for v in self._builder.variables},
+            "carry": self._carry[at].numpy().copy(),
+            **{name: getattr(self, f"_{name}")[index].copy() for name in _COUNTERS},
+        }
+        return snapshot
+
+    def load(self, snapshot: Snapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Put rows where the snapshot was (as many rows, or one for all); returns observations and info of all rows."""
+        self._check_open()
+        index = self._rows(rows)
+        which = snapshot.index_for(len(index), self.scene.hash)
+        if "carry" not in snapshot.extra:
+            raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
+        carry = snapshot.extra["carry"]
+        if carry.shape[1] != self._carry.shape[1]:
+            raise DataError(f"this snapshot was taken with another controller than {self.controller.name}")
+        self.world.load(snapshot, index)
+        at = torch.from_numpy(index)
+        for variable in self._builder.variables:
+            variable.data[at] = torch.from_numpy(snapshot.extra["variables"][variable.name][which])
+        self._carry = self._carry.clone()
+        self._carry[at] = torch.from_numpy(carry[which])
+        for name in _COUNTERS:
+            getattr(self, f"_{name}")[index] = snapshot.extra[name][which]
+        self._started = bool((self._index >= 0).all())
+        with torch.no_grad():
+            return self._pack(self._groups()), self._info(self.task.evaluate(self.h))
+
+    def state_hash(self, rows: Any = None) -> Tensor:
+        """(n,) int64: a 64-bit hash of each row's physics state, exact to the bit."""
+        return torch.from_numpy(self.world.state_hash(self._rows(rows)).view(np.int64))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What an episode depends on besides its seed, ready for JSON: task, config, robot, rates, versions, machine."""
+        return fingerprint(self)
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _start(self, rows: np.ndarray) -> None:
+        """Begin an episode in these rows; others are not touched."""
+        world, at = self.world, torch.from_numpy(rows)
+        world.reset(rows)
+        for variable in self._builder.variables:
+            if not variable.persist:
+                variable.data[at] = variable.initial
+        seed, index = torch.from_numpy(self._seed[rows]), torch.from_numpy(self._index[rows])
+        episode = Episode(rows, index, EpisodeRng(seed, index), self._options)
+        self._scope.rows = rows
+        try:
+            for variation in self._builder.variations:
+                value = _draw(episode.rng, f"vary/{variation.part.name}/{variation.what}", variation.how)
+                variation.part.set_property(variation.what, value)
+            self.robot.set_qpos(self.robot.keyframe())
+            self.task.start(self.h, episode)
+            if self.task.settle_s > 0:
+                active = np.zeros(self.num_envs, bool)
+                active[rows] = True
+                world.step(round(self.task.settle_s * self.physics_hz), active)
+            world.forward(rows)
+            carry = self.controller.start(self._reading())
+        finally:
+            self._scope.rows = None
+        if len(rows) == self.num_envs:
+            self._carry = carry
+        else:
+            self._carry = self._carry.clone()
+            self._carry[at] = carry
+        self._elapsed[rows], self._done[rows], self._clipped[rows] = 0, False, 0
+
+    def _restart(
+        self, rows: np.ndarray, done: np.ndarray, observation: Any, info: dict[str, Any], terms: dict[str, Tensor]
+    ) -> tuple[Any, dict[str, Any]]:
+        """SAME_STEP: keep what ended in ``final_obs`` and ``final_info``, start the next episode in those rows."""
+        mask = torch.from_numpy(done.copy())
+        self._index[rows] += 1
+        self._start(rows)
+        if len(rows) == self.num_envs:
+            fresh = self._pack(self._groups())
+            new_info = self._info(self.task.evaluate(self.h), terms)
+        else:
+            at = torch.from_numpy(rows)
+            self._scope.rows = rows
+            try:
+                part, ev = self._pack(self._groups()), self.task.evaluate(self.h)
+            finally:
+                self._scope.rows = None
+            fresh = _merge(observation, part, at)
+            new_info = self._info({k: _merge(info[k], ev[k], at) for k in ev}, terms)
+        new_info |= {"final_obs": observation, "_final_obs": mask, "final_info": info, "_final_info": mask}
+        return fresh, new_info
+
+    def _assign(self, rows: np.ndarray, seed: Any, index: Any) -> None:
+        """Episode seeds and indices of the rows about to start."""
+        n = self.num_envs
+        given: list[int | None]
+        if seed is None:
+            given = [None] * len(rows)
+        elif isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+            given = [int(seed) + int(r) for r in rows]
+        else:
+            given = [None if s is None else int(s) for s in seed]
+            if len(given) == n:
+                given = [given[r] for r in rows]
+            elif len(given) != len(rows):
+                raise ConfigError(f"seed has {len(given)} entries; give {n} (one per row) or {len(rows)} (one per started row)")
+        for row, value in zip(rows, given, strict=True):
+            if value is not None:
+                if value < 0:
+                    raise ConfigError(f"seeds are non-negative integers, not {value}")
+                self._seed[row], self._index[row] = value, 0
+            elif self._index[row] < 0:
+                if self._entropy is None:
+                    self._entropy = secrets.randbits(48)
+                self._seed[row], self._index[row] = self._entropy + int(row), 0
+            else:
+                self._index[row] += 1
+        if index is not None:
+            values = np.broadcast_to(np.asarray(index, np.int64), (len(rows),) if np.ndim(index) == 0 else np.shape(index))
+            if len(values) == n != len(rows):
+                values = values[rows]
+            if len(values) != len(rows) or (values < 0).any():
+                raise ConfigError(f"episode_index needs {len(rows)} non-negative integers, got {index!r}")
+            self._index[rows] = values
+
+    def _who_moves(self, active: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """(N,) rows that step, None for all; and rows that begin instead (NEXT_STEP)."""
+        if not self._started:
+            raise ClosedError("call reset() before the first step")
+        going = None if active is None else _mask(active, self.num_envs, "active")
+        begun = None
+        if self._done.any():
+            if self.autoreset == "next_step":
+                begun = np.flatnonzero(self._done if going is None else self._done & going).astype(np.int32)
+                going = ~self._done if going is None else going & ~self._done
+                self._index[begun] += 1
+                begun = begun if len(begun) else None
+            elif (self._done if going is None else self._done & going).any():
+                rows = np.flatnonzero(self._done).tolist()
+                raise ClosedError(
+                    f"rows {rows[:10]} have ended; with autoreset='disabled' restart them with "
+                    "reset(options={'reset_mask': mask}) or leave them out with step(..., active=mask)"
+                )
+        return going, begun
+
+    def _action(self, actions: Any) -> Tensor:
+        """Checked float32 (N, A) in [-1, 1]."""
+        array = actions.detach().cpu().numpy() if isinstance(actions, Tensor) else np.asarray(actions)
+        shape = (self.num_envs, self.controller.card.size)
+        if array.shape != shape:
+            names = ", ".join(d.name for d in self.controller.card.dims)
+            raise ActionError(f"actions must have shape {shape} ({self.controller.name}: {names}), got {array.shape}")
+        if array.dtype.kind != "f":
+            raise ActionError(f"actions must be floating point, not {array.dtype}")
+        largest = np.abs(array).max()
+        if not largest <= 1.0:
+            if not np.isfinite(array).all():
+                rows = np.flatnonzero(~np.isfinite(array).all(1)).tolist()
+                raise ActionError(f"actions of rows {rows[:10]} are not finite")
+            beyond = np.abs(array) > 1.0
+            if self.out_of_range == "refuse":
+                rows = np.flatnonzero(beyond.any(1)).tolist()
+                raise ActionError(f"actions of rows {rows[:10]} are beyond [-1, 1] (largest {largest:.3g})")
+            self._clipped += beyond.sum(1)
+            array = np.clip(array, -1.0, 1.0)
+        return torch.from_numpy(np.ascontiguousarray(array, np.float32))
+
+    def _reading(self) -> Reading:
+        return Reading(self.robot.qpos, self.robot.ctrl)
+
+    def _write_ctrl(self, ctrl: Tensor, going: np.ndarray | None) -> None:
+        channel = self.robot._ctrl
+        if going is None:
+            channel.write(ctrl)
+        else:
+            rows = np.flatnonzero(going)
+            channel.write(ctrl[torch.from_numpy(rows)], rows)
+
+    def _reward(self, ev: dict[str, Tensor], action: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        mode = self.reward_mode
+        if mode in ("normalized_dense", "dense"):
+            terms = self.task.reward(self.h, ev, action)
+            if not terms:
+                raise ConfigError(f"{self.task.id} has no dense reward; use reward='sparse' or 'none'")
+            total = torch.stack(list(terms.values())).sum(0)
+            return (total.mul_(1.0 / self.task.reward_max) if mode == "normalized_dense" else total), terms
+        if mode == "sparse":
+            sparse = ev["success"].float()
+            return (sparse - ev["fail"].float() if "fail" in ev else sparse), {}
+        return torch.zeros(self.num_envs), {}
+
+    def _groups(self) -> dict[str, dict[str, Tensor]]:
+        """Named observations of the rows in view; joint positions and velocities first."""
+        seen = self.task.observe(self.h)
+        policy = {"qpos": self.robot.qpos, "qvel": self.robot.qvel, **seen.get("policy", {})}
+        return {"policy": policy, "privileged": seen.get("privileged", {})}
+
+    def _pack(self, groups: dict[str, dict[str, Tensor]]) -> Any:
+        """What the user gets: owned tensors."""
+        if self.observe == "state_dict":
+            return {g: {k: v.float().clone() for k, v in named.items()} for g, named in groups.items()}
+        return spaces.flatten(groups, OBSERVE[self.observe])
+
+    def _info(self, ev: dict[str, Tensor], terms: dict[str, Tensor] | None = None) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            **ev,
+            "elapsed": torch.from_numpy(self._elapsed.copy()),
+            "episode_seed": torch.from_numpy(self._seed.copy()),
+            "episode_index": torch.from_numpy(self._index.copy()),
+            "health": torch.from_numpy(self.world.health().copy()),
+            "clipped": torch.from_numpy(self._clipped.copy()),
+        }
+        if terms:
+            info["reward_terms"] = terms
+        if self._entropy is not None:
+            info["entropy"] = self._entropy
+        return info
+
+    def _rows(self, rows: Any) -> np.ndarray:
+        if rows is None:
+            return np.arange(self.num_envs, dtype=np.int32)
+        array = np.asarray(rows)
+        index = np.flatnonzero(array) if array.dtype == bool else np.atleast_1d(array)
+        if len(index) and (index.min() < 0 or index.max() >= self.num_envs):
+            raise ConfigError(f"rows must be within 0..{self.num_envs - 1}, got {index.tolist()}")
+        return index.astype(np.int32)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("this environment is closed")
+
+    def health_report(self) -> list[str]:
+        """One word list per row: ``ok``, ``diverged``, ..."""
+        return [describe(int(bits)) for bits in self.world.health()]
+
+
+_COUNTERS = ("seed", "index", "elapsed", "done", "clipped")
+
+
+class _View:
+    """The task's handles plus ``n``, the number of rows in view."""
+
+    def __init__(self, handles: Any, scope: Any) -> None:
+        self.__dict__.update(vars(handles))
+        self._scope = scope
+
+    @property
+    def n(self) -> int:
+        return self._scope.n
+
+
+def _one_of(kind: str, word: str, valid: Any) -> None:
+    if word not in valid:
+        raise UnknownNameError(kind, word, valid)
+
+
+def _replace_hz(physics: Any, hz: float) -> Any:
+    import dataclasses
+
+    if not hz > 0:
+        raise ConfigError(f"physics_hz must be positive, not {hz}")
+    return dataclasses.replace(physics, hz=float(hz))
+
+
+def _substeps(physics_hz: float, control_hz: float) -> int:
+    if not control_hz > 0:
+        raise ConfigError(f"control_hz must be positive, not {control_hz}")
+    ratio = physics_hz / control_hz
+    if abs(ratio - round(ratio)) > 1e-6 or round(ratio) < 1:
+        good = [f"{physics_hz / k:g}" for k in range(1, 41) if abs(physics_hz / k - round(physics_hz / k)) < 1e-9]
+        raise ConfigError(
+            f"control_hz {control_hz:g} does not divide physics_hz {physics_hz:g}; control_hz that do: {', '.join(good)}"
+        )
+    return round(ratio)
+
+
+def _mask(value: Any, n: int, name: str = "reset_mask") -> np.ndarray:
+    if value is None:
+        return np.ones(n, bool)
+    array = value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+    if array.shape != (n,) or array.dtype != bool:
+        raise ConfigError(f"{name} must be bool of shape ({n},), got {array.dtype} of shape {array.shape}")
+    return array.copy()
+
+
+def _column(mask: np.ndarray) -> Tensor:
+    return torch.from_numpy(mask)[:, None]
+
+
+def _merge(whole: Any, part: Any, at: Tensor) -> Any:
+    """``whole`` with the rows ``at`` replaced, as new tensors."""
+    if isinstance(whole, dict):
+        return {k: _merge(whole[k], part[k], at) for k in whole}
+    out = whole.clone()
+    out[at] = part
+    return out
+
+
+def _draw(rng: EpisodeRng, name: str, how: Vary) -> Tensor:
+    if isinstance(how, Uniform):
+        shape = np.shape(how.low) or np.shape(how.high)
+        return rng.uniform(name, torch.tensor(how.low), torch.tensor(how.high), tuple(shape))
+    if isinstance(how, Normal):
+        shape = np.shape(how.mean)
+        value = rng.normal(name, torch.tensor(how.mean), torch.tensor(how.std), tuple(shape))
+        return torch.clamp(value, torch.tensor(how.low), torch.tensor(how.high))
+    assert isinstance(how, Choice)
+    return torch.tensor(how.options)[rng.integers(name, 0, len(how.options)).long()]

@@ -1,0 +1,58 @@
+"""What a result depends on besides its seed."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+from typing import TYPE_CHECKING, Any
+
+from manikin._version import __version__
+
+if TYPE_CHECKING:
+    from manikin.env.env import Env
+
+__all__ = ["fingerprint", "machine", "versions"]
+
+_PACKAGES = ("mujoco", "torch", "numpy", "gymnasium")
+
+
+def versions() -> dict[str, str]:
+    """Versions of manikin and of what results depend on."""
+    found = {"manikin": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def machine() -> dict[str, str]:
+    """Kind of processor: trajectories are exact on the same kind and may differ in last bits on another."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as file:
+            model = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {"system": platform.system(), "architecture": platform.machine(), "processor": model}
+
+
+def fingerprint(env: Env) -> dict[str, Any]:
+    """Task, config, robot, control, rates, compiled model, software and processor, ready for JSON."""
+    return {
+        "task": env.task.id,
+        "config": dataclasses.asdict(env.task.config),
+        "robot": env.robot_word,
+        "control": env.controller.name,
+        "observe": env.observe,
+        "reward": env.reward_mode,
+        "control_hz": env.control_hz,
+        "physics_hz": env.physics_hz,
+        "horizon": env.horizon,
+        "terminate": env.terminates,
+        "model_hash": env.scene.hash,
+        "versions": versions(),
+        "machine": machine(),
+    }

@@ -1,0 +1,153 @@
+"""Task: what a user writes. One class, one file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import ConfigError, SceneError, UnknownNameError
+from manikin.rng import EpisodeRng
+from manikin.scene.builder import SceneBuilder
+from manikin.spec.physics import Physics
+from manikin.spec.plan import Waypoint
+
+__all__ = ["Episode", "Quantity", "Task"]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Unit and frame of a named observation: ``Quantity("m", "world")``."""
+
+    unit: str
+    frame: str = ""
+    note: str = ""
+
+
+@dataclass
+class Episode:
+    """What ``Task.start`` knows about the n rows that begin.
+
+    Attributes:
+        rows: (n,) which rows of the environment.
+        index: (n,) int64, how many episodes of this seed came before.
+        options: what the caller passed to ``reset(options=...)``; recorded with the episode.
+        rng: every random number of the episode, the same in any row and batch.
+    """
+
+    rows: np.ndarray
+    index: Tensor
+    rng: EpisodeRng
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def place(
+        self,
+        count: int,
+        *,
+        low: Sequence[float],
+        high: Sequence[float],
+        gap: float,
+        name: str = "place",
+        candidates: int = 100,
+    ) -> Tensor:
+        """(n, count, 2) positions in a rectangle [m], every two at least ``gap`` [m] apart.
+
+        Each row draws ``candidates`` whole placements and takes its first valid one, so a row never depends on others.
+
+        Raises:
+            SceneError: some row has no valid placement; names the rows.
+        """
+        n = len(self.rows)
+        lows, highs = torch.tensor(low, dtype=torch.float32), torch.tensor(high, dtype=torch.float32)
+        points = self.rng.uniform(name, lows, highs, (candidates, count, 2))
+        offset = points[:, :, :, None] - points[:, :, None]
+        apart = (offset * offset).sum(-1) >= gap * gap  # (n, candidates, count, count)
+        apart |= torch.eye(count, dtype=torch.bool)
+        valid = apart.flatten(2).all(-1)
+        if not bool(valid.any(1).all()):
+            bad = self.rows[~valid.any(1).numpy()].tolist()
+            raise SceneError(f"no room for {count} things {gap} m apart in {candidates} tries, rows {bad}")
+        first = valid.to(torch.uint8).argmax(1)
+        return points[torch.arange(n), first]
+
+
+class Task:
+    """Base class of tasks. A subclass declares its scene, how an episode starts, what is observed and rewarded, and what
+    success is. All methods are batched: every tensor has a leading dimension ``h.n``.
+
+    Class attributes:
+        id: ``Name-v1``; changing physics, reward, observation or success means a new version.
+        horizon_s: episode length [s].
+        robots: robot words that the task is tested with; the first is the default.
+        control, control_hz, physics: defaults that ``make`` can override.
+        observations: unit and frame of every tensor that ``observe`` returns.
+        reward_max: the largest dense reward; ``normalized_dense`` divides by it.
+        terminate: whether success or failure ends an episode.
+        settle_s: simulated time after placing, before the episode begins [s]; costs that much physics per reset.
+    """
+
+    id: ClassVar[str]
+    horizon_s: ClassVar[float]
+    instruction: ClassVar[str] = ""
+    robots: ClassVar[tuple[str, ...]] = ("panda",)
+    control: ClassVar[str] = "joint_delta_pos"
+    control_hz: ClassVar[float] = 20.0
+    physics: ClassVar[Physics] = Physics()
+    observations: ClassVar[Mapping[str, Quantity]] = {}
+    reward_terms: ClassVar[Mapping[str, str]] = {}
+    reward_max: ClassVar[float] = 1.0
+    terminate: ClassVar[bool] = True
+    settle_s: ClassVar[float] = 0.0
+
+    @dataclass(frozen=True)
+    class Config:
+        """Numbers of the task that ``make(config=...)`` may override."""
+
+    def __init__(self, config: Any = None) -> None:
+        if config is None:
+            config = self.Config()
+        elif isinstance(config, Mapping):
+            names = {f.name for f in dataclasses.fields(self.Config)}
+            for name in config:
+                if name not in names:
+                    raise UnknownNameError(f"option of {self.id}", name, names)
+            config = self.Config(**config)
+        elif not isinstance(config, self.Config):
+            raise ConfigError(f"config must be a mapping or {self.id}'s Config, not {type(config).__name__}")
+        self.config: Any = config
+
+    def scene(self, b: SceneBuilder) -> Any:
+        """Declare robots, parts, variables, cameras and contact questions; return an object with their handles.
+
+        A dict becomes attributes: ``return {"robot": robot, "cube": cube}`` is read as ``h.cube``.
+        """
+        raise NotImplementedError
+
+    def start(self, h: Any, ep: Episode) -> None:
+        """Put the starting rows in place. Handles read and write only those rows; randomness comes from ``ep.rng``."""
+        raise NotImplementedError
+
+    def advance(self, h: Any) -> None:
+        """Per-step memory (latches, progress), once per control step. Optional."""
+
+    def evaluate(self, h: Any) -> dict[str, Tensor]:
+        """``{"success": (n,) bool}``, optionally ``"fail"`` and stage flags. Pure."""
+        raise NotImplementedError
+
+    def observe(self, h: Any) -> dict[str, dict[str, Tensor]]:
+        """``{"policy": {...}, "privileged": {...}}`` of (n, ...) tensors. Joint positions and velocities are added by the
+        environment. Pure."""
+        raise NotImplementedError
+
+    def reward(self, h: Any, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        """Named (n,) terms whose sum is the dense reward. Pure."""
+        return {}
+
+    def expert(self, h: Any) -> list[Waypoint]:
+        """Waypoints for the rows' present state; ``plan/`` executes them. Optional."""
+        raise NotImplementedError(f"{self.id} has no scripted expert")

@@ -1,0 +1,301 @@
+"""Compose a scene from robots, parts, cameras and questions; compile it once; hand out typed handles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import mujoco
+import numpy as np
+
+from manikin.errors import SceneError, UnknownNameError
+from manikin.scene.handles import ContactForce, Grasp, Handle, Marker, Part, Robot, Scope, Variable
+from manikin.scene.robot import assemble
+from manikin.spec.camera import CameraSpec
+from manikin.spec.physics import Physics
+from manikin.spec.robot import ArmSpec, GripperSpec
+from manikin.spec.scene import CompiledScene
+from manikin.spec.vary import Vary
+
+__all__ = ["SceneBuilder", "Shape", "Variation"]
+
+H = TypeVar("H", bound=Handle)
+_G = mujoco.mjtGeom
+_TYPES = {
+    "box": _G.mjGEOM_BOX,
+    "sphere": _G.mjGEOM_SPHERE,
+    "capsule": _G.mjGEOM_CAPSULE,
+    "cylinder": _G.mjGEOM_CYLINDER,
+    "ellipsoid": _G.mjGEOM_ELLIPSOID,
+}
+_AUTOMATIC_GRASPS = 32  # forty contact sensors cost nothing measurable
+_NET_FORCE = (2, 3, 1)  # data="force", reduce="netforce", num=1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """One primitive of a compound part; ``size`` as in MJCF [m], ``pos`` in the part's frame."""
+
+    type: str
+    size: tuple[float, ...]
+    pos: tuple[float, float, float] = (0, 0, 0)
+    quat: tuple[float, float, float, float] = (1, 0, 0, 0)
+    rgba: tuple[float, float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A property of a part that is drawn anew for each episode."""
+
+    part: Part
+    what: str
+    how: Vary
+
+
+@dataclass
+class SceneBuilder:
+    """Declares what a scene consists of; every method returns a handle.
+
+    Args:
+        robots: (arm, gripper, from Menagerie?) of each robot the user chose; ``robot()`` takes them in order.
+        physics: solver options.
+    """
+
+    robots: Sequence[tuple[ArmSpec, GripperSpec | None, bool]]
+    physics: Physics
+    handles: list[Handle] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    variations: list[Variation] = field(default_factory=list)
+    cameras: dict[str, CameraSpec] = field(default_factory=dict)
+    robot_handles: list[Robot] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.scope = Scope()
+        self.spec = mujoco.MjSpec()
+        self.spec.copy_during_attach = True
+        p, option = self.physics, self.spec.option
+        option.timestep, option.impratio, option.gravity = 1.0 / p.hz, p.impratio, p.gravity
+        option.integrator = _enum(mujoco.mjtIntegrator, "mjINT_", p.integrator, "integrator")
+        option.cone = _enum(mujoco.mjtCone, "mjCONE_", p.cone, "cone")
+        option.iterations, option.ls_iterations = p.iterations, p.ls_iterations
+        option.noslip_iterations = p.noslip_iterations
+        self.spec.default.geom.solref[:2] = p.solref
+        self._free: list[Part] = []
+        self._names: set[str] = set()
+
+    # ---- things ----------------------------------------------------------------------------------------------------
+
+    def robot(
+        self,
+        *,
+        pos: Sequence[float] | None = None,
+        quat: Sequence[float] | None = None,
+        name: str = "robot",
+    ) -> Robot:
+        """The next robot the user chose, its base at ``pos`` and ``quat`` (default: the robot file's place at a table)."""
+        if len(self.robot_handles) >= len(self.robots):
+            raise SceneError(f"the scene asks for {len(self.robots) + 1} robots but {len(self.robots)} were chosen")
+        arm, gripper, menagerie = self.robots[len(self.robot_handles)]
+        model = assemble(arm, gripper, menagerie=menagerie)
+        pos = arm.base_pos if pos is None else pos
+        quat = arm.base_quat if quat is None else quat
+        prefix = f"{self._claim(name)}/"
+        self.spec.attach(model.spec, frame=self.spec.worldbody.add_frame(pos=pos, quat=quat), prefix=prefix)
+        handle = Robot(self.scope, name, model, prefix, pos, quat)
+        self.robot_handles.append(handle)
+        return self._add(handle)
+
+    def part(
+        self,
+        name: str,
+        shapes: Sequence[Shape],
+        *,
+        kind: str = "dynamic",
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = (1, 0, 0, 0),
+        mass: float | Vary | None = None,
+        density: float = 1000.0,
+        friction: float | Vary = 1.0,
+        rgba: Sequence[float] | Vary = (0.7, 0.7, 0.7, 1),
+        resizable: bool = False,
+        collide: bool = True,
+    ) -> Part:
+        """An object made of primitives. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
+
+        ``mass`` [kg] overrides ``density`` [kg/m^3] (one shape only). ``mass``, ``friction`` and ``rgba`` may vary per
+        episode; ``resizable`` allows ``set_size`` and ``set_offsets``.
+        """
+        if kind not in ("dynamic", "kinematic", "fixed"):
+            raise UnknownNameError("kind of part", kind, ("dynamic", "kinematic", "fixed"))
+        body = self.spec.worldbody.add_body(name=self._claim(name), pos=pos, quat=quat, mocap=kind == "kinematic")
+        if kind == "dynamic":
+            body.add_freejoint(name=name)
+        colour = (0.7, 0.7, 0.7, 1) if isinstance(rgba, Vary) else tuple(rgba)
+        slide = 1.0 if isinstance(friction, Vary) else friction
+        names = []
+        for i, shape in enumerate(shapes):
+            geom = body.add_geom(
+                name=f"{name}/{i}",
+                type=_TYPES[shape.type],
+                size=[*shape.size, 0, 0][:3],
+                pos=shape.pos,
+                quat=shape.quat,
+                rgba=shape.rgba or colour,
+                friction=(slide, 0.005, 0.0001),
+                group=0,
+            )
+            if isinstance(mass, int | float):
+                geom.mass = mass / len(shapes)
+            else:
+                geom.density = density
+            if not collide:
+                geom.contype = geom.conaffinity = 0
+            names.append(geom.name)
+        size = None
+        if resizable:
+            size = self.variable(f"size/{name}", (3,) if len(shapes) == 1 else (len(shapes), 3), persist=True)
+        handle = self._add(Part(self.scope, name, kind=kind, geoms=names, size=size))
+        for what, how in (("mass", mass), ("friction", friction), ("rgba", rgba)):
+            if isinstance(how, Vary):
+                self.variations.append(Variation(handle, what, how))
+        if kind == "dynamic":
+            self._free.append(handle)
+        return handle
+
+    def box(self, name: str, *, half_size: Sequence[float] | Vary, **options: Any) -> Part:
+        """A box of half size (3,) [m]; options as for :meth:`part`."""
+        return self._primitive(name, "box", half_size, 3, options)
+
+    def sphere(self, name: str, *, radius: float | Vary, **options: Any) -> Part:
+        """A ball of ``radius`` [m]; options as for :meth:`part`."""
+        return self._primitive(name, "sphere", radius, 1, options)
+
+    def cylinder(self, name: str, *, size: Sequence[float] | Vary, **options: Any) -> Part:
+        """A cylinder of (radius, half length) [m] along z; options as for :meth:`part`."""
+        return self._primitive(name, "cylinder", size, 2, options)
+
+    def _primitive(self, name: str, kind: str, size: Any, width: int, options: dict[str, Any]) -> Part:
+        if not isinstance(size, Vary):
+            return self.part(name, [Shape(type=kind, size=tuple(np.atleast_1d(size).tolist()))], **options)
+        middle = getattr(size, "mean", None) or getattr(size, "high", None) or size.options[0]  # type: ignore[union-attr]
+        middle = np.broadcast_to(np.asarray(middle, float), (width,))
+        handle = self.part(name, [Shape(type=kind, size=tuple(middle.tolist()))], **{**options, "resizable": True})
+        self.variations.append(Variation(handle, "size", size))
+        return handle
+
+    def marker(
+        self, name: str, *, shape: str = "sphere", size: Sequence[float] = (0.02,), rgba: Sequence[float] = (0, 1, 0, 0.5)
+    ) -> Marker:
+        """A shape for human eyes only, moved with ``set_pose``: in no observation, in no contact."""
+        body = self.spec.worldbody.add_body(name=self._claim(name), mocap=True)
+        body.add_site(name=name, type=_TYPES[shape], size=[*size, 0, 0][:3], rgba=rgba, group=0)
+        return self._add(Marker(self.scope, name))
+
+    def fixture(self, name: str, shape: Shape, **geom: Any) -> None:
+        """Part of the world that nobody asks about: a table top, a wall. ``geom`` are MuJoCo geom attributes."""
+        self.spec.worldbody.add_geom(
+            name=self._claim(name),
+            type=_TYPES[shape.type],
+            size=[*shape.size, 0, 0][:3],
+            pos=shape.pos,
+            quat=shape.quat,
+            rgba=shape.rgba or (0.7, 0.7, 0.7, 1),
+            **geom,
+        )
+
+    def camera(self, camera: CameraSpec) -> CameraSpec:
+        """Declare a camera; its name is what ``env.render`` and observations use."""
+        if camera.name in self.cameras:
+            raise SceneError(f"two cameras are named {camera.name!r}")
+        self.cameras[camera.name] = camera
+        return camera
+
+    def variable(
+        self, name: str, shape: tuple[int, ...] = (), *, persist: bool = False, initial: float = 0.0
+    ) -> Variable:
+        """A per-row float32 value of the task, (n, *shape); starts each episode at ``initial`` unless ``persist``."""
+        handle = Variable(self.scope, name, shape, persist=persist, initial=initial)
+        self.variables.append(handle)
+        return self._add(handle)
+
+    # ---- questions about contact: sensors, which must exist before compiling ----------------------------------------
+
+    def grasp(self, robot: Robot, part: Part, *, min_force: float = 0.5, max_angle: float = 85.0) -> Grasp:
+        """Ask whether the robot's gripper holds the part: each finger presses >= ``min_force`` [N] within
+        ``max_angle`` [deg] of its closing direction."""
+        if robot.gripper is None:
+            raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
+        handle = Grasp(self.scope, robot, part, min_force, max_angle)
+        for sensor, finger, other in handle.sensors():
+            self._contact_sensor(sensor, finger, other)
+        robot.grasps[part.name] = handle
+        return self._add(handle)
+
+    def contact_force(self, first: Part | Robot, second: Part | Robot) -> ContactForce:
+        """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world."""
+        name = f"contact/{first.name}/{second.name}"
+        one, two = (h.prefix + h.model.base_body if isinstance(h, Robot) else h.name for h in (first, second))
+        self._contact_sensor(name, one, two)
+        return self._add(ContactForce(self.scope, name, one, two))
+
+    def _contact_sensor(self, name: str, first: str, second: str) -> None:
+        xbody = mujoco.mjtObj.mjOBJ_XBODY
+        self.spec.add_sensor(
+            name=name,
+            type=mujoco.mjtSensor.mjSENS_CONTACT,
+            objtype=xbody,
+            objname=first,
+            reftype=xbody,
+            refname=second,
+            intprm=_NET_FORCE,
+        )
+
+    # ---- compiling -------------------------------------------------------------------------------------------------
+
+    def compile(self) -> CompiledScene:
+        """Compile. Raises :class:`SceneError` with MuJoCo's message, which names the part."""
+        for robot in self.robot_handles:
+            if robot.gripper is not None:
+                for part in self._free[:_AUTOMATIC_GRASPS]:
+                    if part.name not in robot.grasps:
+                        self.grasp(robot, part)
+        for camera in self.cameras.values():
+            flip = camera.rotation * np.array([1.0, -1.0, -1.0])  # MuJoCo's cameras have y up and look along -z
+            quat = np.zeros(4)
+            mujoco.mju_mat2Quat(quat, flip.flatten())
+            body = self.spec.worldbody
+            fovy = float(np.rad2deg(camera.fovy))
+            resolution = (camera.width, camera.height)
+            body.add_camera(name=camera.name, pos=camera.pos, quat=quat, fovy=fovy, resolution=resolution)
+        try:
+            model = self.spec.compile()
+        except (ValueError, mujoco.FatalError) as error:
+            raise SceneError(f"the scene does not compile: {error}") from error
+        return CompiledScene.from_model(model)
+
+    def bind(self, world: Any) -> None:
+        """Connect every handle to a world of the compiled scene."""
+        self.scope.world = world
+        for handle in self.variables:
+            handle.bind(world.scene.model)
+        for handle in self.handles:
+            if not isinstance(handle, Variable):
+                handle.bind(world.scene.model)
+
+    def _claim(self, name: str) -> str:
+        if name in self._names:
+            raise SceneError(f"two things in the scene are named {name!r}")
+        self._names.add(name)
+        return name
+
+    def _add(self, handle: H) -> H:
+        self.handles.append(handle)
+        return handle
+
+
+def _enum(kind: Any, prefix: str, name: str, what: str) -> int:
+    values = {v.removeprefix(prefix).lower(): getattr(kind, v) for v in dir(kind) if v.startswith(prefix)}
+    if name.lower() not in values:
+        raise UnknownNameError(what, name, values)
+    return int(values[name.lower()])

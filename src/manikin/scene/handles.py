@@ -1,0 +1,395 @@
+"""Typed handles: what a task reads and writes. Made by :class:`~manikin.scene.builder.SceneBuilder`, bound to a World.
+
+Every value has a leading row dimension ``h.n``: all rows during a step, only the rows being started inside
+``Task.start``. Values read are borrowed (valid until the next step); clone to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import ConfigError, SceneError, UnknownNameError
+from manikin.math import pose_inv, pose_mul, quat_rotate
+from manikin.sim.world import Channel, Piece, World
+
+__all__ = ["ContactForce", "Grasp", "Handle", "Marker", "Part", "Robot", "Scope", "Variable"]
+
+
+class Scope:
+    """What all handles of one environment share: the world, and which rows are being looked at."""
+
+    def __init__(self) -> None:
+        self.world: World
+        self.rows: np.ndarray | None = None
+
+    @property
+    def n(self) -> int:
+        return self.world.num_worlds if self.rows is None else len(self.rows)
+
+
+class Handle:
+    """A named thing of the scene. ``bind`` is called once, when the world exists."""
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self.scope, self.name = scope, name
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        """Look up ids in the compiled model and register what will be read."""
+
+    def _get(self, channel: Channel) -> Tensor:
+        return channel.all() if self.scope.rows is None else channel.rows(self.scope.rows)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+def _expand(value: Any, n: int, width: int) -> Tensor:
+    tensor = torch.as_tensor(value, dtype=torch.float32)
+    if tensor.ndim > 2 or (tensor.shape and tensor.shape[-1] != width):
+        raise ConfigError(f"expected shape ({n}, {width}) or ({width},), got {tuple(tensor.shape)}")
+    return tensor.expand(n, width)
+
+
+class Variable(Handle):
+    """A per-row float32 tensor the task owns, for example a goal. Saved in snapshots.
+
+    Reset to ``initial`` when a row starts, unless ``persist``.
+    """
+
+    def __init__(self, scope: Scope, name: str, shape: tuple[int, ...], *, persist: bool, initial: float) -> None:
+        super().__init__(scope, name)
+        self.shape, self.persist, self.initial = shape, persist, initial
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        self.data = torch.full((self.scope.world.num_worlds, *self.shape), self.initial)
+
+    @property
+    def value(self) -> Tensor:
+        """(n, *shape) float32."""
+        return self.data if self.scope.rows is None else self.data[torch.from_numpy(self.scope.rows)]
+
+    def set(self, value: Tensor | float) -> None:
+        """Set the rows in view to (n, *shape), or to one value."""
+        if self.scope.rows is None:
+            self.data.copy_(torch.as_tensor(value, dtype=torch.float32).expand_as(self.data))
+        else:
+            value = torch.as_tensor(value, dtype=torch.float32).expand(self.scope.n, *self.shape)
+            self.data[torch.from_numpy(self.scope.rows)] = value
+
+
+class Part(Handle):
+    """An object: dynamic (moves by physics), kinematic (moved by the task) or fixed."""
+
+    def __init__(self, scope: Scope, name: str, *, kind: str, geoms: Sequence[str], size: Variable | None) -> None:
+        super().__init__(scope, name)
+        self.kind, self.geom_names, self._size = kind, tuple(geoms), size
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        world, body = self.scope.world, model.body(self.name)
+        self.body_id, self.geom_ids = int(body.id), [int(model.geom(g).id) for g in self.geom_names]
+        b = self.body_id
+        pos, quat = ("xpos", 3 * b, 3 * b + 3), ("xquat", 4 * b, 4 * b + 4)
+        self._pose, self._pos = world.channel([pos, quat], quat_at=3), world.channel([pos])
+        self._quat = world.channel([quat], quat_at=0)
+        self._write: Channel | None = None
+        if self.kind == "dynamic":
+            q, v = int(body.jntadr[0]), int(body.dofadr[0])
+            q = int(model.jnt_qposadr[q])
+            self._write = world.channel([("qpos", q, q + 7)])
+            self._velocity = world.channel([("qvel", v, v + 6)])
+            self._linvel, self._angvel = world.channel([("qvel", v, v + 3)]), world.channel([("qvel", v + 3, v + 6)])
+        elif self.kind == "kinematic":
+            m = int(body.mocapid[0])
+            self._write = world.channel([("mocap_pos", 3 * m, 3 * m + 3), ("mocap_quat", 4 * m, 4 * m + 4)])
+        if self._size is not None:
+            self._size.data[:] = torch.from_numpy(model.geom_size[self.geom_ids].astype(np.float32)).squeeze(0)
+
+    @property
+    def pose(self) -> Tensor:
+        """(n, 7) position [m] and quaternion wxyz in the world."""
+        return self._get(self._pose)
+
+    @property
+    def pos(self) -> Tensor:
+        """(n, 3) [m] in the world."""
+        return self._get(self._pos)
+
+    @property
+    def quat(self) -> Tensor:
+        """(n, 4) wxyz."""
+        return self._get(self._quat)
+
+    @property
+    def linvel(self) -> Tensor:
+        """(n, 3) [m/s] in the world."""
+        return self._get(self._linvel)
+
+    @property
+    def angvel_body(self) -> Tensor:
+        """(n, 3) [rad/s] in the body's own frame; costs nothing."""
+        return self._get(self._angvel)
+
+    @property
+    def angvel(self) -> Tensor:
+        """(n, 3) [rad/s] in the world."""
+        return quat_rotate(self.quat, self.angvel_body)
+
+    @property
+    def size(self) -> Tensor:
+        """(n, 3) or (n, geoms, 3) sizes as in MJCF [m]; only for parts declared with a varying size or ``resizable``."""
+        if self._size is None:
+            raise SceneError(f"{self.name}: declare it with resizable=True or a varying size to read its size per row")
+        return self._size.value
+
+    def set_pose(self, pos: Any, quat: Any = (1.0, 0.0, 0.0, 0.0)) -> None:
+        """Put the rows at pos (n, 3) or (3,) and quat (n, 4) or (4,), at rest."""
+        if self._write is None:
+            raise SceneError(f"{self.name} is fixed; declare it with kind='kinematic' or 'dynamic' to move it")
+        n = self.scope.n
+        pose = torch.cat([_expand(pos, n, 3), _expand(quat, n, 4)], 1)
+        self._write.write(pose, self.scope.rows)
+        if self.kind == "dynamic":
+            self._velocity.write(np.zeros((n, 6)), self.scope.rows)
+
+    def set_velocity(self, linear: Any, angular: Any = (0.0, 0.0, 0.0)) -> None:
+        """Linear velocity [m/s] in the world, angular [rad/s] in the body frame; each (n, 3) or (3,)."""
+        n = self.scope.n
+        self._velocity.write(torch.cat([_expand(linear, n, 3), _expand(angular, n, 3)], 1), self.scope.rows)
+
+    def set_size(self, size: Tensor) -> None:
+        """Sizes of the rows in view, (n, 3) for one geom or (n, geoms, 3); mass and inertia follow at constant density."""
+        if self._size is None:
+            raise SceneError(f"{self.name}: declare it with resizable=True to change its size per row")
+        n, k = self.scope.n, len(self.geom_ids)
+        self.scope.world.set_model({("geom_size", self.geom_ids): np.asarray(size).reshape(n, k, 3)}, self.scope.rows)
+        self._size.set(size)
+
+    def set_offsets(self, pos: Tensor) -> None:
+        """Places of the geoms in the part's frame, (n, geoms, 3) [m]; for fixed and kinematic parts."""
+        n, k = self.scope.n, len(self.geom_ids)
+        self.scope.world.set_model({("geom_pos", self.geom_ids): np.asarray(pos).reshape(n, k, 3)}, self.scope.rows)
+
+    def set_property(self, what: str, value: Tensor) -> None:
+        """Give the rows their own mass (n,) [kg], friction (n,) (sliding), size (n, 3) or rgba (n, 4)."""
+        n, k = self.scope.n, len(self.geom_ids)
+        array = np.asarray(value, np.float64)
+        world, rows, model = self.scope.world, self.scope.rows, self.scope.world.scene.model
+        if what == "size":
+            self.set_size(value)
+        elif what == "mass":
+            world.set_model({("body_mass", [self.body_id]): array.reshape(n, 1)}, rows)
+        elif what == "friction":
+            friction = np.broadcast_to(model.geom_friction[self.geom_ids], (n, k, 3)).copy()
+            friction[:, :, 0] = array.reshape(n, 1)
+            world.set_model({("geom_friction", self.geom_ids): friction}, rows)
+        elif what == "rgba":
+            colour = np.broadcast_to(array.reshape(n, 1, 4), (n, k, 4))
+            world.set_model({("geom_rgba", self.geom_ids): colour}, rows)
+        else:
+            raise UnknownNameError("varying property", what, ("size", "mass", "friction", "rgba"))
+
+
+class Marker(Part):
+    """A shape that only people see: never in observations, never in contact."""
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        super().__init__(scope, name, kind="kinematic", geoms=(), size=None)
+
+
+class Robot(Handle):
+    """An arm with or without a gripper. Joint vectors are ordered arm first, then the gripper's driven joints."""
+
+    def __init__(self, scope: Scope, name: str, model: Any, prefix: str, base_pos: Any, base_quat: Any) -> None:
+        super().__init__(scope, name)
+        self.model, self.prefix = model, prefix
+        self.arm, self.gripper = model.arm, model.gripper
+        self.base_pose = torch.tensor([*base_pos, *base_quat], dtype=torch.float32)
+        self.solver: Any  # inverse kinematics, given by the environment
+        self.drivers: tuple[str, ...] = self.gripper.drivers if self.gripper else ()
+        self.joints: tuple[str, ...] = (*self.arm.joints, *self.drivers)
+        self.grasps: dict[str, Grasp] = {}
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        world, p = self.scope.world, self.prefix
+        ids = [model.joint(p + j).id for j in self.joints]
+        qadr = [int(model.jnt_qposadr[i]) for i in ids]
+        vadr = [int(model.jnt_dofadr[i]) for i in ids]
+        na = len(self.arm.joints)
+        self.limits = torch.from_numpy(model.jnt_range[ids].astype(np.float32))  # (joints, 2)
+        self._qpos, self._qvel = world.channel(_runs("qpos", qadr)), world.channel(_runs("qvel", vadr))
+        self._arm_qpos = world.channel(_runs("qpos", qadr[:na]))
+        self._arm_qvel = world.channel(_runs("qvel", vadr[:na]))
+        self._gripper_qpos = world.channel(_runs("qpos", qadr[na:])) if self.gripper else None
+        actuators = [int(model.actuator(p + a).id) for a in self.model.actuators]
+        self._ctrl = world.channel(_runs("ctrl", actuators))
+        tcp = int(model.body(p + self.model.tcp_body).id)
+        pos, quat = ("xpos", 3 * tcp, 3 * tcp + 3), ("xquat", 4 * tcp, 4 * tcp + 4)
+        self._tcp_pose, self._tcp_pos = world.channel([pos, quat], quat_at=3), world.channel([pos])
+        self._tcp_quat = world.channel([quat], quat_at=0)
+        every = [int(model.joint(p + j).id) for j in self.model.joints]  # driven or following
+        adr = [int(model.jnt_qposadr[j]) for j in every]
+        self._place = world.channel(_runs("qpos", adr))
+        self._place_vel = world.channel(_runs("qvel", [int(model.jnt_dofadr[j]) for j in every]))
+        self._command = [adr.index(a) for a in qadr]
+        if self.gripper:
+            self._open = torch.tensor(self.gripper.open_q)
+            self._closed = torch.tensor(self.gripper.closed_q)
+
+    @property
+    def qpos(self) -> Tensor:
+        """(n, joints) [rad or m]: arm, then driven gripper joints."""
+        return self._get(self._qpos)
+
+    @property
+    def qvel(self) -> Tensor:
+        """(n, joints) [rad/s or m/s]."""
+        return self._get(self._qvel)
+
+    @property
+    def arm_qpos(self) -> Tensor:
+        """(n, arm joints) [rad]."""
+        return self._get(self._arm_qpos)
+
+    @property
+    def arm_qvel(self) -> Tensor:
+        """(n, arm joints) [rad/s]."""
+        return self._get(self._arm_qvel)
+
+    @property
+    def tcp_pose(self) -> Tensor:
+        """(n, 7) pose of the tool centre point in the world; z points out of the gripper, y along its opening."""
+        return self._get(self._tcp_pose)
+
+    @property
+    def tcp_pos(self) -> Tensor:
+        """(n, 3) [m]."""
+        return self._get(self._tcp_pos)
+
+    @property
+    def tcp_quat(self) -> Tensor:
+        """(n, 4) wxyz."""
+        return self._get(self._tcp_quat)
+
+    @property
+    def opening(self) -> Tensor:
+        """(n,) how far the gripper is open: 0 commanded closed, 1 fully open."""
+        if self._gripper_qpos is None:
+            raise SceneError(f"{self.name} has no gripper")
+        q = self._get(self._gripper_qpos)[:, 0]
+        return (q - self._closed[0]) / (self._open[0] - self._closed[0])
+
+    @property
+    def ctrl(self) -> Tensor:
+        """(n, actuators) commanded joint positions, arm then gripper."""
+        return self._get(self._ctrl)
+
+    def keyframe(self, name: str = "rest") -> Tensor:
+        """(arm joints,) [rad] of a named keyframe."""
+        if name not in self.arm.keyframes:
+            raise UnknownNameError(f"keyframe of {self.arm.name}", name, self.arm.keyframes)
+        return torch.tensor(self.arm.keyframes[name])
+
+    def set_qpos(self, arm: Any, opening: float = 1.0) -> None:
+        """Put the arm at joint positions (n, joints) or (joints,), clipped to the limits, the gripper at ``opening``
+        (1 open, 0 closed), all at rest and holding there."""
+        n, na = self.scope.n, len(self.arm.joints)
+        arm = torch.minimum(torch.maximum(_expand(arm, n, na), self.limits[:na, 0]), self.limits[:na, 1])
+        fingers = torch.from_numpy(self.model.gripper_qpos(opening).astype(np.float32))
+        whole = torch.cat([arm, fingers.expand(n, len(fingers))], 1)
+        self._place.write(whole, self.scope.rows)
+        self._place_vel.write(np.zeros(whole.shape), self.scope.rows)
+        self._ctrl.write(whole[:, self._command], self.scope.rows)
+
+    def ik(self, pose: Tensor, start: Tensor | None = None) -> Any:
+        """Joint positions for TCP poses (n, 7) in the world, from ``start`` (n, joints) or where the arm is.
+
+        Returns an :class:`~manikin.control.ik.IkResult`; rows out of reach say so and hold the nearest found.
+        """
+        local = pose_mul(pose_inv(self.base_pose), pose)
+        return self.solver.solve(local[:, :3], local[:, 3:], self.arm_qpos if start is None else start, restarts=8)
+
+    def is_grasping(self, part: Part) -> Tensor:
+        """(n,) bool; see :class:`Grasp`. Raises with the line to add when the pair was not declared."""
+        if part.name not in self.grasps:
+            raise SceneError(
+                f"contacts between {self.name} and {part.name} were not declared; in scene() add: "
+                f"b.grasp({self.name}, {part.name})"
+            )
+        return self.grasps[part.name].value
+
+
+class Grasp(Handle):
+    """Does the gripper hold the part? Every finger presses with at least ``min_force`` [N], within ``max_angle`` [deg]
+    of its closing direction. Forces are those of the last substep."""
+
+    def __init__(self, scope: Scope, robot: Robot, part: Part, min_force: float, max_angle: float) -> None:
+        super().__init__(scope, f"grasp/{robot.name}/{part.name}")
+        self.robot, self.part, self.min_force = robot, part, min_force
+        self._cos, self._seen = float(np.cos(np.deg2rad(max_angle))), -1
+
+    def sensors(self) -> list[tuple[str, str, str]]:
+        """(sensor name, finger body, part body) of the contact sensors this question needs."""
+        fingers = self.robot.gripper.fingers
+        return [(f"{self.name}/{i}", self.robot.prefix + f.body, self.part.name) for i, f in enumerate(fingers)]
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        world, forces, closing = self.scope.world, [], []
+        for (sensor, _, _), site in zip(self.sensors(), self.robot.model.finger_sites, strict=True):
+            adr, s = int(model.sensor(sensor).adr[0]), int(model.site(self.robot.prefix + site).id)
+            forces.append(("sensordata", adr, adr + 3))
+            closing += [("site_xmat", 9 * s + k, 9 * s + k + 1) for k in (2, 5, 8)]  # z axis
+        shape = (len(forces), 3)
+        self._force, self._closing = world.channel(forces, shape), world.channel(closing, shape)
+
+    @property
+    def force(self) -> Tensor:
+        """(n, fingers, 3) [N] force of each finger on the part, in the world."""
+        return self._get(self._force)
+
+    @property
+    def value(self) -> Tensor:
+        """(n,) bool."""
+        scope = self.scope
+        if scope.rows is None and self._seen == scope.world.version:
+            return self._value
+        force = self.force
+        along = (force * self._get(self._closing)).sum(-1)
+        size = (force * force).sum(-1).sqrt_()
+        value = ((size >= self.min_force) & (along >= self._cos * size)).all(-1)
+        if scope.rows is None:
+            self._value, self._seen = value, scope.world.version
+        return value
+
+
+class ContactForce(Handle):
+    """Net contact force of one body (with what hangs on it) on another, in the world [N]."""
+
+    def __init__(self, scope: Scope, name: str, first: str, second: str) -> None:
+        super().__init__(scope, name)
+        self.first, self.second = first, second
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        adr = int(model.sensor(self.name).adr[0])
+        self._force = self.scope.world.channel([("sensordata", adr, adr + 3)])
+
+    @property
+    def value(self) -> Tensor:
+        """(n, 3) [N]."""
+        return self._get(self._force)
+
+
+def _runs(field: str, addresses: Sequence[int]) -> list[Piece]:
+    """Contiguous runs of addresses, in order."""
+    pieces: list[Piece] = []
+    for a in addresses:
+        if pieces and pieces[-1][2] == a:
+            pieces[-1] = (field, pieces[-1][1], a + 1)
+        else:
+            pieces.append((field, a, a + 1))
+    return pieces

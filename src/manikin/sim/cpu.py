@@ -1,0 +1,443 @@
+"""The World on the CPU: ``mujoco.batch.Batch``, any number of rows, all cores, bit-identical at any thread count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from mujoco import batch
+
+from manikin.errors import ClosedError, ConfigError, DataError, SceneError, UnknownNameError
+from manikin.sim import bounds
+from manikin.sim.health import Health, install_log_hook, warning_bits
+from manikin.sim.snapshot import Snapshot
+from manikin.sim.world import Piece
+from manikin.spec.scene import CompiledScene
+
+__all__ = ["CpuWorld"]
+
+_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
+_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
+_STATE = frozenset(
+    "time qpos qvel act history qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
+)
+# Outputs of the force stage: what was computed in the last substep is served until the next step, also after a load.
+_FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc cfrc_ext cacc cfrc_int".split())
+_PERSISTENT_BYTES = 256e6  # keep one MjData per row while they fit here (0.44 MB each, measured): velocity stage is free
+_BYTES_PER_ROW = 0.44e6
+_MINUS, _PLUS = np.float32(-1), np.float32(1)
+
+
+class _Channel:
+    """See :class:`manikin.sim.world.Channel`."""
+
+    def __init__(self, world: CpuWorld, pieces: Sequence[Piece], shape: tuple[int, ...], quat_at: int | None) -> None:
+        self._world, self._pieces, self._shape, self._version = world, tuple(pieces), shape, -1
+        self._quat_at = quat_at
+        self._sources = [world._source(field)[:, a:b] for field, a, b in pieces]
+        self._allocate()
+
+    def _allocate(self) -> None:
+        n, width = self._world.num_worlds, sum(b - a for _, a, b in self._pieces)
+        flat = np.zeros((n, width), np.float32)
+        self._tensor = torch.from_numpy(flat).view(n, *self._shape)
+        self._copies, at = [], 0
+        for source in self._sources:
+            self._copies.append((flat[:, at : at + source.shape[1]], source))
+            at += source.shape[1]
+        self._flat = flat
+        self._quat = None if self._quat_at is None else flat[:, self._quat_at : self._quat_at + 4]
+
+    def all(self) -> torch.Tensor:
+        if self._version != self._world.version:
+            if self._world.poison and self._version >= 0:
+                self._flat.fill(np.nan)  # whoever kept the old tensor sees it
+                self._allocate()
+            for target, source in self._copies:
+                target[...] = source
+            if self._quat is not None:
+                self._quat *= np.where(self._quat[:, :1] < 0, _MINUS, _PLUS)
+            self._version = self._world.version
+        return self._tensor
+
+    def rows(self, rows: np.ndarray) -> torch.Tensor:
+        parts = [source[rows] for source in self._sources]
+        flat = (parts[0] if len(parts) == 1 else np.concatenate(parts, 1)).astype(np.float32)
+        if self._quat_at is not None:
+            quat = flat[:, self._quat_at : self._quat_at + 4]
+            quat *= np.where(quat[:, :1] < 0, _MINUS, _PLUS)
+        return torch.from_numpy(flat).view(len(rows), *self._shape)
+
+    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
+        if any(field not in _STATE for field, _, _ in self._pieces):
+            raise ConfigError(f"only state fields can be written, not {[p[0] for p in self._pieces]}")
+        flat = np.asarray(value, np.float64).reshape(-1, self._flat.shape[1])
+        at = 0
+        for source in self._sources:
+            part = flat[:, at : at + source.shape[1]]
+            if rows is None:
+                source[...] = part
+            else:
+                source[rows] = part
+            at += source.shape[1]
+        self._world.version += 1
+
+
+class CpuWorld:
+    """N simulations of one scene on CPU threads.
+
+    Args:
+        scene: what to simulate.
+        num_worlds: rows N >= 1.
+        threads: 0 for all cores. Never changes results.
+        persistent: keep one MjData per row; None chooses by size. Never changes results.
+        poison: overwrite borrowed tensors with NaN once they are out of date, to find code that keeps one.
+    """
+
+    device = torch.device("cpu")
+
+    def __init__(
+        self,
+        scene: CompiledScene,
+        num_worlds: int,
+        *,
+        threads: int = 0,
+        persistent: bool | None = None,
+        poison: bool = False,
+    ) -> None:
+        if num_worlds < 1:
+            raise ConfigError(f"num_envs must be at least 1, not {num_worlds}")
+        install_log_hook()
+        model = scene.model
+        if persistent is None:
+            persistent = num_worlds * _BYTES_PER_ROW < _PERSISTENT_BYTES or model.nplugin > 0
+        self.scene, self.num_worlds, self.version, self.poison = scene, num_worlds, 0, poison
+        self._b = batch.Batch(model, num_worlds, threads, persistent)
+        self._state = self._b.state
+        self._previous = self._state.copy()
+        self._sources: dict[str, np.ndarray] = {}
+        self._served: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # field -> (bound output, what is reported)
+        self._reads: dict[str, _Channel] = {}
+        self._health = np.zeros(num_worlds, np.int32)
+        self._counts = self._b.warning[:, :, 1]
+        self._niter = self._b.bind("solver_niter").reshape(num_worlds, -1)
+        self._varied: set[str] = set()
+        self._max_iterations = int(model.opt.iterations)
+        self._closed = False
+        self._b.reset()
+
+    # ---- reading and writing -------------------------------------------------------------------------------------
+
+    @property
+    def timestep(self) -> float:
+        return float(self.scene.model.opt.timestep)
+
+    @property
+    def nstate(self) -> int:
+        return int(self._state.shape[1])
+
+    def _source(self, field: str) -> np.ndarray:
+        """(N, K) array that is current after every call on the batch."""
+        if field not in self._sources:
+            if field not in batch.DATA_FIELDS:
+                raise UnknownNameError("physics field", field, batch.DATA_FIELDS)
+            bound = self._b.bind(field)
+            if field in _STATE:
+                offset = (bound.__array_interface__["data"][0] - self._state.__array_interface__["data"][0]) // 8
+                width = int(np.prod(bound.shape[1:], dtype=int))
+                flat = self._state[:, offset : offset + width]
+            else:
+                self._refresh_outputs()
+                flat = bound.reshape(self.num_worlds, -1)
+                if field in _FORCE:
+                    self._served[field] = (flat, flat.copy())
+                    flat = self._served[field][1]
+            self._sources[field] = flat
+        return self._sources[field]
+
+    def _refresh_outputs(self) -> None:
+        """A newly bound output is zero until the next call: run one that leaves the state as it is."""
+        state = self._state.copy()
+        self._b.forward()
+        self._state[...] = state
+
+    def channel(
+        self, pieces: Sequence[Piece], shape: tuple[int, ...] | None = None, *, quat_at: int | None = None
+    ) -> _Channel:
+        """Gather columns of fields into one tensor (N, *shape); see :class:`manikin.sim.world.Channel`."""
+        return _Channel(self, pieces, shape or (sum(b - a for _, a, b in pieces),), quat_at)
+
+    def read(self, field: str) -> torch.Tensor:
+        """A whole field as float32 (N, ...), borrowed until the next step, forward, reset or load."""
+        if field not in self._reads:
+            width = self._source(field).shape[1]
+            shape = self._b.bind(field).shape[1:] or (1,)
+            self._reads[field] = self.channel([(field, 0, width)], shape)
+        return self._reads[field].all()
+
+    def write(self, field: str, value: torch.Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
+        """Write a state field (n, ...). Elements equal to what ``read`` returns keep their float64 value."""
+        if field not in _STATE:
+            raise UnknownNameError("writable physics field", field, _STATE)
+        source = self._source(field)
+        index: Any = slice(None) if rows is None else rows
+        old = source[index]
+        new = np.asarray(value).reshape(old.shape)
+        source[index] = np.where(new.astype(np.float32) == old.astype(np.float32), old, new)
+        self.version += 1
+
+    # ---- stepping ------------------------------------------------------------------------------------------------
+
+    def step(
+        self,
+        substeps: int,
+        active: np.ndarray | None = None,
+        before_substep: Callable[[int], None] | None = None,
+    ) -> None:
+        """Advance by ``substeps`` timesteps.
+
+        Args:
+            active: (N,) bool; rows outside it stay exactly as they are. None means all.
+            before_substep: called with the substep's number before each; for controllers that act every substep.
+        """
+        if self._closed:
+            raise ClosedError("this world is closed")
+        self._previous[...] = self._state
+        if before_substep is None:
+            self._b.step(active, substeps, _VEL)
+        else:
+            for i in range(substeps):
+                before_substep(i)
+                self._b.step(active, 1, _VEL)
+        bad = self._check_health() if self._counts.any() or self._niter.max() >= self._max_iterations else None
+        for bound, served in self._served.values():
+            if bad is None and active is None:
+                served[...] = bound
+            else:
+                keep = np.ones(self.num_worlds, bool) if active is None else np.asarray(active).copy()
+                if bad is not None:
+                    keep[bad] = False
+                served[keep] = bound[keep]
+        if bad is not None and len(bad):
+            self._restore(bad, self._previous[bad])
+        self.version += 1
+
+    def _check_health(self) -> np.ndarray:
+        """OR warnings into health; returns the rows that diverged in this step."""
+        self._health |= np.where(self._niter.max(1) >= self._max_iterations, Health.SOLVER_LIMIT, 0).astype(np.int32)
+        bits = warning_bits(self._counts)
+        self._health |= bits
+        self._b.warning[...] = 0
+        return np.flatnonzero(bits & Health.DIVERGED).astype(np.int32)
+
+    def _restore(self, rows: np.ndarray, state: np.ndarray) -> None:
+        """Put rows into a state and make their outputs current, leaving served force outputs alone."""
+        self._state[rows] = state
+        self._b.forward(rows)
+        self._state[rows] = state  # forward refreshes the warm start
+
+    def forward(self, rows: np.ndarray | None = None) -> None:
+        """Make every output of the rows current for their present state, forces included."""
+        self._b.forward(rows)
+        index: Any = slice(None) if rows is None else rows
+        for bound, served in self._served.values():
+            served[index] = bound[index]
+        self.version += 1
+
+    def reset(self, rows: np.ndarray | None = None) -> None:
+        """Put rows at the model's defaults, health cleared; follow with writes and ``forward``."""
+        self._b.reset(rows, stage=_NONE)
+        index: Any = slice(None) if rows is None else rows
+        self._health[index] = 0
+        self._b.warning[index] = 0
+        self.version += 1
+
+    def health(self) -> np.ndarray:
+        """(N,) int32 of :class:`Health` bits since each row's reset, borrowed."""
+        return self._health
+
+    # ---- per-row model -------------------------------------------------------------------------------------------
+
+    def model_field(self, field: str) -> np.ndarray:
+        """A model field per row, (N, ...) float64, read-only."""
+        values = self._b.expanded(field) if field in self._varied else None
+        if values is None:
+            one = getattr(self.scene.model, field)
+            values = np.broadcast_to(one, (self.num_worlds, *one.shape))
+        return values
+
+    def set_model(self, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> None:
+        """Give rows their own model parameters; constants that follow from them are recomputed.
+
+        Args:
+            values: field -> (n, ...) for all objects, or (field, ids) -> (n, len(ids), ...) for some. ``geom_size``
+                also updates bounds and, for a body with one geom, mass and inertia at constant density unless
+                ``body_mass`` is given too; ``body_mass`` scales the inertia unless ``body_inertia`` is given.
+            rows: the n rows; None for all.
+
+        Raises:
+            UnknownNameError: a field that cannot differ between rows.
+            SceneError: a size of a mesh, or of a moving body with several geoms.
+        """
+        index = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
+        plain: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for key, value in values.items():
+            field, ids = (key, None) if isinstance(key, str) else key
+            if field not in batch.MODEL_FIELDS:
+                raise UnknownNameError("model field", field, batch.MODEL_FIELDS)
+            count = getattr(self.scene.model, field).shape[0] if not field.startswith("opt.") else 0
+            ids = np.arange(count) if ids is None else np.asarray(ids)
+            plain.setdefault(field, []).append((ids, np.asarray(value, np.float64)))
+        if "geom_size" in plain or "geom_pos" in plain or "geom_quat" in plain:
+            self._set_geometry(plain, index)
+        masses, inertias = plain.pop("body_mass", []), {int(i) for ids, _ in plain.get("body_inertia", []) for i in ids}
+        for ids, value in masses:
+            self._set_mass(ids, value, inertias, index)
+        for field, parts in plain.items():
+            for ids, value in parts:
+                self._put(field, ids, value, index)
+        if any(f in mujoco.MjModel._setconst_inputs for f in (*plain, *(["body_mass"] if masses else []))):
+            self._b.set_const(index)
+            self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
+        self.version += 1
+
+    def _put(self, field: str, ids: np.ndarray, value: np.ndarray, rows: np.ndarray) -> None:
+        target = self._b.expand(field)
+        self._varied.add(field)
+        if field.startswith("opt."):
+            target[rows] = value
+        else:
+            target[np.ix_(rows, ids)] = value.reshape(len(rows), len(ids), *target.shape[2:])
+
+    def _set_mass(self, ids: np.ndarray, mass: np.ndarray, given: set[int], rows: np.ndarray) -> None:
+        model, mass = self.scene.model, mass.reshape(len(rows), len(ids))
+        self._put("body_mass", ids, mass, rows)
+        for k, body in enumerate(ids):
+            if int(body) in given or model.body_mass[body] == 0:
+                continue
+            old_mass, old = self._compiled_or_sized(int(body), rows)
+            self._put("body_inertia", np.array([body]), old * (mass[:, k] / old_mass)[:, None], rows)
+
+    def _compiled_or_sized(self, body: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mass (n,) and principal inertia (n, 3) at the compiled density and the rows' present sizes."""
+        model = self.scene.model
+        geoms = range(int(model.body_geomadr[body]), int(model.body_geomadr[body] + model.body_geomnum[body]))
+        mass, inertia = float(model.body_mass[body]), model.body_inertia[body]
+        if len(geoms) == 1 and "geom_size" in self._varied:
+            geom = geoms[0]
+            kind = int(model.geom_type[geom])
+            volume0, unit0 = bounds.primitive_inertia(kind, model.geom_size[geom][None])
+            volume, unit = bounds.primitive_inertia(kind, self._b.expand("geom_size")[rows, geom])
+            new = mass * volume / volume0
+            # principal axes of a lone primitive are its own, possibly permuted by the compiler: keep its order
+            order = np.argsort(np.argsort(inertia, kind="stable"), kind="stable")
+            same = np.allclose(inertia, mass * unit0[0], rtol=1e-6)
+            unit = unit if same else np.take_along_axis(np.sort(unit, 1), order[None].repeat(len(unit), 0), 1)
+            return new, new[:, None] * unit
+        n = len(rows)
+        return np.full(n, mass), np.broadcast_to(inertia, (n, 3))
+
+    def _set_geometry(self, plain: dict[str, list[tuple[np.ndarray, np.ndarray]]], rows: np.ndarray) -> None:
+        """Sizes and offsets of geoms, with bounds, mass and inertia."""
+        model, touched = self.scene.model, set()
+        given = {int(i) for ids, _ in plain.get("body_mass", []) for i in ids}
+        for field in ("geom_size", "geom_pos", "geom_quat"):
+            for ids, value in plain.pop(field, []):
+                value = value.reshape(len(rows), len(ids), -1)
+                for k, geom in enumerate(int(i) for i in ids):
+                    body = int(model.geom_bodyid[geom])
+                    moving = model.body_weldid[body] != 0 and model.body_mocapid[model.body_rootid[body]] < 0
+                    if moving and (model.body_geomnum[body] > 1 or field != "geom_size"):
+                        raise SceneError(
+                            f"geom {model.geom(geom).name!r}: {field} can differ per row only on a body that does not "
+                            "move by physics, or that has this one geom; give the others a body of their own"
+                        )
+                    touched.add(body)
+                    self._put(field, np.array([geom]), value[:, k], rows)
+                    if field == "geom_size":
+                        rbound, half = bounds.primitive_bounds(int(model.geom_type[geom]), value[:, k])
+                        self._put("geom_rbound", np.array([geom]), rbound, rows)
+                        self._put("geom_aabb", np.array([geom]), np.concatenate([0 * half, half], 1), rows)
+                        if moving and body not in given:
+                            mass, inertia = self._compiled_or_sized(body, rows)
+                            self._put("body_mass", np.array([body]), mass, rows)
+                            self._put("body_inertia", np.array([body]), inertia, rows)
+                    else:  # a geom that shares its body's frame would be read from there
+                        self._b.expand("geom_sameframe")[:, geom] = 0
+                        self._varied.add("geom_sameframe")
+        aabb, pos, quat = (self._b.expand(f) for f in ("geom_aabb", "geom_pos", "geom_quat"))
+        volumes = self._b.expand("bvh_aabb")
+        self._varied.update(("geom_aabb", "geom_pos", "geom_quat", "bvh_aabb"))
+        for body in touched:
+            out = volumes[rows]
+            bounds.body_volumes(model, body, aabb[rows].reshape(len(rows), -1, 6), pos[rows], quat[rows], out)
+            volumes[rows] = out
+        self._b.set_const(rows)
+        self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
+
+    # ---- saving and looking --------------------------------------------------------------------------------------
+
+    def save(self, rows: np.ndarray | None = None) -> Snapshot:
+        """Everything about the rows that later steps depend on, owned by the caller."""
+        index: Any = np.arange(self.num_worlds) if rows is None else rows
+        return Snapshot(
+            scene_hash=self.scene.hash,
+            state=self._state[index].copy(),
+            model={f: np.array(self._b.expanded(f)[index]) for f in sorted(self._varied)},
+            served={f: served[index].copy() for f, (_, served) in self._served.items()},
+            health=self._health[index].copy(),
+        )
+
+    def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None:
+        """Put rows where the snapshot was: as many rows, or one snapshot row into all of them."""
+        index = np.arange(self.num_worlds, dtype=np.int32) if rows is None else np.asarray(rows, np.int32)
+        which = snapshot.index_for(len(index), self.scene.hash)
+        if snapshot.state.shape[1] != self.nstate:
+            raise DataError(f"the snapshot's state has {snapshot.state.shape[1]} numbers, this world's {self.nstate}")
+        for field in {*snapshot.model, *self._varied}:
+            target = self._b.expand(field)
+            self._varied.add(field)
+            compiled = getattr(self.scene.model, field)[: target.shape[1]]  # bvh_aabb is a prefix of the model's
+            target[index] = snapshot.model[field][which] if field in snapshot.model else compiled
+        for field in snapshot.served:
+            self._source(field)
+        self._b.warning[index] = 0
+        self._restore(index, snapshot.state[which])
+        for field, (bound, served) in self._served.items():
+            served[index] = snapshot.served[field][which] if field in snapshot.served else bound[index]
+        self._health[index] = snapshot.health[which]
+        self.version += 1
+
+    def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run: for rendering or any mj_ function."""
+        model = self._b.get_model(row) if self._varied else self.scene.model
+        data = mujoco.MjData(model)
+        self._b.get_data(row, data)
+        mujoco.mj_forward(model, data)
+        return model, data
+
+    def state_hash(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """(n,) uint64 hash of each row's integration state, exact to the bit."""
+        bits = np.ascontiguousarray(self._state if rows is None else self._state[rows]).view(np.uint64)
+        with np.errstate(over="ignore"):
+            x = bits + np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            return (x ^ (x >> np.uint64(31))).sum(1, dtype=np.uint64)
+
+    def memory_per_row(self) -> int:
+        """Bytes a row takes: its state, outputs, own model fields and, when persistent, its MjData (estimated)."""
+        rows = self._state[0].nbytes * 2 + sum(a[0].nbytes for a in self._sources.values())
+        fields = sum(self._b.expanded(f)[0].nbytes for f in self._varied)
+        return int(rows + fields + (_BYTES_PER_ROW if self._b.persistent else 0))
+
+    def close(self) -> None:
+        """Free the simulations. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._reads.clear()
+            self._sources.clear()
+            self._served.clear()

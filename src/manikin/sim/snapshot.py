@@ -1,0 +1,50 @@
+"""A complete saved state of some rows: enough to continue bit for bit, in any row, at any batch size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from manikin.errors import DataError
+
+__all__ = ["Snapshot"]
+
+
+@dataclass
+class Snapshot:
+    """State of n rows.
+
+    Attributes:
+        scene_hash: of the scene it belongs to; another scene refuses it.
+        state: (n, nstate) float64, MuJoCo's integration state (time, positions, velocities, warm start, inputs).
+        model: per-row model fields, derived constants included; name -> (n, ...). Empty when no field varies.
+        served: force-stage outputs as last reported, name -> (n, k) float64; served again until the next step.
+        health: (n,) int32.
+        extra: what the environment adds: controller carry, task variables, counters, episode keys.
+    """
+
+    scene_hash: str
+    state: np.ndarray
+    model: dict[str, np.ndarray] = field(default_factory=dict)
+    served: dict[str, np.ndarray] = field(default_factory=dict)
+    health: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    def index_for(self, n: int, scene_hash: str) -> np.ndarray:
+        """Which snapshot row goes to each of n target rows: one to one, or one row to all.
+
+        Raises:
+            DataError: it belongs to another scene, or the number of rows fits neither way.
+        """
+        if scene_hash != self.scene_hash:
+            raise DataError(f"this snapshot belongs to scene {self.scene_hash}, not to {scene_hash}")
+        if len(self) == n:
+            return np.arange(n)
+        if len(self) == 1:
+            return np.zeros(n, np.int64)
+        raise DataError(f"a snapshot of {len(self)} rows cannot be loaded into {n}: give as many rows, or one for all")

@@ -1,0 +1,68 @@
+"""The World protocol: N simulations of one scene on a device. It knows physics and nothing about tasks.
+
+After ``step``, positions, velocities and the sensors that depend on them are current; force and acceleration sensors
+are those of the last substep. ``forward`` and ``reset`` run the full forward pass, so that everything is current.
+
+What ``read`` and channels return is *borrowed*: valid until the next step, reset, forward or load. Clone to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import mujoco
+import numpy as np
+import torch
+
+from manikin.sim.snapshot import Snapshot
+from manikin.spec.scene import CompiledScene
+
+__all__ = ["Channel", "ModelKey", "Piece", "World"]
+
+Piece = tuple[str, int, int]
+"""(field, start, stop): a run of columns of a field flattened to (N, K)."""
+
+ModelKey = str | tuple[str, Sequence[int]]
+"""A model field for all its objects, or (field, ids) for some of them."""
+
+
+class Channel(Protocol):
+    """Columns of physics state gathered into one float32 tensor; the tensor object stays the same while it is valid."""
+
+    def all(self) -> torch.Tensor:
+        """(N, width) float32, borrowed."""
+
+    def rows(self, rows: np.ndarray) -> torch.Tensor:
+        """(len(rows), width) float32, owned."""
+
+    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | None) -> None:
+        """Write (n, width) into state fields; takes effect at the next step or forward."""
+
+
+class World(Protocol):
+    num_worlds: int
+    device: torch.device
+    scene: CompiledScene
+    version: int  # goes up whenever what read() returns may have changed
+
+    @property
+    def timestep(self) -> float: ...
+    def read(self, field: str) -> torch.Tensor: ...
+    def write(self, field: str, value: torch.Tensor, rows: np.ndarray | None = None) -> None: ...
+    def channel(
+        self, pieces: Sequence[Piece], shape: tuple[int, ...] | None = None, *, quat_at: int | None = None
+    ) -> Channel:
+        """Columns of fields as one (N, *shape) tensor; the quaternion at column ``quat_at`` is given with w >= 0."""
+
+    def step(
+        self, substeps: int, active: np.ndarray | None = None, before_substep: Callable[[int], None] | None = None
+    ) -> None: ...
+    def forward(self, rows: np.ndarray | None = None) -> None: ...
+    def reset(self, rows: np.ndarray | None = None) -> None: ...
+    def set_model(self, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> None: ...
+    def save(self, rows: np.ndarray | None = None) -> Snapshot: ...
+    def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None: ...
+    def health(self) -> np.ndarray: ...
+    def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]: ...
+    def close(self) -> None: ...

@@ -1,0 +1,39 @@
+"""What a scripted expert returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+__all__ = ["Waypoint"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waypoint:
+    """One stage of a scripted expert.
+
+    An expert returns the same list of stages whenever it is asked. A row takes the pose of a stage at the moment it
+    enters it, from the state of that moment, so that later stages can use where things are then.
+
+    Attributes:
+        pose: (n, 7) TCP pose in the world.
+        gripper: 1 open, -1 commanded closed.
+        pos_tol, rot_tol: the stage is over when the TCP is this near [m], [rad] ...
+        speed: ... moving there at most this fast [m/s] ...
+        turn: ... and turning at most this fast [rad/s] ...
+        dwell_s: ... and this long has passed since [s].
+        timeout_s: give up on the tolerance after this long [s].
+        track: take the pose anew at every step instead of once.
+    """
+
+    pose: Tensor
+    gripper: float
+    pos_tol: float = 0.005
+    rot_tol: float = 0.05
+    speed: float = 0.6
+    turn: float = 3.0
+    dwell_s: float = 0.0
+    timeout_s: float = 2.0
+    track: bool = False
+    name: str = ""

@@ -1,0 +1,69 @@
+"""Small pieces that several table-top tasks share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.env.task import Episode
+from manikin.math import quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.scene.handles import Robot
+
+__all__ = ["above", "bonus", "closeness", "full_turn", "is_still", "noisy_rest", "top_down"]
+
+_DOWN = torch.tensor([0.0, 1.0, 0.0, 0.0])  # gripper axis down, opening along y
+
+
+def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02) -> None:
+    """Rest pose with normal noise of ``std`` [rad] on every arm joint, gripper open."""
+    rest = robot.keyframe()
+    robot.set_qpos(rest + ep.rng.normal("robot/qpos", 0.0, std, (len(rest),)))
+
+
+def full_turn(ep: Episode, name: str) -> Tensor:
+    """(n, 4) turn about the vertical, uniform over the circle."""
+    return quat_from_yaw(ep.rng.uniform(name, -math.pi, math.pi))
+
+
+def closeness(distance: Tensor, scale: float) -> Tensor:
+    """1 - tanh(scale * distance): 1 at zero, falling to 0."""
+    return 1.0 - torch.tanh(distance * scale)
+
+
+def is_still(robot: Robot, speed: float = 0.2) -> Tensor:
+    """(n,) bool: no arm joint moves faster than ``speed`` [rad/s]."""
+    return robot.arm_qvel.abs().amax(1) <= speed
+
+
+def bonus(terms: dict[str, Tensor], success: Tensor, total: float) -> dict[str, Tensor]:
+    """Add the term ``success``: what is missing to ``total`` in rows that succeed, 0 elsewhere."""
+    missing = total - torch.stack(list(terms.values())).sum(0)
+    return {**terms, "success": torch.where(success, missing, 0.0)}
+
+
+def top_down(quat: Tensor, robot: Robot, *, symmetry: int = 4) -> Tensor:
+    """(n, 4) TCP orientation pointing down, its opening along the y axis of an upright object turned by ``quat`` (n, 4).
+
+    Of the ``symmetry`` equivalent grasps about the vertical the one that turns the gripper least from rest is taken.
+    """
+    period = 2 * math.pi / symmetry
+    yaw = quat_to_yaw(quat)
+    rest_pose = getattr(robot, "rest_yaw", 0.0)
+    turn = yaw - rest_pose
+    turn = turn - torch.round(turn / period) * period
+    return quat_mul(quat_from_yaw(turn + rest_pose), _DOWN.expand(len(turn), 4))
+
+
+def above(pos: Tensor, height: Any) -> Tensor:
+    """``pos`` (n, 3) raised by ``height`` [m]."""
+    out = pos.clone()
+    out[:, 2] += height
+    return out
+
+
+def along(quat: Tensor, axis: tuple[float, float, float]) -> Tensor:
+    """(n, 3) an axis of a body turned by ``quat`` (n, 4), in the world."""
+    return quat_rotate(quat, torch.tensor(axis).expand(len(quat), 3))
