@@ -36,8 +36,8 @@ test: $(DEV_STAMP)  ## Run the test suite
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15 $(ARGS)
 
 lint: $(DEV_STAMP)  ## Style, formatting, types, and the layers
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check --output-format concise .
+	@$(BIN)/ruff format --check --output-format concise .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 

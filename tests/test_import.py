@@ -16,7 +16,12 @@ HEAVY = ("torch", "mujoco", "warp", "mujoco_warp", "h5py", "av", "tyro", "rich",
 
 def run_python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **env}, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **env},
+        check=False,
     )
 
 
@@ -35,7 +40,7 @@ def test_import_takes_less_than_half_a_second() -> None:
 def test_import_leaves_global_state_alone() -> None:
     code = (
         "import os, random, sys, warnings, logging, json\n"
-        "def state(): return [random.getstate()[1][:5], dict(os.environ), len(logging.getLogger().handlers), sys.path]\n"
+        "def state(): return [random.getstate()[1][:5], {**os.environ}, logging.getLogger().handlers, sys.path]\n"
         "import gymnasium\n"  # its own import sets an environment variable
         "before = json.dumps(state()); import manikin; print(before == json.dumps(state()))"
     )

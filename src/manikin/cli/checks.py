@@ -118,7 +118,9 @@ def compute() -> Iterator[Finding]:
     yield _gpu()
     warp = _version("mujoco-warp")
     if warp:
-        yield Finding(group="compute", name="warp", state=OK, detail=f"mujoco-warp {warp}, warp {_version('warp-lang')}")
+        yield Finding(
+            group="compute", name="warp", state=OK, detail=f"mujoco-warp {warp}, warp {_version('warp-lang')}"
+        )
     else:
         hint = 'for simulation on an NVIDIA GPU: pip install -c constraints/cuda.txt -e ".[gpu]"'
         yield Finding(group="compute", name="warp", state=MISSING, detail="mujoco-warp is not installed", hint=hint)
@@ -219,7 +221,7 @@ def data() -> Iterator[Finding]:
         (
             "MENAGERIE_ROOT",
             "robots with the makers' meshes",
-            "optional: set it to a checkout of MuJoCo Menagerie, or pip install mujoco-menagerie (downloads at first use)",
+            "optional: a checkout of MuJoCo Menagerie, or pip install mujoco-menagerie (downloads at first use)",
         ),
     ):
         value = os.environ.get(variable)
@@ -257,7 +259,9 @@ def _video() -> Finding:
         return Finding(group="data", name="video", state=MISSING, detail="av is not installed", hint=hint)
     encoders = [name for name in ("libx264", "libopenh264", "mpeg4") if name in av.codec.codecs_available]
     if not encoders:
-        return Finding(group="data", name="video", state=FAILED, detail=f"av {av.__version__} has no encoder", hint=hint)
+        return Finding(
+            group="data", name="video", state=FAILED, detail=f"av {av.__version__} has no encoder", hint=hint
+        )
     return Finding(group="data", name="video", state=OK, detail=f"av {av.__version__}, {encoders[0]}")
 
 
