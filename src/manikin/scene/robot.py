@@ -92,7 +92,7 @@ def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = Fal
     pads = _contacts(spec, fingers)
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
-    arm_actuators = _servo(spec, arm_joints, arm.gains)
+    arm_actuators = _servo(spec, arm_joints, arm.gains, damp_joint=True)
     gripper_actuators: tuple[str, ...] = ()
     if gripper is not None:
         gripper_actuators = _servo(spec, gripper.drivers, gripper.gains, damp_joint=True, reach=_reach(gripper))
