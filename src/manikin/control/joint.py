@@ -85,5 +85,8 @@ class JointController:
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
         base = self._middle if self._absolute else carry if self._keeps_target else reading.qpos[:, : self._n]
-        arm = ((qpos - base) / self._move).clamp(-1, 1)
+        arm = (qpos - base) / self._move
+        if not self._absolute:  # one factor for all joints, so that a long way is a straight way
+            arm = arm / arm.abs().amax(1, keepdim=True).clamp_min(1.0)
+        arm = arm.clamp(-1, 1)
         return torch.cat([arm, arm.new_zeros(len(arm), self._gripper.size)], 1)

@@ -83,8 +83,10 @@ class Env(gymnasium.vector.VectorEnv):
         render_mode: str | None = None,
         poison: bool = False,
     ) -> None:
+        self.robot_word = task.robots[0] if robot is None else robot
+        chosen = robot_choice(self.robot_word)
         if isinstance(task, type):
-            task = task(config)
+            task = task(config, arm=chosen.arm.name)
         self.task = task
         if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
             raise ConfigError(f"num_envs must be a positive integer, not {num_envs!r}")
@@ -99,8 +101,6 @@ class Env(gymnasium.vector.VectorEnv):
         self.num_envs, self.observe, self.reward_mode, self.autoreset = int(num_envs), observe, reward, autoreset
         self.out_of_range, self.render_mode = out_of_range, render_mode
         self.metadata = {**self.metadata, "autoreset_mode": AUTORESET[autoreset]}
-        self.robot_word = task.robots[0] if robot is None else robot
-
         self.control_hz = float(task.control_hz if control_hz is None else control_hz)
         physics = task.physics if physics_hz is None else _replace_hz(task.physics, physics_hz)
         self.physics_hz = float(physics.hz)
@@ -112,7 +112,7 @@ class Env(gymnasium.vector.VectorEnv):
             raise ConfigError(f"horizon must be at least 1 control step, not {self.horizon}")
         self.terminates = task.terminate if terminate is None else bool(terminate)
 
-        builder = SceneBuilder([robot_choice(self.robot_word)], physics)
+        builder = SceneBuilder([chosen], physics)
         declared = task.scene(builder)
         self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
         self.scene = builder.compile()

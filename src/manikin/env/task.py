@@ -84,6 +84,7 @@ class Task:
         id: ``Name-v1``; changing physics, reward, observation or success means a new version.
         horizon_s: episode length [s].
         robots: robot words that the task is tested with; the first is the default.
+        robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).
         control, control_hz, physics: defaults that ``make`` can override.
         observations: unit and frame of every tensor that ``observe`` returns.
         reward_max: the largest dense reward; ``normalized_dense`` divides by it.
@@ -95,6 +96,7 @@ class Task:
     horizon_s: ClassVar[float]
     instruction: ClassVar[str] = ""
     robots: ClassVar[tuple[str, ...]] = ("panda",)
+    robot_config: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     control: ClassVar[str] = "joint_delta_pos"
     control_hz: ClassVar[float] = 20.0
     physics: ClassVar[Physics] = Physics()
@@ -108,10 +110,9 @@ class Task:
     class Config:
         """Numbers of the task that ``make(config=...)`` may override."""
 
-    def __init__(self, config: Any = None) -> None:
-        if config is None:
-            config = self.Config()
-        elif isinstance(config, Mapping):
+    def __init__(self, config: Any = None, *, arm: str = "") -> None:
+        if config is None or isinstance(config, Mapping):
+            config = {**self.robot_config.get(arm, {}), **(config or {})}
             names = {f.name for f in dataclasses.fields(self.Config)}
             for name in config:
                 if name not in names:

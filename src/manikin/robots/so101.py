@@ -136,7 +136,7 @@ ARM = ArmSpec(
     links=LINKS,
     menagerie=MenagerieModel(folder="robotstudio_so101", file="so101.xml"),
     joints=("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll"),
-    gains=Gains(kp=(200,) * 5, kd=(6,) * 5, force=(2.94,) * 5, source="derived, see above"),
+    gains=Gains(kp=(60,) * 5, kd=(2.4,) * 5, force=(2.94,) * 5, source="derived, see above"),
     flange_body="",
     gripper="so101_jaw",
     keyframes={"rest": (-0.07532, -0.27449, 0.30056, 1.54473, -1.59744)},

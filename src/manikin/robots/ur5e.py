@@ -24,7 +24,11 @@ LINKS = (
         parent=None,
         mass=4.0,
         inertia=(0.00443333156, 0.00443333156, 0.0072),
-        geoms=(cylinder((0, 0, 0), (0, 0, 0.085), 0.075, GREY), cylinder((0, 0, 0.085), (0, 0, 0.099), 0.058, BLACK)),
+        geoms=(
+            cylinder((0, 0, 0), (0, 0, 0.02), 0.075, GREY),
+            cylinder((0, 0, 0.02), (0, 0, 0.085), 0.064, GREY),
+            cylinder((0, 0, 0.085), (0, 0, 0.099), 0.058, BLACK, collide=False),
+        ),
     ),
     Link(
         name="shoulder_link",
@@ -33,7 +37,13 @@ LINKS = (
         joint=J("shoulder_pan_joint", (0, 0, 1)),
         mass=3.7,
         inertia=(0.0102675, 0.0102675, 0.00666),
-        geoms=(cylinder((0, 0, -0.06), (0, 0, 0.04), 0.058, GREY), cylinder((0, 0, 0), (0, 0.06, 0), 0.058, GREY)),
+        geoms=(
+            cylinder((0, 0, -0.064), (0, 0, 0.015), 0.058, GREY),
+            cylinder((0, 0, 0.012), (0, 0, 0.062), 0.059, BLUE),
+            cylinder((0, 0, 0.062), (0, 0, 0.072), 0.045, BLUE, collide=False),
+            cylinder((0, 0, 0), (0, 0.062, 0), 0.057, GREY, collide=False),
+            cylinder((0, 0.06, 0), (0, 0.074, 0), 0.058, BLACK, collide=False),
+        ),
     ),
     Link(
         name="upper_arm_link",
@@ -45,9 +55,16 @@ LINKS = (
         com=(0, 0, 0.2125),
         inertia=(0.133886, 0.133886, 0.0151074),
         geoms=(
-            cylinder((0, -0.064, 0), (0, 0.06, 0), 0.058, GREY),
-            capsule((0, 0, 0), (0, 0, 0.425), 0.05, LIGHT),
-            cylinder((0, -0.064, 0.425), (0, 0.06, 0.425), 0.058, GREY),
+            cylinder((0, -0.064, 0), (0, 0.012, 0), 0.058, GREY),
+            cylinder((0, 0.012, 0), (0, 0.062, 0), 0.059, BLUE),
+            cylinder((0, 0.062, 0), (0, 0.072, 0), 0.045, BLUE, collide=False),
+            cylinder((0, 0, 0), (0, 0, 0.073), 0.056, GREY, collide=False),
+            cylinder((0, 0, 0.073), (0, 0, 0.351), 0.05, LIGHT),
+            cylinder((0, 0, 0.351), (0, 0, 0.425), 0.056, GREY, collide=False),
+            cylinder((0, -0.064, 0.425), (0, 0.012, 0.425), 0.058, GREY),
+            cylinder((0, 0.012, 0.425), (0, 0.062, 0.425), 0.059, BLUE),
+            cylinder((0, 0.062, 0.425), (0, 0.072, 0.425), 0.045, BLUE, collide=False),
+            cylinder((0, -0.078, 0.425), (0, -0.064, 0.425), 0.058, BLACK, collide=False),
         ),
     ),
     Link(
@@ -58,7 +75,16 @@ LINKS = (
         mass=2.275,
         com=(0, 0, 0.196),
         inertia=(0.0311796, 0.0311796, 0.004095),
-        geoms=(cylinder((0, -0.04, 0), (0, 0.05, 0), 0.055, GREY), capsule((0, 0, 0), (0, 0, 0.392), 0.04, LIGHT)),
+        geoms=(
+            capsule((0, 0, 0), (0, 0.002, 0.01), 0.055, GREY, collide=False),
+            cylinder((0, 0, 0), (0, 0.053, 0), 0.057, GREY),
+            cylinder((0, 0, 0), (0, 0, 0.076), 0.047, GREY, collide=False),
+            cylinder((0, 0, 0.076), (0, 0, 0.339), 0.041, LIGHT),
+            cylinder((0, 0, 0.339), (0, 0, 0.352), 0.044, BLACK, collide=False),
+            cylinder((0, 0, 0.352), (0, 0, 0.392), 0.037, GREY, collide=False),
+            cylinder((0, -0.01, 0.392), (0, 0.053, 0.392), 0.0375, GREY),
+            cylinder((0, -0.056, 0.392), (0, -0.01, 0.392), 0.039, BLUE),
+        ),
     ),
     Link(
         name="wrist_1_link",
@@ -69,7 +95,12 @@ LINKS = (
         mass=1.219,
         com=(0, 0.127, 0),
         inertia=(0.0025599, 0.0025599, 0.0021942),
-        geoms=(capsule((0, 0.05, 0), (0, 0.12, 0), 0.038, GREY),),
+        geoms=(
+            cylinder((0, 0.053, 0), (0, 0.127, 0), 0.0375, GREY),
+            cylinder((0, 0.127, -0.01), (0, 0.127, 0.046), 0.0375, GREY),
+            cylinder((0, 0.127, 0.046), (0, 0.127, 0.054), 0.0375, BLACK, collide=False),
+            cylinder((0, 0.127, -0.056), (0, 0.127, -0.01), 0.039, BLUE),
+        ),
     ),
     Link(
         name="wrist_2_link",
@@ -79,7 +110,12 @@ LINKS = (
         mass=1.219,
         com=(0, 0, 0.1),
         inertia=(0.0025599, 0.0025599, 0.0021942),
-        geoms=(capsule((0, 0, 0.05), (0, 0, 0.1), 0.038, GREY),),
+        geoms=(
+            cylinder((0, 0, 0.054), (0, 0, 0.1), 0.0375, GREY),
+            cylinder((0, -0.01, 0.1), (0, 0.046, 0.1), 0.0375, GREY),
+            cylinder((0, 0.046, 0.1), (0, 0.053, 0.1), 0.0375, BLACK, collide=False),
+            cylinder((0, -0.056, 0.1), (0, -0.01, 0.1), 0.039, BLUE),
+        ),
     ),
     Link(
         name="wrist_3_link",
@@ -101,7 +137,7 @@ ARM = ArmSpec(
     menagerie=MenagerieModel(folder="universal_robots_ur5e", file="ur5e.xml"),
     joints=tuple(link.joint.name for link in LINKS if link.joint is not None),
     gains=Gains(
-        kp=(2000,) * 3 + (500,) * 3, kd=(200,) * 3 + (50,) * 3, force=(150,) * 3 + (28,) * 3, source="UR, Menagerie; see above"
+        kp=(1500,) * 3 + (300,) * 3, kd=(150,) * 3 + (18,) * 3, force=(150,) * 3 + (28,) * 3, source="see above"
     ),
     flange_body="wrist_3_link",
     flange_pos=(0, 0.1, 0),

@@ -7,7 +7,7 @@ shoulder that is 5 Hz at a damping ratio of 1.6. Rest pose and base placement ar
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
 
 WHITE, GREY = (1, 1, 1, 1), (0.753, 0.753, 0.753, 1)
 H = 0.5**0.5
@@ -25,7 +25,11 @@ LINKS = (
         com=(-0.021131, -0.0016302, 0.056488),
         com_quat=(0.696843, 0.20176, 0.10388, 0.680376),
         inertia=(0.00382023, 0.00335282, 0.00167725),
-        geoms=(cylinder((0, 0, 0), (0, 0, 0.155), 0.058, WHITE),),
+        geoms=(
+            cylinder((0, 0, 0), (0, 0, 0.155), 0.048, WHITE),
+            cylinder((0, 0, 0), (0, 0, 0.012), 0.063, WHITE, collide=False),
+            box((0.03, 0.02, 0.014), (-0.06, 0, 0.026), GREY, collide=False),
+        ),
     ),
     Link(
         name="link1",
@@ -36,7 +40,11 @@ LINKS = (
         com=(-0.0002, 0.02905, -0.01233),
         com_quat=(0.978953, -0.202769, -0.00441617, -0.0227264),
         inertia=(0.00569127, 0.00533384, 0.00293865),
-        geoms=(cylinder((0, 0, -0.112), (0, 0, 0), 0.047, WHITE), cylinder((0, -0.055, 0), (0, 0.075, 0), 0.047, WHITE)),
+        geoms=(
+            cylinder((0, 0, -0.112), (0, -0.006, 0), 0.046, WHITE),
+            capsule((0, -0.008, 0), (0, 0.026, 0), 0.047, WHITE),
+            cylinder((0, 0, 0), (0, 0.075, 0), 0.045, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link2",
@@ -47,7 +55,11 @@ LINKS = (
         com=(0.00022, -0.12856, 0.01735),
         com_quat=(0.50198, 0.86483, -0.00778841, 0.00483285),
         inertia=(0.00959898, 0.00937717, 0.00201315),
-        geoms=(cylinder((0, 0, 0.07), (0, 0, 0.119), 0.045, WHITE), capsule((0, 0, 0.05), (0, -0.14, 0), 0.045, WHITE)),
+        geoms=(
+            capsule((0, 0, 0.072), (0, -0.09, 0.068), 0.046, WHITE),
+            capsule((0, -0.09, 0.068), (0, -0.14, 0.005), 0.045, WHITE),
+            cylinder((0, -0.192, 0), (0, -0.135, 0), 0.042, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link3",
@@ -59,7 +71,11 @@ LINKS = (
         com=(0.0466, -0.02463, -0.00768),
         com_quat=(0.913819, 0.289775, 0.281481, -0.0416455),
         inertia=(0.00351721, 0.00294089, 0.00195868),
-        geoms=(capsule((0, 0, -0.055), (0.0525, 0, 0), 0.042, WHITE), cylinder((0.0525, -0.065, 0), (0.0525, 0.065, 0), 0.042, WHITE)),
+        geoms=(
+            cylinder((0, 0, -0.101), (0, 0, -0.06), 0.042, WHITE, collide=False),
+            capsule((0, 0, -0.066), (0.04, 0.025, -0.008), 0.041, WHITE),
+            capsule((0.0525, -0.025, 0), (0.0525, 0.026, 0), 0.043, WHITE),
+        ),
     ),
     Link(
         name="link4",
@@ -71,7 +87,11 @@ LINKS = (
         com=(0.07047, -0.11575, 0.012),
         com_quat=(0.422108, 0.852026, -0.126025, 0.282832),
         inertia=(0.00657137, 0.00647948, 0.00186763),
-        geoms=(cylinder((0, 0, 0.065), (0, 0, 0.107), 0.042, WHITE), capsule((0.02, -0.02, 0.05), (0.0775, -0.13, 0), 0.042, WHITE)),
+        geoms=(
+            capsule((0, 0, 0.066), (0.0775, -0.083, 0.062), 0.042, WHITE),
+            capsule((0.0775, -0.083, 0.062), (0.0775, -0.12, 0.002), 0.042, WHITE),
+            cylinder((0.0775, -0.169, 0), (0.0775, -0.115, 0), 0.042, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link5",
@@ -83,7 +103,11 @@ LINKS = (
         com=(-0.00032, 0.01604, -0.026),
         com_quat=(0.999311, -0.0304457, 0.000577067, 0.0212082),
         inertia=(0.00534729, 0.00499076, 0.0013489),
-        geoms=(capsule((0, 0, -0.13), (0, 0.02, -0.05), 0.042, WHITE), capsule((0, 0.045, -0.05), (0, 0.045, 0), 0.04, WHITE)),
+        geoms=(
+            cylinder((0, 0, -0.173), (0, 0, -0.13), 0.042, WHITE, collide=False),
+            capsule((0, 0.003, -0.138), (0, 0.046, -0.06), 0.037, WHITE),
+            capsule((0, 0.047, -0.06), (0, 0.047, 0), 0.037, WHITE),
+        ),
     ),
     Link(
         name="link6",
@@ -94,7 +118,10 @@ LINKS = (
         com=(0.06469, 0.03278, 0.02141),
         com_quat=(-0.217672, 0.772419, 0.16258, 0.574069),
         inertia=(0.00245421, 0.00221646, 0.00107273),
-        geoms=(capsule((0, 0, 0), (0.076, 0, 0), 0.036, WHITE), cylinder((0.076, 0, 0), (0.076, 0.069, 0), 0.037, WHITE)),
+        geoms=(
+            capsule((0, 0, 0.02), (0.07, 0.002, 0.004), 0.036, WHITE),
+            cylinder((0.076, 0, 0), (0.076, 0.069, 0), 0.0375, WHITE),
+        ),
     ),
     Link(
         name="link7",
@@ -117,10 +144,10 @@ ARM = ArmSpec(
     menagerie=MenagerieModel(folder="ufactory_xarm7", file="xarm7_nohand.xml"),
     joints=tuple(f"joint{i}" for i in range(1, 8)),
     gains=Gains(
-        kp=(1500, 1500, 1000, 1000, 1000, 800, 800),
-        kd=(150, 150, 100, 100, 100, 80, 80),
+        kp=(500, 500, 300, 300, 300, 200, 200),
+        kd=(50, 50, 30, 30, 30, 15, 15),
         force=(50, 50, 30, 30, 30, 20, 20),
-        source="mujoco_menagerie ufactory_xarm7",
+        source="force: Menagerie; kd: force / 1 rad/s, the fastest a damped joint can go; kp: 10 kd",
     ),
     flange_body="link7",
     gripper="xarm_gripper",

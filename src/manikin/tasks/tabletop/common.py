@@ -12,7 +12,7 @@ from manikin.env.task import Episode
 from manikin.math import quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.scene.handles import Robot
 
-__all__ = ["above", "bonus", "closeness", "full_turn", "is_still", "noisy_rest", "top_down"]
+__all__ = ["above", "bonus", "closeness", "first_valid", "full_turn", "is_still", "noisy_rest", "top_down"]
 
 _DOWN = torch.tensor([0.0, 1.0, 0.0, 0.0])  # gripper axis down, opening along y
 
@@ -26,6 +26,11 @@ def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02) -> None:
 def full_turn(ep: Episode, name: str) -> Tensor:
     """(n, 4) turn about the vertical, uniform over the circle."""
     return quat_from_yaw(ep.rng.uniform(name, -math.pi, math.pi))
+
+
+def first_valid(candidates: Tensor, valid: Tensor) -> Tensor:
+    """Of each row's ``candidates`` (n, k, ...) the first with ``valid`` (n, k); the first of all where none is."""
+    return candidates[torch.arange(len(valid)), valid.to(torch.uint8).argmax(1)]
 
 
 def closeness(distance: Tensor, scale: float) -> Tensor:

@@ -10,7 +10,7 @@ from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose
 from manikin.spec.plan import Waypoint
-from manikin.tasks.tabletop.common import above, bonus, closeness, full_turn, is_still, noisy_rest, top_down
+from manikin.tasks.tabletop.common import above, bonus, closeness, first_valid, full_turn, is_still, noisy_rest, top_down
 
 __all__ = ["PickCube"]
 
@@ -19,7 +19,7 @@ class PickCube(Task):
     """Pick up a cube and hold it at a goal in the air.
 
     Randomization: the cube's place, uniform in a square on the table, and its turn about the vertical; the goal's place
-    over the same square and its height; the arm's joints, a little noise about rest.
+    over the same square and its height, never where the cube is; the arm's joints, a little noise about rest.
     Success: the cube's centre is within ``goal_radius`` of the goal and the arm stands still.
     """
 
@@ -27,6 +27,9 @@ class PickCube(Task):
     horizon_s = 2.5
     instruction = "pick up the red cube and hold it at the green goal"
     robots = ("panda", "ur5e", "xarm7", "so101")
+    robot_config = {
+        "so101": {"cube_half_size": 0.0125, "spawn_half_size": 0.05, "goal_height": 0.08, "goal_radius": 0.015625}
+    }
     reward_max = 5.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
@@ -69,10 +72,13 @@ class PickCube(Task):
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("cube/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
-        height = torch.full((h.n, 1), c.cube_half_size)
-        h.cube.set_pose(torch.cat([spot, height], 1), full_turn(ep, "cube/yaw"))
-        spot = ep.rng.uniform("goal/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
-        goal = torch.cat([spot, height + ep.rng.uniform("goal/z", 0.0, c.goal_height, (1,))], 1)
+        cube = torch.cat([spot, torch.full((h.n, 1), c.cube_half_size)], 1)
+        h.cube.set_pose(cube, full_turn(ep, "cube/yaw"))
+        # of a few goals the first that the cube is not at already
+        low = torch.tensor([-c.spawn_half_size, -c.spawn_half_size, c.cube_half_size])
+        high = torch.tensor([c.spawn_half_size, c.spawn_half_size, c.cube_half_size + c.goal_height])
+        goals = ep.rng.uniform("goal", low, high, (8, 3))
+        goal = first_valid(goals, norm(goals - cube[:, None]) > 2 * c.goal_radius)
         h.goal.set(goal)
         h.marker.set_pose(goal)
 
@@ -107,9 +113,11 @@ class PickCube(Task):
 
     def expert(self, h):
         down = top_down(h.cube.quat, h.robot)
+        held = h.robot.tcp_pos - h.cube.pos
         return [
             Waypoint(name="above", pose=pose(above(h.cube.pos, 0.06), down), gripper=1, pos_tol=0.02, speed=1.0),
             Waypoint(name="down", pose=pose(h.cube.pos, down), gripper=1, pos_tol=0.006),
             Waypoint(name="close", pose=pose(h.cube.pos, down), gripper=-1, pos_tol=0.01, dwell_s=0.2),
-            Waypoint(name="goal", pose=pose(h.goal.value, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="lift", pose=pose(above(h.robot.tcp_pos, 0.03), h.robot.tcp_quat), gripper=-1, pos_tol=0.02),
+            Waypoint(name="goal", pose=pose(h.goal.value + held, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
         ]
