@@ -14,13 +14,13 @@ from manikin.env.registry import register_gymnasium
 
 if TYPE_CHECKING:
     from manikin.env.env import Env
-    from manikin.env.registry import make
+    from manikin.env.registry import make, register
     from manikin.env.task import Task
     from manikin.errors import ManikinError
     from manikin.policy.api import Policy
     from manikin.spec.robot import ArmSpec, GripperSpec
 
-__all__ = ["ArmSpec", "Env", "GripperSpec", "ManikinError", "Policy", "Task", "__version__", "make"]
+__all__ = ["ArmSpec", "Env", "GripperSpec", "ManikinError", "Policy", "Task", "__version__", "make", "register"]
 
 # name -> the module it lives in; keep in step with the imports above, which are for type checkers
 _LAZY = {
@@ -31,6 +31,7 @@ _LAZY = {
     "Policy": "manikin.policy.api",
     "Task": "manikin.env.task",
     "make": "manikin.env.registry",
+    "register": "manikin.env.registry",
 }
 
 
