@@ -1,0 +1,140 @@
+"""Reading recorded episodes: finished files, interrupted ones, and what is left of damaged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import h5py
+
+from manikin.data.format import Episode, Header, group_name, parts_folder, read_episode, read_header
+from manikin.errors import DataError
+
+__all__ = ["EpisodeFile", "read_episodes"]
+
+
+class EpisodeFile:
+    """A recording, opened for reading. Episodes are loaded one at a time; iterate, or index by number.
+
+    Args:
+        path: the recording, for example ``run.h5``. An interrupted one (only ``run.h5.parts`` exists) reads alike.
+        strict: a damaged part is an error; otherwise it is listed in ``damaged`` and the others are read.
+
+    Attributes:
+        header: what the episodes have in common; None while nothing is finished.
+        numbers: of the episodes, ascending.
+        damaged: one sentence per file that could not be opened.
+
+    Raises:
+        DataError: no such file; not a recording; damaged; written by a newer version.
+    """
+
+    def __init__(self, path: str | Path, *, strict: bool = True) -> None:
+        path = Path(path)
+        if path.name.endswith(".parts"):
+            path = path.with_name(path.name.removesuffix(".parts"))
+        self.path = path
+        self.header: Header | None = None
+        self.damaged: list[str] = []
+        self._where: dict[int, Path] = {}
+        self._open: tuple[Path, Any] | None = None
+        parts = parts_folder(path)
+        if not path.is_file() and not parts.is_dir():
+            raise DataError(f"no recording {path} (and no {parts.name} beside it)")
+        sources = [path] if path.is_file() else []
+        sources += sorted(parts.glob("*.h5")) if parts.is_dir() else []
+        for source in sources:
+            try:
+                self._index(source)
+            except DataError as error:
+                self.damaged.append(str(error))
+                if strict or source == path == sources[-1]:
+                    self.close()
+                    others = len(sources) - 1
+                    rest = f" {others} other files of this recording can be read with strict=False." if others else ""
+                    raise DataError(f"{error}{rest}") from None
+        self.numbers = sorted(self._where)
+
+    def _index(self, source: Path) -> None:
+        file = self._file(source)
+        header = read_header(file, source)
+        if self.header is None:
+            self.header = header
+        try:
+            numbers = [int(name) for name in file["episodes"]]
+        except (KeyError, ValueError, RuntimeError, OSError) as error:
+            raise DataError(f"{source} is damaged: its list of episodes cannot be read ({error})") from None
+        for number in numbers:
+            self._where.setdefault(number, source)
+
+    def _file(self, source: Path) -> Any:
+        """The open file; one at a time, so that ten thousand parts do not need ten thousand handles."""
+        if self._open is None or self._open[0] != source:
+            self.close()
+            try:
+                self._open = (source, h5py.File(source, "r"))
+            except OSError as error:
+                whole = h5py.is_hdf5(source)
+                what = "is damaged or cut short" if whole else "is not an HDF5 file, or its beginning is damaged"
+                raise DataError(f"{source} {what}: {error}") from None
+        return self._open[1]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, number: int) -> Episode:
+        """The episode of that number.
+
+        Raises:
+            DataError: there is none, or it is damaged (names the dataset).
+        """
+        if number not in self._where:
+            raise DataError(f"{self.path} has no episode {number}; it has {_ranges(self.numbers)}")
+        source = self._where[number]
+        return read_episode(self._file(source), number, source)
+
+    def __iter__(self) -> Iterator[Episode]:
+        return (self[number] for number in self.numbers)
+
+    def attributes(self, number: int) -> dict[str, Any]:
+        """Seed, index, length, success and so on of one episode, without loading its arrays."""
+        if number not in self._where:
+            raise DataError(f"{self.path} has no episode {number}; it has {_ranges(self.numbers)}")
+        return dict(self._file(self._where[number])[group_name(number)].attrs)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def __enter__(self) -> EpisodeFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_episodes(path: str | Path, *, strict: bool = True) -> EpisodeFile:
+    """Open a recording. See :class:`EpisodeFile`.
+
+    Example:
+        with read_episodes("run.h5") as episodes:
+            for episode in episodes:
+                print(episode.seed, len(episode), episode.success_once)
+    """
+    return EpisodeFile(path, strict=strict)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """``0-7, 9`` for [0, ..., 7, 9]."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ", ".join(f"{a}-{b}" if b > a else str(a) for a, b in runs) or "none"

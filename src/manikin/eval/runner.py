@@ -1,0 +1,351 @@
+"""The one runner behind evaluating and collecting: a list of episodes, each run exactly once.
+
+Episodes are handed to rows in the order of the list; a row that finishes takes the next one, and when none is left it
+is frozen. What an episode does depends on its key alone (design of ``rng.py``) and rows are stepped independently, so
+the results do not depend on the number of environments, the order, or which row ran what.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import gymnasium
+import numpy as np
+import torch
+
+from manikin.errors import ConfigError
+from manikin.policy.api import Policy
+from manikin.policy.chunk import ChunkPolicy
+
+__all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes"]
+
+log = logging.getLogger("manikin.eval")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeResult:
+    """What one episode came to.
+
+    Attributes:
+        number: its place in the list of episodes.
+        seed, index: the key of its randomness.
+        instruction: what the policy was told.
+        length: control steps.
+        return_: sum of rewards, added in float64. max_reward: the largest of them.
+        success_once: successful after at least one step. success_at_end: after the last one.
+        first_success: the step after which it was first successful (counted from 1), None if never.
+        longest_success: most steps in a row that were successful.
+        terminated, truncated: how it ended. fail: whether it failed at any step; success after that does not count.
+        health: bits of :class:`manikin.sim.health.Health`; 0 is healthy.
+        reached: the task's stage flags (``is_grasped``, ...): whether each was ever true. Says where failures stop.
+    """
+
+    number: int
+    seed: int
+    index: int
+    instruction: str
+    length: int
+    return_: float
+    max_reward: float
+    success_once: bool
+    success_at_end: bool
+    first_success: int | None
+    longest_success: int
+    terminated: bool
+    truncated: bool
+    fail: bool
+    health: int
+    reached: Mapping[str, bool] = field(default_factory=dict)
+
+    def success(self, rule: str, held_steps: int = 1) -> bool:
+        """Whether it counts as a success under ``once``, ``at_end`` or ``held`` (``held_steps`` in a row)."""
+        if rule == "once":
+            return self.success_once
+        if rule == "at_end":
+            return self.success_at_end
+        if rule == "held":
+            return self.longest_success >= held_steps
+        raise ConfigError(f"success rule {rule!r} is none of once, at_end, held")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Results in the order of the list. ``interrupted``: stopped before every episode was run."""
+
+    results: tuple[EpisodeResult, ...]
+    interrupted: bool
+    seconds: float
+    env_steps: int
+
+    @property
+    def unhealthy(self) -> tuple[EpisodeResult, ...]:
+        return tuple(r for r in self.results if r.health)
+
+
+class Observer(Protocol):
+    """Sees every step of every episode. :class:`manikin.data.record.Recorder` is one."""
+
+    def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
+        """Episodes ``numbers`` (n,) begin in ``rows`` (n,); ``observation`` is that of all N rows."""
+
+    def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, np.ndarray]) -> None:
+        """``rows`` made one control step. actions (N, A); ``outcome`` has rewards, terminated, truncated, success and
+        fail, each (N,).
+        """
+
+    def finish(self, row: int, health: int) -> None:
+        """The episode in ``row`` has ended."""
+
+
+class Stop:
+    """A flag that a signal or another thread may set; the runner looks at it once per control step."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def __call__(self) -> bool:
+        return self.requested
+
+
+@contextmanager
+def interruptible() -> Iterator[Stop]:
+    """Within this block the first Ctrl-C asks to stop after the present step; a second one interrupts at once.
+
+    Outside the main thread, where Python allows no signal handlers, Ctrl-C keeps its usual meaning.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    before = signal.getsignal(signal.SIGINT)
+
+    def handle(number: int, frame: Any) -> None:
+        if stop.requested:
+            raise KeyboardInterrupt
+        stop.requested = True
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def run_episodes(
+    env: Any,
+    policy: Policy,
+    episodes: Sequence[int | tuple[int, int]],
+    *,
+    numbers: Iterable[int] | None = None,
+    observers: Sequence[Observer] = (),
+    on_result: Callable[[EpisodeResult], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    execute: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Run:
+    """Run each episode exactly once.
+
+    Args:
+        env: made with ``autoreset="disabled"``; any number of rows.
+        policy: acts; a chunk of several actions is executed row by row.
+        episodes: seeds, or (seed, episode index) pairs.
+        numbers: which places of the list to run (to continue an interrupted run); None for all.
+        observers: see every step, for example a recorder.
+        on_result: called once per finished episode, in the order in which they finish.
+        stop: asked once per control step; True drops the episodes in flight and returns what is finished.
+        execute: actions of each chunk to execute before asking again; None for the whole chunk.
+        options: reach ``Task.start`` of every episode as ``ep.options``; recorded with it.
+
+    Raises:
+        ConfigError: an environment that restarts rows on its own, or no episodes.
+        ActionError: the policy's actions have the wrong shape, are not finite, or out of range.
+    """
+    if env.metadata.get("autoreset_mode") != gymnasium.vector.AutoresetMode.DISABLED:
+        raise ConfigError('the runner hands out episodes itself: make the environment with autoreset="disabled"')
+    keys = [(e, 0) if isinstance(e, int) else (int(e[0]), int(e[1])) for e in episodes]
+    queue = list(range(len(keys)) if numbers is None else numbers)
+    if not keys or any(not 0 <= number < len(keys) for number in queue):
+        raise ConfigError(f"nothing to run, or a number outside the list of {len(keys)} episodes")
+    began = time.perf_counter()
+    if not queue:
+        return Run(results=(), interrupted=False, seconds=0.0, env_steps=0)
+    chunked = ChunkPolicy(policy, env.num_envs, env.single_action_space.shape[0], execute=execute)
+    rows = _Rows(env, keys, queue, chunked, observers, dict(options or {}))
+    results: list[EpisodeResult] = []
+    observation, steps = rows.begin_all(), 0
+    while rows.running:
+        if stop():
+            break
+        actions = chunked.act(observation, env.instruction)[:, 0]
+        active = rows.active
+        observation, reward, terminated, truncated, info = env.step(
+            actions, active=None if active.all() else torch.from_numpy(active)
+        )
+        steps += int(active.sum())
+        for result in rows.account(actions, observation, reward, terminated, truncated, info):
+            results.append(result)
+            if on_result is not None:
+                on_result(result)
+        observation = rows.hand_out(observation)
+    results.sort(key=lambda r: r.number)
+    return Run(
+        results=tuple(results),
+        interrupted=rows.running or rows.waiting,
+        seconds=time.perf_counter() - began,
+        env_steps=steps,
+    )
+
+
+class _Rows:
+    """Which episode runs in which row, and its running totals."""
+
+    def __init__(
+        self,
+        env: Any,
+        keys: list[tuple[int, int]],
+        queue: list[int],
+        policy: ChunkPolicy,
+        observers: Sequence[Observer],
+        options: dict[str, Any],
+    ) -> None:
+        n = env.num_envs
+        self.options = options
+        self.env, self.keys, self.queue, self.policy, self.observers = env, keys, queue, policy, observers
+        self.number = np.full(n, -1)
+        self.length = np.zeros(n, np.int64)
+        self.total = np.zeros(n, np.float64)
+        self.streak = np.zeros(n, np.int64)
+        self.longest = np.zeros(n, np.int64)
+        self.first = np.zeros(n, np.int64)  # 0: not yet
+        self.failed = np.zeros(n, bool)
+        self.best = np.zeros(n, np.float64)
+        self.reached: dict[str, np.ndarray] = {}
+
+    @property
+    def active(self) -> np.ndarray:
+        """(N,) bool: rows with an episode."""
+        return self.number >= 0
+
+    @property
+    def running(self) -> bool:
+        return bool(self.active.any())
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self.queue)
+
+    def begin_all(self) -> Any:
+        n = self.env.num_envs
+        first, self.queue = self.queue[:n], self.queue[n:]
+        self.number[: len(first)] = first
+        # rows without an episode start as a copy of the last one and are frozen at once
+        keys = [self.keys[i] for i in first + first[-1:] * (n - len(first))]
+        observation, _ = self.env.reset(
+            seed=[seed for seed, _ in keys],
+            options={**self.options, "episode_index": torch.tensor([i for _, i in keys], dtype=torch.int64)},
+        )
+        self._started(np.arange(len(first)), observation)
+        return observation
+
+    def hand_out(self, observation: Any) -> Any:
+        """Give waiting episodes to free rows; returns the observation of all rows."""
+        rows = np.flatnonzero(~self.active)[: len(self.queue)]
+        if not len(rows):
+            return observation
+        given, self.queue = self.queue[: len(rows)], self.queue[len(rows) :]
+        self.number[rows] = given
+        seeds: list[int] = [0] * self.env.num_envs
+        index = torch.zeros(self.env.num_envs, dtype=torch.int64)
+        mask = torch.zeros(self.env.num_envs, dtype=torch.bool)
+        for row, number in zip(rows.tolist(), given, strict=True):
+            seeds[row], mask[row] = self.keys[number][0], True
+            index[row] = self.keys[number][1]
+        options = {**self.options, "reset_mask": mask, "episode_index": index}
+        observation, _ = self.env.reset(seed=seeds, options=options)
+        self._started(rows, observation)
+        return observation
+
+    def _started(self, rows: np.ndarray, observation: Any) -> None:
+        for totals in (self.length, self.total, self.streak, self.longest, self.first, self.failed):
+            totals[rows] = 0
+        self.best[rows] = -np.inf
+        for flags in self.reached.values():
+            flags[rows] = False
+        self.policy.reset(torch.from_numpy(rows))
+        for observer in self.observers:
+            observer.start(rows, self.number[rows], observation, self.options)
+
+    def account(
+        self,
+        actions: torch.Tensor,
+        observation: Any,
+        reward: torch.Tensor,
+        terminated: torch.Tensor,
+        truncated: torch.Tensor,
+        info: Mapping[str, Any],
+    ) -> list[EpisodeResult]:
+        """Add one control step to the totals of the active rows; finished ones become results and free their row."""
+        rows = np.flatnonzero(self.active)
+        outcome = {
+            "rewards": _numpy(reward),
+            "terminated": _numpy(terminated),
+            "truncated": _numpy(truncated),
+            "success": _numpy(info["success"]),
+            "fail": _numpy(info["fail"]) if "fail" in info else np.zeros(self.env.num_envs, bool),
+        }
+        # failure is final: where the protocol lets an episode go on after it, later success does not count
+        self.failed[rows] |= outcome["fail"][rows]
+        success = outcome["success"][rows] & ~self.failed[rows]
+        self.length[rows] += 1
+        self.total[rows] += outcome["rewards"][rows].astype(np.float64)
+        self.best[rows] = np.maximum(self.best[rows], outcome["rewards"][rows])
+        for name, value in info.items():
+            if name not in outcome and isinstance(value, torch.Tensor) and value.dtype == torch.bool:
+                self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= _numpy(value)[rows]
+        self.streak[rows] = np.where(success, self.streak[rows] + 1, 0)
+        self.longest[rows] = np.maximum(self.longest[rows], self.streak[rows])
+        self.first[rows] = np.where(success & (self.first[rows] == 0), self.length[rows], self.first[rows])
+        for observer in self.observers:
+            observer.step(rows, actions, observation, outcome)
+        health = _numpy(info["health"])
+        done = rows[(outcome["terminated"] | outcome["truncated"])[rows]]
+        results = [self._result(row, outcome, int(health[row])) for row in done.tolist()]
+        for row, result in zip(done.tolist(), results, strict=True):
+            for observer in self.observers:
+                observer.finish(row, result.health)
+        self.number[done] = -1
+        return results
+
+    def _result(self, row: int, outcome: Mapping[str, np.ndarray], health: int) -> EpisodeResult:
+        number = int(self.number[row])
+        seed, index = self.keys[number]
+        return EpisodeResult(
+            number=number,
+            seed=seed,
+            index=index,
+            instruction=self.env.instruction[row],
+            length=int(self.length[row]),
+            return_=float(self.total[row]),
+            max_reward=float(self.best[row]),
+            success_once=bool(self.first[row]),
+            success_at_end=bool(outcome["success"][row]) and not self.failed[row],
+            first_success=int(self.first[row]) or None,
+            longest_success=int(self.longest[row]),
+            terminated=bool(outcome["terminated"][row]),
+            truncated=bool(outcome["truncated"][row]),
+            fail=bool(self.failed[row]),
+            health=health,
+            reached={name: bool(flags[row]) for name, flags in self.reached.items()},
+        )
+
+
+def _numpy(value: Any) -> np.ndarray:
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)

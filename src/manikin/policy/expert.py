@@ -1,0 +1,34 @@
+"""The task's scripted expert as a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from manikin.env.env import Env
+from manikin.plan.executor import WaypointExecutor
+from manikin.policy.api import Observation
+
+__all__ = ["ExpertPolicy"]
+
+
+class ExpertPolicy:
+    """Executes the waypoints of ``env.task.expert``. It reads the simulation's state and not the observation.
+
+    Args:
+        env: whose episodes are played.
+    """
+
+    name = "expert"
+
+    def __init__(self, env: Env) -> None:
+        self._executor = WaypointExecutor(env)
+
+    def reset(self, rows: torch.Tensor) -> None:
+        """Begin with the first waypoint in these rows."""
+        self._executor.reset(rows.cpu().numpy())
+
+    def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
+        """(N, 1, A)."""
+        return self._executor.act()[:, None]

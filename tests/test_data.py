@@ -1,0 +1,314 @@
+"""Recordings: the format, durability against SIGKILL, and what is said about files that cannot be read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import h5py
+import numpy as np
+import pytest
+
+from manikin.data.format import FORMAT_VERSION, Episode, Header, flatten, parts_folder
+from manikin.data.read import EpisodeFile, read_episodes
+from manikin.data.record import EpisodeWriter, Recorder
+from manikin.data.replay import replay
+from manikin.errors import ConfigError, DataError
+from manikin.eval.runner import run_episodes
+from toy_env import Chase, ToyEnv
+from toy_episodes import HEADER, toy_episode
+
+
+def assert_same(a: Episode, b: Episode) -> None:
+    fa, fb = vars(a), vars(b)
+    for name in fa:
+        left, right = flatten(fa[name]), flatten(fb[name])
+        assert left.keys() == right.keys(), name
+        for key in left:
+            x, y = np.asarray(left[key]), np.asarray(right[key])
+            assert x.dtype == y.dtype and x.shape == y.shape and (x == y).all(), (name, key)
+
+
+def test_round_trip_is_bit_exact_before_and_after_the_merge(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "run.h5"
+    writer = EpisodeWriter(path, HEADER)
+    for number in (2, 0, 5):
+        writer.write(toy_episode(number))
+    with read_episodes(path) as unfinished:  # only parts exist
+        assert unfinished.numbers == [0, 2, 5] and not path.exists()
+        for episode in unfinished:
+            assert_same(episode, toy_episode(episode.number))
+    writer.close()
+    assert not parts_folder(path).exists()
+    with read_episodes(path) as merged:
+        assert merged.numbers == [0, 2, 5]
+        for number in merged.numbers:
+            assert_same(merged[number], toy_episode(number))
+        assert merged.header is not None
+        assert merged.header.task == "Toy-v1" and merged.header.processor == "x86_64 test"
+        assert dict(merged.header.fingerprint) == dict(HEADER.fingerprint)
+        about = merged.attributes(2)
+        assert about["seed"] == 1002 and about["index"] == 2 and about["length"] == 30 and about["success_once"]
+        assert about["return"] == pytest.approx(toy_episode(2).rewards.astype(np.float64).sum(), abs=1e-9)
+
+
+def test_resume_continues_and_refuses_another_source(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    with EpisodeWriter(path, HEADER) as writer:
+        writer.write(toy_episode(0))
+    with pytest.raises(DataError, match="exists"):
+        EpisodeWriter(path, HEADER)
+    other = Header(fingerprint={**HEADER.fingerprint, "control_hz": 10.0}, policy="random")
+    with pytest.raises(DataError, match=r"control_hz: 20.0 there, 10.0 now"):
+        EpisodeWriter(path, other, resume=True)
+    with EpisodeWriter(path, HEADER, resume=True) as writer:
+        assert writer.finished == {0}
+        with pytest.raises(DataError, match="already has episode 0"):
+            writer.write(toy_episode(0))
+        writer.write(toy_episode(1))
+    with read_episodes(path) as episodes:
+        assert episodes.numbers == [0, 1]
+        assert_same(episodes[0], toy_episode(0))
+        assert_same(episodes[1], toy_episode(1))
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {tests!r})
+from toy_episodes import HEADER, toy_episode
+from manikin.data.record import EpisodeWriter
+number = 0
+print("ready", flush=True)
+while True:
+    # every fifth episode closes, so that kills also fall into the merge
+    writer = EpisodeWriter({path!r}, HEADER, resume=True)
+    number = max(writer.finished, default=-1) + 1
+    for number in range(number, number + 5):
+        writer.write(toy_episode(number))
+        print(number, flush=True)
+    writer.close()
+"""
+
+
+def test_sigkill_loses_no_finished_episode(tmp_path: Path) -> None:
+    """Kill a writing process at twelve moments; what it had reported as finished must read back exactly."""
+    path = tmp_path / "run.h5"
+    reported = -1
+    for round_ in range(12):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD.format(tests=str(Path(__file__).parent), path=str(path))],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None and child.stdout.readline().strip() == "ready"
+        time.sleep(0.02 + 0.017 * round_)
+        os.kill(child.pid, signal.SIGKILL)
+        lines = child.stdout.read().splitlines()
+        child.stdout.close()
+        assert child.wait() == -signal.SIGKILL
+        reported = max([reported, *(int(line) for line in lines if line.isdigit())])
+        if not path.exists() and not parts_folder(path).exists():
+            continue
+        with read_episodes(path) as episodes:
+            assert set(range(reported + 1)) <= set(episodes.numbers)
+            assert episodes.numbers == list(range(len(episodes)))  # nothing twice, no gap
+            for number in episodes.numbers[-8:]:
+                assert_same(episodes[number], toy_episode(number))
+    assert reported >= 10, "the children were killed before they wrote anything worth testing"
+    with EpisodeWriter(path, HEADER, resume=True) as writer:
+        kept = sorted(writer.finished)
+    with read_episodes(path) as episodes:
+        assert episodes.numbers == kept
+        for number in kept:
+            assert_same(episodes[number], toy_episode(number))
+
+
+def test_kill_between_merge_and_removal_of_parts_shows_each_episode_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    writer = EpisodeWriter(path, HEADER)
+    for number in range(3):
+        writer.write(toy_episode(number))
+    saved = {p.name: p.read_bytes() for p in parts_folder(path).iterdir()}
+    writer.close()
+    parts_folder(path).mkdir()
+    for name, content in saved.items():
+        (parts_folder(path) / name).write_bytes(content)
+    with read_episodes(path) as episodes:
+        assert episodes.numbers == [0, 1, 2]
+    EpisodeWriter(path, HEADER, resume=True).close()
+    with read_episodes(path) as episodes:
+        assert episodes.numbers == [0, 1, 2]
+
+
+def test_unreadable_files_say_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no recording"):
+        EpisodeFile(tmp_path / "missing.h5")
+
+    text = tmp_path / "notes.h5"
+    text.write_text("not a data file at all")
+    with pytest.raises(DataError, match="not an HDF5 file"):
+        EpisodeFile(text)
+
+    foreign = tmp_path / "maniskill.h5"
+    with h5py.File(foreign, "w") as file:
+        file["traj_0/actions"] = np.zeros((3, 8))
+    with pytest.raises(DataError, match=r"not a manikin recording.*traj_0"):
+        EpisodeFile(foreign)
+
+    newer = tmp_path / "newer.h5"
+    with EpisodeWriter(newer, HEADER) as writer:
+        writer.write(toy_episode(0))
+    with h5py.File(newer, "r+") as file:
+        file.attrs["format_version"] = FORMAT_VERSION + 1
+    with pytest.raises(DataError, match=rf"format version {FORMAT_VERSION + 1}.*newer manikin"):
+        EpisodeFile(newer)
+
+
+def test_damage_is_named_and_the_rest_stays_readable(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    writer = EpisodeWriter(path, HEADER)
+    for number in range(3):
+        writer.write(toy_episode(number))
+    broken = parts_folder(path) / "000001.h5"
+    broken.write_bytes(broken.read_bytes()[:700])
+    with pytest.raises(DataError, match=r"000001.h5 is damaged or cut short.*strict=False"):
+        EpisodeFile(path)
+    with EpisodeFile(path, strict=False) as rest:
+        assert rest.numbers == [0, 2] and len(rest.damaged) == 1
+        assert_same(rest[2], toy_episode(2))
+        with pytest.raises(DataError, match=r"no episode 1; it has 0, 2"):
+            rest[1]
+
+    flipped = tmp_path / "flipped.h5"
+    with EpisodeWriter(flipped, HEADER) as writer:
+        writer.write(toy_episode(0))
+        writer.write(toy_episode(1))
+    content = bytearray(flipped.read_bytes())
+    at = content.find(toy_episode(1).actions.tobytes())  # small arrays are stored plain
+    assert at > 0
+    content[at + 40] ^= 0x10
+    flipped.write_bytes(content)
+    with EpisodeFile(flipped) as episodes:
+        assert_same(episodes[0], toy_episode(0))
+        with pytest.raises(DataError, match=r"episodes/000001, actions"):
+            episodes[1]
+
+    missing = tmp_path / "missing.h5"
+    with EpisodeWriter(missing, HEADER) as writer:
+        writer.write(toy_episode(0))
+    with h5py.File(missing, "r+") as file:
+        del file["episodes/000000/rewards"]
+    with EpisodeFile(missing) as episodes, pytest.raises(DataError, match=r"episodes/000000, rewards"):
+        episodes[0]
+
+
+def test_arrays_of_different_lengths_are_refused(tmp_path: Path) -> None:
+    good = toy_episode(0)
+    with EpisodeWriter(tmp_path / "run.h5", HEADER) as writer:
+        bad = Episode(**{**vars(good), "rewards": good.rewards[:-1]})
+        with pytest.raises(DataError, match=r"rewards has shape \(29,\), expected 30 rows"):
+            writer.write(bad)
+        writer.write(good)
+
+
+# ---- replay ----------------------------------------------------------------------------------------------------------
+
+
+def record_toy(path: Path, **options: bool) -> None:
+    env = ToyEnv(3)
+    recorder = Recorder(env, path, **options)
+    run_episodes(env, Chase(horizon=2), [(seed, seed % 2) for seed in range(50, 57)], observers=[recorder])
+    recorder.close()
+
+
+@pytest.mark.parametrize("num_envs", [1, 4, 16])
+def test_replay_is_exact_at_any_batch_size(tmp_path: Path, num_envs: int) -> None:
+    record_toy(tmp_path / "run.h5", observations=True)
+    seen = []
+    report = replay(tmp_path / "run.h5", ToyEnv(num_envs), on_episode=seen.append)
+    assert report.exact and report.ok and report.same_processor and not report.changed
+    assert [e.number for e in report.episodes] == list(range(7)) and list(report.episodes) == seen
+    assert "7 of 7 episodes reproduced bit for bit" in report.summary()
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        for episode in episodes:
+            observed = episode.observations
+            assert observed is not None and observed["value"].shape == (len(episode) + 1, 4)
+            assert (observed["value"] == episode.states.astype(np.float32)).all()  # type: ignore[union-attr]
+
+
+def test_a_tampered_action_is_found_at_its_step_with_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    record_toy(path)
+    with h5py.File(path, "r+") as file:
+        file["episodes/000003/actions"][2] -= np.float32(0.5)
+    report = replay(path, ToyEnv(4))
+    assert not report.exact and not report.ok
+    assert [e.number for e in report.episodes if not e.exact] == [3]
+    bad = report.episodes[3]
+    assert bad.first_difference == 3  # the state after action 2
+    assert bad.difference == pytest.approx(0.05, rel=1e-6)
+    assert not bad.start and any("rewards at step 2" in word for word in bad.outcome)
+    assert "state differs first after action 2" in report.summary() and "by 0.05 there" in report.summary()
+
+
+def test_a_tampered_start_and_files_without_states_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    record_toy(path, states=False)
+    with h5py.File(path, "r+") as file:
+        file["episodes/000001"].attrs["seed"] = 99
+        file["episodes/000002/initial/state"][1] += 1e-3
+        file["episodes/000004/actions"][0] = 0
+    report = replay(path, ToyEnv(2))
+    assert [e.number for e in report.episodes if not e.exact] == [1, 2, 4]
+    wrong_seed, wrong_start, wrong_action = (report.episodes[i] for i in (1, 2, 4))
+    assert wrong_seed.first_difference == 0 and "state" in wrong_seed.start
+    assert wrong_start.start == {"state": pytest.approx(1e-3)} and wrong_start.first_difference is None
+    assert wrong_action.first_difference == 1 and wrong_action.difference is None
+    assert "by how much is unknown" in str(wrong_action)
+
+
+def test_divergence_on_another_kind_of_processor_is_reported_and_not_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    record_toy(path)
+
+    class OtherRounding(ToyEnv):
+        def step(self, action: Any, active: Any = None) -> tuple[Any, ...]:
+            self.state[:, 0] = np.nextafter(self.state[:, 0], 2)
+            return super().step(action, active)
+
+    report = replay(path, OtherRounding(4, processor="other"))
+    assert not report.exact and report.ok and not report.same_processor
+    assert all(e.first_difference == 1 and e.difference is not None and e.difference < 1e-15 for e in report.episodes)
+    assert "recorded on toy, replayed on other" in report.summary()
+    assert "machine/processor: 'toy' recorded, 'other' here" in report.changed
+    assert not replay(path, OtherRounding(4)).ok  # on the same kind it is an error
+
+
+def test_replay_refuses_what_cannot_be_played(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    record_toy(path)
+    with pytest.raises(DataError, match="no episode 40; it has 0-6"):
+        replay(path, ToyEnv(2), numbers=[40])
+    env = ToyEnv(2)
+    env.single_action_space = gymnasium.spaces.Box(-1, 1, (7,))
+    with pytest.raises(DataError, match="this environment takes 7"):
+        replay(path, env)
+
+
+def test_recorder_keeps_only_successes_when_asked(tmp_path: Path) -> None:
+    env = ToyEnv(2, horizon=6)
+    recorder = Recorder(env, tmp_path / "run.h5", keep="success")
+    run = run_episodes(env, Chase(), list(range(20)), observers=[recorder])
+    recorder.close()
+    good = [r.number for r in run.results if r.success_once]
+    assert 0 < len(good) < 20
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        assert episodes.numbers == good
+    with pytest.raises(ConfigError, match="all, success"):
+        Recorder(env, tmp_path / "other.h5", keep="best")

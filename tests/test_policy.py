@@ -1,0 +1,153 @@
+"""Policies: chunks per row, and networks with the same bits at any number of environments."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+
+from manikin.errors import ActionError, ConfigError
+from manikin.policy.api import Policy, check_actions
+from manikin.policy.chunk import ChunkPolicy
+from manikin.policy.network import NetworkPolicy
+
+
+class Counter:
+    """Answers a chunk that counts: row * 100 + (number of asks of that row) * 10 + place in the chunk."""
+
+    def __init__(self, rows: int, horizon: int) -> None:
+        self.asks = torch.zeros(rows)
+        self.horizon, self.calls, self.resets = horizon, 0, []
+
+    def reset(self, rows: torch.Tensor) -> None:
+        self.resets.append(rows.tolist())
+
+    def act(self, observation: torch.Tensor, instruction: list[str]) -> torch.Tensor:
+        self.calls += 1
+        which = observation[:, 0].long()
+        base = (which * 100).float() + observation[:, 1] * 10
+        return (base[:, None] + torch.arange(self.horizon))[..., None]
+
+
+def test_chunks_run_on_each_rows_own_clock() -> None:
+    inner = Counter(2, horizon=3)
+    chunk = ChunkPolicy(inner, num_envs=2, dimensions=1)
+    chunk.reset(torch.tensor([0, 1]))
+    seen = []
+    for t in range(6):
+        if t == 2:
+            chunk.reset(torch.tensor([1]))  # row 1 begins a new episode in the middle of its chunk
+        observation = torch.tensor([[0.0, t], [1.0, t]])
+        seen.append(chunk.act(observation, ["", ""])[:, 0, 0].tolist())
+    assert [s[0] for s in seen] == [0, 1, 2, 30, 31, 32]
+    assert [s[1] for s in seen] == [100, 101, 120, 121, 122, 150]
+    assert inner.resets == [[0, 1], [1]]
+
+
+def test_execute_takes_the_first_part_of_a_chunk_and_never_more_than_there_is() -> None:
+    for execute, expected in ((2, [0, 1, 20, 21, 40]), (9, [0, 1, 2, 30, 31])):
+        chunk = ChunkPolicy(Counter(1, horizon=3), num_envs=1, dimensions=1, execute=execute)
+        chunk.reset(torch.tensor([0]))
+        seen = [chunk.act(torch.tensor([[0.0, t]]), [""]).item() for t in range(5)]
+        assert seen == expected
+    with pytest.raises(ConfigError, match="at least 1"):
+        ChunkPolicy(Counter(1, 3), 1, 1, execute=0)
+
+
+def test_stateless_policies_are_asked_only_for_rows_that_need_it() -> None:
+    inner = Counter(4, horizon=5)
+    inner.stateless = True  # type: ignore[attr-defined]
+    sizes = []
+    act = inner.act
+    inner.act = lambda o, i: (sizes.append((len(o), len(i))), act(o, i))[1]  # type: ignore[method-assign]
+    chunk = ChunkPolicy(inner, num_envs=4, dimensions=1)
+    chunk.reset(torch.arange(4))
+    observation = torch.tensor([[float(r), 0.0] for r in range(4)])
+    chunk.act(observation, [""] * 4)
+    chunk.reset(torch.tensor([2]))
+    assert chunk.act(observation, [""] * 4)[:, 0, 0].tolist() == [1, 101, 200, 301]
+    assert sizes == [(4, 4), (1, 1)]
+
+
+def test_wrong_answers_name_the_right_shape() -> None:
+    with pytest.raises(ActionError, match=r"\(4, 7\).*\(4, horizon, 7\).*actions\[:, None\]"):
+        check_actions(torch.zeros(4, 7), 4, 7)
+    with pytest.raises(ActionError, match=r"must be \(4, horizon, 7\)"):
+        check_actions(torch.zeros(4, 1, 6), 4, 7)
+    with pytest.raises(ActionError, match="int64"):
+        check_actions(torch.zeros(4, 1, 7, dtype=torch.int64), 4, 7)
+    with pytest.raises(ActionError, match="list"):
+        check_actions([0.0], 4, 7)
+
+
+def mlp(width: int = 256) -> torch.nn.Module:
+    generator = torch.Generator().manual_seed(3)
+    layers = torch.nn.Sequential(
+        torch.nn.Linear(42, width),
+        torch.nn.LayerNorm(width),
+        torch.nn.GELU(),
+        torch.nn.Linear(width, width),
+        torch.nn.Tanh(),
+        torch.nn.Linear(width, 4 * 8),
+        torch.nn.Sigmoid(),
+        torch.nn.Unflatten(1, (4, 8)),
+    )
+    for p in layers.parameters():
+        p.data = torch.randn(p.shape, generator=generator) * 0.3
+    return layers
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_network_bits_do_not_depend_on_the_number_of_rows_or_the_place(threads: int) -> None:
+    """Batch sizes 1, 8, 64, 100 and shuffled rows give equal bits, and the module's own answer within rounding."""
+    module = mlp()
+    observation = torch.randn(100, 42, generator=torch.Generator().manual_seed(0))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        policy = NetworkPolicy(module, width=64)
+        words = ["go"] * 100
+        whole = policy.act(observation, words)
+        assert whole.shape == (100, 4, 8)
+        for size in (1, 8, 64):
+            parts = [policy.act(observation[i : i + size], words[i : i + size]) for i in range(0, 100, size)]
+            assert torch.equal(torch.cat(parts), whole), size
+        order = torch.randperm(100, generator=torch.Generator().manual_seed(1))
+        assert torch.equal(policy.act(observation[order], words), whole[order])
+        with torch.no_grad():
+            alone = torch.cat([module(observation[i : i + 1]) for i in range(100)])
+        assert torch.allclose(alone, whole, atol=1e-5)
+    finally:
+        torch.set_num_threads(before)
+
+
+class NormalizesOverTheBatch(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - x.mean(0)
+
+
+def test_a_module_that_mixes_rows_is_noticed_and_run_row_by_row(caplog: pytest.LogCaptureFixture) -> None:
+    observation = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    policy = NetworkPolicy(NormalizesOverTheBatch(), width=8)
+    with caplog.at_level(logging.WARNING, "manikin.policy"):
+        actions = policy.act(observation, [""] * 5)
+    assert "one row at a time" in caplog.text
+    assert torch.equal(actions, torch.zeros(5, 1, 3))  # each row is its own mean
+
+
+def test_network_takes_dicts_is_in_evaluation_mode_and_prepares() -> None:
+    class Both(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.9)
+
+        def forward(self, x: dict[str, torch.Tensor]) -> torch.Tensor:
+            return self.drop(x["a"] + x["b"])
+
+    policy = NetworkPolicy(Both(), width=4, prepare=lambda o: o["policy"])
+    observation = {"policy": {"a": torch.ones(6, 2), "b": torch.ones(6, 2)}}
+    assert torch.equal(policy.act(observation, [""] * 6), torch.full((6, 1, 2), 2.0))
+    assert isinstance(policy, Policy)
+    with pytest.raises(ConfigError, match="width"):
+        NetworkPolicy(Both(), width=0)
