@@ -8,9 +8,9 @@ commanding 0.01 m beyond closed keeps a grip on thin things. The armature stands
 
 from __future__ import annotations
 
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, capsule, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, pad
 
-WHITE, GREY = (0.92, 0.93, 0.94, 1), (0.25, 0.25, 0.25, 1)
+WHITE, SILVER, GREY = (0.98, 0.98, 0.98, 1), (0.75, 0.77, 0.79, 1), (0.25, 0.25, 0.25, 1)
 
 FINGER = dict(
     mass=0.015,
@@ -34,11 +34,15 @@ GRIPPER = GripperSpec(
             com=(-0.01, 0, 0.03),
             inertia=(0.001, 0.0025, 0.0017),
             geoms=(
-                capsule((0, -0.072, 0.035), (0, 0.072, 0.035), 0.03, WHITE),
-                box((0.03, 0.055, 0.014), (0, 0, 0.012), WHITE),
+                box((0.025, 0.101, 0.022), (0, 0, 0.035), WHITE),
+                box((0.022, 0.092, 0.032), (0, 0, 0.034), WHITE),
+                box((0.0255, 0.075, 0.007), (0, 0, 0.02), SILVER, collide=False),
+                box((0.005, 0.012, 0.018), (0, -0.09, -0.005), GREY, collide=False),
             ),
         ),
-        Link(name="left_finger", parent="hand", pos=(0, 0, 0.0584), joint=Joint(name="finger_joint1", **SLIDE), **FINGER),
+        Link(
+            name="left_finger", parent="hand", pos=(0, 0, 0.0584), joint=Joint(name="finger_joint1", **SLIDE), **FINGER
+        ),
         Link(
             name="right_finger",
             parent="hand",
@@ -53,7 +57,9 @@ GRIPPER = GripperSpec(
     drivers=("finger_joint1", "finger_joint2"),
     open_q=(0.04, 0.04),
     closed_q=(-0.01, -0.01),
-    gains=Gains(kp=(1000, 1000), kd=(100, 100), force=(70, 70), source="ManiSkill3 3.0.1 panda; force: Franka Hand data"),
+    gains=Gains(
+        kp=(1000, 1000), kd=(100, 100), force=(70, 70), source="ManiSkill3 3.0.1 panda; force: Franka Hand data"
+    ),
     fingers=(Finger(body="left_finger", closing=(0, -1, 0)), Finger(body="right_finger", closing=(0, -1, 0))),
     tcp_body="hand",
     tcp_pos=(0, 0, 0.1034),

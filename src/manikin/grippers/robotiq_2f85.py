@@ -34,7 +34,7 @@ def finger(side: str) -> tuple[Link, ...]:
             com=(0, 0.0177547, 0.00107314),
             com_quat=(0.681301, 0.732003, 0, 0),
             inertia=(1.72352e-06, 1.60906e-06, 3.22006e-07),
-            geoms=(box((0.011, 0.022, 0.006), (0, 0.016, 0), GREY),),
+            geoms=(box((0.008, 0.02, 0.007), (0, 0.016, -0.001), GREY, collide=False),),
         ),
         Link(
             name=f"{side}_coupler",
@@ -44,7 +44,7 @@ def finger(side: str) -> tuple[Link, ...]:
             com=(0, 0.00301209, 0.0232175),
             com_quat=(0.705636, -0.0455904, 0.0455904, 0.705636),
             inertia=(4.16206e-06, 3.52216e-06, 8.88131e-07),
-            geoms=(box((0.013, 0.005, 0.026), (0, 0.004, 0.024), BLACK),),
+            geoms=(box((0.013, 0.006, 0.027), (0, 0.004, 0.024), BLACK),),
         ),
         Link(
             name=f"{side}_spring_link",
@@ -131,19 +131,28 @@ GRIPPER = GripperSpec(
             com=(0, -2.70394e-05, 0.0354675),
             com_quat=(1, -0.00152849, 0, 0),
             inertia=(0.000260285, 0.000225381, 0.000152708),
-            geoms=(cylinder((0, 0, 0), (0, 0, 0.08), 0.038, BLACK),),
+            geoms=(
+                cylinder((0, 0, 0), (0, 0, 0.06), 0.038, BLACK),
+                box((0.02, 0.034, 0.014), (0, 0, 0.068), BLACK),
+                box((0.016, 0.018, 0.006), (0, 0, 0.086), BLACK, collide=False),
+            ),
         ),
         *finger("right"),
         *finger("left"),
     ),
     menagerie=MenagerieModel(
-        folder="robotiq_2f85", file="2f85.xml", drop=("right_coupler_joint", "left_coupler_joint"), rename={"base": "gripper_base"}
+        folder="robotiq_2f85",
+        file="2f85.xml",
+        drop=("right_coupler_joint", "left_coupler_joint"),
+        rename={"base": "gripper_base"},
     ),
     joints=JOINTS,
     drivers=DRIVERS,
     open_q=(0.0, 0.0),
     closed_q=(0.8, 0.8),
-    gains=Gains(kp=(10, 10), kd=(1.75, 1.75), force=(2.5, 2.5), source="derived from the maker's force and speed, see above"),
+    gains=Gains(
+        kp=(10, 10), kd=(1.75, 1.75), force=(2.5, 2.5), source="derived from the maker's force and speed, see above"
+    ),
     fingers=(Finger(body="right_pad", closing=(0, -1, 0)), Finger(body="left_pad", closing=(0, -1, 0))),
     tcp_body="base_mount",
     tcp_pos=(0, 0, 0.157),  # 10 mm behind the tips of the closed fingers, so that low things can be taken from a table

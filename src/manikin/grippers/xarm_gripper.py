@@ -8,7 +8,20 @@ is 30 N at the pads; with 1.2 N m s/rad of damping it closes at 1.4 rad/s, 150 m
 
 from __future__ import annotations
 
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, Quat, Vec3, box, capsule, pad
+from manikin.spec.robot import (
+    Finger,
+    Gains,
+    GripperSpec,
+    Joint,
+    Link,
+    MenagerieModel,
+    Quat,
+    Vec3,
+    box,
+    capsule,
+    cylinder,
+    pad,
+)
 
 WHITE, BLACK = (1, 1, 1, 1), (0.149, 0.149, 0.149, 1)
 SIDES = {"left": 1, "right": -1}
@@ -42,7 +55,10 @@ def finger(side: str) -> tuple[Link, ...]:
             com=v(0, 0.021559, 0.015181),
             com_quat=q(0.47789, 0.87842, 0, 0),
             inertia=(1.9111e-05, 1.79089e-05, 1.90167e-06),
-            geoms=(capsule(v(0, 0, 0), v(0, 0.035465, 0.042039), 0.007, BLACK),),
+            geoms=(
+                capsule(v(0, -0.01, -0.002), v(0, 0.042, 0.022), 0.007, BLACK),
+                capsule(v(0, 0.042, 0.022), v(0, 0.035465, 0.042039), 0.007, BLACK, collide=False),
+            ),
         ),
         Link(
             name=f"{side}_finger",
@@ -53,7 +69,11 @@ def finger(side: str) -> tuple[Link, ...]:
             com=v(0, -0.016413, 0.029258),
             com_quat=q(0.697634, 0.115353, -0.115353, 0.697634),
             inertia=(1.88037e-05, 1.7493e-05, 3.56792e-06),
-            geoms=(*pads, box((0.013, 0.009, 0.012), v(0, -0.005, 0.006), BLACK), box((0.015, 0.004, 0.024), v(0, -0.018, 0.036), BLACK)),
+            geoms=(
+                *pads,
+                box((0.013, 0.009, 0.012), v(0, -0.005, 0.006), BLACK),
+                box((0.015, 0.004, 0.024), v(0, -0.018, 0.036), BLACK),
+            ),
         ),
         Link(
             name=f"{side}_inner_knuckle",
@@ -80,7 +100,11 @@ GRIPPER = GripperSpec(
             com=(-0.00065489, -0.0018497, 0.048028),
             com_quat=(0.997403, -0.0717512, -0.0061836, 0.000477479),
             inertia=(0.000471093, 0.000332307, 0.000254799),
-            geoms=(box((0.035, 0.045, 0.045), (0, 0, 0.045), WHITE),),
+            geoms=(
+                cylinder((0, 0, -0.009), (0, 0, 0.02), 0.037, WHITE, collide=False),
+                box((0.031, 0.045, 0.03), (0, 0, 0.032), WHITE),
+                box((0.027, 0.037, 0.02), (0, 0, 0.082), WHITE),
+            ),
         ),
         *finger("left"),
         *finger("right"),

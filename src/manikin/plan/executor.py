@@ -114,7 +114,14 @@ class WaypointExecutor:
             near &= turned <= column("rot_tol")
         near |= self._since >= column("timeout_s")
         self._near = np.where(near & (self._near < 0), self._since, self._near)
-        return (self._near >= 0) & (self._since - self._near >= column("dwell_s") - 1e-9)
+        return (self._near >= 0) & (self._since - self._near >= self._dwell(stages)[self._stage] - 1e-9)
+
+    def _dwell(self, stages: list[Waypoint]) -> np.ndarray:
+        """(stages,) [s]; a stage that closes or opens the gripper lasts at least as long as that takes."""
+        gripper = self.env.robot.gripper
+        travel = gripper.travel_s if gripper is not None else 0.0
+        changes = [k > 0 and s.gripper != stages[k - 1].gripper for k, s in enumerate(stages)]
+        return np.array([max(s.dwell_s, travel if c else 0.0) for s, c in zip(stages, changes, strict=True)])
 
     def _advance(self, stages: list[Waypoint]) -> None:
         """Move the path's end towards the goal, no faster than the stage allows."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import pi
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
 
 WHITE, OFF, GREY = (1, 1, 1, 1), (0.9, 0.92, 0.93, 1), (0.25, 0.25, 0.25, 1)
 H = 0.5**0.5
@@ -25,7 +25,11 @@ LINKS = (
         mass=0.629769,
         com=(-0.041018, -0.00014, 0.049974),
         inertia=(0.00315, 0.00388, 0.004285, 8.2904e-7, 0.00015, 8.2299e-6),
-        geoms=(capsule((-0.09, 0, 0.06), (0, 0, 0.06), 0.06, WHITE), cylinder((0, 0, 0), (0, 0, 0.14), 0.06, WHITE)),
+        geoms=(
+            box((0.1, 0.08, 0.008), (-0.04, 0, 0.008), OFF, collide=False),
+            capsule((-0.09, 0, 0.03), (-0.01, 0, 0.075), 0.056, WHITE),
+            cylinder((0, 0, 0), (0, 0, 0.14), 0.06, WHITE),
+        ),
     ),
     Link(
         name="link1",
@@ -35,7 +39,11 @@ LINKS = (
         mass=4.970684,
         com=(0.003875, 0.002081, -0.04762),
         inertia=(0.70337, 0.70661, 0.0091170, -0.00013900, 0.0067720, 0.019169),
-        geoms=(capsule((0, 0, -0.135), (0, 0, -0.02), 0.055, WHITE), cylinder((0, -0.129, 0), (0, 0, 0), 0.055, WHITE)),
+        geoms=(
+            capsule((0, 0, -0.137), (0, -0.055, -0.01), 0.053, WHITE),
+            capsule((0, -0.074, 0), (0, -0.04, 0), 0.055, WHITE),
+            cylinder((0, 0, -0.192), (0, 0, -0.137), 0.054, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link2",
@@ -45,7 +53,11 @@ LINKS = (
         mass=0.646926,
         com=(-0.003141, -0.02872, 0.003495),
         inertia=(0.0079620, 2.8110e-2, 2.5995e-2, -3.925e-3, 1.0254e-2, 7.04e-4),
-        geoms=(cylinder((0, 0, 0), (0, 0, 0.129), 0.055, WHITE), capsule((0, -0.02, 0), (0, -0.137, 0), 0.055, WHITE)),
+        geoms=(
+            capsule((0, -0.139, 0), (0, -0.01, 0.055), 0.053, WHITE),
+            capsule((0, 0, 0.074), (0, 0, 0.04), 0.055, WHITE),
+            cylinder((0, -0.194, 0), (0, -0.139, 0), 0.054, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link3",
@@ -56,7 +68,12 @@ LINKS = (
         mass=3.228604,
         com=(2.7518e-2, 3.9252e-2, -6.6502e-2),
         inertia=(3.7242e-2, 3.6155e-2, 1.083e-2, -4.761e-3, -1.1396e-2, -1.2805e-2),
-        geoms=(capsule((0, 0, -0.06), (0.0825, 0.0, 0), 0.055, WHITE), cylinder((0.0825, 0, 0), (0.0825, 0.11, 0), 0.055, GREY)),
+        geoms=(
+            capsule((0, 0, -0.07), (0.072, 0.048, -0.005), 0.053, WHITE),
+            cylinder((0, 0, -0.121), (0, 0, -0.066), 0.054, WHITE, collide=False),
+            cylinder((0.0825, 0.05, 0), (0.0825, 0.1, 0), 0.056, GREY),
+            cylinder((0.0825, 0.1, 0), (0.0825, 0.111, 0), 0.036, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link4",
@@ -67,7 +84,12 @@ LINKS = (
         mass=3.587895,
         com=(-5.317e-2, 1.04419e-1, 2.7454e-2),
         inertia=(2.5853e-2, 1.9552e-2, 2.8323e-2, 7.796e-3, -1.332e-3, 8.641e-3),
-        geoms=(cylinder((0, 0, 0), (0, 0, 0.11), 0.055, GREY), capsule((0, 0, 0), (-0.0825, 0.07, 0), 0.055, WHITE)),
+        geoms=(
+            capsule((-0.01, 0.005, 0.048), (-0.0825, 0.07, 0), 0.053, WHITE),
+            cylinder((-0.0825, 0.065, 0), (-0.0825, 0.124, 0), 0.054, WHITE, collide=False),
+            cylinder((0, 0, 0.05), (0, 0, 0.1), 0.056, GREY),
+            cylinder((0, 0, 0.1), (0, 0, 0.111), 0.036, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link5",
@@ -78,7 +100,13 @@ LINKS = (
         mass=1.225946,
         com=(-1.1953e-2, 4.1065e-2, -3.8437e-2),
         inertia=(3.5549e-2, 2.9474e-2, 8.627e-3, -2.117e-3, -4.037e-3, 2.29e-4),
-        geoms=(capsule((0, 0, -0.2), (0, 0, -0.18), 0.055, WHITE), capsule((0, 0.05, -0.15), (0, 0.08, 0), 0.045, WHITE)),
+        geoms=(
+            cylinder((0, 0, -0.259), (0, 0, -0.21), 0.053, WHITE, collide=False),
+            capsule((0, 0, -0.208), (0, 0.06, -0.11), 0.05, WHITE),
+            capsule((0, 0.08, -0.165), (0, 0.085, 0), 0.04, GREY),
+            capsule((0, 0.05, 0), (0, 0.075, 0), 0.048, WHITE),
+            capsule((0, 0.1, -0.14), (0, 0.104, -0.01), 0.024, WHITE, collide=False),
+        ),
     ),
     Link(
         name="link6",
@@ -88,7 +116,12 @@ LINKS = (
         mass=1.666555,
         com=(6.0149e-2, -1.4117e-2, -1.0517e-2),
         inertia=(1.964e-3, 4.354e-3, 5.433e-3, 1.09e-4, -1.158e-3, 3.41e-4),
-        geoms=(capsule((0, 0, -0.02), (0, 0, 0.01), 0.045, OFF), cylinder((0.088, -0.03, 0), (0.088, 0.07, 0), 0.044, OFF)),
+        geoms=(
+            capsule((-0.006, 0, 0.005), (0.06, 0.01, 0), 0.043, WHITE),
+            cylinder((0, 0, 0.03), (0, 0, 0.054), 0.044, GREY, collide=False),
+            cylinder((0.088, -0.05, 0), (0.088, 0.062, 0), 0.044, WHITE),
+            cylinder((0.088, 0.062, 0), (0.088, 0.079, 0), 0.035, GREY, collide=False),
+        ),
     ),
     Link(
         name="link7",
@@ -99,7 +132,11 @@ LINKS = (
         mass=0.735522,
         com=(1.0517e-2, -4.252e-3, 6.1597e-2),
         inertia=(1.2516e-2, 1.0027e-2, 4.815e-3, -4.28e-4, -1.196e-3, -7.41e-4),
-        geoms=(cylinder((0, 0, 0.052), (0, 0, 0.107), 0.044, WHITE),),
+        geoms=(
+            cylinder((0, 0, 0.052), (0, 0, 0.107), 0.044, OFF),
+            capsule((0.02, 0.02, 0.08), (0.055, 0.055, 0.08), 0.018, WHITE, collide=False),
+            box((0.012, 0.02, 0.006), (0.042, 0.042, 0.068), GREY, quat=(0.9239, 0, 0, 0.3827), collide=False),
+        ),
     ),
 )
 

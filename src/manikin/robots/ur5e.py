@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, capsule, cylinder
 
-BLACK, GREY, LIGHT, BLUE = (0.033, 0.033, 0.033, 1), (0.278, 0.278, 0.278, 1), (0.82, 0.82, 0.82, 1), (0.49, 0.678, 0.8, 1)
+BLACK, GREY, LIGHT, BLUE = (
+    (0.033, 0.033, 0.033, 1),
+    (0.278, 0.278, 0.278, 1),
+    (0.82, 0.82, 0.82, 1),
+    (0.49, 0.678, 0.8, 1),
+)
 H = 0.5**0.5
 
 

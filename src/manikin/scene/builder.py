@@ -227,8 +227,8 @@ class SceneBuilder:
         if robot.gripper is None:
             raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
         handle = Grasp(self.scope, robot, part, min_force, max_angle)
-        for sensor, finger, other in handle.sensors():
-            self._contact_sensor(sensor, finger, other)
+        for question in handle.sensors():
+            self._contact_sensor(*question)
         robot.grasps[part.name] = handle
         return self._add(handle)
 
@@ -239,12 +239,12 @@ class SceneBuilder:
         self._contact_sensor(name, one, two)
         return self._add(ContactForce(self.scope, name, one, two))
 
-    def _contact_sensor(self, name: str, first: str, second: str) -> None:
-        xbody = mujoco.mjtObj.mjOBJ_XBODY
+    def _contact_sensor(self, name: str, first: str, second: str, alone: bool = False) -> None:
+        xbody = mujoco.mjtObj.mjOBJ_XBODY  # a body with all that hangs on it
         self.spec.add_sensor(
             name=name,
             type=mujoco.mjtSensor.mjSENS_CONTACT,
-            objtype=xbody,
+            objtype=mujoco.mjtObj.mjOBJ_BODY if alone else xbody,
             objname=first,
             reftype=xbody,
             refname=second,

@@ -333,14 +333,14 @@ class Grasp(Handle):
         self.robot, self.part, self.min_force = robot, part, min_force
         self._cos, self._seen = float(np.cos(np.deg2rad(max_angle))), -1
 
-    def sensors(self) -> list[tuple[str, str, str]]:
-        """(sensor name, finger body, part body) of the contact sensors this question needs."""
+    def sensors(self) -> list[tuple[str, str, str, bool]]:
+        """(sensor name, finger body, part body, finger body alone?) of the contact sensors this question needs."""
         fingers = self.robot.gripper.fingers
-        return [(f"{self.name}/{i}", self.robot.prefix + f.body, self.part.name) for i, f in enumerate(fingers)]
+        return [(f"{self.name}/{i}", self.robot.prefix + f.body, self.part.name, f.alone) for i, f in enumerate(fingers)]
 
     def bind(self, model: mujoco.MjModel) -> None:
         world, forces, closing = self.scope.world, [], []
-        for (sensor, _, _), site in zip(self.sensors(), self.robot.model.finger_sites, strict=True):
+        for (sensor, *_), site in zip(self.sensors(), self.robot.model.finger_sites, strict=True):
             adr, s = int(model.sensor(sensor).adr[0]), int(model.site(self.robot.prefix + site).id)
             forces.append(("sensordata", adr, adr + 3))
             closing += [("site_xmat", 9 * s + k, 9 * s + k + 1) for k in (2, 5, 8)]  # z axis

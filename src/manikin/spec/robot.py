@@ -138,6 +138,7 @@ class Finger:
 
     body: str
     closing: Vec3
+    alone: bool = False  # only the body's own geoms count, not what hangs on it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +166,12 @@ class GripperSpec:
     tcp_pos: Vec3
     tcp_quat: Quat = (1, 0, 0, 0)  # z out of the gripper, y along the opening
     max_width: float = 0.08  # [m] between the pads when open
+    travel_s: float = 0.2  # [s] to close on a thing, for scripted experts
     followers: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # joint: (driver, ratio), nominally
     equalities: tuple[tuple[str, str, tuple[float, ...]], ...] = ()  # (joint, other joint, polycoef): q1 = poly(q2)
-    connects: tuple[tuple[str, str, Vec3], ...] = ()  # (body, other body, anchor in the first body's frame) loop closures
+    connects: tuple[
+        tuple[str, str, Vec3], ...
+    ] = ()  # (body, other body, anchor in the first body's frame) loop closures
     excludes: tuple[tuple[str, str], ...] = ()  # body pairs that never collide
     source: str = ""
 

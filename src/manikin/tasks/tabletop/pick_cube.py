@@ -117,7 +117,7 @@ class PickCube(Task):
         return [
             Waypoint(name="above", pose=pose(above(h.cube.pos, 0.06), down), gripper=1, pos_tol=0.02, speed=1.0),
             Waypoint(name="down", pose=pose(h.cube.pos, down), gripper=1, pos_tol=0.006),
-            Waypoint(name="close", pose=pose(h.cube.pos, down), gripper=-1, pos_tol=0.01, dwell_s=0.2),
+            Waypoint(name="close", pose=pose(h.cube.pos, down), gripper=-1, pos_tol=0.01),
             Waypoint(name="lift", pose=pose(above(h.robot.tcp_pos, 0.03), h.robot.tcp_quat), gripper=-1, pos_tol=0.02),
             Waypoint(name="goal", pose=pose(h.goal.value + held, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
         ]
