@@ -18,7 +18,7 @@ def table(b: SceneBuilder) -> None:
     # one thick block instead of top and legs: a thin top lets fast objects through
     b.fixture("table", Shape(type="box", size=(0.6045, 1.209, 0.4598), pos=(-0.12, 0, -0.4598), rgba=(0.66, 0.55, 0.44, 1)))
     floor = b.spec.worldbody.add_geom(name="floor", type=0, size=(0, 0, 0.1), pos=(0, 0, -0.9196))
-    floor.rgba = (0.55, 0.57, 0.6, 1)
+    floor.rgba, floor.priority = (0.55, 0.57, 0.6, 1), -1
     b.spec.worldbody.add_light(pos=(0.6, 0.8, 1.8), dir=(-0.35, -0.45, -0.82), diffuse=(0.6, 0.6, 0.6), castshadow=False)
     b.spec.visual.headlight.ambient = (0.35, 0.35, 0.35)
     b.spec.visual.headlight.diffuse = (0.35, 0.35, 0.35)

@@ -1,8 +1,8 @@
 """MuJoCo Menagerie: find a robot's folder, load its MJCF.
 
-Looked for, in this order: ``MENAGERIE_ROOT`` (a folder of robot folders), ``MANIKIN_DATA/menagerie``, then the optional
-package ``mujoco-menagerie``, which downloads a robot's folder at first use. A root that is set is trusted: when it lacks
-the robot that is an error, not a reason to look elsewhere.
+Looked for, in this order: ``MENAGERIE_ROOT`` (a folder of robot folders), ``MANIKIN_DATA/menagerie``, then the
+optional package ``mujoco-menagerie``, which downloads a robot's folder at first use. A root that is set is trusted:
+when it lacks the robot that is an error, not a reason to look elsewhere.
 """
 
 from __future__ import annotations

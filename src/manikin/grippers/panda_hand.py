@@ -1,18 +1,21 @@
 """Franka Hand: two fingers on one screw, opening 0.08 m.
 
-Kinematics, inertia and limits: mujoco_menagerie franka_emika_panda/hand.xml (Apache-2.0), from Franka's own description.
-Force: Franka gives 70 N continuous grasping force. kp and kd are ManiSkill3's, so that its policies meet the same hand;
-commanding 0.01 m beyond closed keeps a grip on thin things. The armature stands for motor and screw: with Menagerie's
-0.1 kg, damping acts faster than a step of 5 ms (kd dt / m = 5) and the fingers bounce on what they hold; 1 kg gives 0.5.
+Kinematics, inertia, limits: mujoco_menagerie franka_emika_panda/hand.xml (Apache-2.0), from Franka's description.
+Force: Franka gives 70 N continuous grasping force. kp and kd are ManiSkill3's, so that its policies meet the same
+hand; commanding 0.01 m beyond closed keeps a grip on thin things. The armature stands for motor and screw: with
+Menagerie's 0.1 kg, damping acts faster than a step of 5 ms (kd dt / m = 5) and the fingers bounce on what they hold; 1
+kg gives 0.5.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, pad
 
 WHITE, SILVER, GREY = (0.98, 0.98, 0.98, 1), (0.75, 0.77, 0.79, 1), (0.25, 0.25, 0.25, 1)
 
-FINGER = dict(
+FINGER: dict[str, Any] = dict(
     mass=0.015,
     inertia=(2.375e-6, 2.375e-6, 7.5e-7),
     geoms=(
@@ -21,7 +24,7 @@ FINGER = dict(
         box((0.0105, 0.0105, 0.009), (0, 0.0155, 0.009), WHITE),
     ),
 )
-SLIDE = dict(type="slide", axis=(0, 1, 0), range=(0, 0.04), armature=1.0)
+SLIDE: dict[str, Any] = dict(type="slide", axis=(0, 1, 0), range=(0, 0.04), armature=1.0)
 
 GRIPPER = GripperSpec(
     name="panda_hand",

@@ -1,11 +1,11 @@
 """Robotiq 2F-85: two fingers on parallelograms, opening 0.085 m.
 
-Kinematics and inertia: mujoco_menagerie robotiq_2f85/2f85.xml (BSD-2-Clause). Each finger is a real four-bar: the driver (with the
-coupler rigid on it), the spring link, and the follower, closed by a `connect` between follower and coupler. The
-maker's coupler joint, which lets the finger wrap around an object, is locked: this gripper pinches, pads parallel.
-Force and speed: Robotiq gives 20 to 235 N and 20 to 150 mm/s. 2.5 N m per driver (Menagerie's limit) at a lever of
-0.0575 m is 43 N; with 1.75 N m s/rad of damping it closes at 1.4 rad/s, 150 mm/s. kp 10 N m/rad reaches the limit at
-0.25 rad. The drivers' armature stands for motor and worm gear (chosen: damping stays slower than a step of 5 ms, kd dt / I = 0.4).
+Kinematics and inertia: mujoco_menagerie robotiq_2f85/2f85.xml (BSD-2-Clause). Each finger is a real four-bar: driver
+(the coupler rigid on it), spring link and follower, closed by a `connect` between follower and coupler. The maker's
+coupler joint, which lets the finger wrap around an object, is locked: this gripper pinches, with parallel pads. Force
+and speed: Robotiq gives 20 to 235 N and 20 to 150 mm/s. 2.5 N m per driver (Menagerie's limit) at a lever of 0.0575 m
+is 43 N; with 1.75 N m s/rad of damping it closes at 1.4 rad/s, 150 mm/s. kp 10 N m/rad reaches the limit at 0.25 rad.
+The drivers' armature stands for motor and worm gear, chosen so that damping is slower than a step of 5 ms.
 """
 
 from __future__ import annotations

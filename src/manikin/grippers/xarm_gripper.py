@@ -1,12 +1,14 @@
 """UFACTORY xArm Gripper: two fingers on parallelograms, opening 0.086 m.
 
-Kinematics and inertia: mujoco_menagerie ufactory_xarm7/hand.xml (BSD-3-Clause). Each finger is a real four-bar (outer knuckle,
-finger, inner knuckle) closed by a `connect`. Menagerie's joint friction and armature stand for a simulation's stability,
-not for the maker's figures; here they are those of the like-built 2F-85. Force: 1.65 N m per driver at a lever of 0.055 m
-is 30 N at the pads; with 1.2 N m s/rad of damping it closes at 1.4 rad/s, 150 mm/s (chosen).
+Kinematics and inertia: mujoco_menagerie ufactory_xarm7/hand.xml (BSD-3-Clause). Each finger is a real four-bar (outer
+knuckle, finger, inner knuckle) closed by a `connect`. Menagerie's joint friction and armature stabilize its simulation
+and are not the maker's; here they are those of the like-built 2F-85. Force: 1.65 N m per driver at a lever of 0.055 m
+is 30 N at the pads; with 1.2 N m s/rad of damping it closes at 1.4 rad/s, 150 mm/s (both chosen).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from manikin.spec.robot import (
     Finger,
@@ -39,7 +41,7 @@ def finger(side: str) -> tuple[Link, ...]:
 
     driver = Joint(name=f"{side}_driver_joint", axis=(s, 0, 0), range=LIMIT, armature=0.02)
     follower = Joint(name=f"{side}_finger_joint", axis=(-s, 0, 0), range=LIMIT, armature=0.001)
-    spring = dict(armature=0.001, stiffness=0.05, springref=2.62, damping=0.00125)
+    spring: dict[str, Any] = dict(armature=0.001, stiffness=0.05, springref=2.62, damping=0.00125)
     inner = Joint(name=f"{side}_inner_knuckle_joint", axis=(s, 0, 0), range=LIMIT, **spring)
     pads = tuple(
         pad((0.015, 0.002, 0.0095), v(0, -0.024003, z), (0.25, 0.25, 0.25, 1), name=f"{side}_finger_pad_{i}")

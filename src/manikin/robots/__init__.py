@@ -1,7 +1,7 @@
 """Robot arms by name, one file each, and the words that name a whole robot.
 
-A robot word is ``arm``, ``arm+gripper``, or one of these with ``:menagerie`` for the maker's meshes:
-``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``.
+A robot word is ``arm``, ``arm+gripper``, or one of these with ``:menagerie`` for the maker's meshes: ``panda``,
+``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``.
 """
 
 from __future__ import annotations

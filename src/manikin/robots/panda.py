@@ -1,6 +1,6 @@
 """Franka Emika Panda, seven joints, with the Franka Hand.
 
-Kinematics, inertia, limits and armature: mujoco_menagerie franka_emika_panda (Apache-2.0), from Franka's own description.
+Kinematics, inertia, limits and armature: mujoco_menagerie franka_emika_panda (Apache-2.0), from Franka's description.
 Gains, rest pose and base placement: ManiSkill3 3.0.1.
 """
 

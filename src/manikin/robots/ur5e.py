@@ -1,9 +1,10 @@
 """Universal Robots UR5e, six joints, with a Robotiq 2F-85.
 
-Kinematics, inertia, limits and armature: mujoco_menagerie universal_robots_ur5e (BSD-3-Clause), from UR's own description.
-Force limits: UR's maximum joint torques, 150 N m (size 3) and 28 N m (size 1). kp: Menagerie's; kd = kp / 10, so that the
-arm follows with a time constant of 0.1 s like the Panda here; at the stretched arm's 3 kg m^2 about the shoulder that
-is 4.1 Hz at a damping ratio of 1.3. Rest pose and base placement are chosen: TCP above the origin, pointing down.
+Kinematics, inertia, limits and armature: mujoco_menagerie universal_robots_ur5e (BSD-3-Clause), from UR's description.
+Force: UR's maximum joint torques, 150 N m (size 3) and 28 N m (size 1). kd lets a joint reach 1 rad/s (size 1: 1.5) at
+that force; kp = 10 kd (size 1: 17 kd) makes it follow with a time constant of 0.1 s (0.06 s). At the stretched arm's 3
+kg m^2 about the shoulder that is 3.6 Hz at a damping ratio of 1.1. Rest pose and base placement are chosen: TCP above
+the origin, pointing down.
 """
 
 from __future__ import annotations

@@ -201,6 +201,7 @@ class SceneBuilder:
             pos=shape.pos,
             quat=shape.quat,
             rgba=shape.rgba or (0.7, 0.7, 0.7, 1),
+            priority=-1,  # what touches it brings the friction; MuJoCo would take the larger of the two
             **geom,
         )
 

@@ -167,13 +167,13 @@ class Part(Handle):
         if self._size is None:
             raise SceneError(f"{self.name}: declare it with resizable=True to change its size per row")
         n, k = self.scope.n, len(self.geom_ids)
-        self.scope.world.set_model({("geom_size", self.geom_ids): np.asarray(size).reshape(n, k, 3)}, self.scope.rows)
+        self.scope.world.set_model({("geom_size", tuple(self.geom_ids)): np.asarray(size).reshape(n, k, 3)}, self.scope.rows)
         self._size.set(size)
 
     def set_offsets(self, pos: Tensor) -> None:
         """Places of the geoms in the part's frame, (n, geoms, 3) [m]; for fixed and kinematic parts."""
         n, k = self.scope.n, len(self.geom_ids)
-        self.scope.world.set_model({("geom_pos", self.geom_ids): np.asarray(pos).reshape(n, k, 3)}, self.scope.rows)
+        self.scope.world.set_model({("geom_pos", tuple(self.geom_ids)): np.asarray(pos).reshape(n, k, 3)}, self.scope.rows)
 
     def set_property(self, what: str, value: Tensor) -> None:
         """Give the rows their own mass (n,) [kg], friction (n,) (sliding), size (n, 3) or rgba (n, 4)."""
@@ -183,14 +183,14 @@ class Part(Handle):
         if what == "size":
             self.set_size(value)
         elif what == "mass":
-            world.set_model({("body_mass", [self.body_id]): array.reshape(n, 1)}, rows)
+            world.set_model({("body_mass", (self.body_id,)): array.reshape(n, 1)}, rows)
         elif what == "friction":
             friction = np.broadcast_to(model.geom_friction[self.geom_ids], (n, k, 3)).copy()
             friction[:, :, 0] = array.reshape(n, 1)
-            world.set_model({("geom_friction", self.geom_ids): friction}, rows)
+            world.set_model({("geom_friction", tuple(self.geom_ids)): friction}, rows)
         elif what == "rgba":
             colour = np.broadcast_to(array.reshape(n, 1, 4), (n, k, 4))
-            world.set_model({("geom_rgba", self.geom_ids): colour}, rows)
+            world.set_model({("geom_rgba", tuple(self.geom_ids)): colour}, rows)
         else:
             raise UnknownNameError("varying property", what, ("size", "mass", "friction", "rgba"))
 

@@ -74,13 +74,13 @@ def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = Fal
     :class:`AssetError` when a model is missing, :class:`SceneError` when it does not compile or does not have the parts
     the specs name, :class:`ConfigError` for a pair that cannot be joined.
     """
-    integral = gripper is not None and not gripper.links
-    if integral and gripper.name != arm.gripper:
+    if gripper is not None and not gripper.links and gripper.name != arm.gripper:
         raise ConfigError(f"gripper {gripper.name!r} is part of its arm's model and does not attach to {arm.name!r}")
-    if gripper is not None and not integral and arm.flange_body == "":
-        raise ConfigError(f"{arm.name!r} has its own gripper {arm.gripper!r} and no flange for {gripper.name!r}")
+    if not arm.flange_body and (gripper is None or gripper.links):
+        other = "nothing" if gripper is None else repr(gripper.name)
+        raise ConfigError(f"{arm.name!r} has its own gripper {arm.gripper!r} and no flange; it cannot have {other}")
     spec = _load(arm, menagerie)
-    if gripper is not None and not integral:
+    if gripper is not None and gripper.links:
         child = _load(gripper, menagerie)
         frame = _body(spec, arm.flange_body, arm.name).add_frame(pos=arm.flange_pos, quat=arm.flange_quat)
         _attach(spec, child, frame)
@@ -92,10 +92,10 @@ def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = Fal
     pads = _contacts(spec, fingers)
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
-    arm_actuators = _servo(spec, arm_joints, arm.gains, damp_joint=True)
+    arm_actuators = _servo(spec, arm_joints, arm.gains)
     gripper_actuators: tuple[str, ...] = ()
     if gripper is not None:
-        gripper_actuators = _servo(spec, gripper.drivers, gripper.gains, damp_joint=True, reach=_reach(gripper))
+        gripper_actuators = _servo(spec, gripper.drivers, gripper.gains, reach=_reach(gripper))
         _couple(spec, gripper)
     for one, other in (*arm.excludes, *(gripper.excludes if gripper is not None else ())):
         spec.add_exclude(bodyname1=one, bodyname2=other)
@@ -180,7 +180,7 @@ def _attach(spec: mujoco.MjSpec, child: mujoco.MjSpec, frame: mujoco.MjsFrame) -
 
 
 def _contacts(spec: mujoco.MjSpec, fingers: Iterable[Finger]) -> tuple[str, ...]:
-    """Every colliding box on a finger that the built-in model marks as pad, or all colliding geoms of a maker's finger."""
+    """Names of the fingers' pads: what a built-in model marks as pad, or every colliding geom of a maker's finger."""
     names = []
     for k, finger in enumerate(fingers):
         colliding = [g for g in _body(spec, finger.body, "gripper").geoms if g.contype or g.conaffinity]
@@ -197,11 +197,10 @@ def _servo(
     joints: tuple[str, ...],
     gains: Gains,
     *,
-    damp_joint: bool = False,
     reach: tuple[tuple[float, float], ...] | None = None,
 ) -> tuple[str, ...]:
-    """Position actuators named like their joints. With ``damp_joint`` kd goes on the joint: there it stays implicit
-    also while the force is at its limit, which a gripper that holds something always is."""
+    """Position actuators named like their joints. kd goes on the joint: there it stays implicit also while the force is
+    at its limit, where a damped actuator chatters; a gripper that holds something always is."""
     if not len(joints) == len(gains.kp) == len(gains.kd) == len(gains.force):
         raise SceneError(f"{len(joints)} joints ({', '.join(joints)}) but gains for {len(gains.kp)}")
     for i, name in enumerate(joints):
@@ -211,9 +210,8 @@ def _servo(
         actuator = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         actuator.gaintype, actuator.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
         actuator.gainprm[0] = kp
-        actuator.biasprm[:3] = (0, -kp, 0 if damp_joint else -kd)
-        if damp_joint:
-            joint.damping[0] = kd
+        actuator.biasprm[:3] = (0, -kp, 0)
+        joint.damping[0] = kd
         actuator.forcelimited = actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_TRUE
         actuator.forcerange, actuator.ctrlrange = (-force, force), (low, high)
     return joints
@@ -239,7 +237,7 @@ def _couple(spec: mujoco.MjSpec, gripper: GripperSpec) -> None:
 
 def _stiffen(equality: mujoco.MjsEquality) -> None:
     equality.solref[:2] = builtin.SOLREF
-    equality.solimp[:3] = (0.95, 0.99, 0.001)
+    equality.solimp[:3] = builtin.SOLIMP
 
 
 def _frame(spec: mujoco.MjSpec, body: str, pos: Vec3, quat: Quat) -> None:

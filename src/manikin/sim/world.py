@@ -23,7 +23,7 @@ __all__ = ["Channel", "ModelKey", "Piece", "World"]
 Piece = tuple[str, int, int]
 """(field, start, stop): a run of columns of a field flattened to (N, K)."""
 
-ModelKey = str | tuple[str, Sequence[int]]
+ModelKey = str | tuple[str, tuple[int, ...]]
 """A model field for all its objects, or (field, ids) for some of them."""
 
 

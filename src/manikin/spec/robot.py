@@ -85,6 +85,8 @@ def _between(type: str, a: Vec3, b: Vec3, radius: float, rgba: RGBA, options: Ma
 
 @dataclass(frozen=True, kw_only=True)
 class Joint:
+    """The joint between a link and its parent; SI units, passive properties linear."""
+
     name: str
     type: str = "hinge"  # or slide
     axis: Vec3 = (0, 0, 1)
@@ -115,6 +117,8 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class MenagerieModel:
+    """Where in MuJoCo Menagerie a model is, and what in it is changed."""
+
     folder: str  # for example franka_emika_panda
     file: str  # for example panda_nohand.xml
     drop: tuple[str, ...] = ()  # names of bodies and joints to remove
@@ -123,7 +127,9 @@ class MenagerieModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Gains:
-    """Position-servo gains per joint: torque = kp (target - q) - kd qdot, clipped to +-force. ``source`` says whence."""
+    """Position-servo gains per joint: torque = kp (target - q) clipped to +-force, - kd qdot.
+
+    kd is damping of the joint, which stays implicit also while the servo is at its limit. ``source`` says whence."""
 
     kp: tuple[float, ...]
     kd: tuple[float, ...]
