@@ -3,8 +3,8 @@
 Kinematics, inertia, limits, friction and armature: mujoco_menagerie robotstudio_so101 (Apache-2.0), from the maker's
 description. Force: the STS3215 servo's stall torque. Gains: kp = I w^2 with I = 0.045 kg m^2 (rotor 0.028 and the
 stretched arm) and 5.8 Hz; kd lets a joint reach 1.2 rad/s at its force, damping ratio 0.7. Menagerie's kp of 998
-chatters at 5 ms. Rest pose and base placement are chosen: TCP above the origin, pointing straight down, which this arm
-can up to z = 0.08 at 0.15 to 0.25 m from its base.
+chatters at 5 ms. Under its own weight the arm sags 1.9 mm. Rest pose and base placement are chosen: TCP above the
+origin, pointing straight down, which this arm can up to z = 0.08 at 0.15 to 0.25 m from its base.
 """
 
 from __future__ import annotations
