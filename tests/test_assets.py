@@ -103,7 +103,9 @@ def test_builtin_link_becomes_a_body_with_its_figures() -> None:
     geoms = (box((0.1, 0.2, 0.3)), Geom(type="sphere", size=(0.1,), collide=False), box((0.1,) * 3, visible=False))
     links = (
         Link(name="a", parent=None),
-        Link(name="b", parent="a", pos=(0, 0, 1), joint=joint, mass=2, com=(0.1, 0, 0), inertia=(1, 2, 2.5), geoms=geoms),
+        Link(
+            name="b", parent="a", pos=(0, 0, 1), joint=joint, mass=2, com=(0.1, 0, 0), inertia=(1, 2, 2.5), geoms=geoms
+        ),
         Link(name="c", parent="b", mass=1, inertia=(1, 2, 2.5, 0.1, 0.2, 0.3), joint=Joint(name="s", type="slide")),
     )
     model = builtin.build(links).compile()
