@@ -13,11 +13,3 @@ def backdrop(up: np.ndarray) -> np.ndarray:
     """Colour (..., 3) in 0..1 seen in a unit direction whose vertical component is ``up`` (...)."""
     t = np.clip(0.35 + 0.65 * up, 0, 1)[..., None].astype(np.float32)
     return _BELOW + t * (_ABOVE - _BELOW)
-
-
-def directions(K: np.ndarray, rotation: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Unit directions (..., 3) in the world through pixel coordinates ``u``, ``v`` (...)."""
-    x, y = (u - K[0, 2]) / K[0, 0], (v - K[1, 2]) / K[1, 1]
-    d = x[..., None] * rotation[:, 0] + y[..., None] * rotation[:, 1] + rotation[:, 2]
-    d /= np.sqrt(np.einsum("...i,...i->...", d, d))[..., None]
-    return d

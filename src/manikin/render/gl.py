@@ -5,6 +5,7 @@ A broken driver may abort the process instead of raising, so whether OpenGL work
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import os
@@ -20,7 +21,8 @@ import mujoco
 import numpy as np
 
 from manikin.errors import ConfigError
-from manikin.render.backdrop import backdrop, directions
+from manikin.render.backdrop import backdrop
+from manikin.render.shading import place_lights
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
 
@@ -91,8 +93,10 @@ class GlRenderer:
         self._context = context
         self._drawers: OrderedDict[tuple[int, ...], tuple[mujoco.MjrContext, mujoco.MjvScene]] = OrderedDict()
         self._keys: weakref.WeakKeyDictionary[Any, tuple[int, ...]] = weakref.WeakKeyDictionary()
-        # Also at exit: a context that outlives the libraries it came from raises then.
         self._finalizer = weakref.finalize(self, _free, context, self._drawers)
+        # Registered after the platform's own clean-up, so run before it; weakref's turn may come too late.
+        self._finalizer.atexit = False
+        atexit.register(self._finalizer)
 
     def rgb(
         self,
@@ -124,9 +128,8 @@ class GlRenderer:
         nothing = depth == 0  # depth is reversed: 0 is infinitely far
         if nothing.any():
             v, u = np.nonzero(nothing)
-            up = directions(full.K, full.rotation, u, v)[:, 2]
             pixels = pixels.copy()
-            pixels[nothing] = backdrop(up) * 255 + 0.5
+            pixels[nothing] = backdrop(full.rays(u, v)[:, 2]) * 255 + 0.5
         if self._samples > 1:
             s = self._samples
             blocks = pixels.reshape(view.height, s, view.width, s, 3)
@@ -135,6 +138,7 @@ class GlRenderer:
 
     def close(self) -> None:
         """Free the context. Idempotent."""
+        atexit.unregister(self._finalizer)
         self._finalizer()
 
     def _prepared(self, model: mujoco.MjModel) -> tuple[mujoco.MjrContext, mujoco.MjvScene]:
@@ -162,7 +166,7 @@ class GlRenderer:
         free = mujoco.MjvCamera()
         mujoco.mjv_updateScene(model, data, option, None, free, int(mujoco.mjtCatBit.mjCAT_ALL), scene)
         _place_camera(scene, model, view)
-        mujoco.mjv_makeLights(model, data, scene)
+        place_lights(scene, model, data)
         if self._shadows:
             for geom in scene.geoms[: scene.ngeom]:
                 if geom.objtype == int(mujoco.mjtObj.mjOBJ_SITE):  # a marker is not there

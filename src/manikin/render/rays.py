@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 
 from manikin.errors import ConfigError
-from manikin.render.backdrop import backdrop, directions
+from manikin.render.backdrop import backdrop
 from manikin.render.shading import Light, Surfaces, lights_of, plane_colour, shade, surfaces_of
 from manikin.render.solids import SOLIDS, bounding_radius, hit
 from manikin.render.view import View, view_of
@@ -94,7 +94,7 @@ class _Picture:
 
     def trace(self, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Colours (n, 3) float32 in 0..1 at pixel coordinates, and the geom, site or nothing (-1) seen there."""
-        rays = directions(self.view.K, self.view.rotation, u.astype(float), v.astype(float))
+        rays = self.view.rays(u.astype(float), v.astype(float))
         geom, distance, normal = self._cast(self.view.pos, rays)
         colour = self._colour(rays, geom, distance, normal)
         if self.glassy.any():

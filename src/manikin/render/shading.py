@@ -10,10 +10,10 @@ import numpy as np
 
 from manikin.render.view import View
 
-__all__ = ["Light", "Surfaces", "lights_of", "shade", "surfaces_of"]
+__all__ = ["Light", "Surfaces", "lights_of", "place_lights", "plane_colour", "shade", "surfaces_of"]
 
 _RGB = int(mujoco.mjtTextureRole.mjTEXROLE_RGB)
-_SPOT, _DIRECTIONAL = int(mujoco.mjtLightType.mjLIGHT_SPOT), int(mujoco.mjtLightType.mjLIGHT_DIRECTIONAL)
+_SPOT, _POINT = int(mujoco.mjtLightType.mjLIGHT_SPOT), int(mujoco.mjtLightType.mjLIGHT_POINT)
 _PLANE, _2D = int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtTexture.mjTEXTURE_2D)
 _UNSET = np.array([0.5, 0.5, 0.5, 1], np.float32)  # MuJoCo takes the material's colour where a geom has this one
 
@@ -102,20 +102,29 @@ class Light:
     casts: bool
 
 
+def place_lights(scene: mujoco.MjvScene, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Fill a scene, whose camera is in place, with the headlight and the active lights."""
+    mujoco.mjv_makeLights(model, data, scene)
+    for light in scene.lights[: scene.nlight]:
+        if light.type == _POINT:  # OpenGL draws these black; a spot all round is the same
+            light.type, light.cutoff, light.exponent = _SPOT, 180, 0
+            light.attenuation = model.light_attenuation[light.id]
+
+
 def lights_of(model: mujoco.MjModel, data: mujoco.MjData, view: View) -> list[Light]:
     """The headlight and the active lights, as MuJoCo lists them for its own renderer."""
     scene = mujoco.MjvScene(model, maxgeom=1)
     for eye in scene.camera:
         eye.pos, eye.forward, eye.up = view.pos, view.rotation[:, 2], -view.rotation[:, 1]
         eye.frustum_near, eye.frustum_far, eye.frustum_bottom, eye.frustum_top = 0.01, 10, -0.01, 0.01
-    mujoco.mjv_makeLights(model, data, scene)
+    place_lights(scene, model, data)
     return [
         Light(
             pos=light.pos.astype(np.float32),
             direction=light.dir.astype(np.float32),
-            parallel=light.type == _DIRECTIONAL,
+            parallel=light.type != _SPOT,
             attenuation=light.attenuation.astype(np.float32),
-            cutoff=math.cos(math.radians(light.cutoff)) if light.type == _SPOT else -1.0,
+            cutoff=math.cos(math.radians(light.cutoff)),
             exponent=float(light.exponent),
             ambient=light.ambient.astype(np.float32),
             diffuse=light.diffuse.astype(np.float32),

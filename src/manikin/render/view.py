@@ -61,6 +61,13 @@ class View:
         pixels = camera @ self.K.T
         return pixels[..., :2] / pixels[..., 2:]
 
+    def rays(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Unit directions (..., 3) in the world through pixel coordinates ``u``, ``v`` (...)."""
+        x, y = (u - self.K[0, 2]) / self.K[0, 0], (v - self.K[1, 2]) / self.K[1, 1]
+        right, down, forward = self.rotation.T
+        d = x[..., None] * right + y[..., None] * down + forward
+        return d / np.sqrt(np.einsum("...i,...i->...", d, d))[..., None]
+
     def enlarged(self, factor: int) -> View:
         """The same picture with ``factor`` times the pixels each way."""
         K = self.K * np.array([[factor], [factor], [1]])
