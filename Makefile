@@ -24,7 +24,7 @@ DEV_STAMP := $(VENV)/.installed-dev-$(BUILD)
 INPUTS := pyproject.toml $(wildcard constraints/*.txt)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c $(CONSTRAINTS) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test lint style types layers docs bench clean
 
 help:  ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,10 +35,16 @@ demo: $(RUN_STAMP)  ## Collect, replay, evaluate and film PickCube; prints where
 test: $(DEV_STAMP)  ## Run the test suite
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15 $(ARGS)
 
-lint: $(DEV_STAMP)  ## Style, formatting, types, and the layers
+lint: style types layers  ## Style and formatting, types, and the layers (each also on its own)
+
+style: $(DEV_STAMP)
 	@$(BIN)/ruff check --output-format concise .
-	@$(BIN)/ruff format --check --output-format concise .
+	@$(BIN)/ruff format --check .
+
+types: $(DEV_STAMP)
 	@$(BIN)/mypy
+
+layers: $(DEV_STAMP)
 	@$(BIN)/lint-imports --no-cache
 
 docs: $(DEV_STAMP)  ## Build the documentation into site/
