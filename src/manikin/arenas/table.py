@@ -10,8 +10,11 @@ from manikin.spec.camera import CameraSpec
 __all__ = ["table"]
 
 
-def table(b: SceneBuilder) -> None:
-    """Add table, floor, light, the observing camera ``base_camera`` and ``human_camera``.
+_View = tuple[tuple[float, float, float], tuple[float, float, float]]
+
+
+def table(b: SceneBuilder, *, base_camera: _View = ((0.3, 0, 0.6), (-0.1, 0, 0.1))) -> None:
+    """Add table, floor, light, the observing camera ``base_camera`` (from, to) [m] and ``human_camera``.
 
     Table size and place as in ManiSkill3's table scene: 2.418 x 1.209 m, 0.92 m high, centred at x = -0.12.
     """
@@ -22,6 +25,6 @@ def table(b: SceneBuilder) -> None:
     b.spec.worldbody.add_light(pos=(0.6, 0.8, 1.8), dir=(-0.35, -0.45, -0.82), diffuse=(0.6, 0.6, 0.6), castshadow=False)
     b.spec.visual.headlight.ambient = (0.35, 0.35, 0.35)
     b.spec.visual.headlight.diffuse = (0.35, 0.35, 0.35)
-    b.camera(CameraSpec(name="base_camera", pos=(0.3, 0, 0.6), target=(-0.1, 0, 0.1), fovy=math.pi / 2))
+    b.camera(CameraSpec(name="base_camera", pos=base_camera[0], target=base_camera[1], fovy=math.pi / 2))
     human = CameraSpec(name="human_camera", pos=(0.6, 0.7, 0.6), target=(0, 0, 0.25), fovy=1.0, width=512, height=512)
     b.camera(human)

@@ -199,6 +199,7 @@ ARM = ArmSpec(
     base_pos=(-0.2, 0, 0),
     gravcomp=False,
     joint_delta=(0.1,) * 5,
+    controllers=("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos"),
     excludes=(("base", "shoulder"),),
     source="mujoco_menagerie robotstudio_so101",
 )

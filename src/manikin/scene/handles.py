@@ -311,7 +311,7 @@ class Robot(Handle):
 
         Returns an :class:`~manikin.control.ik.IkResult`; rows out of reach say so and hold the nearest found.
         """
-        local = pose_mul(pose_inv(self.base_pose), pose)
+        local = pose_mul(pose_inv(self.base_pose).expand_as(pose), pose)
         return self.solver.solve(local[:, :3], local[:, 3:], self.arm_qpos if start is None else start, restarts=8)
 
     def is_grasping(self, part: Part) -> Tensor:

@@ -55,6 +55,15 @@ class ActionCard:
     def size(self) -> int:
         return len(self.dims)
 
+    def summary(self) -> str:
+        """One paragraph: what was measured, and what the robot cannot do."""
+        words = [f"{self.controller} on {self.robot}: {self.size} dimensions, acts {self.when}."]
+        if self.realised is not None:
+            words.append(f"One control step after +1 the arm has covered {100 * self.realised:.0f} % of it.")
+        if self.hold_drift is not None:
+            words.append(f"Asked to hold, the TCP drifts {1000 * self.hold_drift:.1f} mm/s.")
+        return " ".join([*words, self.notes]).strip()
+
     def table(self) -> str:
         """The card as a Markdown table."""
         head = "| # | name | unit | frame | relative to | at -1 | at +1 |\n|---|---|---|---|---|---|---|\n"

@@ -1,0 +1,100 @@
+"""Measured action cards: what a controller really does on a robot, in free space."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from manikin.env.env import Env
+from manikin.env.task import Task
+from manikin.math import norm, quat_conj, quat_mul, quat_to_rotvec
+from manikin.robots import robot as robot_choice
+from manikin.spec.action import ActionCard
+
+__all__ = ["FreeArm", "displacement", "hold_action", "measured_card", "where"]
+
+
+class FreeArm(Task):
+    """A robot alone in free space: for measuring controllers."""
+
+    id = "FreeArm-v0"
+    horizon_s = 60.0
+    instruction = "hold still"
+
+    def scene(self, b: Any) -> Any:
+        return {"robot": b.robot()}
+
+    def start(self, h: Any, ep: Any) -> None:
+        h.robot.set_qpos(h.robot.keyframe())
+
+    def evaluate(self, h: Any) -> Any:
+        return {"success": torch.zeros(h.n, dtype=torch.bool)}
+
+    def observe(self, h: Any) -> Any:
+        return {"policy": {"tcp_pose": h.robot.tcp_pose}}
+
+
+def hold_action(env: Env) -> torch.Tensor:
+    """(N, A) the action that asks for nothing: no displacement, or the present command again; gripper open."""
+    card = env.controller.card
+    action = torch.zeros(env.num_envs, card.size)
+    if card.dims[0].reference == "absolute" and card.dims[0].unit != "rad/s":
+        with torch.no_grad():
+            commanded = env.robot.ctrl[:, : len(env.robot.arm.joints)]
+            action = env.controller.towards(env._carry, env._reading(), commanded)
+    if env.robot.gripper is not None:
+        action[:, -1] = 1.0
+    return action
+
+
+@lru_cache(maxsize=64)
+def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionCard:
+    """The controller's card with ``realised`` and ``hold_drift`` measured on the robot at rest in free space.
+
+    ``realised``: mean over the relative arm dimensions of the share of a +1 command covered one control step later.
+    ``hold_drift``: TCP speed [m/s] under a hold action, between 1 s and 3 s.
+    """
+    size = Env(FreeArm, robot=robot, control=control, control_hz=control_hz, reward="none").controller.card.size
+    moving = size - (1 if robot_choice(robot).gripper is not None else 0)
+    env = Env(FreeArm, num_envs=moving + 1, robot=robot, control=control, control_hz=control_hz, reward="none")
+    card = env.controller.card
+    env.reset(seed=0)
+    realised = None
+    if card.dims[0].reference != "absolute":
+        for _ in range(20):  # let the servos settle where they hold
+            env.step(hold_action(env))
+        before = where(env)
+        action = hold_action(env)
+        action[:moving] += torch.eye(moving, size)
+        env.step(action.clamp(-1, 1))
+        change = displacement(env, before)[:, :moving]
+        change = change[:moving] - change[moving:]  # less what holding does by itself
+        scale = torch.tensor([d.scale for d in card.dims[:moving]])
+        realised = float((change.diagonal() / scale).mean())
+    env.reset(seed=0)
+    for k in range(60):
+        if k == 20:
+            early = env.robot.tcp_pos.clone()
+        env.step(hold_action(env))
+    drift = float(norm(env.robot.tcp_pos - early).max()) / 2.0
+    env.close()
+    return dataclasses.replace(card, realised=realised, hold_drift=drift)
+
+
+def where(env: Env) -> torch.Tensor:
+    """What the controller moves: joint positions (N, joints), or the TCP's pose in the base frame (N, 7)."""
+    if env.controller.name.startswith("joint"):
+        return env.robot.arm_qpos.clone()
+    return torch.cat(env._chain.fk(env.robot.arm_qpos), 1)
+
+
+def displacement(env: Env, before: torch.Tensor) -> torch.Tensor:
+    """(N, joints) or (N, 6) how far it has moved since ``before``: [rad], or [m] and a rotation vector [rad]."""
+    now = where(env)
+    if now.shape[1] != 7 or env.controller.name.startswith("joint"):
+        return now - before
+    turn = quat_to_rotvec(quat_mul(now[:, 3:], quat_conj(before[:, 3:])))
+    return torch.cat([now[:, :3] - before[:, :3], turn], 1).float()

@@ -1,0 +1,61 @@
+"""One row as an ordinary ``gymnasium.Env``: NumPy in, NumPy out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from torch import Tensor
+
+from manikin.env.env import Env
+from manikin.env.task import Task
+
+__all__ = ["SingleEnv"]
+
+
+class SingleEnv(gymnasium.Env):
+    """What ``gymnasium.make("manikin/PickCube-v1")`` returns. Options as for :class:`manikin.Env`.
+
+    The batched environment behind it is ``batched``. ``np_random`` is seeded as Gymnasium asks but nothing draws from it:
+    every random number comes from the episode seed.
+    """
+
+    def __init__(self, task: type[Task] | Task, **options: Any) -> None:
+        if "autoreset" in options or "num_envs" in options:
+            raise TypeError("a single environment takes neither num_envs nor autoreset; use manikin.make")
+        self.batched = Env(task, num_envs=1, autoreset="disabled", **options)
+        self.observation_space = self.batched.single_observation_space
+        self.action_space = self.batched.single_action_space
+        self.render_mode = self.batched.render_mode
+        self.metadata = {k: v for k, v in self.batched.metadata.items() if k != "autoreset_mode"}
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode; ``seed`` as in :meth:`manikin.Env.reset`."""
+        super().reset(seed=seed)
+        observation, info = self.batched.reset(seed=seed, options=options)
+        return _row(observation), _row(info)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Advance by one control step with an action (A,) in [-1, 1]."""
+        observation, reward, terminated, truncated, info = self.batched.step(np.asarray(action)[None])
+        return _row(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), _row(info)
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """(H, W, 3) uint8 from the human camera; None without ``render_mode``."""
+        frames = self.batched.render()
+        return None if frames is None else frames[0]
+
+    def close(self) -> None:
+        self.batched.close()
+
+
+def _row(value: Any) -> Any:
+    """Row 0 of tensors, nested dicts included; numbers as Python numbers, the rest as NumPy arrays."""
+    if isinstance(value, Mapping):
+        return {k: _row(v) for k, v in value.items()}
+    if isinstance(value, Tensor):
+        row = value[0].numpy()
+        return row.item() if row.ndim == 0 else row.copy()
+    return value
