@@ -19,10 +19,14 @@ def table(b: SceneBuilder, *, base_camera: _View = ((0.3, 0, 0.6), (-0.1, 0, 0.1
     Table size and place as in ManiSkill3's table scene: 2.418 x 1.209 m, 0.92 m high, centred at x = -0.12.
     """
     # one thick block instead of top and legs: a thin top lets fast objects through
-    b.fixture("table", Shape(type="box", size=(0.6045, 1.209, 0.4598), pos=(-0.12, 0, -0.4598), rgba=(0.66, 0.55, 0.44, 1)))
+    b.fixture(
+        "table", Shape(type="box", size=(0.6045, 1.209, 0.4598), pos=(-0.12, 0, -0.4598), rgba=(0.66, 0.55, 0.44, 1))
+    )
     floor = b.spec.worldbody.add_geom(name="floor", type=0, size=(0, 0, 0.1), pos=(0, 0, -0.9196))
     floor.rgba, floor.priority = (0.55, 0.57, 0.6, 1), -1
-    b.spec.worldbody.add_light(pos=(0.6, 0.8, 1.8), dir=(-0.35, -0.45, -0.82), diffuse=(0.6, 0.6, 0.6), castshadow=False)
+    b.spec.worldbody.add_light(
+        pos=(0.6, 0.8, 1.8), dir=(-0.35, -0.45, -0.82), diffuse=(0.6, 0.6, 0.6), castshadow=False
+    )
     b.spec.visual.headlight.ambient = (0.35, 0.35, 0.35)
     b.spec.visual.headlight.diffuse = (0.35, 0.35, 0.35)
     b.camera(CameraSpec(name="base_camera", pos=base_camera[0], target=base_camera[1], fovy=math.pi / 2))

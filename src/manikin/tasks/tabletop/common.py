@@ -12,9 +12,22 @@ from manikin.env.task import Episode
 from manikin.math import quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.scene.handles import Robot
 
-__all__ = ["above", "bonus", "closeness", "first_valid", "full_turn", "is_still", "noisy_rest", "top_down"]
+__all__ = [
+    "above",
+    "along_x",
+    "bonus",
+    "closeness",
+    "facing_down",
+    "finger_gap",
+    "first_valid",
+    "full_turn",
+    "is_still",
+    "noisy_rest",
+    "top_down",
+]
 
 _DOWN = torch.tensor([0.0, 1.0, 0.0, 0.0])  # gripper axis down, opening along y
+_X = torch.tensor([1.0, 0.0, 0.0])
 
 
 def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02) -> None:
@@ -50,7 +63,7 @@ def bonus(terms: dict[str, Tensor], success: Tensor, total: float) -> dict[str, 
 
 
 def top_down(quat: Tensor, robot: Robot, *, symmetry: int = 4) -> Tensor:
-    """(n, 4) TCP orientation pointing down, its opening along the y axis of an upright object turned by ``quat`` (n, 4).
+    """(n, 4) TCP orientation pointing down, opening along the y axis of an upright object turned by ``quat`` (n, 4).
 
     Of the ``symmetry`` equivalent grasps about the vertical the one that turns the gripper least from rest is taken.
     """
@@ -62,6 +75,20 @@ def top_down(quat: Tensor, robot: Robot, *, symmetry: int = 4) -> Tensor:
     return quat_mul(quat_from_yaw(turn + rest_pose), _DOWN.expand(len(turn), 4))
 
 
+def facing_down(robot: Robot) -> Tensor:
+    """(n, 4) TCP orientation pointing down, opening along the world's y."""
+    return _DOWN.expand(robot.scope.n, 4)
+
+
+def finger_gap(robot: Robot) -> Tensor:
+    """(n,) 0 where the fingers meet, 1 fully open; :attr:`Robot.opening` is 0 further in, where a closed command goes."""
+    spec = robot.gripper
+    opened, closed = spec.open_q[0], spec.closed_q[0]
+    low, high = next(link.joint.range for link in spec.links if link.joint and link.joint.name == spec.drivers[0])
+    meet = (min(max(closed, low), high) - closed) / (opened - closed)
+    return (robot.opening - meet) / (1.0 - meet)
+
+
 def above(pos: Tensor, height: Any) -> Tensor:
     """``pos`` (n, 3) raised by ``height`` [m]."""
     out = pos.clone()
@@ -69,6 +96,6 @@ def above(pos: Tensor, height: Any) -> Tensor:
     return out
 
 
-def along(quat: Tensor, axis: tuple[float, float, float]) -> Tensor:
-    """(n, 3) an axis of a body turned by ``quat`` (n, 4), in the world."""
-    return quat_rotate(quat, torch.tensor(axis).expand(len(quat), 3))
+def along_x(quat: Tensor) -> Tensor:
+    """(n, 3) the x axis of bodies turned by ``quat`` (n, 4), in the world."""
+    return quat_rotate(quat, _X)
