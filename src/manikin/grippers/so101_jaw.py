@@ -21,7 +21,7 @@ GRIPPER = GripperSpec(
     closed_q=(-0.174533,),
     gains=Gains(kp=(12.0,), kd=(0.6,), force=(1.47,), source="derived, see above"),
     fingers=(
-        Finger(body="gripper", closing=(1, 0, 0), alone=True),
+        Finger(body="gripper", closing=(1, 0, 0)),
         Finger(body="moving_jaw_so101_v1", closing=(-1, 0, 0)),
     ),
     tcp_body="gripper",

@@ -229,7 +229,7 @@ class SceneBuilder:
             raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
         handle = Grasp(self.scope, robot, part, min_force, max_angle)
         for question in handle.sensors():
-            self._contact_sensor(*question)
+            self._contact_sensor(*question, finger=True)
         robot.grasps[part.name] = handle
         return self._add(handle)
 
@@ -240,12 +240,12 @@ class SceneBuilder:
         self._contact_sensor(name, one, two)
         return self._add(ContactForce(self.scope, name, one, two))
 
-    def _contact_sensor(self, name: str, first: str, second: str, alone: bool = False) -> None:
-        xbody = mujoco.mjtObj.mjOBJ_XBODY  # a body with all that hangs on it
+    def _contact_sensor(self, name: str, first: str, second: str, *, finger: bool = False) -> None:
+        xbody = mujoco.mjtObj.mjOBJ_XBODY  # a body with all that hangs on it; a finger counts alone
         self.spec.add_sensor(
             name=name,
             type=mujoco.mjtSensor.mjSENS_CONTACT,
-            objtype=mujoco.mjtObj.mjOBJ_BODY if alone else xbody,
+            objtype=mujoco.mjtObj.mjOBJ_BODY if finger else xbody,
             objname=first,
             reftype=xbody,
             refname=second,

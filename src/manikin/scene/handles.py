@@ -333,10 +333,10 @@ class Grasp(Handle):
         self.robot, self.part, self.min_force = robot, part, min_force
         self._cos, self._seen = float(np.cos(np.deg2rad(max_angle))), -1
 
-    def sensors(self) -> list[tuple[str, str, str, bool]]:
-        """(sensor name, finger body, part body, finger body alone?) of the contact sensors this question needs."""
+    def sensors(self) -> list[tuple[str, str, str]]:
+        """(sensor name, finger body, part body) of the contact sensors this question needs."""
         fingers = self.robot.gripper.fingers
-        return [(f"{self.name}/{i}", self.robot.prefix + f.body, self.part.name, f.alone) for i, f in enumerate(fingers)]
+        return [(f"{self.name}/{i}", self.robot.prefix + f.body, self.part.name) for i, f in enumerate(fingers)]
 
     def bind(self, model: mujoco.MjModel) -> None:
         world, forces, closing = self.scope.world, [], []

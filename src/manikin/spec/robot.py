@@ -144,7 +144,6 @@ class Finger:
 
     body: str
     closing: Vec3
-    alone: bool = False  # only the body's own geoms count, not what hangs on it
 
 
 @dataclass(frozen=True, kw_only=True)
