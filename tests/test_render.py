@@ -232,6 +232,16 @@ def test_plane_textures_lie_as_opengl_lays_them(size, uniform, repeat):
     assert_alike(model, data, "c", 40, 0.9)
 
 
+def test_other_textures_count_with_their_mean():
+    asset = (
+        "<texture name='t' type='2d' builtin='checker' rgb1='1 0 0' rgb2='0 0 1' width='64' height='64'/>"
+        f"<material name='m' texture='t' {GLOW}/>"
+    )
+    model, data = compiled("<camera name='c' pos='0 0 3'/><geom type='box' size='.5 .5 .5' material='m'/>", asset, DARK)
+    image = make_renderer("rays").rgb(model, data, "c", width=33, height=33)
+    np.testing.assert_allclose(image[16, 16], [127.5, 0, 127.5], atol=1.5)
+
+
 def assert_alike(model, data, camera, tolerance, share, **options):
     """The two backends give nearly the same picture."""
     images = []

@@ -144,7 +144,7 @@ class _Picture:
             slant = np.maximum(np.abs(rays[on] @ frame[:, 2]), 1e-3)
             footprint = distance[on] / self.view.K[1, 1] / slant
             lit[on] *= plane_colour(self.model, self.surfaces, int(plane), local, footprint)
-        colour[met] = lit
+        colour[met] = np.minimum(lit, 1)
         return colour
 
     def _shade(
@@ -154,7 +154,7 @@ class _Picture:
         away = np.einsum("ij,ij->i", normal, rays) > 0
         normal = np.where(away[:, None], -normal, normal)
         lit = [self._reached(light, point + 1e-4 * normal) for light in self.lights]
-        return shade(
+        colour = shade(
             self.lights,
             lit,
             base,
@@ -165,6 +165,10 @@ class _Picture:
             normal.astype(single),
             -rays.astype(single),
         )
+        # OpenGL cuts before it applies the texture, unless shadows make it draw the lights one by one.
+        if not self.shadows:
+            np.minimum(colour, 1, out=colour)
+        return colour * look.tint[thing]
 
     def _reached(self, light: Light, point: np.ndarray) -> np.ndarray | None:
         """Which points (n, 3) a light reaches: rays from the light, MuJoCo casts many from one place only."""
@@ -200,6 +204,7 @@ class _Picture:
         near, t, normal = near[shown], t[shown], normal[shown] @ frame.T
         thing = np.full(len(near), self.model.ngeom + site)
         rgba = self.surfaces.rgba[thing]
-        own = self._shade(thing, rgba[:, :3], self.view.pos + rays[near] * t[:, None], normal, rays[near])
+        point = self.view.pos + rays[near] * t[:, None]
+        own = np.minimum(self._shade(thing, rgba[:, :3], point, normal, rays[near]), 1)
         colour[near] = rgba[:, 3:] * own + (1 - rgba[:, 3:]) * colour[near]
         seen[near] = thing

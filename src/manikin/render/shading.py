@@ -20,9 +20,13 @@ _UNSET = np.array([0.5, 0.5, 0.5, 1], np.float32)  # MuJoCo takes the material's
 
 @dataclass(frozen=True, eq=False)
 class Surfaces:
-    """Look of each geom and then each site, (n, ...) float32. ``texture`` is the texture of a plane, -1 elsewhere."""
+    """Look of each geom and then each site, (n, ...) float32.
+
+    ``texture`` is the texture of a plane, -1 elsewhere; ``tint`` (n, 3) the mean of any other texture.
+    """
 
     rgba: np.ndarray
+    tint: np.ndarray
     emission: np.ndarray
     specular: np.ndarray
     shininess: np.ndarray
@@ -40,7 +44,7 @@ def surfaces_of(model: mujoco.MjModel) -> Surfaces:
     plane = np.concatenate([model.geom_type, model.site_type]) == _PLANE
     n = len(rgba)
     emission, specular, shininess = (np.full(n, value, np.float32) for value in (0, 0.5, 0.5))
-    texture = np.full(n, -1)
+    texture, tint = np.full(n, -1), np.ones((n, 3), np.float32)
     has = np.flatnonzero(material >= 0)
     if len(has):
         m = material[has]
@@ -53,10 +57,10 @@ def surfaces_of(model: mujoco.MjModel) -> Surfaces:
         texture[has] = model.mat_texid[m, _RGB]
         for i in np.flatnonzero(texture >= 0):
             if not (plane[i] and model.tex_type[texture[i]] == _2D):
-                rgba[i, :3] *= _texels(model, int(texture[i])).mean((0, 1))
+                tint[i] = _texels(model, int(texture[i])).mean((0, 1))
                 texture[i] = -1
     rgba[~plane, 3] = 1 - (1 - rgba[~plane, 3]) ** 2
-    return Surfaces(rgba, emission, specular, shininess, texture, material)
+    return Surfaces(rgba, tint, emission, specular, shininess, texture, material)
 
 
 def _texels(model: mujoco.MjModel, number: int) -> np.ndarray:
@@ -69,8 +73,10 @@ def _texels(model: mujoco.MjModel, number: int) -> np.ndarray:
 def plane_colour(
     model: mujoco.MjModel, surfaces: Surfaces, geom: int, local: np.ndarray, footprint: np.ndarray
 ) -> np.ndarray:
-    """Texture colour (n, 3) of points ``local`` (n, 2) [m] in a plane's frame; ``footprint`` (n,) [m] is a pixel's size
-    there: a texture finer than that fades to its mean."""
+    """Texture colour (n, 3) of points ``local`` (n, 2) [m] in a plane's frame.
+
+    ``footprint`` (n,) [m] is the size of a pixel there; the texture is averaged over as much.
+    """
     texels = _texels(model, int(surfaces.texture[geom]))
     material, size = int(surfaces.material[geom]), model.geom_size[geom, :2].astype(float)
     repeat = model.mat_texrepeat[material].astype(float)
@@ -79,11 +85,31 @@ def plane_colour(
     half = np.where(endless | bool(model.mat_texuniform[material]), 1.0, size)
     per_m = repeat / (2 * half)
     place = local * per_m * (1, -1) + np.where(endless, 0.5, size * per_m)
+    wanted = np.log2(np.maximum(footprint * (per_m * texels.shape[1::-1]).max(), 1)).round()
+    colour = np.empty((len(local), 3), np.float32)
+    level = 0
+    while True:
+        last = min(texels.shape[:2]) < 2
+        on = np.flatnonzero((wanted == level) | (last & (wanted > level)))
+        colour[on] = _between(texels, place[on])
+        if last or wanted.max(initial=0) <= level:
+            return colour
+        h, w = (n // 2 for n in texels.shape[:2])
+        texels = texels[: 2 * h, : 2 * w].reshape(h, 2, w, 2, 3).mean((1, 3))
+        level += 1
+
+
+def _between(texels: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Colour (n, 3) between the four nearest texels of a repeating texture at ``place`` (n, 2), in textures."""
     h, w = texels.shape[:2]
-    j = (place[:, 0] % 1 * w).astype(int) % w
-    i = (place[:, 1] % 1 * h).astype(int) % h
-    blur = np.clip(2 * footprint * per_m.max(), 0, 1)[:, None].astype(np.float32)
-    return texels[i, j] * (1 - blur) + texels.mean((0, 1)) * blur
+    x, y = place[:, 0] * w - 0.5, place[:, 1] * h - 0.5
+    left, top = np.floor(x), np.floor(y)
+    a, b = (x - left).astype(np.float32)[:, None], (y - top).astype(np.float32)[:, None]
+    column, row = left.astype(np.int64) % w, top.astype(np.int64) % h
+    right, below = (column + 1) % w, (row + 1) % h
+    upper = texels[row, column] * (1 - a) + texels[row, right] * a
+    lower = texels[below, column] * (1 - a) + texels[below, right] * a
+    return upper * (1 - b) + lower * b
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +172,7 @@ def shade(
     normal: np.ndarray,
     towards_eye: np.ndarray,
 ) -> np.ndarray:
-    """Colour (n, 3) in 0..1 of surface points by Lambert and Blinn; all float32, (n,) or (n, 3), unit vectors.
+    """Colour (n, 3) of surface points by Lambert and Blinn, not cut at 1; all float32, (n,) or (n, 3), unit vectors.
 
     ``lit`` says of each light which points it reaches, None for all.
     """
@@ -175,4 +201,4 @@ def shade(
             half /= np.maximum(np.sqrt(np.einsum("ij,ij->i", half, half)), 1e-6)[:, None]
             gloss = np.maximum(np.einsum("ij,ij->i", normal, half), 0) ** np.maximum(shininess * 128, 1)
             shine += light.specular * (np.where(facing > 0, gloss, 0) * strength * specular)[:, None]
-    return np.clip(out + shine, 0, 1)
+    return out + shine
