@@ -1,0 +1,122 @@
+"""`manikin collect`: run a policy and keep its episodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
+
+__all__ = ["CollectOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectOptions:
+    """Options of `manikin collect`."""
+
+    task: tyro.conf.Positional[str]
+    """Task id (PickCube-v1), module:Class or file.py:Class."""
+    episodes: int = 100
+    """How many episodes."""
+    num_envs: int = 16
+    """How many run side by side; does not change what is collected."""
+    policy: str = "expert"
+    """expert, random, or your own as module:function or file.py:function."""
+    out: Path | None = None
+    """The recording; by default runs/TASK-POLICY.h5."""
+    first_seed: int = 0
+    """Episode k has the seed FIRST_SEED + k. Evaluation protocols use seeds from 1,000,000."""
+    keep: Literal["all", "success"] = "all"
+    """Keep all episodes or only those that succeeded at any time."""
+    observations: bool = False
+    """Also keep what the policy was shown."""
+    states: bool = True
+    """Also keep the physics state of every step: lets a failed replay say by how much it differs."""
+    resume: bool = False
+    """Continue a recording that was interrupted."""
+    robot: str | None = None
+    """Robot word, by default the task's first."""
+    control: str | None = None
+    """Controller, by default the task's."""
+    observe: str = "state"
+    """What the policy is shown."""
+    control_hz: float | None = None
+    """Control rate [Hz], by default the task's."""
+    physics_hz: float | None = None
+    """Physics rate [Hz], by default the task's."""
+    horizon: int | None = None
+    """Longest episode [control steps], by default the task's."""
+
+
+def main(options: Annotated[CollectOptions, tyro.conf.arg(name="")]) -> int:
+    """Run a policy on a task and keep its episodes, each on disk as soon as it ends."""
+    return run(options)
+
+
+def run(options: CollectOptions) -> int:
+    """Collect; 0 done, 1 with unhealthy episodes, 130 interrupted (what is finished is kept)."""
+    from manikin.data.record import Recorder
+    from manikin.env.registry import make
+    from manikin.errors import ConfigError
+    from manikin.eval.runner import interruptible, run_episodes
+    from manikin.policy.choices import policy_maker
+    from manikin.sim.health import describe
+
+    if options.episodes < 1:
+        raise ConfigError(f"--episodes must be at least 1, got {options.episodes}")
+    out, maker = console(), policy_maker(options.policy)
+    settings: dict[str, Any] = {
+        k: getattr(options, k)
+        for k in ("robot", "control", "observe", "control_hz", "physics_hz", "horizon")
+        if getattr(options, k) is not None
+    }
+    env = make(options.task, min(options.num_envs, options.episodes), autoreset="disabled", **settings)
+    try:
+        policy = maker(env)
+        name = str(getattr(policy, "name", options.policy))
+        path = options.out or Path("runs") / f"{env.task.id}-{name}.h5"
+        recorder = Recorder(
+            env,
+            path,
+            policy=name,
+            observations=options.observations,
+            states=options.states,
+            keep=options.keep,
+            resume=options.resume,
+        )
+        seeds = range(options.first_seed, options.first_seed + options.episodes)
+        missing = [n for n in range(options.episodes) if n not in recorder.finished]
+        with interruptible() as stop, bar(out, f"collecting {env.task.id}", len(missing)) as advance:
+            try:
+                done = run_episodes(
+                    env,
+                    policy,
+                    seeds,
+                    numbers=missing,
+                    observers=[recorder],
+                    on_result=lambda result: advance(),
+                    stop=stop,
+                )
+            finally:
+                recorder.close()
+    finally:
+        env.close()
+    wins = sum(r.success_once for r in done.results)
+    rate = done.env_steps / max(done.seconds, 1e-9)
+    size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else "nothing"
+    out.print(
+        f"{len(done.results)} episodes, {wins} successful, {rate:,.0f} control steps/s; "
+        f"{path} holds {len(recorder.finished)} ({size})"
+    )
+    if done.interrupted:
+        out.print("interrupted; go on with the same command and --resume")
+        return INTERRUPTED
+    if done.unhealthy:
+        said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in done.unhealthy[:5])
+        out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}")
+        return NOT_GOOD
+    out.print(f"verify: manikin replay {path} --check")
+    return OK

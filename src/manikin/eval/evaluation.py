@@ -1,0 +1,196 @@
+"""Evaluate a policy under a protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from manikin.env.registry import make, task_ids
+from manikin.errors import DivergedError
+from manikin.eval.film import Film, Reel
+from manikin.eval.protocol import SUCCESS_RULES, Protocol
+from manikin.eval.runner import EpisodeResult, run_episodes
+from manikin.eval.stats import Interval, wilson
+from manikin.policy.api import Policy
+from manikin.render.api import Renderer
+from manikin.sim.health import describe
+
+__all__ = ["Evaluation", "TaskResult", "evaluate", "film_episodes"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskResult:
+    """One task of an evaluation.
+
+    Attributes:
+        task: id with version.
+        results: one per episode that was run, in the protocol's order.
+        fingerprint: of the environment.
+        held_steps: control steps that the rule ``held`` asks for.
+        confidence: of the intervals.
+        seconds, env_steps: what it took.
+    """
+
+    task: str
+    results: tuple[EpisodeResult, ...]
+    fingerprint: Mapping[str, Any]
+    held_steps: int
+    confidence: float
+    seconds: float
+    env_steps: int
+
+    def rate(self, rule: str) -> Interval:
+        """Success rate under ``once``, ``at_end`` or ``held``, with Wilson's interval."""
+        wins = sum(r.success(rule, self.held_steps) for r in self.results)
+        return wilson(wins, len(self.results), confidence=self.confidence)
+
+    @property
+    def rates(self) -> dict[str, Interval]:
+        return {rule: self.rate(rule) for rule in SUCCESS_RULES}
+
+    @property
+    def unhealthy(self) -> tuple[EpisodeResult, ...]:
+        return tuple(r for r in self.results if r.health)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """A finished or interrupted evaluation; tasks without a single finished episode are left out."""
+
+    protocol: Protocol
+    policy: str
+    tasks: tuple[TaskResult, ...]
+    interrupted: bool
+    created: str
+    reels: Mapping[str, Sequence[Reel]] = field(default_factory=dict)
+
+    @property
+    def healthy(self) -> bool:
+        return not any(t.unhealthy for t in self.tasks)
+
+    def raise_if_unhealthy(self) -> None:
+        """A number computed from broken physics is no number.
+
+        Raises:
+            DivergedError: names the task, the seeds and what went wrong.
+        """
+        for task in self.tasks:
+            if task.unhealthy:
+                said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in task.unhealthy[:5])
+                more = f" and {len(task.unhealthy) - 5} more" if len(task.unhealthy) > 5 else ""
+                raise DivergedError(f"{task.task}: {len(task.unhealthy)} unhealthy episodes: {said}{more}")
+
+
+def evaluate(
+    protocol: Protocol,
+    policy: Callable[[Any], Policy],
+    *,
+    num_envs: int = 64,
+    execute: int | None = None,
+    film: int = 0,
+    renderer: Renderer | None = None,
+    on_task: Callable[[str], None] | None = None,
+    on_result: Callable[[str, EpisodeResult], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Evaluation:
+    """Run every episode of a protocol exactly once.
+
+    Args:
+        protocol: what to run.
+        policy: makes the policy for an environment.
+        num_envs: rows side by side; the result does not depend on it.
+        execute: actions of each chunk to execute before asking again.
+        film: of each task, this many episodes are run once more with pictures taken (failures first).
+        renderer: makes the pictures; needed when ``film`` is not 0.
+        on_task: called with the id of a task that begins.
+        on_result: called with the task's id and each finished episode.
+        stop: asked once per control step; True ends the evaluation with what is finished.
+
+    Raises:
+        ConfigError: the protocol names tasks that do not exist, or options that cannot work.
+    """
+    protocol.check_tasks(task_ids())
+    done: list[TaskResult] = []
+    reels: dict[str, Sequence[Reel]] = {}
+    interrupted, name = False, ""
+    for task in protocol.tasks:
+        if on_task is not None:
+            on_task(task)
+        env = make(task, min(num_envs, len(protocol.seeds)), **protocol.make_options(task))
+        try:
+            acting = policy(env)
+            name = str(getattr(acting, "name", type(acting).__name__))
+            run = run_episodes(
+                env,
+                acting,
+                protocol.seeds,
+                execute=execute,
+                on_result=partial(on_result, task) if on_result is not None else None,
+                stop=stop,
+            )
+            interrupted |= run.interrupted
+            if run.results:
+                done.append(
+                    TaskResult(
+                        task=task,
+                        results=run.results,
+                        fingerprint=env.fingerprint(),
+                        held_steps=protocol.held_steps(env.control_hz),
+                        confidence=protocol.confidence,
+                        seconds=run.seconds,
+                        env_steps=run.env_steps,
+                    )
+                )
+        finally:
+            env.close()
+        if run.interrupted or stop():
+            interrupted |= task != protocol.tasks[-1]
+            break
+        if film and renderer is not None:
+            reels[task] = film_episodes(protocol, done[-1], policy, renderer, count=film, execute=execute)
+    return Evaluation(
+        protocol=protocol,
+        policy=name,
+        tasks=tuple(done),
+        interrupted=interrupted,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        reels=reels,
+    )
+
+
+def film_episodes(
+    protocol: Protocol,
+    result: TaskResult,
+    policy: Callable[[Any], Policy],
+    renderer: Renderer,
+    *,
+    count: int,
+    pictures: int = 6,
+    width: int = 288,
+    height: int = 288,
+    execute: int | None = None,
+) -> list[Reel]:
+    """Run a few episodes once more (they come out the same) and take ``pictures`` of each: failures first."""
+    chosen = _worth_seeing(result.results, protocol.success, result.held_steps, count)
+    env = make(result.task, min(count, len(chosen)), **protocol.make_options(result.task))
+    try:
+        every = max(1, min(r.length for r in chosen) // max(1, pictures - 1))
+        numbers = {r.number for r in chosen}
+        film = Film(env, renderer, numbers=numbers, every=every, width=width, height=height)
+        run_episodes(env, policy(env), protocol.seeds, numbers=sorted(numbers), observers=[film], execute=execute)
+    finally:
+        env.close()
+    return [film.reels[r.number] for r in chosen]
+
+
+def _worth_seeing(results: Sequence[EpisodeResult], rule: str, held_steps: int, count: int) -> list[EpisodeResult]:
+    """Up to half failures (all of them say something), the rest successes: the slowest and the first ones."""
+    failed = [r for r in results if r.health or not r.success(rule, held_steps)]
+    good = [r for r in results if r not in failed]
+    slowest = sorted(good, key=lambda r: -(r.first_success or 0))[:1]
+    few = failed[: max(1, count // 2)] if good else failed[:count]
+    rest = [*[r for r in good if r not in slowest][: max(0, count - len(few) - len(slowest))], *slowest]
+    return [*few, *rest][:count]

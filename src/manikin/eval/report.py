@@ -1,0 +1,192 @@
+"""What an evaluation leaves behind: ``report.json`` for machines, with LeRobot's eval_info names where they fit.
+
+    {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted",
+     "protocol": {"name", "hash", "toml"}, "versions", "machine",
+     "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
+     "per_task": [{"task", "fingerprint", "control_hz", "held_steps", "unhealthy",
+                   "success": {"rule", "once": RATE, "at_end": RATE, "held": RATE},
+                   "aggregated": {... as overall ...},
+                   "per_episode": [{"episode_ix", "seed", "episode_index", "success", "success_once", ...}]}],
+     "comparison": [...] or null}
+
+RATE is {"successes", "episodes", "rate", "low", "high", "confidence"}; ``pc_success`` is in per cent, under the
+protocol's rule. Reports are comparable when their protocol hashes are equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from manikin.errors import ConfigError, DataError
+from manikin.eval.evaluation import Evaluation, TaskResult
+from manikin.eval.protocol import SUCCESS_RULES
+from manikin.eval.runner import EpisodeResult
+from manikin.eval.stats import compare_paired
+from manikin.sim.health import describe
+
+__all__ = ["SCHEMA", "SCHEMA_VERSION", "as_dict", "compare", "read_report", "write_report"]
+
+SCHEMA = "manikin-eval"
+SCHEMA_VERSION = 1
+
+
+def as_dict(evaluation: Evaluation, *, command: str = "") -> dict[str, Any]:
+    """The report as plain values. ``command`` is the line that makes it again."""
+    tasks = [_task(t, evaluation.protocol.success) for t in evaluation.tasks]
+    first = evaluation.tasks[0].fingerprint if evaluation.tasks else {}
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "created": evaluation.created,
+        "policy": evaluation.policy,
+        "command": command,
+        "healthy": evaluation.healthy,
+        "interrupted": evaluation.interrupted,
+        "protocol": {
+            "name": evaluation.protocol.name,
+            "hash": evaluation.protocol.hash,
+            "episodes_per_task": len(evaluation.protocol.seeds),
+            "toml": evaluation.protocol.to_toml(),
+        },
+        "versions": first.get("versions", {}),
+        "machine": first.get("machine", {}),
+        "overall": _aggregated([(r, t) for t in evaluation.tasks for r in t.results], evaluation.protocol.success),
+        "per_task": tasks,
+        "comparison": None,
+    }
+
+
+def _task(task: TaskResult, rule: str) -> dict[str, Any]:
+    rates = {}
+    for name in SUCCESS_RULES:
+        interval = task.rate(name)
+        rates[name] = {
+            "successes": sum(r.success(name, task.held_steps) for r in task.results),
+            "episodes": len(task.results),
+            "rate": interval.estimate,
+            "low": interval.low,
+            "high": interval.high,
+            "confidence": interval.confidence,
+        }
+    return {
+        "task": task.task,
+        "fingerprint": dict(task.fingerprint),
+        "control_hz": task.fingerprint.get("control_hz"),
+        "held_steps": task.held_steps,
+        "unhealthy": len(task.unhealthy),
+        "success": {"rule": rule, **rates},
+        "aggregated": _aggregated([(r, task) for r in task.results], rule),
+        "per_episode": [_episode(r, rule, task.held_steps) for r in task.results],
+    }
+
+
+def _aggregated(results: list[tuple[EpisodeResult, TaskResult]], rule: str) -> dict[str, Any]:
+    """LeRobot's names: averages over episodes, success in per cent, seconds in all and per episode."""
+    n = max(1, len(results))
+    seconds = sum({id(t): t.seconds for _, t in results}.values())
+    return {
+        "avg_sum_reward": sum(r.return_ for r, _ in results) / n,
+        "avg_max_reward": sum(r.max_reward for r, _ in results) / n,
+        "pc_success": 100.0 * sum(r.success(rule, t.held_steps) for r, t in results) / n,
+        "n_episodes": len(results),
+        "eval_s": seconds,
+        "eval_ep_s": seconds / n,
+    }
+
+
+def _episode(r: EpisodeResult, rule: str, held_steps: int) -> dict[str, Any]:
+    return {
+        "episode_ix": r.number,
+        "seed": r.seed,
+        "episode_index": r.index,
+        "sum_reward": r.return_,
+        "max_reward": r.max_reward,
+        "success": r.success(rule, held_steps),
+        "success_once": r.success_once,
+        "success_at_end": r.success_at_end,
+        "success_held": r.success("held", held_steps),
+        "first_success": r.first_success,
+        "longest_success": r.longest_success,
+        "length": r.length,
+        "terminated": r.terminated,
+        "truncated": r.truncated,
+        "fail": r.fail,
+        "reached": dict(r.reached),
+        "health": describe(r.health),
+        "instruction": r.instruction,
+    }
+
+
+def write_report(report: Mapping[str, Any], path: str | Path) -> None:
+    """Write ``report.json``."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def read_report(path: str | Path) -> dict[str, Any]:
+    """Read a report written here.
+
+    Raises:
+        DataError: no such file, not a report, or of a newer version.
+    """
+    try:
+        report = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"the report {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON: {error}") from None
+    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+        raise DataError(f"{path} is no evaluation report: 'schema' is not {SCHEMA!r}")
+    if report.get("schema_version") != SCHEMA_VERSION:
+        raise DataError(
+            f"{path} has schema version {report.get('schema_version')}, this manikin reads {SCHEMA_VERSION}"
+        )
+    return report
+
+
+def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Paired comparison of two policies on the episodes that both reports have, per task.
+
+    Raises:
+        ConfigError: made under different protocols, or without a common episode.
+    """
+    a, b = report["protocol"]["hash"], other["protocol"]["hash"]
+    if a != b:
+        raise ConfigError(f"reports made under different protocols cannot be compared ({a[:12]} and {b[:12]})")
+    rows = []
+    for task in report["per_task"]:
+        match = next((t for t in other["per_task"] if t["task"] == task["task"]), None)
+        if match is None:
+            continue
+        theirs = {(e["seed"], e["episode_index"]): e["success"] for e in match["per_episode"]}
+        common = [e for e in task["per_episode"] if (e["seed"], e["episode_index"]) in theirs]
+        if not common:
+            continue
+        confidence = task["success"]["once"]["confidence"]
+        paired = compare_paired(
+            [e["success"] for e in common],
+            [theirs[e["seed"], e["episode_index"]] for e in common],
+            confidence=confidence,
+        )
+        rows.append(
+            {
+                "task": task["task"],
+                "policies": [report["policy"], other["policy"]],
+                "episodes": paired.episodes,
+                "both": paired.both,
+                "only_first": paired.only_first,
+                "only_second": paired.only_second,
+                "neither": paired.neither,
+                "difference": paired.difference.estimate,
+                "low": paired.difference.low,
+                "high": paired.difference.high,
+                "confidence": confidence,
+                "p_value": paired.p_value,
+            }
+        )
+    if not rows:
+        raise ConfigError("the reports have no episode in common")
+    return rows

@@ -1,0 +1,59 @@
+"""Policies by word, for the command line: ``expert``, ``random``, or a function of one's own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from manikin.errors import AssetError, ConfigError, UnknownNameError
+from manikin.policy.api import Policy
+
+__all__ = ["POLICIES", "policy_maker"]
+
+POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random:RandomPolicy"}
+
+
+def policy_maker(word: str) -> Callable[[Any], Policy]:
+    """A function from an environment to a policy for it.
+
+    Args:
+        word: ``expert``, ``random``, ``module:function`` or ``file.py:function``; the function takes the environment.
+
+    Raises:
+        UnknownNameError: neither a known word nor ``something:function``, or the module has no such function.
+        AssetError: no such file.
+        ConfigError: the module cannot be imported; says why.
+    """
+    place = POLICIES.get(word, word)
+    module, _, name = place.rpartition(":")
+    if not module:
+        raise UnknownNameError("policy", word, POLICIES, "Or give your own as module:function or file.py:function.")
+    loaded = _load_file(Path(module)) if module.endswith(".py") else _load_module(module)
+    made = getattr(loaded, name, None)
+    if not callable(made):
+        callables = [k for k, v in vars(loaded).items() if callable(v) and not k.startswith("_")]
+        raise UnknownNameError(f"policy in {module}", name, callables)
+    maker: Callable[[Any], Policy] = made
+    return maker
+
+
+def _load_module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"the policy's module {name!r} cannot be imported: {error}") from error
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise AssetError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
