@@ -97,7 +97,9 @@ def test_gripper_dimension_opens_and_closes(name):
     assert opening[0] > 0.97 and opening[1] < 0.25
     gripper = env.robot.gripper
     ctrl = env.robot.ctrl[:, -len(gripper.drivers) :]
-    assert torch.allclose(ctrl[0], torch.tensor(gripper.open_q)) and torch.allclose(ctrl[1], torch.tensor(gripper.closed_q))
+    assert torch.allclose(ctrl[0], torch.tensor(gripper.open_q)) and torch.allclose(
+        ctrl[1], torch.tensor(gripper.closed_q)
+    )
 
 
 def test_rotation_has_the_mathematical_sign():
@@ -178,7 +180,7 @@ def test_inverse_kinematics_does_not_depend_on_the_batch():
 def test_jacobian_against_finite_differences():
     chain = Chain(*robot("xarm7")[:2])
     q = chain.rest[None] + 0.2
-    pos, quat, jac = chain.fk_jacobian(q)
+    _pos, _quat, jac = chain.fk_jacobian(q)
     for joint in range(chain.size):
         step = torch.zeros_like(q)
         step[0, joint] = 1e-6
@@ -194,6 +196,6 @@ def test_robot_ik_speaks_world_frame():
     goal = env.robot.tcp_pose.clone()
     goal[:, 2] += 0.05
     found = env.robot.ik(goal)
-    pos, quat = env._chain.fk(found.q)
+    pos, _quat = env._chain.fk(found.q)
     local = pose_mul(pose_inv(env.robot.base_pose).expand(2, -1), goal)
     assert found.reached.all() and torch.allclose(pos.float(), local[:, :3], atol=1e-3)

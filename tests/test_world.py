@@ -88,7 +88,7 @@ def test_rows_are_the_serial_simulation_and_current_after_a_step():
 
 
 def test_forward_and_reset_run_the_full_forward_pass():
-    world, parts = make(4)
+    world, _parts = make(4)
     world.read("qacc")
     world.step(20)
     world.forward()
@@ -154,7 +154,7 @@ def test_writing_back_what_was_read_loses_nothing():
 
 def test_snapshot_continues_bit_for_bit_in_any_row_and_batch():
     world, parts = make(5)
-    b, _, cube, _, _, _ = parts
+    _b, _, cube, _, _, _ = parts
     world.set_model({("body_mass", (cube.body_id,)): np.linspace(0.02, 0.2, 5)[:, None]})
     world.step(40)
     snapshot = world.save()
@@ -182,7 +182,9 @@ def test_a_snapshot_of_another_scene_or_size_is_refused():
     world, _ = make(3)
     with pytest.raises(DataError, match="3 rows cannot be loaded into 2"):
         world.load(world.save(), np.array([0, 1]))
-    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>"
+    )
     other = CpuWorld(CompiledScene.from_model(model), 3)
     with pytest.raises(DataError, match="belongs to scene"):
         other.load(world.save())
@@ -308,7 +310,7 @@ def test_size_per_row(which, size):
 def test_parts_of_a_kinematic_thing_per_row_with_contact_between_objects():
     """Walls of another size and place, and a resized cube that lands on them."""
     world, parts = make(2)
-    b, arm, cube, ball, can, wall = parts
+    b, _arm, cube, _ball, _can, wall = parts
     sizes = torch.tensor([[0.05, 0.05, 0.05], [0.02, 0.1, 0.08]])
     offsets = torch.tensor([[0.02, 0.01, 0.0], [-0.04, 0.0, 0.03]])
     b.scope.rows = np.array([1])

@@ -48,7 +48,8 @@ class Chain:
         spec = robot.spec
         spec.option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_EQUALITY)
         model = spec.compile()
-        self._model, self._batch = model, None
+        self._model = model
+        self._grow(1)
         joints = [model.joint(name).id for name in robot.arm_joints]
         self._qadr, self._joints = [int(model.jnt_qposadr[j]) for j in joints], joints
         self._slide = torch.tensor([int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints])
@@ -59,17 +60,19 @@ class Chain:
         self.rest = torch.tensor(arm.keyframes["rest"], dtype=torch.float64)
         self.size = len(joints)
 
-    def _solve(self, q: Tensor) -> tuple[np.ndarray, np.ndarray | None]:
+    def _grow(self, n: int) -> None:
+        self._batch = batch.Batch(self._model, n)
+        self._outputs = [self._batch.bind(f) for f in ("xpos", "xquat", "xanchor", "xaxis")]
+        self._batch.reset()
+        self._qpos = self._batch.bind("qpos")
+
+    def _solve(self, q: Tensor) -> None:
         n = len(q)
-        if self._batch is None or self._batch.nsim < n:
-            self._batch = batch.Batch(self._model, n)
-            self._outputs = [self._batch.bind(f) for f in ("xpos", "xquat", "xanchor", "xaxis")]
-            self._batch.reset()
-            self._qpos = self._batch.bind("qpos")
+        if self._batch.nsim < n:
+            self._grow(n)
         ids = None if self._batch.nsim == n else np.arange(n, dtype=np.int32)
         self._qpos[:n, self._qadr] = q.numpy()
         self._batch.forward(ids, stage=_POS)
-        return ids
 
     def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
         """TCP position (n, 3) [m] and quaternion (n, 4) wxyz in the base frame, float64, for q (n, joints)."""
@@ -186,7 +189,9 @@ class IkSolver:
             if not go.all():
                 rows, q, jac, cost, damping, last = rows[go], q[go], jac[go], cost[go], damping[go], last[go]
                 error_pos, error_rot = error_pos[go], error_rot[go]
-            damping = torch.where((cost > last)[:, None, None], damping * 4, (damping * 0.5).clamp_min(1e-6)).clamp_max(1.0)
+            damping = torch.where((cost > last)[:, None, None], damping * 4, (damping * 0.5).clamp_min(1e-6)).clamp_max(
+                1.0
+            )
             last = cost
             error = (torch.cat([error_pos, error_rot], 1) * self._weight)[:, :, None]
             weighted = jac * self._weight[:, None]

@@ -30,7 +30,9 @@ class GripperMap:
         """Card entries."""
         if not self.size:
             return ()
-        return (ActionDim(name="gripper", unit="opening", frame="gripper", reference="absolute", scale=0.5, offset=0.5),)
+        return (
+            ActionDim(name="gripper", unit="opening", frame="gripper", reference="absolute", scale=0.5, offset=0.5),
+        )
 
 
 class JointController:
@@ -70,7 +72,9 @@ class JointController:
         self.card = ActionCard(controller=name, robot=arm.name, dims=(*dims, *self._gripper.dims()))
 
     def start(self, reading: Reading) -> Tensor:
-        return reading.ctrl[:, : self._n].clone() if self._keeps_target else reading.ctrl.new_zeros(len(reading.ctrl), 0)
+        return (
+            reading.ctrl[:, : self._n].clone() if self._keeps_target else reading.ctrl.new_zeros(len(reading.ctrl), 0)
+        )
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         n = self._n

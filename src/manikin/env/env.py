@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -14,18 +13,17 @@ from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
 from manikin.control import Chain, Controller, IkSolver, Reading, controller
-from manikin.env import spaces
+from manikin.env import arguments, spaces
 from manikin.env.provenance import fingerprint
 from manikin.env.task import Episode, Task
-from manikin.errors import ActionError, ClosedError, ConfigError, DataError, UnknownNameError
-from manikin.rng import EpisodeRng
+from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.rng import EpisodeRng, episode_seed_from_entropy
 from manikin.robots import robot as robot_choice
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot
 from manikin.sim.cpu import CpuWorld
-from manikin.sim.health import Health, describe
+from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
-from manikin.spec.vary import Choice, Normal, Uniform, Vary
 
 __all__ = ["AUTORESET", "OBSERVE", "REWARD", "Env"]
 
@@ -88,28 +86,26 @@ class Env(gymnasium.vector.VectorEnv):
         if isinstance(task, type):
             task = task(config, arm=chosen.arm.name)
         self.task = task
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
-            raise ConfigError(f"num_envs must be a positive integer, not {num_envs!r}")
-        _one_of("observation", observe, OBSERVE)
-        _one_of("reward mode", reward, REWARD)
-        _one_of("out_of_range", out_of_range, ("clip", "refuse"))
-        _one_of("device", device, ("cpu",))
-        _one_of("render mode", str(render_mode), ("None", "rgb_array"))
+        self.num_envs = arguments.positive_int("num_envs", num_envs)
+        arguments.one_of("observation", observe, OBSERVE)
+        arguments.one_of("reward mode", reward, REWARD)
+        arguments.one_of("out_of_range", out_of_range, ("clip", "refuse"))
+        arguments.one_of("device", device, ("cpu",))
+        arguments.one_of("render mode", str(render_mode), ("None", "rgb_array"))
         if isinstance(autoreset, AutoresetMode):
             autoreset = next(word for word, mode in AUTORESET.items() if mode is autoreset)
-        _one_of("autoreset mode", autoreset, AUTORESET)
-        self.num_envs, self.observe, self.reward_mode, self.autoreset = int(num_envs), observe, reward, autoreset
+        arguments.one_of("autoreset mode", autoreset, AUTORESET)
+        self.observe, self.reward_mode, self.autoreset = observe, reward, autoreset
         self.out_of_range, self.render_mode = out_of_range, render_mode
         self.metadata = {**self.metadata, "autoreset_mode": AUTORESET[autoreset]}
         self.control_hz = float(task.control_hz if control_hz is None else control_hz)
-        physics = task.physics if physics_hz is None else _replace_hz(task.physics, physics_hz)
+        physics = arguments.physics_at(task.physics, physics_hz)
         self.physics_hz = float(physics.hz)
-        self.substeps = _substeps(self.physics_hz, self.control_hz)
+        self.substeps = arguments.substeps(self.physics_hz, self.control_hz)
         self.metadata["render_fps"] = self.control_hz
         horizon = max_episode_steps if horizon is None else horizon
-        self.horizon = round(task.horizon_s * self.control_hz) if horizon is None else int(horizon)
-        if self.horizon < 1:
-            raise ConfigError(f"horizon must be at least 1 control step, not {self.horizon}")
+        horizon = round(task.horizon_s * self.control_hz) if horizon is None else horizon
+        self.horizon = arguments.positive_int("horizon (control steps)", horizon)
         self.terminates = task.terminate if terminate is None else bool(terminate)
 
         builder = SceneBuilder([chosen], physics)
@@ -140,7 +136,9 @@ class Env(gymnasium.vector.VectorEnv):
         self._entropy: int | None = None
         self._options: dict[str, Any] = {}
         with torch.no_grad():
-            self.robot.set_qpos(self.robot.keyframe())
+            for handle in builder.robot_handles:
+                handle.set_qpos(handle.keyframe())
+            self.world.set_home()
             self.world.forward()
             self._carry = self.controller.start(self._reading())
             groups = self._groups()
@@ -177,7 +175,7 @@ class Env(gymnasium.vector.VectorEnv):
         """
         self._check_open()
         options = dict(options or {})
-        mask = _mask(options.pop("reset_mask", None), self.num_envs)
+        mask = arguments.mask(options.pop("reset_mask", None), self.num_envs)
         index = options.pop("episode_index", None)
         rows = np.flatnonzero(mask).astype(np.int32)
         self._options = options
@@ -212,7 +210,10 @@ class Env(gymnasium.vector.VectorEnv):
         reading = self._reading()
         ctrl, carry = self.controller(self._carry, reading, action)
         self._write_ctrl(ctrl, going)
-        old_carry, self._carry = self._carry, carry if going is None else torch.where(_column(going), carry, self._carry)
+        old_carry, self._carry = (
+            self._carry,
+            carry if going is None else torch.where(_column(going), carry, self._carry),
+        )
         bad_before = self.world.health() & Health.DIVERGED
         self.world.step(self.substeps, going)
         diverged = (self.world.health() & Health.DIVERGED) > bad_before
@@ -283,7 +284,7 @@ class Env(gymnasium.vector.VectorEnv):
 
     def save(self, rows: Any = None) -> Snapshot:
         """Everything that later steps of the rows depend on; see :class:`Snapshot`."""
-        index = self._rows(rows)
+        index = arguments.row_numbers(rows, self.num_envs)
         at = torch.from_numpy(index)
         snapshot = self.world.save(index)
         snapshot.extra = {
@@ -296,7 +297,7 @@ class Env(gymnasium.vector.VectorEnv):
     def load(self, snapshot: Snapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
         """Put rows where the snapshot was (as many rows, or one for all); returns observations and info of all rows."""
         self._check_open()
-        index = self._rows(rows)
+        index = arguments.row_numbers(rows, self.num_envs)
         which = snapshot.index_for(len(index), self.scene.hash)
         if "carry" not in snapshot.extra:
             raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
@@ -317,10 +318,10 @@ class Env(gymnasium.vector.VectorEnv):
 
     def state_hash(self, rows: Any = None) -> Tensor:
         """(n,) int64: a 64-bit hash of each row's physics state, exact to the bit."""
-        return torch.from_numpy(self.world.state_hash(self._rows(rows)).view(np.int64))
+        return torch.from_numpy(self.world.state_hash(arguments.row_numbers(rows, self.num_envs)).view(np.int64))
 
     def fingerprint(self) -> dict[str, Any]:
-        """What an episode depends on besides its seed, ready for JSON: task, config, robot, rates, versions, machine."""
+        """What an episode depends on besides its seed, for JSON: task, config, robot, rates, versions, machine."""
         return fingerprint(self)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
@@ -337,9 +338,8 @@ class Env(gymnasium.vector.VectorEnv):
         self._scope.rows = rows
         try:
             for variation in self._builder.variations:
-                value = _draw(episode.rng, f"vary/{variation.part.name}/{variation.what}", variation.how)
+                value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
                 variation.part.set_property(variation.what, value)
-            self.robot.set_qpos(self.robot.keyframe())
             self.task.start(self.h, episode)
             if self.task.settle_s > 0:
                 active = np.zeros(self.num_envs, bool)
@@ -380,42 +380,25 @@ class Env(gymnasium.vector.VectorEnv):
 
     def _assign(self, rows: np.ndarray, seed: Any, index: Any) -> None:
         """Episode seeds and indices of the rows about to start."""
-        n = self.num_envs
-        given: list[int | None]
-        if seed is None:
-            given = [None] * len(rows)
-        elif isinstance(seed, int | np.integer) and not isinstance(seed, bool):
-            given = [int(seed) + int(r) for r in rows]
-        else:
-            given = [None if s is None else int(s) for s in seed]
-            if len(given) == n:
-                given = [given[r] for r in rows]
-            elif len(given) != len(rows):
-                raise ConfigError(f"seed has {len(given)} entries; give {n} (one per row) or {len(rows)} (one per started row)")
+        given = arguments.seeds(seed, rows, self.num_envs)
+        numbers = None if index is None else arguments.indices(index, rows, self.num_envs)
         for row, value in zip(rows, given, strict=True):
             if value is not None:
-                if value < 0:
-                    raise ConfigError(f"seeds are non-negative integers, not {value}")
                 self._seed[row], self._index[row] = value, 0
             elif self._index[row] < 0:
                 if self._entropy is None:
-                    self._entropy = secrets.randbits(48)
+                    self._entropy = episode_seed_from_entropy()
                 self._seed[row], self._index[row] = self._entropy + int(row), 0
             else:
                 self._index[row] += 1
-        if index is not None:
-            values = np.broadcast_to(np.asarray(index, np.int64), (len(rows),) if np.ndim(index) == 0 else np.shape(index))
-            if len(values) == n != len(rows):
-                values = values[rows]
-            if len(values) != len(rows) or (values < 0).any():
-                raise ConfigError(f"episode_index needs {len(rows)} non-negative integers, got {index!r}")
-            self._index[rows] = values
+        if numbers is not None:
+            self._index[rows] = numbers
 
     def _who_moves(self, active: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """(N,) rows that step, None for all; and rows that begin instead (NEXT_STEP)."""
         if not self._started:
             raise ClosedError("call reset() before the first step")
-        going = None if active is None else _mask(active, self.num_envs, "active")
+        going = None if active is None else arguments.mask(active, self.num_envs, "active")
         begun = None
         if self._done.any():
             if self.autoreset == "next_step":
@@ -431,27 +414,12 @@ class Env(gymnasium.vector.VectorEnv):
                 )
         return going, begun
 
-    def _action(self, actions: Any) -> Tensor:
+    def _action(self, given: Any) -> Tensor:
         """Checked float32 (N, A) in [-1, 1]."""
-        array = actions.detach().cpu().numpy() if isinstance(actions, Tensor) else np.asarray(actions)
-        shape = (self.num_envs, self.controller.card.size)
-        if array.shape != shape:
-            names = ", ".join(d.name for d in self.controller.card.dims)
-            raise ActionError(f"actions must have shape {shape} ({self.controller.name}: {names}), got {array.shape}")
-        if array.dtype.kind != "f":
-            raise ActionError(f"actions must be floating point, not {array.dtype}")
-        largest = np.abs(array).max()
-        if not largest <= 1.0:
-            if not np.isfinite(array).all():
-                rows = np.flatnonzero(~np.isfinite(array).all(1)).tolist()
-                raise ActionError(f"actions of rows {rows[:10]} are not finite")
-            beyond = np.abs(array) > 1.0
-            if self.out_of_range == "refuse":
-                rows = np.flatnonzero(beyond.any(1)).tolist()
-                raise ActionError(f"actions of rows {rows[:10]} are beyond [-1, 1] (largest {largest:.3g})")
-            self._clipped += beyond.sum(1)
-            array = np.clip(array, -1.0, 1.0)
-        return torch.from_numpy(np.ascontiguousarray(array, np.float32))
+        action, clipped = arguments.actions(given, self.num_envs, self.controller.card, self.out_of_range == "refuse")
+        if clipped is not None:
+            self._clipped += clipped
+        return action
 
     def _reading(self) -> Reading:
         return Reading(self.robot.qpos, self.robot.ctrl)
@@ -504,22 +472,9 @@ class Env(gymnasium.vector.VectorEnv):
             info["entropy"] = self._entropy
         return info
 
-    def _rows(self, rows: Any) -> np.ndarray:
-        if rows is None:
-            return np.arange(self.num_envs, dtype=np.int32)
-        array = np.asarray(rows)
-        index = np.flatnonzero(array) if array.dtype == bool else np.atleast_1d(array)
-        if len(index) and (index.min() < 0 or index.max() >= self.num_envs):
-            raise ConfigError(f"rows must be within 0..{self.num_envs - 1}, got {index.tolist()}")
-        return index.astype(np.int32)
-
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("this environment is closed")
-
-    def health_report(self) -> list[str]:
-        """One word list per row: ``ok``, ``diverged``, ..."""
-        return [describe(int(bits)) for bits in self.world.health()]
 
 
 _COUNTERS = ("seed", "index", "elapsed", "done", "clipped")
@@ -537,40 +492,6 @@ class _View:
         return self._scope.n
 
 
-def _one_of(kind: str, word: str, valid: Any) -> None:
-    if word not in valid:
-        raise UnknownNameError(kind, word, valid)
-
-
-def _replace_hz(physics: Any, hz: float) -> Any:
-    import dataclasses
-
-    if not hz > 0:
-        raise ConfigError(f"physics_hz must be positive, not {hz}")
-    return dataclasses.replace(physics, hz=float(hz))
-
-
-def _substeps(physics_hz: float, control_hz: float) -> int:
-    if not control_hz > 0:
-        raise ConfigError(f"control_hz must be positive, not {control_hz}")
-    ratio = physics_hz / control_hz
-    if abs(ratio - round(ratio)) > 1e-6 or round(ratio) < 1:
-        good = [f"{physics_hz / k:g}" for k in range(1, 41) if abs(physics_hz / k - round(physics_hz / k)) < 1e-9]
-        raise ConfigError(
-            f"control_hz {control_hz:g} does not divide physics_hz {physics_hz:g}; control_hz that do: {', '.join(good)}"
-        )
-    return round(ratio)
-
-
-def _mask(value: Any, n: int, name: str = "reset_mask") -> np.ndarray:
-    if value is None:
-        return np.ones(n, bool)
-    array = value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
-    if array.shape != (n,) or array.dtype != bool:
-        raise ConfigError(f"{name} must be bool of shape ({n},), got {array.dtype} of shape {array.shape}")
-    return array.copy()
-
-
 def _column(mask: np.ndarray) -> Tensor:
     return torch.from_numpy(mask)[:, None]
 
@@ -582,15 +503,3 @@ def _merge(whole: Any, part: Any, at: Tensor) -> Any:
     out = whole.clone()
     out[at] = part
     return out
-
-
-def _draw(rng: EpisodeRng, name: str, how: Vary) -> Tensor:
-    if isinstance(how, Uniform):
-        shape = np.shape(how.low) or np.shape(how.high)
-        return rng.uniform(name, torch.tensor(how.low), torch.tensor(how.high), tuple(shape))
-    if isinstance(how, Normal):
-        shape = np.shape(how.mean)
-        value = rng.normal(name, torch.tensor(how.mean), torch.tensor(how.std), tuple(shape))
-        return torch.clamp(value, torch.tensor(how.low), torch.tensor(how.high))
-    assert isinstance(how, Choice)
-    return torch.tensor(how.options)[rng.integers(name, 0, len(how.options)).long()]

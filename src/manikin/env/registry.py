@@ -47,8 +47,9 @@ def register(task: type[Task]) -> type[Task]:
 
 
 def task_class(word: str | type[Task]) -> type[Task]:
-    """The task class for an id (``PickCube-v1``), ``module:Class``, or ``file.py:Class`` (the class may be left out when
-    the file has one task).
+    """The task class for an id (``PickCube-v1``), ``module:Class``, or ``file.py:Class``.
+
+    The class may be left out when the file has one task.
 
     Raises:
         UnknownNameError: no such id or class; lists what there is.

@@ -18,8 +18,8 @@ __all__ = ["SingleEnv"]
 class SingleEnv(gymnasium.Env):
     """What ``gymnasium.make("manikin/PickCube-v1")`` returns. Options as for :class:`manikin.Env`.
 
-    The batched environment behind it is ``batched``. ``np_random`` is seeded as Gymnasium asks but nothing draws from it:
-    every random number comes from the episode seed.
+    The batched environment behind it is ``batched``. ``np_random`` is seeded as Gymnasium asks but nothing draws from
+    it: every random number comes from the episode seed.
     """
 
     def __init__(self, task: type[Task] | Task, **options: Any) -> None:
@@ -42,7 +42,7 @@ class SingleEnv(gymnasium.Env):
         observation, reward, terminated, truncated, info = self.batched.step(np.asarray(action)[None])
         return _row(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), _row(info)
 
-    def render(self) -> np.ndarray | None:  # type: ignore[override]
+    def render(self) -> np.ndarray | None:
         """(H, W, 3) uint8 from the human camera; None without ``render_mode``."""
         frames = self.batched.render()
         return None if frames is None else frames[0]

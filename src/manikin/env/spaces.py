@@ -26,6 +26,7 @@ def nested(observation: Any) -> gymnasium.Space:
 
 
 def action_space(size: int) -> gymnasium.spaces.Box:
+    """[-1, 1]^size, float32."""
     return gymnasium.spaces.Box(-1.0, 1.0, (size,), np.float32)
 
 

@@ -16,6 +16,7 @@ from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
+from manikin.spec.vary import Normal, Uniform, Vary
 
 __all__ = ["Episode", "Quantity", "Task"]
 
@@ -44,6 +45,16 @@ class Episode:
     index: Tensor
     rng: EpisodeRng
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def draw(self, name: str, how: Vary) -> Tensor:
+        """(n, ...) float32 drawn as declared: ``Uniform``, ``Normal`` or ``Choice``, from the stream ``name``."""
+        if isinstance(how, Uniform):
+            shape = np.shape(how.low) or np.shape(how.high)
+            return self.rng.uniform(name, torch.tensor(how.low), torch.tensor(how.high), tuple(shape))
+        if isinstance(how, Normal):
+            value = self.rng.normal(name, torch.tensor(how.mean), torch.tensor(how.std), tuple(np.shape(how.mean)))
+            return torch.clamp(value, torch.tensor(how.low), torch.tensor(how.high))
+        return torch.tensor(how.options)[self.rng.integers(name, 0, len(how.options)).long()]
 
     def place(
         self,
@@ -77,8 +88,9 @@ class Episode:
 
 
 class Task:
-    """Base class of tasks. A subclass declares its scene, how an episode starts, what is observed and rewarded, and what
-    success is. All methods are batched: every tensor has a leading dimension ``h.n``.
+    """Base class of tasks: declare the scene, how an episode starts, what is observed and rewarded, what success is.
+
+    All methods are batched: every tensor has a leading dimension ``h.n``.
 
     Class attributes:
         id: ``Name-v1``; changing physics, reward, observation or success means a new version.
@@ -141,8 +153,8 @@ class Task:
         raise NotImplementedError
 
     def observe(self, h: Any) -> dict[str, dict[str, Tensor]]:
-        """``{"policy": {...}, "privileged": {...}}`` of (n, ...) tensors. Joint positions and velocities are added by the
-        environment. Pure."""
+        """``{"policy": {...}, "privileged": {...}}`` of (n, ...) tensors; the environment adds joint positions and
+        velocities. Pure."""
         raise NotImplementedError
 
     def reward(self, h: Any, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:

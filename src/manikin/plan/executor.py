@@ -41,6 +41,7 @@ class WaypointExecutor:
         self._stage = np.full(n, -1)
         self._since = np.zeros(n)  # [s] in this stage
         self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
+        self._stages: list[Waypoint] = []
         self._goal, self._path = torch.zeros(n, 7), torch.zeros(n, 7)
 
     def reset(self, rows: Any = None) -> None:

@@ -93,7 +93,7 @@ class SceneBuilder:
         quat: Sequence[float] | None = None,
         name: str = "robot",
     ) -> Robot:
-        """The next robot the user chose, its base at ``pos`` and ``quat`` (default: the robot file's place at a table)."""
+        """The next robot the user chose, its base at ``pos`` and ``quat``; default the robot file's place."""
         if len(self.robot_handles) >= len(self.robots):
             raise SceneError(f"the scene asks for {len(self.robots) + 1} robots but {len(self.robots)} were chosen")
         arm, gripper, menagerie = self.robots[len(self.robot_handles)]
@@ -185,7 +185,12 @@ class SceneBuilder:
         return handle
 
     def marker(
-        self, name: str, *, shape: str = "sphere", size: Sequence[float] = (0.02,), rgba: Sequence[float] = (0, 1, 0, 0.5)
+        self,
+        name: str,
+        *,
+        shape: str = "sphere",
+        size: Sequence[float] = (0.02,),
+        rgba: Sequence[float] = (0, 1, 0, 0.5),
     ) -> Marker:
         """A shape for human eyes only, moved with ``set_pose``: in no observation, in no contact."""
         body = self.spec.worldbody.add_body(name=self._claim(name), mocap=True)
@@ -278,11 +283,8 @@ class SceneBuilder:
     def bind(self, world: Any) -> None:
         """Connect every handle to a world of the compiled scene."""
         self.scope.world = world
-        for handle in self.variables:
+        for handle in sorted(self.handles, key=lambda h: not isinstance(h, Variable)):  # parts keep sizes in variables
             handle.bind(world.scene.model)
-        for handle in self.handles:
-            if not isinstance(handle, Variable):
-                handle.bind(world.scene.model)
 
     def _claim(self, name: str) -> str:
         if name in self._names:

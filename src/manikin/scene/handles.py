@@ -142,7 +142,7 @@ class Part(Handle):
 
     @property
     def size(self) -> Tensor:
-        """(n, 3) or (n, geoms, 3) sizes as in MJCF [m]; only for parts declared with a varying size or ``resizable``."""
+        """(n, 3) or (n, geoms, 3) sizes as in MJCF [m]; for parts declared ``resizable`` or with a varying size."""
         if self._size is None:
             raise SceneError(f"{self.name}: declare it with resizable=True or a varying size to read its size per row")
         return self._size.value
@@ -163,17 +163,21 @@ class Part(Handle):
         self._velocity.write(torch.cat([_expand(linear, n, 3), _expand(angular, n, 3)], 1), self.scope.rows)
 
     def set_size(self, size: Tensor) -> None:
-        """Sizes of the rows in view, (n, 3) for one geom or (n, geoms, 3); mass and inertia follow at constant density."""
+        """Sizes of the rows in view, (n, 3) for one geom or (n, geoms, 3) [m]; mass follows at constant density."""
         if self._size is None:
             raise SceneError(f"{self.name}: declare it with resizable=True to change its size per row")
         n, k = self.scope.n, len(self.geom_ids)
-        self.scope.world.set_model({("geom_size", tuple(self.geom_ids)): np.asarray(size).reshape(n, k, 3)}, self.scope.rows)
+        self.scope.world.set_model(
+            {("geom_size", tuple(self.geom_ids)): np.asarray(size).reshape(n, k, 3)}, self.scope.rows
+        )
         self._size.set(size)
 
     def set_offsets(self, pos: Tensor) -> None:
         """Places of the geoms in the part's frame, (n, geoms, 3) [m]; for fixed and kinematic parts."""
         n, k = self.scope.n, len(self.geom_ids)
-        self.scope.world.set_model({("geom_pos", tuple(self.geom_ids)): np.asarray(pos).reshape(n, k, 3)}, self.scope.rows)
+        self.scope.world.set_model(
+            {("geom_pos", tuple(self.geom_ids)): np.asarray(pos).reshape(n, k, 3)}, self.scope.rows
+        )
 
     def set_property(self, what: str, value: Tensor) -> None:
         """Give the rows their own mass (n,) [kg], friction (n,) (sliding), size (n, 3) or rgba (n, 4)."""
@@ -332,6 +336,7 @@ class Grasp(Handle):
         super().__init__(scope, f"grasp/{robot.name}/{part.name}")
         self.robot, self.part, self.min_force = robot, part, min_force
         self._cos, self._seen = float(np.cos(np.deg2rad(max_angle))), -1
+        self._value: Tensor
 
     def sensors(self) -> list[tuple[str, str, str]]:
         """(sensor name, finger body, part body) of the contact sensors this question needs."""

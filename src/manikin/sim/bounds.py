@@ -64,15 +64,13 @@ def body_volumes(
 ) -> None:
     """Recompute one body's bounding volumes in place.
 
-    Args:
-        aabb: (n, ngeom, 6) geom boxes (centre, half) in the geoms' frames.
-        pos, quat: (n, ngeom, 3) and (n, ngeom, 4) geom frames in the body.
-        out: (n, nbvh, 6) boxes (centre, half), in the body's inertial frame.
+    ``aabb`` (n, ngeom, 6) are the geoms' boxes (centre, half) in their own frames, ``pos`` (n, ngeom, 3) and ``quat``
+    (n, ngeom, 4) those frames in the body, ``out`` (n, nbvh, 6) the boxes in the body's inertial frame.
     """
     start, count = int(model.body_bvhadr[body]), int(model.body_bvhnum[body])
-    ipos, imat = model.body_ipos[body], np.zeros(9)
-    mujoco.mju_quat2Mat(imat, model.body_iquat[body])
-    imat = imat.reshape(3, 3)
+    ipos, flat = model.body_ipos[body], np.zeros(9)
+    mujoco.mju_quat2Mat(flat, model.body_iquat[body])
+    imat = flat.reshape(3, 3)
     for node in range(start + count - 1, start - 1, -1):  # children come after their parents
         geom = int(model.bvh_nodeid[node])
         if geom >= 0:

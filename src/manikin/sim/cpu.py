@@ -20,13 +20,14 @@ from manikin.spec.scene import CompiledScene
 __all__ = ["CpuWorld"]
 
 _VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
-_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
 _STATE = frozenset(
     "time qpos qvel act history qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
 )
 # Outputs of the force stage: what was computed in the last substep is served until the next step, also after a load.
 _FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc cfrc_ext cacc cfrc_int".split())
-_PERSISTENT_BYTES = 256e6  # keep one MjData per row while they fit here (0.44 MB each, measured): velocity stage is free
+_PERSISTENT_BYTES = (
+    256e6  # keep one MjData per row while they fit here (0.44 MB each, measured): velocity stage is free
+)
 _BYTES_PER_ROW = 0.44e6
 _MINUS, _PLUS = np.float32(-1), np.float32(1)
 
@@ -128,6 +129,7 @@ class CpuWorld:
         self._max_iterations = int(model.opt.iterations)
         self._closed = False
         self._b.reset()
+        self._home = self._state[0].copy()
 
     # ---- reading and writing -------------------------------------------------------------------------------------
 
@@ -197,9 +199,10 @@ class CpuWorld:
         active: np.ndarray | None = None,
         before_substep: Callable[[int], None] | None = None,
     ) -> None:
-        """Advance by ``substeps`` timesteps.
+        """Advance by some timesteps.
 
         Args:
+            substeps: how many.
             active: (N,) bool; rows outside it stay exactly as they are. None means all.
             before_substep: called with the substep's number before each; for controllers that act every substep.
         """
@@ -247,10 +250,15 @@ class CpuWorld:
             served[index] = bound[index]
         self.version += 1
 
+    def set_home(self) -> None:
+        """Make the present state of row 0 the state that ``reset`` gives."""
+        self._home = self._state[0].copy()
+
     def reset(self, rows: np.ndarray | None = None) -> None:
-        """Put rows at the model's defaults, health cleared; follow with writes and ``forward``."""
-        self._b.reset(rows, stage=_NONE)
+        """Put rows at the home state (at first the model's defaults), health cleared; follow with writes and
+        ``forward``."""
         index: Any = slice(None) if rows is None else rows
+        self._state[index] = self._home
         self._health[index] = 0
         self._b.warning[index] = 0
         self.version += 1
@@ -423,7 +431,7 @@ class CpuWorld:
         """(n,) uint64 hash of each row's integration state, exact to the bit."""
         bits = np.ascontiguousarray(self._state if rows is None else self._state[rows]).view(np.uint64)
         with np.errstate(over="ignore"):
-            x = bits + np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            x: np.ndarray = bits + np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             return (x ^ (x >> np.uint64(31))).sum(1, dtype=np.uint64)

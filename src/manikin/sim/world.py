@@ -36,11 +36,13 @@ class Channel(Protocol):
     def rows(self, rows: np.ndarray) -> torch.Tensor:
         """(len(rows), width) float32, owned."""
 
-    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | None) -> None:
+    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
         """Write (n, width) into state fields; takes effect at the next step or forward."""
 
 
 class World(Protocol):
+    """What every physics backend offers; :class:`manikin.sim.cpu.CpuWorld` documents each method."""
+
     num_worlds: int
     device: torch.device
     scene: CompiledScene
@@ -59,6 +61,7 @@ class World(Protocol):
         self, substeps: int, active: np.ndarray | None = None, before_substep: Callable[[int], None] | None = None
     ) -> None: ...
     def forward(self, rows: np.ndarray | None = None) -> None: ...
+    def set_home(self) -> None: ...
     def reset(self, rows: np.ndarray | None = None) -> None: ...
     def set_model(self, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> None: ...
     def save(self, rows: np.ndarray | None = None) -> Snapshot: ...

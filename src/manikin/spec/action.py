@@ -1,4 +1,4 @@
-"""The action card: what every dimension of an action means, as data that spaces, documentation and tests are made from."""
+"""The action card: what every dimension of an action means, as data for spaces, documentation and tests."""
 
 from __future__ import annotations
 

@@ -46,14 +46,13 @@ class CompiledScene:
     Attributes:
         model: MjModel with MuJoCo's autoreset disabled (a divergence must show).
         hash: 16 hex digits over the compiled model.
-        variable_geoms: geoms whose size or offset may differ between rows.
     """
 
     model: mujoco.MjModel
     hash: str
-    variable_geoms: tuple[int, ...] = ()
 
     @classmethod
-    def from_model(cls, model: mujoco.MjModel, variable_geoms: tuple[int, ...] = ()) -> CompiledScene:
+    def from_model(cls, model: mujoco.MjModel) -> CompiledScene:
+        """Wrap a compiled model; switches its autoreset off."""
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
-        return cls(model, model_hash(model), variable_geoms)
+        return cls(model, model_hash(model))

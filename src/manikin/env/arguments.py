@@ -1,0 +1,133 @@
+"""What users pass to an environment, checked; every error says what was given and what is valid."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import ActionError, ConfigError, UnknownNameError
+from manikin.spec.action import ActionCard
+from manikin.spec.physics import Physics
+
+__all__ = ["actions", "indices", "mask", "one_of", "physics_at", "positive_int", "row_numbers", "seeds", "substeps"]
+
+
+def one_of(kind: str, word: str, valid: Iterable[str]) -> str:
+    """``word`` if it is valid."""
+    valid = tuple(valid)
+    if word not in valid:
+        raise UnknownNameError(kind, word, valid)
+    return word
+
+
+def positive_int(name: str, value: Any) -> int:
+    """``value`` as an int >= 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ConfigError(f"{name} must be a positive integer, not {value!r}")
+    return int(value)
+
+
+def physics_at(physics: Physics, hz: float | None) -> Physics:
+    """``physics`` at another rate."""
+    if hz is None:
+        return physics
+    if not hz > 0:
+        raise ConfigError(f"physics_hz must be positive, not {hz}")
+    return dataclasses.replace(physics, hz=float(hz))
+
+
+def substeps(physics_hz: float, control_hz: float) -> int:
+    """Physics steps per control step."""
+    if not control_hz > 0:
+        raise ConfigError(f"control_hz must be positive, not {control_hz}")
+    ratio = physics_hz / control_hz
+    if abs(ratio - round(ratio)) > 1e-6 or round(ratio) < 1:
+        good = [f"{physics_hz / k:g}" for k in range(1, 41) if abs(physics_hz / k - round(physics_hz / k)) < 1e-9]
+        listed = ", ".join(good)
+        raise ConfigError(
+            f"control_hz {control_hz:g} does not divide physics_hz {physics_hz:g}; control_hz that do: {listed}"
+        )
+    return round(ratio)
+
+
+def mask(value: Any, n: int, name: str = "reset_mask") -> np.ndarray:
+    """(n,) bool, a copy; all True for None."""
+    if value is None:
+        return np.ones(n, bool)
+    array = value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+    if array.shape != (n,) or array.dtype != bool:
+        raise ConfigError(f"{name} must be bool of shape ({n},), got {array.dtype} of shape {array.shape}")
+    return array.copy()
+
+
+def row_numbers(rows: Any, n: int) -> np.ndarray:
+    """Row numbers as int32 from numbers, a mask, or None for all."""
+    if rows is None:
+        return np.arange(n, dtype=np.int32)
+    array = np.asarray(rows)
+    index = np.flatnonzero(array) if array.dtype == bool else np.atleast_1d(array)
+    if len(index) and (index.min() < 0 or index.max() >= n):
+        raise ConfigError(f"rows must be within 0..{n - 1}, got {index.tolist()}")
+    return index.astype(np.int32)
+
+
+def seeds(seed: Any, rows: np.ndarray, n: int) -> list[int | None]:
+    """The seed given for each of ``rows``, None where the row goes on with its own."""
+    given: list[int | None]
+    if seed is None:
+        return [None] * len(rows)
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        given = [int(seed) + int(r) for r in rows]
+    else:
+        given = [None if s is None else int(s) for s in seed]
+        if len(given) == n:
+            given = [given[r] for r in rows]
+        elif len(given) != len(rows):
+            raise ConfigError(
+                f"seed has {len(given)} entries; give {n} (one per row) or {len(rows)} (one per started row)"
+            )
+    for value in given:
+        if value is not None and value < 0:
+            raise ConfigError(f"seeds are non-negative integers, not {value}")
+    return given
+
+
+def indices(index: Any, rows: np.ndarray, n: int) -> np.ndarray:
+    """Episode indices (len(rows),) from one for all, one per started row, or one per row."""
+    values = np.asarray(index, np.int64)
+    values = np.broadcast_to(values, (len(rows),)) if values.ndim == 0 else values
+    if len(values) == n != len(rows):
+        values = values[rows]
+    if values.shape != (len(rows),) or (values < 0).any():
+        raise ConfigError(f"episode_index needs {len(rows)} non-negative integers, got {index!r}")
+    return values
+
+
+def actions(given: Any, n: int, card: ActionCard, refuse: bool) -> tuple[Tensor, np.ndarray | None]:
+    """Actions as float32 (n, size) in [-1, 1], and how many numbers of each row were clipped (None for none)."""
+    array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    shape = (n, card.size)
+    if array.shape != shape:
+        names = ", ".join(d.name for d in card.dims)
+        raise ActionError(f"actions must have shape {shape} ({card.controller}: {names}), got {array.shape}")
+    if array.dtype.kind != "f":
+        raise ActionError(f"actions must be floating point, not {array.dtype}")
+    largest, clipped = np.abs(array).max(), None
+    if not largest <= 1.0:
+        if not np.isfinite(array).all():
+            raise ActionError(f"actions of rows {_first(~np.isfinite(array))} are not finite")
+        beyond = np.abs(array) > 1.0
+        if refuse:
+            raise ActionError(f"actions of rows {_first(beyond)} are beyond [-1, 1] (largest {largest:.3g})")
+        clipped, array = beyond.sum(1), np.clip(array, -1.0, 1.0)
+    return torch.from_numpy(np.ascontiguousarray(array, np.float32)), clipped
+
+
+def _first(bad: np.ndarray) -> list[int]:
+    """The first ten rows with anything bad."""
+    return np.flatnonzero(bad.any(1)).tolist()[:10]
