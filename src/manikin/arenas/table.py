@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import mujoco
+
 from manikin.scene.builder import SceneBuilder, Shape
 from manikin.spec.camera import CameraSpec
 
@@ -22,8 +24,20 @@ def table(b: SceneBuilder, *, base_camera: _View = ((0.3, 0, 0.6), (-0.1, 0, 0.1
     b.fixture(
         "table", Shape(type="box", size=(0.6045, 1.209, 0.4598), pos=(-0.12, 0, -0.4598), rgba=(0.66, 0.55, 0.44, 1))
     )
-    floor = b.spec.worldbody.add_geom(name="floor", type=0, size=(0, 0, 0.1), pos=(0, 0, -0.9196))
-    floor.rgba, floor.priority = (0.55, 0.57, 0.6, 1), -1
+    b.spec.add_texture(
+        name="floor",
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        rgb1=(0.80, 0.82, 0.84),
+        rgb2=(0.72, 0.74, 0.77),
+        width=128,
+        height=128,
+    )
+    tiles = b.spec.add_material(name="floor", texrepeat=(1, 1), texuniform=True)
+    tiles.textures[int(mujoco.mjtTextureRole.mjTEXROLE_RGB)] = "floor"
+    plane = mujoco.mjtGeom.mjGEOM_PLANE
+    floor = b.spec.worldbody.add_geom(name="floor", type=plane, size=(0, 0, 0.1), pos=(0, 0, -0.9196))
+    floor.material, floor.priority = "floor", -1
     b.spec.worldbody.add_light(
         pos=(0.6, 0.8, 1.8), dir=(-0.35, -0.45, -0.82), diffuse=(0.6, 0.6, 0.6), castshadow=False
     )

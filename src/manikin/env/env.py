@@ -20,7 +20,7 @@ from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.rng import EpisodeRng, episode_seed_from_entropy
 from manikin.robots import robot as robot_choice
 from manikin.scene.builder import SceneBuilder
-from manikin.scene.handles import Robot
+from manikin.scene.handles import Robot, View
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
@@ -117,7 +117,7 @@ class Env(gymnasium.vector.VectorEnv):
             raise ConfigError(f"{task.id}: scene() declares no robot; add b.robot()")
         self.robot: Robot = builder.robot_handles[0]
         if not hasattr(self.h, "n"):
-            self.h = _View(self.h, self._scope)
+            self.h = View(self.h, self._scope)
         self.world = CpuWorld(self.scene, self.num_envs, threads=threads, poison=poison)
         self.device = self.world.device
         builder.bind(self.world)
@@ -478,18 +478,6 @@ class Env(gymnasium.vector.VectorEnv):
 
 
 _COUNTERS = ("seed", "index", "elapsed", "done", "clipped")
-
-
-class _View:
-    """The task's handles plus ``n``, the number of rows in view."""
-
-    def __init__(self, handles: Any, scope: Any) -> None:
-        self.__dict__.update(vars(handles))
-        self._scope = scope
-
-    @property
-    def n(self) -> int:
-        return self._scope.n
 
 
 def _column(mask: np.ndarray) -> Tensor:

@@ -18,7 +18,7 @@ from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.math import pose_inv, pose_mul, quat_rotate
 from manikin.sim.world import Channel, Piece, World
 
-__all__ = ["ContactForce", "Grasp", "Handle", "Marker", "Part", "Robot", "Scope", "Variable"]
+__all__ = ["ContactForce", "Grasp", "Handle", "Marker", "Part", "Robot", "Scope", "Variable", "View"]
 
 
 class Scope:
@@ -31,6 +31,19 @@ class Scope:
     @property
     def n(self) -> int:
         return self.world.num_worlds if self.rows is None else len(self.rows)
+
+
+class View:
+    """The handles a task declared, as attributes, and ``n``, the number of rows in view."""
+
+    def __init__(self, handles: Any, scope: Scope) -> None:
+        self.__dict__.update(vars(handles))
+        self._scope = scope
+
+    @property
+    def n(self) -> int:
+        """Rows in view: all during a step, those being started inside ``Task.start``."""
+        return self._scope.n
 
 
 class Handle:
