@@ -93,6 +93,9 @@ def run(options: DemoOptions) -> int:
         out.print(f"video       {video}  ({renderer.name}, {spent:.0f} s)")
     out.print(f"report      {options.out / 'report.html'}")
     out.print(f"\n{wins} of {options.held_out} held-out episodes succeeded; {time.perf_counter() - began:.0f} s in all")
+    if stop():
+        out.print("interrupted while filming: the video is not complete")
+        return INTERRUPTED
     return OK if checked.ok and evaluation.healthy else NOT_GOOD
 
 

@@ -64,7 +64,7 @@ class EpisodeWriter:
         self._parts.mkdir(exist_ok=True)
 
     def write(self, episode: Episode) -> None:
-        """Make one finished episode durable (about 3 ms, most of it the disk's sync).
+        """Make one finished episode durable (a few milliseconds).
 
         Raises:
             DataError: its number is taken, or its arrays differ in length.

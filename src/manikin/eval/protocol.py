@@ -70,7 +70,7 @@ class Protocol:
     seeds: tuple[int, ...]
     description: str = ""
     robot: str | None = None
-    control: str = "joint_delta_pos"
+    control: str | None = None
     observe: str = "state"
     reward: str = "normalized_dense"
     terminate: bool = False
@@ -135,9 +135,9 @@ class Protocol:
         """
         if self.cameras:
             raise ConfigError(f"protocol {self.name!r}: camera observations are not available yet; leave cameras = []")
-        options: dict[str, Any] = {k: getattr(self, k) for k in ("control", "observe", "reward", "terminate")}
+        options: dict[str, Any] = {k: getattr(self, k) for k in ("observe", "reward", "terminate")}
         options["autoreset"] = "disabled"
-        for key in ("robot", "horizon", "physics_hz", "control_hz"):
+        for key in ("robot", "control", "horizon", "physics_hz", "control_hz"):
             if getattr(self, key) is not None:
                 options[key] = getattr(self, key)
         if self.config.get(task):
@@ -145,14 +145,14 @@ class Protocol:
         return options
 
     def check_tasks(self, valid: Iterable[str]) -> None:
-        """Refuse tasks, or versions of tasks, that do not exist.
+        """Refuse tasks, or versions of tasks, that do not exist. A user's own (``file.py:Class``) is left to ``make``.
 
         Raises:
             ConfigError: lists the versions that exist, or the nearest names.
         """
         known = sorted(valid)
         for task in self.tasks:
-            if task in known:
+            if task in known or ":" in task or task.endswith(".py"):
                 continue
             stem = task.rpartition("-v")[0] or task
             versions = [k for k in known if k.rpartition("-v")[0] == stem]

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from manikin.env.env import Env
+from manikin.env.task import Task
+from manikin.errors import ConfigError
 from manikin.plan.executor import WaypointExecutor
 from manikin.policy.api import Observation
 
@@ -18,11 +20,16 @@ class ExpertPolicy:
 
     Args:
         env: whose episodes are played.
+
+    Raises:
+        ConfigError: the task has no scripted expert.
     """
 
     name = "expert"
 
     def __init__(self, env: Env) -> None:
+        if type(env.task).expert is Task.expert:
+            raise ConfigError(f"{env.task.id} has no scripted expert; write its expert() or choose another policy")
         self._executor = WaypointExecutor(env)
 
     def reset(self, rows: torch.Tensor) -> None:
