@@ -9,12 +9,15 @@ import torch
 from torch import Tensor
 
 from manikin.env.task import Episode
-from manikin.math import quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.math import atan2, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.scene.handles import Robot
 
 __all__ = [
+    "ONE",
+    "ZERO",
     "above",
     "along_x",
+    "bearing",
     "bonus",
     "closeness",
     "facing_down",
@@ -27,6 +30,7 @@ __all__ = [
 ]
 
 _DOWN = torch.tensor([0.0, 1.0, 0.0, 0.0])  # gripper axis down, opening along y
+ZERO, ONE = torch.tensor(0.0), torch.tensor(1.0)  # a Python number in torch.where costs a call of its own
 _X = torch.tensor([1.0, 0.0, 0.0])
 
 
@@ -59,20 +63,24 @@ def is_still(robot: Robot, speed: float = 0.2) -> Tensor:
 def bonus(terms: dict[str, Tensor], success: Tensor, total: float) -> dict[str, Tensor]:
     """Add the term ``success``: what is missing to ``total`` in rows that succeed, 0 elsewhere."""
     missing = total - torch.stack(list(terms.values())).sum(0)
-    return {**terms, "success": torch.where(success, missing, 0.0)}
+    return {**terms, "success": torch.where(success, missing, ZERO)}
 
 
-def top_down(quat: Tensor, robot: Robot, *, symmetry: int = 4) -> Tensor:
+def top_down(quat: Tensor, robot: Robot, *, symmetry: int = 4, around: Tensor | float = 0.0) -> Tensor:
     """(n, 4) TCP orientation pointing down, opening along the y axis of an upright object turned by ``quat`` (n, 4).
 
-    Of the ``symmetry`` equivalent grasps about the vertical the one that turns the gripper least from rest is taken.
+    Of the ``symmetry`` equivalent grasps about the vertical the one nearest to the turn ``around`` (n,) [rad] is taken;
+    0 is the gripper's turn at rest, :func:`bearing` where the arm's base joint brings it.
     """
     period = 2 * math.pi / symmetry
-    yaw = quat_to_yaw(quat)
-    rest_pose = getattr(robot, "rest_yaw", 0.0)
-    turn = yaw - rest_pose
+    turn = quat_to_yaw(quat) - around
     turn = turn - torch.round(turn / period) * period
-    return quat_mul(quat_from_yaw(turn + rest_pose), _DOWN.expand(len(turn), 4))
+    return quat_mul(quat_from_yaw(turn + around), facing_down(robot))
+
+
+def bearing(robot: Robot, pos: Tensor) -> Tensor:
+    """(n,) [rad] direction of ``pos`` (n, 3) seen from the robot's base, about the vertical."""
+    return atan2(pos[:, 1] - robot.base_pose[1], pos[:, 0] - robot.base_pose[0])
 
 
 def facing_down(robot: Robot) -> Tensor:
@@ -81,12 +89,12 @@ def facing_down(robot: Robot) -> Tensor:
 
 
 def finger_gap(robot: Robot) -> Tensor:
-    """(n,) 0 where the fingers meet, 1 fully open; :attr:`Robot.opening` is 0 further in, where a closed command goes."""
+    """(n,) 0 where the fingers meet, 1 fully open; :attr:`Robot.opening` is 0 where a closed command goes."""
     spec = robot.gripper
-    opened, closed = spec.open_q[0], spec.closed_q[0]
-    low, high = next(link.joint.range for link in spec.links if link.joint and link.joint.name == spec.drivers[0])
-    meet = (min(max(closed, low), high) - closed) / (opened - closed)
-    return (robot.opening - meet) / (1.0 - meet)
+    joint = next(link.joint for link in spec.links if link.joint and link.joint.name == spec.drivers[0])
+    opened = spec.open_q[0]
+    meet = min(max(spec.closed_q[0], joint.range[0]), joint.range[1])
+    return (robot.qpos[:, len(robot.arm.joints)] - meet) * (1.0 / (opened - meet))
 
 
 def above(pos: Tensor, height: Any) -> Tensor:
