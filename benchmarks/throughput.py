@@ -99,14 +99,13 @@ def breakdown(task: str, steps: int = 3000) -> dict[str, float]:
             spent[label] = spent.get(label, 0.0) + time.perf_counter() - begin
             return result
 
-        object.__setattr__(owner, method, call)
+        setattr(owner, method, call)
 
     timed(env.world, "step", "physics")
     timed(env, "_action", "check the action")
     timed(env.task, "evaluate", "evaluate")
     timed(env, "_reward", "reward")
-    timed(env, "_groups", "observe")
-    timed(env, "_pack", "pack observation")
+    timed(env, "_observer", "observe")
     timed(env, "_info", "info")
     timed(env, "_write_ctrl", "write controls")
     actions = torch.rand(64, 1, env.single_action_space.shape[0]) * 2 - 1

@@ -13,7 +13,8 @@ from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
 from manikin.control import Chain, Controller, IkSolver, Reading, controller
-from manikin.env import arguments, spaces
+from manikin.env import arguments
+from manikin.env.observe import Observer, merge, parse, space_of
 from manikin.env.provenance import fingerprint
 from manikin.env.task import Episode, Task
 from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
@@ -25,14 +26,13 @@ from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 
-__all__ = ["AUTORESET", "OBSERVE", "REWARD", "Env"]
+__all__ = ["AUTORESET", "REWARD", "Env"]
 
 AUTORESET = {
     "same_step": AutoresetMode.SAME_STEP,
     "next_step": AutoresetMode.NEXT_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
-OBSERVE = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
 REWARD = ("normalized_dense", "dense", "sparse", "none")
 
 
@@ -87,7 +87,7 @@ class Env(gymnasium.vector.VectorEnv):
             task = task(config, arm=chosen.arm.name)
         self.task = task
         self.num_envs = arguments.positive_int("num_envs", num_envs)
-        arguments.one_of("observation", observe, OBSERVE)
+        parse(observe)
         arguments.one_of("reward mode", reward, REWARD)
         arguments.one_of("out_of_range", out_of_range, ("clip", "refuse"))
         arguments.one_of("device", device, ("cpu",))
@@ -141,10 +141,11 @@ class Env(gymnasium.vector.VectorEnv):
             self.world.set_home()
             self.world.forward()
             self._carry = self.controller.start(self._reading())
-            groups = self._groups()
-            self.observation_names = spaces.names(groups, OBSERVE[observe])
-            self.single_observation_space = spaces.nested(self._pack(groups))
-        self.single_action_space = spaces.action_space(self.controller.card.size)
+            self._observer = Observer(observe, task, self.h, self.robot)
+            self.observation_names = self._observer.names
+            self.single_observation_space = space_of(self._observer())
+        size = (self.controller.card.size,)
+        self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, size, np.float32)
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, n)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, n)
 
@@ -184,7 +185,7 @@ class Env(gymnasium.vector.VectorEnv):
             if len(rows):
                 self._start(rows)
             self._started = bool((self._index >= 0).all())
-            observation = self._pack(self._groups())
+            observation = self._observer()
             return observation, self._info(self.task.evaluate(self.h))
 
     def step(
@@ -243,8 +244,7 @@ class Env(gymnasium.vector.VectorEnv):
         if begun is not None:
             self._start(begun)
             info = self._info(self.task.evaluate(self.h), terms)
-        groups = self._groups()
-        observation = self._pack(groups)
+        observation = self._observer()
         terminated, truncated = torch.from_numpy(ended.copy()), torch.from_numpy(over)
         done = ended | over
         if done.any():
@@ -314,7 +314,7 @@ class Env(gymnasium.vector.VectorEnv):
             getattr(self, f"_{name}")[index] = snapshot.extra[name][which]
         self._started = bool((self._index >= 0).all())
         with torch.no_grad():
-            return self._pack(self._groups()), self._info(self.task.evaluate(self.h))
+            return self._observer(), self._info(self.task.evaluate(self.h))
 
     def state_hash(self, rows: Any = None) -> Tensor:
         """(n,) int64: a 64-bit hash of each row's physics state, exact to the bit."""
@@ -364,17 +364,17 @@ class Env(gymnasium.vector.VectorEnv):
         self._index[rows] += 1
         self._start(rows)
         if len(rows) == self.num_envs:
-            fresh = self._pack(self._groups())
+            fresh = self._observer()
             new_info = self._info(self.task.evaluate(self.h), terms)
         else:
             at = torch.from_numpy(rows)
             self._scope.rows = rows
             try:
-                part, ev = self._pack(self._groups()), self.task.evaluate(self.h)
+                part, ev = self._observer(rows), self.task.evaluate(self.h)
             finally:
                 self._scope.rows = None
-            fresh = _merge(observation, part, at)
-            new_info = self._info({k: _merge(info[k], ev[k], at) for k in ev}, terms)
+            fresh = merge(observation, part, at)
+            new_info = self._info({k: merge(info[k], ev[k], at) for k in ev}, terms)
         new_info |= {"final_obs": observation, "_final_obs": mask, "final_info": info, "_final_info": mask}
         return fresh, new_info
 
@@ -445,18 +445,6 @@ class Env(gymnasium.vector.VectorEnv):
             return (sparse - ev["fail"].float() if "fail" in ev else sparse), {}
         return torch.zeros(self.num_envs), {}
 
-    def _groups(self) -> dict[str, dict[str, Tensor]]:
-        """Named observations of the rows in view; joint positions and velocities first."""
-        seen = self.task.observe(self.h)
-        policy = {"qpos": self.robot.qpos, "qvel": self.robot.qvel, **seen.get("policy", {})}
-        return {"policy": policy, "privileged": seen.get("privileged", {})}
-
-    def _pack(self, groups: dict[str, dict[str, Tensor]]) -> Any:
-        """What the user gets: owned tensors."""
-        if self.observe == "state_dict":
-            return {g: {k: v.float().clone() for k, v in named.items()} for g, named in groups.items()}
-        return spaces.flatten(groups, OBSERVE[self.observe])
-
     def _info(self, ev: dict[str, Tensor], terms: dict[str, Tensor] | None = None) -> dict[str, Any]:
         info: dict[str, Any] = {
             **ev,
@@ -482,12 +470,3 @@ _COUNTERS = ("seed", "index", "elapsed", "done", "clipped")
 
 def _column(mask: np.ndarray) -> Tensor:
     return torch.from_numpy(mask)[:, None]
-
-
-def _merge(whole: Any, part: Any, at: Tensor) -> Any:
-    """``whole`` with the rows ``at`` replaced, as new tensors."""
-    if isinstance(whole, dict):
-        return {k: _merge(whole[k], part[k], at) for k in whole}
-    out = whole.clone()
-    out[at] = part
-    return out
