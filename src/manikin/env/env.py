@@ -438,7 +438,7 @@ class Env(gymnasium.vector.VectorEnv):
             terms = self.task.reward(self.h, ev, action)
             if not terms:
                 raise ConfigError(f"{self.task.id} has no dense reward; use reward='sparse' or 'none'")
-            total = torch.stack(list(terms.values())).sum(0)
+            total = torch.stack(list(terms.values()), -1).sum(-1)
             return (total.mul_(1.0 / self.task.reward_max) if mode == "normalized_dense" else total), terms
         if mode == "sparse":
             sparse = ev["success"].float()

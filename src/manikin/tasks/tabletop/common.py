@@ -62,7 +62,7 @@ def is_still(robot: Robot, speed: float = 0.2) -> Tensor:
 
 def bonus(terms: dict[str, Tensor], success: Tensor, total: float) -> dict[str, Tensor]:
     """Add the term ``success``: what is missing to ``total`` in rows that succeed, 0 elsewhere."""
-    missing = total - torch.stack(list(terms.values())).sum(0)
+    missing = total - torch.stack(list(terms.values()), -1).sum(-1)
     return {**terms, "success": torch.where(success, missing, ZERO)}
 
 
