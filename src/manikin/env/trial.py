@@ -1,0 +1,142 @@
+"""A task on trial: the environments, actions and whole episodes that the promises of :mod:`manikin.env.promises` and
+:mod:`manikin.env.checker` are tried on."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from manikin.env.env import Env
+from manikin.env.task import Task
+from manikin.rng import EpisodeRng
+
+__all__ = ["Broken", "CountCalls", "Expert", "Run", "Trial"]
+
+Expert = Callable[[Env], Callable[[], Tensor]]
+"""Given an environment, a function that gives the actions (N, A) for its present state."""
+
+
+class Broken(Exception):
+    """The task breaks a promise; the message says what to change."""
+
+
+class Trial:
+    """A task with the options and seeds it is tried with.
+
+    Attributes:
+        n: batch size of most checks.
+        seeds: at least n.
+        rows: the seeds of the first n rows.
+    """
+
+    def __init__(
+        self, task: type[Task], options: dict[str, Any], n: int, seeds: Sequence[int], expert: Expert | None
+    ) -> None:
+        self.task, self.options, self.n, self.seeds, self.expert_of = task, options, n, list(seeds), expert
+        self.rows = self.seeds[:n]
+        self.has_reward = task.reward is not Task.reward
+        self.has_expert = task.expert is not Task.expert
+
+    def make(self, n: int | None = None, **options: Any) -> Env:
+        """An environment of n rows that ends nothing by itself."""
+        fixed = {"autoreset": "disabled", "terminate": False, "reward": "dense" if self.has_reward else "none"}
+        return Env(self.task, num_envs=n or self.n, **{**fixed, **self.options, **options})
+
+    def begun(self, steps: int = 0, **options: Any) -> Env:
+        """An environment of n rows, some random steps into the first seeds."""
+        env = self.make(**options)
+        env.reset(seed=self.rows)
+        for action in self.actions(env, steps):
+            env.step(action)
+        return env
+
+    def actions(self, env: Env, steps: int, seeds: Sequence[int] | None = None) -> Tensor:
+        """(steps, N, A) random; what a row gets depends on its seed alone."""
+        seed = torch.tensor(self.rows if seeds is None else list(seeds), dtype=torch.int64)
+        rng = EpisodeRng(seed, torch.zeros_like(seed))
+        shape = (max(steps, 1), env.controller.card.size)
+        return rng.uniform("check/actions", -1.0, 1.0, shape).transpose(0, 1)[:steps]
+
+    @cached_property
+    def random_run(self) -> Run:
+        """Whole episodes of random actions, one for each seed."""
+        env = self.make(len(self.seeds))
+        env.reset(seed=self.seeds)
+        moves = iter(self.actions(env, env.horizon, self.seeds))
+        return Run(env, lambda: next(moves))
+
+    @cached_property
+    def expert_run(self) -> Run | None:
+        """Whole episodes of the expert on the first 20 seeds; None without one."""
+        if self.expert_of is None or not self.has_expert:
+            return None
+        seeds = self.seeds[:20]
+        env = self.make(len(seeds))
+        env.reset(seed=seeds)
+        return Run(env, self.expert_of(env))
+
+    def blame(self, error: Exception) -> str:
+        """The error, and the line of the task's own file that it came from."""
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        try:
+            file = inspect.getfile(self.task)
+        except (OSError, TypeError):
+            return text
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if frame.filename == file:
+                return f"{text} ({os.path.basename(file)}, line {frame.lineno}, in {frame.name})"
+        return text
+
+
+class Run:
+    """Whole episodes of all rows, with what was seen on the way.
+
+    Attributes:
+        succeeded: (N,) bool, at any time.
+        first: mean time of the first success [s], NaN without one.
+        finite: reward term -> whether it always was.
+        largest, sum_error: of the reward; its largest deviation from the sum of the terms.
+        health: bits of all rows together.
+    """
+
+    def __init__(self, env: Env, act: Callable[[], Tensor]) -> None:
+        self.succeeded = torch.zeros(env.num_envs, dtype=torch.bool)
+        self.finite: dict[str, bool] = {}
+        self.largest, self.sum_error, self.health = -float("inf"), 0.0, 0
+        first = torch.zeros(env.num_envs)
+        for k in range(env.horizon):
+            _, reward, _, truncated, info = env.step(act())
+            terms = info.get("reward_terms", {})
+            for name, term in terms.items():
+                self.finite[name] = self.finite.get(name, True) and bool(torch.isfinite(term).all())
+            if terms:
+                total = torch.stack([t.float() for t in terms.values()]).sum(0)
+                self.sum_error = max(self.sum_error, float((total - reward).abs().max()))
+            self.largest = max(self.largest, float(reward.max()))
+            first[info["success"] & ~self.succeeded] = (k + 1) / env.control_hz
+            self.succeeded |= info["success"]
+            self.health |= int(np.bitwise_or.reduce(info["health"].numpy()))
+            if bool(truncated.any()):  # at the end of the time all rows; before it, the physics broke
+                break
+        self.first = float(first[self.succeeded].mean()) if bool(self.succeeded.any()) else float("nan")
+
+
+class CountCalls(TorchDispatchMode):
+    """Counts torch's operator calls: ``with CountCalls() as calls: ...; calls.count``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
