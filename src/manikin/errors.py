@@ -33,7 +33,8 @@ class UnknownNameError(ManikinError, KeyError):
         self.kind, self.name, self.valid = kind, name, sorted(valid)
         near = difflib.get_close_matches(str(name), self.valid, n=1)
         guess = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"unknown {kind} {name!r}.{guess} Valid: {', '.join(self.valid) or '(none)'}.{hint and ' ' + hint}")
+        valid_names = ", ".join(self.valid) or "(none)"
+        super().__init__(f"unknown {kind} {name!r}.{guess} Valid: {valid_names}.{hint and ' ' + hint}")
 
     def __str__(self) -> str:  # KeyError would show the repr
         return str(self.args[0])
