@@ -31,7 +31,7 @@ __all__ = [
 
 _DOWN = torch.tensor([0.0, 1.0, 0.0, 0.0])  # gripper axis down, opening along y
 ZERO, ONE = torch.tensor(0.0), torch.tensor(1.0)  # a Python number in torch.where costs a call of its own
-_X = torch.tensor([1.0, 0.0, 0.0])
+_X = torch.tensor([[1.0, 0.0, 0.0]])
 
 
 def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02) -> None:
