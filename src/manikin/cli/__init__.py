@@ -14,6 +14,15 @@ __all__ = ["COMMANDS", "main"]
 
 # subcommand -> (module in this folder, what `manikin --help` says about it)
 COMMANDS: dict[str, tuple[str, str]] = {
+    "list": ("listing", "List the tasks, and the robots with their controllers."),
+    "info": ("info", "Show a task: what is observed, what an action means, how it is rewarded."),
+    "demo": ("demo", "Collect, replay, evaluate and film a task; ends with a page of report."),
+    "collect": ("collect", "Run a policy on a task and keep its episodes."),
+    "replay": ("replay", "Play recorded episodes again; --check verifies them bit for bit."),
+    "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
+    "new": ("new", "Write a small task that already runs, to start from."),
+    "check": ("check", "Try on a task every promise that tasks make."),
+    "bench": ("bench", "Measure control steps per second on this machine."),
     "doctor": ("doctor", "Say what works on this machine and how to get the rest."),
 }
 

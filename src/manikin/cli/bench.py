@@ -1,0 +1,91 @@
+"""`manikin bench`: how fast is it here?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from manikin.cli.chosen import chosen_task
+from manikin.cli.terminal import OK, console
+
+__all__ = ["BenchOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """Options of `manikin bench`."""
+
+    task: tyro.conf.Positional[str] = "PickCube-v1"
+    """Task id, module:Class or file.py:Class."""
+    num_envs: tuple[int, ...] = (1, 16, 256)
+    """Batch sizes to measure."""
+    seconds: float = 2.0
+    """Of stepping, per batch size."""
+    robot: str | None = None
+    """Robot word, by default the task's first."""
+    control: str | None = None
+    """Controller, by default the task's."""
+    physics_hz: float | None = None
+    """Physics rate [Hz], by default the task's."""
+    out: Path | None = None
+    """Also write the numbers into this JSON file."""
+
+
+def main(options: Annotated[BenchOptions, tyro.conf.arg(name="")]) -> int:
+    """Measure control steps per second on this machine, beside MuJoCo alone on the same model."""
+    return run(options)
+
+
+def run(options: BenchOptions) -> int:
+    """Measure; 0 done."""
+    from rich.table import Table
+
+    from manikin.env.arguments import positive_int
+    from manikin.env.provenance import machine, versions
+    from manikin.env.speed import measure_speed
+    from manikin.errors import ConfigError
+
+    if not options.seconds > 0:
+        raise ConfigError(f"--seconds must be positive, not {options.seconds:g}")
+    for n in options.num_envs:
+        positive_int("num_envs", n)
+    out, task = console(), chosen_task(options.task)
+    settings: dict[str, Any] = {
+        k: getattr(options, k) for k in ("robot", "control", "physics_hz") if getattr(options, k) is not None
+    }
+    here = machine()
+    out.print(f"{task.id} on {here['processor']}, random actions, state observations, full reward")
+    with out.status("measuring"):
+        found = [measure_speed(task, n, seconds=options.seconds, **settings) for n in options.num_envs]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in (
+        "environments",
+        "control steps/s",
+        "physics alone",
+        "share",
+        "create",
+        "reset one row",
+        "memory each",
+    ):
+        table.add_column(heading, justify="right")
+    for speed in found:
+        table.add_row(
+            str(speed.num_envs),
+            f"{speed.env:,.0f}",
+            f"{speed.raw:,.0f}",
+            f"{speed.share:.2f}",
+            f"{speed.create_s:.2f} s",
+            f"{speed.reset_one_row_ms:.2f} ms",
+            f"{speed.bytes_per_env / 1e6:.2f} MB",
+        )
+    out.print(table)
+    if options.out is not None:
+        report = {"task": task.id, "machine": here, "versions": versions(), "speed": [asdict(s) for s in found]}
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        out.print(f"wrote {options.out}", soft_wrap=True)
+    return OK

@@ -1,0 +1,72 @@
+"""`manikin check`: does a task keep the promises that every task makes?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from manikin.cli.chosen import chosen_task
+from manikin.cli.terminal import NOT_GOOD, OK, console
+
+__all__ = ["CheckOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """Options of `manikin check`."""
+
+    task: tyro.conf.Positional[str]
+    """Task id (PickCube-v1), module:Class or file.py:Class; the class may be left out when the file has one task."""
+    robot: str | None = None
+    """Robot word, by default the task's first (and the task's others must run)."""
+    control: str | None = None
+    """Controller, by default the task's."""
+    num_envs: int = 8
+    """Batch size of most checks, at least 3."""
+    episodes: int = 64
+    """Seeds for the success rates; random actions play all, the expert the first 20."""
+    expert: bool = True
+    """Also run the task's expert."""
+
+
+def main(options: Annotated[CheckOptions, tyro.conf.arg(name="")]) -> int:
+    """Try on a task every promise that tasks make; what fails comes with what to change."""
+    return run(options)
+
+
+def run(options: CheckOptions) -> int:
+    """Check; 0 when the task keeps every promise, else 1."""
+    import torch
+    from rich.markup import escape
+    from rich.padding import Padding
+    from rich.table import Table
+
+    from manikin.env.checker import Check, check_task
+    from manikin.plan.executor import WaypointExecutor
+
+    torch.set_num_threads(1)  # small tensors: more threads only wait for each other
+    out, task = console(), chosen_task(options.task)
+    out.print(f"[bold]{getattr(task, 'id', task.__name__)}[/]")
+
+    def show(check: Check) -> None:
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_column(width=6)
+        line.add_column(width=19)
+        line.add_column(overflow="fold")
+        line.add_row("[green]ok[/]" if check.passed else "[red]FAILED[/]", check.name, escape(check.detail))
+        out.print(Padding(line, (0, 0, 0, 1)))
+
+    checks = check_task(
+        task,
+        robot=options.robot,
+        control=options.control,
+        num_envs=options.num_envs,
+        seeds=range(options.episodes),
+        expert=(lambda env: WaypointExecutor(env).act) if options.expert else None,
+        on_check=show,
+    )
+    failed = sum(not check.passed for check in checks)
+    out.print(f"\n[red]{failed} of {len(checks)} failed[/]" if failed else f"\nall {len(checks)} promises kept")
+    return NOT_GOOD if failed else OK

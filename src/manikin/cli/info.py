@@ -1,0 +1,64 @@
+"""`manikin info`: one task on one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from manikin.cli.chosen import chosen_task
+from manikin.cli.terminal import OK, console
+
+__all__ = ["InfoOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfoOptions:
+    """Options of `manikin info`."""
+
+    task: tyro.conf.Positional[str]
+    """Task id (PickCube-v1), module:Class or file.py:Class."""
+    robot: str | None = None
+    """Robot word, by default the task's first."""
+    control: str | None = None
+    """Controller, by default the task's."""
+    markdown: bool = False
+    """Print the page as Markdown source."""
+    picture: Path | None = None
+    """Also write a picture of a start into this PNG file."""
+    seed: int = 0
+    """Which start the picture shows."""
+
+
+def main(options: Annotated[InfoOptions, tyro.conf.arg(name="")]) -> int:
+    """Show a task: what is observed, what each number of an action means, how it is rewarded, its options."""
+    return run(options)
+
+
+def run(options: InfoOptions) -> int:
+    """Show it; 0 done."""
+    from rich.markdown import Markdown
+
+    from manikin.env.sheet import task_sheet
+    from manikin.errors import ConfigError
+
+    out, task = console(), chosen_task(options.task)
+    if options.picture is not None and options.picture.suffix.lower() != ".png":
+        raise ConfigError(f"--picture writes PNG files, so its name ends in .png, not {options.picture.name!r}")
+    page = task_sheet(task, robot=options.robot, control=options.control).markdown()
+    if options.markdown:
+        print(page)
+    else:
+        out.print(Markdown(page))
+    if options.picture is not None:
+        from manikin.env.env import Env
+        from manikin.render import write_png
+
+        env = Env(task, robot=options.robot, reward="none")
+        env.reset(seed=options.seed)
+        path = write_png(options.picture, env.image(width=640, height=480))
+        env.close()
+        out.print(f"\nwrote {path}", soft_wrap=True)
+    return OK

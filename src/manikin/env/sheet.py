@@ -1,0 +1,195 @@
+"""All that is to know about a task on one page, read from the class itself; ``manikin info`` and the docs show it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import mujoco
+
+from manikin.env.card import measured_card
+from manikin.env.env import Env
+from manikin.env.registry import task_class
+from manikin.env.task import Task
+from manikin.spec.action import ActionCard
+
+__all__ = ["Seen", "TaskSheet", "table", "task_sheet"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """One named observation. ``columns`` is where it is in the flat tensor of ``observe="state"``."""
+
+    group: str
+    name: str
+    columns: str
+    unit: str
+    frame: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSheet:
+    """What a task is, in words and tables.
+
+    Attributes:
+        description: the class's docstring as Markdown.
+        options: (name, default, unit and meaning) of each field of Config.
+        card: of the controller, measured on the robot.
+    """
+
+    id: str
+    title: str
+    description: str
+    instruction: str
+    facts: tuple[tuple[str, str], ...]
+    observations: tuple[Seen, ...]
+    card: ActionCard
+    reward_terms: tuple[tuple[str, str], ...]
+    reward_max: float
+    options: tuple[tuple[str, str, str], ...]
+    robot_options: tuple[tuple[str, str], ...]
+
+    def markdown(self, *, picture: str = "") -> str:
+        """The page; ``picture`` is Markdown put under the title."""
+        parts = [f"# {self.id}", f"*“{self.instruction}”*", picture, self.description, table("  ", self.facts)]
+        parts += ["## Observations", table("columns name unit frame group", self._observation_rows())]
+        parts += ["## Actions", self.card.summary(), self.card.table()]
+        parts.append("## Reward")
+        if self.reward_terms:
+            parts.append(table("term formula", [(f"`{k}`", _cell(v)) for k, v in self.reward_terms]))
+            most = f"{self.reward_max:g}"
+            parts.append(
+                f"`dense` is the sum, at most {most}; `normalized_dense` (the default) is that divided by {most}; "
+                "`sparse` is 1 in success and -1 in failure."
+            )
+        else:
+            parts.append("`sparse` only: 1 in success, -1 in failure.")
+        if self.options:
+            name = self.options[0][0]
+            parts.append("## Options")
+            parts.append(f'`manikin.make("{self.id}", config={{"{name}": ...}})`')
+            parts.append(table("name default meaning", [(f"`{n}`", d, _cell(m)) for n, d, m in self.options]))
+        if self.robot_options:
+            parts.append("Other defaults by robot: " + "; ".join(f"{r}: {o}" for r, o in self.robot_options) + ".")
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _observation_rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        for seen in self.observations:
+            unit = _cell(seen.unit) + (f" ({_cell(seen.note)})" if seen.note else "")
+            rows.append((seen.columns, f"`{seen.name}`", unit, seen.frame, seen.group))
+        return rows
+
+
+def task_sheet(
+    task: str | type[Task], *, robot: str | None = None, control: str | None = None, measure: bool = True
+) -> TaskSheet:
+    """Describe a task with a robot and a controller, by default its own.
+
+    Args:
+        task: a class, or a word as for :func:`manikin.make`.
+        robot: robot word.
+        control: controller.
+        measure: also measure what the controller does (a tenth of a second).
+
+    Raises:
+        UnknownNameError: no such task, robot or controller; lists what there is.
+    """
+    kind = task_class(task)
+    env = Env(kind, robot=robot, control=control, reward="none" if kind.reward is Task.reward else "dense")
+    try:
+        env.reset(seed=0)
+        card, arm = env.controller.card, env.robot.arm
+        if measure:
+            card = measured_card(env.robot_word, env.controller.name, env.control_hz)
+        config = env.task.config
+        comments = _comments(kind.Config)
+        return TaskSheet(
+            id=kind.id,
+            title=_markdown(kind).split("\n")[0].rstrip("."),
+            description=_markdown(kind),
+            instruction=kind.instruction,
+            facts=(
+                ("episode", f"{env.horizon} control steps, {env.horizon / env.control_hz:g} s"),
+                ("rates", f"control {env.control_hz:g} Hz, physics {env.physics_hz:g} Hz"),
+                ("ends early", "on success or failure" if env.terminates else "never"),
+                ("robots", ", ".join(f"`{word}`" for word in kind.robots)),
+                ("this page", f"`{env.robot_word}` with `{env.controller.name}`"),
+                ("controllers", ", ".join(f"`{name}`" for name in arm.controllers)),
+                ("expert", "scripted" if kind.expert is not Task.expert else "none"),
+            ),
+            observations=tuple(_observations(env)),
+            card=card,
+            reward_terms=tuple(kind.reward_terms.items()),
+            reward_max=kind.reward_max,
+            options=tuple(
+                (f.name, repr(getattr(config, f.name)), comments.get(f.name, "")) for f in dataclasses.fields(config)
+            ),
+            robot_options=tuple(
+                (name, ", ".join(f"`{k}` {v!r}" for k, v in values.items()))
+                for name, values in kind.robot_config.items()
+            ),
+        )
+    finally:
+        env.close()
+
+
+def _observations(env: Env) -> Iterable[Seen]:
+    """In the order of the flat tensor."""
+    groups = env.task.observe(env.h)
+    model, robot = env.scene.model, env.robot
+    slides = [model.joint(robot.prefix + j).type[0] == mujoco.mjtJoint.mjJNT_SLIDE for j in robot.joints]
+    place = "rad, gripper m" if any(slides) else "rad"
+    own = {"qpos": (robot.qpos, place), "qvel": (robot.qvel, place.replace("rad", "rad/s").replace(" m", " m/s"))}
+    at = 0
+    for group in ("policy", "privileged"):
+        values = {name: (value, None) for name, value in groups.get(group, {}).items()}
+        for name, (value, unit) in ({**own, **values} if group == "policy" else values).items():
+            width = int(value[0].numel())
+            quantity = env.task.observations.get(name)
+            yield Seen(
+                group=group,
+                name=name,
+                columns=f"{at}" if width == 1 else f"{at} to {at + width - 1}",
+                unit=unit or (quantity.unit if quantity else ""),
+                frame="joint" if unit else (quantity.frame if quantity else ""),
+                note=quantity.note if quantity else "",
+            )
+            at += width
+
+
+def _markdown(kind: type[Task]) -> str:
+    """The docstring, paragraphs that begin with ``Word:`` set apart."""
+    text = inspect.getdoc(kind) or ""
+    text = re.sub(r"^(Randomization|Success|Failure|Numbers|Source|Reward)s?:", r"\n**\1:**", text, flags=re.MULTILINE)
+    text = re.sub(r"``(.+?)``", r"`\1`", text)
+    paragraphs = [" ".join(p.split()) for p in re.split(r"\n\s*\n", text)]
+    return "\n\n".join(p for p in paragraphs if p)
+
+
+def _comments(config: type) -> dict[str, str]:
+    """The comment behind each field of a Config, from its source; empty where there is no source."""
+    found = {}
+    for base in reversed(config.__mro__):
+        try:
+            source = inspect.getsource(base)
+        except (OSError, TypeError):
+            continue
+        for name, comment in re.findall(r"^\s+(\w+): .*?#\s*(.+)$", source, re.MULTILINE):
+            found[name] = comment.strip()
+    return found
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def table(headings: str, rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table; ``headings`` are words apart by blanks (two blanks: two empty ones)."""
+    names = headings.split(" ") if headings.strip() else [""] * (len(headings))
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])

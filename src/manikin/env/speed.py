@@ -1,0 +1,120 @@
+"""How fast an environment steps here, beside MuJoCo alone on the same model."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+
+from manikin.env.env import Env
+from manikin.env.registry import task_class
+from manikin.env.task import Task
+from manikin.rng import EpisodeRng
+
+__all__ = ["Speed", "measure_speed"]
+
+_BLOCK_S = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed:
+    """What was measured; rates in control steps per second, all rows together.
+
+    Attributes:
+        env: with action, observation, reward and success.
+        raw: MuJoCo alone: the same model, rows, substeps and controls.
+        create_s: to make the environment [s].
+        reset_one_row_ms: to restart one row [ms], median.
+        bytes_per_env: memory of one more row.
+    """
+
+    num_envs: int
+    env: float
+    raw: float
+    create_s: float
+    reset_one_row_ms: float
+    bytes_per_env: int
+
+    @property
+    def share(self) -> float:
+        """Of raw physics' speed."""
+        return self.env / self.raw
+
+
+def measure_speed(task: str | type[Task], num_envs: int, *, seconds: float = 2.0, **options: Any) -> Speed:
+    """Step with random actions for some seconds, then raw physics with the controls that were commanded.
+
+    Sets torch to one thread while it measures, as large batches of small tensors are fastest.
+
+    Args:
+        task: a class, or a word as for :func:`manikin.make`.
+        num_envs: rows.
+        seconds: of stepping.
+        options: as for :func:`manikin.make`.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _measure(task_class(task), num_envs, seconds, options)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str, Any]) -> Speed:
+    began = time.perf_counter()
+    env = Env(task, num_envs=num_envs, **{"horizon": 10**9, "terminate": False, **options})
+    create = time.perf_counter() - began
+    env.reset(seed=0)
+    seeds = torch.arange(num_envs)
+    actions = EpisodeRng(seeds, torch.zeros_like(seeds)).uniform("bench", -1.0, 1.0, (32, env.controller.card.size))
+    moves = actions.transpose(0, 1).contiguous()
+    for k in range(max(2, 200 // num_envs)):  # warm
+        env.step(moves[k % 32])
+    spent, raw, steps = 0.0, 0.0, 0
+    while spent < seconds:  # the two take turns, so that a slow moment of the machine meets both
+        block = _block(env, moves, min(_BLOCK_S, seconds - spent))
+        spent, raw, steps = spent + block[0], raw + block[1], steps + block[2] * num_envs
+    resets = []
+    for k in range(20):
+        begin = time.perf_counter()
+        env.reset(seed=[k], options={"reset_mask": np.arange(num_envs) == 0})
+        resets.append(time.perf_counter() - begin)
+    memory = env.world.memory_per_row()
+    env.close()
+    return Speed(
+        num_envs=num_envs,
+        env=steps / spent,
+        raw=steps / raw,
+        create_s=create,
+        reset_one_row_ms=1e3 * statistics.median(resets),
+        bytes_per_env=memory,
+    )
+
+
+def _block(env: Env, moves: torch.Tensor, seconds: float) -> tuple[float, float, int]:
+    """Step for some seconds, then raw physics from the same state with the same controls, which ends in the same bits.
+
+    Returns:
+        Time of the environment [s], time of raw physics [s], number of steps.
+    """
+    batch, stage = env.world._b, int(mujoco.mjtStage.mjSTAGE_VEL)
+    state, source = env.world._state, env.world._source("ctrl")
+    controls: list[np.ndarray] = []
+    first, spent, raw = state.copy(), 0.0, 0.0
+    while spent < seconds:
+        begin = time.perf_counter()
+        env.step(moves[len(controls) % len(moves)])
+        spent += time.perf_counter() - begin
+        controls.append(source.copy())
+    state[...] = first
+    for control in controls:
+        begin = time.perf_counter()
+        source[...] = control
+        batch.step(None, env.substeps, stage)
+        raw += time.perf_counter() - begin
+    return spent, raw, len(controls)

@@ -1,0 +1,165 @@
+"""The commands about tasks: list, info, new, check, bench. Run in this process: a start costs seconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manikin.cli import COMMANDS, main
+from manikin.cli.new import names
+from manikin.env.registry import task_ids
+from manikin.errors import ConfigError
+from manikin.robots import arm, arms
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def failed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    """What a command says when it is used wrongly; it exits with 2, without a traceback."""
+    assert main([*args]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert said.err.startswith(f"manikin {args[0]}: ")
+    return said.err
+
+
+def test_list_names_every_task_robot_and_controller(capsys) -> None:
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    for word in (*task_ids(), *arms(), *(c for a in arms() for c in arm(a).controllers)):
+        assert word in out
+    assert len(out.splitlines()) < 30  # one screen
+
+
+def test_info_says_what_a_task_is(capsys, tmp_path: Path) -> None:
+    picture = tmp_path / "pictures" / "start.png"
+    assert main(["info", "PickCube-v1", "--picture", str(picture)]) == 0
+    out = capsys.readouterr().out
+    for word in (
+        "0 to 8",
+        "qpos",
+        "rad, gripper m",
+        "cube_to_goal",
+        "1 - tanh(5 d)",
+        "at most 5",
+        "goal_radius",
+        "joint7",
+    ):
+        assert word in out, word
+    assert "covered" in out  # measured
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_info_with_another_robot_and_controller_as_markdown(capsys) -> None:
+    assert main(["info", "PickCube-v1", "--robot", "so101", "--control", "ee_delta_pos", "--markdown"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# PickCube-v1\n")
+    assert "`so101` with `ee_delta_pos`" in out
+    assert "| `cube_half_size` | 0.0125 |" in out  # a smaller cube for a smaller robot
+    assert "the gripper's orientation follows from its position" in out
+    assert "| 3 | gripper |" in out
+
+
+def test_bench_measures_and_writes(capsys, tmp_path: Path) -> None:
+    file = tmp_path / "speed.json"
+    assert main(["bench", "--num-envs", "1", "4", "--seconds", "0.1", "--out", str(file)]) == 0
+    assert "control steps/s" in capsys.readouterr().out
+    report = json.loads(file.read_text())
+    assert report["task"] == "PickCube-v1" and report["machine"]["processor"]
+    assert [s["num_envs"] for s in report["speed"]] == [1, 4]
+    for speed in report["speed"]:
+        assert 0 < speed["env"] < 1.2 * speed["raw"]  # no environment is faster than its physics
+        assert speed["bytes_per_env"] > 1e5
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("StackBowls", ("StackBowls", "StackBowls-v1", "stack_bowls")),
+        ("stack_bowls", ("StackBowls", "StackBowls-v1", "stack_bowls")),
+        ("StackBowls-v3", ("StackBowls", "StackBowls-v3", "stack_bowls")),
+        ("stack 3 USB sticks", ("Stack3USBSticks", "Stack3USBSticks-v1", "stack_3_usb_sticks")),
+    ],
+)
+def test_names(word: str, expected: tuple[str, str, str]) -> None:
+    assert names(word) == expected
+
+
+def test_a_name_that_is_none() -> None:
+    for word in ("", "3d", "a/b", "été", "-v1"):
+        with pytest.raises(ConfigError, match="no name"):
+            names(word)
+
+
+def test_a_new_task_passes_check_and_its_own_test_as_it_is(capsys, tmp_path: Path) -> None:
+    assert main(["new", "task", "open_drawer", "--dir", str(tmp_path / "mine")]) == 0
+    out = capsys.readouterr().out
+    task, test = tmp_path / "mine" / "open_drawer.py", tmp_path / "mine" / "test_open_drawer.py"
+    assert str(task) in out and f"manikin check {task}" in out
+    assert len(task.read_text().splitlines()) <= 80
+    assert main(["check", str(task)]) == 0
+    out = capsys.readouterr().out
+    assert "OpenDrawer-v1" in out and "all 20 promises kept" in out
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
+    done = subprocess.run(command, cwd=test.parent, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+    config = ("--config", str(Path(__file__).parents[1] / "pyproject.toml"))
+    for tool in (("check", "--extend-ignore", "D"), ("format", "--check")):  # in the house's style
+        command = [sys.executable, "-m", "ruff", *tool, *config, str(task), str(test)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "is there already" in failed(capsys, "new", "task", "OpenDrawer", "--dir", str(task.parent))
+
+
+def test_check_exits_with_1_when_a_promise_is_broken(capsys, tmp_path: Path) -> None:
+    assert main(["new", "task", "Broken", "--dir", str(tmp_path)]) == 0
+    file = tmp_path / "broken.py"
+    file.write_text(file.read_text().replace('"reach": reach,', '"reach": 50 * reach,'))
+    capsys.readouterr()
+    assert main(["check", str(file), "--no-expert", "--episodes", "10"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED" in out and "above reward_max = 3" in out and "1 of 20 failed" in out
+
+
+def test_wrong_words_get_the_valid_ones(capsys, tmp_path: Path) -> None:
+    assert "Did you mean 'PickCube-v1'" in failed(capsys, "info", "PickCub-v1")
+    assert "Valid: panda" in failed(capsys, "info", "PickCube-v1", "--robot", "pandda")
+    assert "joint_delta_pos" in failed(capsys, "info", "PickCube-v1", "--control", "joint")
+    assert "ends in .png" in failed(capsys, "info", "PickCube-v1", "--picture", "start.jpg")
+    assert "there is no file" in failed(capsys, "check", str(tmp_path / "nowhere.py"))
+    assert "PickCube-v1" in failed(capsys, "bench", "Nothing-v1")
+    assert "positive" in failed(capsys, "bench", "--seconds", "0")
+    assert "positive integer" in failed(capsys, "bench", "--num-envs", "0")
+    assert "no name" in failed(capsys, "new", "task", "3d")
+
+
+def test_a_file_that_cannot_be_imported_is_said_with_its_line(capsys, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("x = 1\ndef f(:\n")
+    assert "mine.py, line 2: invalid syntax" in failed(capsys, "check", str(file))
+    file.write_text("\nimport nothing_that_exists\n")
+    said = failed(capsys, "info", str(file))
+    assert "No module named 'nothing_that_exists'" in said and "mine.py, line 2" in said
+    file.write_text("x = 1\n")
+    assert "task class" in failed(capsys, "check", str(file))
+
+
+def test_wrong_usage_exits_with_2(capsys) -> None:
+    for args in (["new", "robot", "x"], ["new", "task"], ["info"], ["check", "PickCube-v1", "--nothing"]):
+        with pytest.raises(SystemExit) as exit:
+            main(args)
+        assert exit.value.code == 2
+
+
+def test_every_command_is_on_the_page() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
+    for command in COMMANDS:
+        assert f"\n## manikin {command}" in page, command
