@@ -155,7 +155,8 @@ class SceneBuilder:
         size = None
         if resizable:
             size = self.variable(f"size/{name}", (3,) if len(shapes) == 1 else (len(shapes), 3), persist=True)
-        handle = self._add(Part(self.scope, name, kind=kind, geoms=names, size=size))
+        fixed = mass if isinstance(mass, int | float) else None
+        handle = self._add(Part(self.scope, name, kind=kind, geoms=names, size=size, mass=fixed))
         for what, how in (("mass", mass), ("friction", friction), ("rgba", rgba)):
             if isinstance(how, Vary):
                 self.variations.append(Variation(handle, what, how))
@@ -181,7 +182,8 @@ class SceneBuilder:
         middle = getattr(size, "mean", None) or getattr(size, "high", None) or size.options[0]  # type: ignore[union-attr]
         middle = np.broadcast_to(np.asarray(middle, float), (width,))
         handle = self.part(name, [Shape(type=kind, size=tuple(middle.tolist()))], **{**options, "resizable": True})
-        self.variations.append(Variation(handle, "size", size))
+        first = next((i for i, v in enumerate(self.variations) if v.part is handle), len(self.variations))
+        self.variations.insert(first, Variation(handle, "size", size))  # a mass that varies is set after it
         return handle
 
     def marker(

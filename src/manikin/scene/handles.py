@@ -99,9 +99,18 @@ class Variable(Handle):
 class Part(Handle):
     """An object: dynamic (moves by physics), kinematic (moved by the task) or fixed."""
 
-    def __init__(self, scope: Scope, name: str, *, kind: str, geoms: Sequence[str], size: Variable | None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        name: str,
+        *,
+        kind: str,
+        geoms: Sequence[str],
+        size: Variable | None,
+        mass: float | None = None,
+    ) -> None:
         super().__init__(scope, name)
-        self.kind, self.geom_names, self._size = kind, tuple(geoms), size
+        self.kind, self.geom_names, self._size, self.mass = kind, tuple(geoms), size, mass
 
     def bind(self, model: mujoco.MjModel) -> None:
         world, body = self.scope.world, model.body(self.name)
@@ -176,13 +185,18 @@ class Part(Handle):
         self._velocity.write(torch.cat([_expand(linear, n, 3), _expand(angular, n, 3)], 1), self.scope.rows)
 
     def set_size(self, size: Tensor) -> None:
-        """Sizes of the rows in view, (n, 3) for one geom or (n, geoms, 3) [m]; mass follows at constant density."""
+        """Sizes of the rows in view, (n, up to 3) for one geom or (n, geoms, 3) [m]. Mass follows at constant density
+        unless it was declared."""
         if self._size is None:
             raise SceneError(f"{self.name}: declare it with resizable=True to change its size per row")
         n, k = self.scope.n, len(self.geom_ids)
-        self.scope.world.set_model(
-            {("geom_size", tuple(self.geom_ids)): np.asarray(size).reshape(n, k, 3)}, self.scope.rows
-        )
+        if k == 1:  # a ball has one number, a cylinder two; MJCF keeps three
+            size = size.reshape(n, -1)
+            size = torch.cat([size, size.new_zeros(n, 3 - size.shape[1])], 1)
+        values: dict[Any, Any] = {("geom_size", tuple(self.geom_ids)): np.asarray(size).reshape(n, k, 3)}
+        if self.mass is not None:
+            values["body_mass", (self.body_id,)] = np.full((n, 1), self.mass)
+        self.scope.world.set_model(values, self.scope.rows)
         self._size.set(size)
 
     def set_offsets(self, pos: Tensor) -> None:
