@@ -15,7 +15,7 @@ import numpy as np
 
 from manikin.errors import ConfigError
 
-__all__ = ["tile", "write_png", "write_video"]
+__all__ = ["encode_png", "tile", "write_png", "write_video"]
 
 
 def _checked(image: np.ndarray) -> np.ndarray:
@@ -25,8 +25,12 @@ def _checked(image: np.ndarray) -> np.ndarray:
     return image
 
 
-def write_png(path: str | os.PathLike[str], image: np.ndarray) -> Path:
-    """Write a picture (height, width, 3) uint8 as PNG, making the folder if need be; returns the path.
+def encode_png(image: np.ndarray, *, level: int = 6) -> bytes:
+    """A picture (height, width, 3) uint8 as the bytes of a PNG file.
+
+    Args:
+        image: the picture.
+        level: 1 is fast, 9 is small.
 
     Raises:
         ConfigError: if it is no such picture.
@@ -38,15 +42,26 @@ def write_png(path: str | os.PathLike[str], image: np.ndarray) -> Path:
     body = np.concatenate([np.ones((height, 1), np.uint8), rows], 1).tobytes()
     chunks = (
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
-        (b"IDAT", zlib.compress(body, 6)),
+        (b"IDAT", zlib.compress(body, level)),
         (b"IEND", b""),
     )
+    parts = [
+        struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in chunks
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def write_png(path: str | os.PathLike[str], image: np.ndarray) -> Path:
+    """Write a picture (height, width, 3) uint8 as PNG, making the folder if need be; returns the path.
+
+    Raises:
+        ConfigError: if it is no such picture.
+    """
+    content = encode_png(image)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        for kind, content in chunks:
-            file.write(struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content)))
+    path.write_bytes(content)
     return path
 
 
