@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from manikin.scene.handles import Robot
 __all__ = [
     "ONE",
     "ZERO",
+    "OncePerStep",
     "above",
     "along_x",
     "bearing",
@@ -34,9 +36,31 @@ ZERO, ONE = torch.tensor(0.0), torch.tensor(1.0)  # a Python number in torch.whe
 _X = torch.tensor([[1.0, 0.0, 0.0]])
 
 
-def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02) -> None:
-    """Rest pose with normal noise of ``std`` [rad] on every arm joint, gripper open."""
+class OncePerStep:
+    """A function of the handles that evaluate, observe and reward share, computed once per step.
+
+    It may use the state of the world and variables that only ``start`` sets.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function, self._world, self._seen = function, None, -1
+
+    def __call__(self, h: Any) -> Any:
+        scope = h.robot.scope
+        if scope.rows is not None:  # a few rows are being looked at
+            return self._function(h)
+        if self._world is not scope.world or self._seen != scope.world.version:
+            self._value = self._function(h)
+            self._world, self._seen = scope.world, scope.world.version
+        return self._value
+
+
+def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02, *, turn: float = 0.0) -> None:
+    """Rest pose, the last joint turned on by ``turn`` [rad], with normal noise of ``std`` [rad] on every arm joint;
+    gripper open.
+    """
     rest = robot.keyframe()
+    rest[-1] += turn
     robot.set_qpos(rest + ep.rng.normal("robot/qpos", 0.0, std, (len(rest),)))
 
 
