@@ -1,0 +1,264 @@
+"""Point clouds and voxels against closed forms, imperfections against their statistics, forces against weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.rng import EpisodeRng
+from manikin.sense import pointcloud as pc
+from manikin.sense.voxel import VoxelSpec, voxelize
+from manikin.spec.camera import look_at
+
+# ---- depth images in closed form -----------------------------------------------------------------------------------
+
+
+def camera(pos, target, width, height, fovy=0.87):
+    """K and T as numpy float64."""
+    f = height / 2 / math.tan(fovy / 2)
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = look_at(pos, target), pos
+    return np.array([[f, 0, (width - 1) / 2], [0, f, (height - 1) / 2], [0, 0, 1]]), T
+
+
+def rays(K, T, width, height):
+    """Directions (H, W, 3) in the world whose component along the optical axis is 1, so that length is depth."""
+    u, v = np.meshgrid(np.arange(width), np.arange(height))
+    d = np.stack([(u - K[0, 2]) / K[0, 0], (v - K[1, 2]) / K[1, 1], np.ones_like(u, float)], -1)
+    return d @ T[:3, :3].T
+
+
+def sphere_depth(K, T, width, height, centre, radius):
+    d, o = rays(K, T, width, height), T[:3, 3] - centre
+    a, b, c = (d * d).sum(-1), d @ o, o @ o - radius**2
+    inside = b * b - a * c
+    return np.where(inside > 0, (-b - np.sqrt(np.maximum(inside, 0))) / a, 0)
+
+
+def box_depth(K, T, width, height, half):
+    d, o = rays(K, T, width, height), T[:3, 3]
+    with np.errstate(divide="ignore"):
+        one, two = (-half - o) / d, (half - o) / d
+    near, far = np.minimum(one, two).max(-1), np.maximum(one, two).min(-1)
+    return np.where((near < far) & (near > 0), near, 0)
+
+
+def tensors(depth, K, T):
+    return tuple(torch.from_numpy(np.asarray(a)).float()[None] for a in (depth, K, T))
+
+
+VIEWS = [
+    ((1.0, 0.2, 0.6), (0, 0, 0), 96, 64),
+    ((-0.3, -0.9, 0.4), (0.05, 0, 0), 48, 80),
+    ((0.01, 0, 1.0), (0, 0, 0), 64, 64),
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_cloud_of_a_sphere_lies_on_it(view):
+    pos, target, w, h = view
+    K, T = camera(pos, target, w, h)
+    centre, radius = np.array([0.03, -0.02, 0.05]), 0.2
+    depth = sphere_depth(K, T, w, h, centre, radius)
+    cloud = pc.from_depth(*tensors(depth, K, T))
+    assert torch.equal(cloud.valid[0], torch.from_numpy(depth.reshape(-1) > 0)) and 100 < cloud.valid.sum() < w * h
+    distance = (cloud.xyz[cloud.valid].double() - torch.from_numpy(centre)).norm(dim=-1)
+    assert (distance - radius).abs().max() < 2e-6
+    facing = (cloud.xyz[cloud.valid].double() - torch.from_numpy(centre)) @ torch.tensor(np.array(pos) - centre)
+    assert (facing > 0).all()  # the side towards the camera: no mirroring
+
+
+def test_cloud_of_a_box_and_of_a_plane():
+    half = np.array([0.1, 0.2, 0.15])
+    for pos, target, w, h in VIEWS:
+        K, T = camera(pos, target, w, h)
+        cloud = pc.from_depth(*tensors(box_depth(K, T, w, h, half), K, T))
+        outside = (cloud.xyz[cloud.valid].abs() - torch.from_numpy(half)).max(-1).values
+        assert len(outside) > 50 and outside.abs().max() < 2e-6
+    K, T = camera((0.4, 0.1, 0.8), (0, 0, 0), 40, 30)
+    d = rays(K, T, 40, 30)
+    depth = 0.8 / -d[..., 2]  # the plane z = 0; every ray looks down
+    cloud = pc.from_depth(*tensors(depth, K, T))
+    assert cloud.valid.all() and cloud.xyz[..., 2].abs().max() < 1e-6
+    expected = T[:3, 3] + d.reshape(-1, 3) * depth.reshape(-1, 1)  # pixel order as well
+    assert np.abs(cloud.xyz[0].numpy() - expected).max() < 1e-6
+
+
+def test_what_is_not_there_is_invalid():
+    K, T = camera((0, -1, 0), (0, 0, 0), 4, 3)
+    depth = torch.tensor([[[1.0, 0.0, torch.inf, torch.nan]] * 3])
+    xyz, valid = pc.deproject(depth, torch.from_numpy(K), torch.from_numpy(T))
+    assert valid[0].tolist() == [True, False, False, False] * 3 and xyz.isfinite().all()
+    rgb = torch.full((1, 3, 4, 3), 9, dtype=torch.uint8)
+    plain = pc.from_depth(depth, torch.from_numpy(K), torch.from_numpy(T), rgb=rgb).as_dict()
+    assert set(plain) == {"xyz", "valid", "rgb"}
+    assert (plain["xyz"][~plain["valid"]] == 0).all() and (plain["rgb"][~plain["valid"]] == 0).all()
+    with pytest.raises(ConfigError, match=r"depth \(n, H, W\)"):
+        pc.deproject(depth[0], torch.from_numpy(K), torch.from_numpy(T))
+
+
+def test_two_cameras_align():
+    centre, radius = np.array([0.0, 0.0, 0.1]), 0.15
+    images = {}
+    for k, (pos, target, w, h) in enumerate(VIEWS[:2]):
+        K, T = camera(pos, target, w, h)
+        depth, K, T = tensors(sphere_depth(K, T, w, h, centre, radius), K, T)
+        rgb = torch.full((*depth.shape, 3), 100 + k, dtype=torch.uint8)
+        images[f"camera{k}"] = {"depth": depth, "K": K, "T": T, "rgb": rgb, "segmentation": (depth > 0).int() * 7}
+    both = pc.from_cameras(images, pc.PointCloudSpec(count=None))
+    one, two = (pc.from_cameras(images, pc.PointCloudSpec(count=None, cameras=(c,))) for c in images)
+    assert both.xyz.shape[1] == one.xyz.shape[1] + two.xyz.shape[1]
+    assert ((both.xyz[both.valid] - torch.from_numpy(centre)).norm(dim=-1) - radius).abs().max() < 2e-6
+    a, b = one.xyz[one.valid], two.xyz[two.valid]
+    nearest = torch.cdist(a, b).min(1).values
+    assert nearest.min() < 0.004 and (nearest < 0.01).sum() > 30  # where both see, they see the same places
+    assert set(both.rgb[both.valid].unique().tolist()) == {100, 101} and (both.segmentation[both.valid] == 7).all()
+    with pytest.raises(UnknownNameError, match="camera1"):
+        pc.from_cameras(images, pc.PointCloudSpec(cameras=("camera2",)))
+    del images["camera1"]["depth"]
+    with pytest.raises(ConfigError, match="needs depth of camera 'camera1'"):
+        pc.from_cameras(images, pc.PointCloudSpec())
+
+
+def test_crop_box_per_row():
+    xyz = torch.tensor([[[0.0, 0, 0], [0.1, 0, 0], [0.2, 0, 0]]]).expand(2, 3, 3)
+    cloud = pc.PointCloud(xyz, torch.ones(2, 3, dtype=torch.bool))
+    same = pc.crop(cloud, (-0.1, -1, -1), (0.1, 1, 1))
+    assert same.valid.tolist() == [[True, True, False]] * 2
+    high = torch.tensor([[0.05, 1, 1], [0.5, 1, 1]])
+    assert pc.crop(cloud, (-0.1, -1, -1), high).valid.tolist() == [[True, False, False], [True, True, True]]
+
+
+# ---- fixed counts --------------------------------------------------------------------------------------------------
+
+
+def scattered(n, points, seed=0):
+    rng = EpisodeRng(torch.arange(n) + seed, torch.zeros(n, dtype=torch.int64))
+    xyz = rng.uniform("xyz", -1, 1, (points, 3))
+    valid = rng.uniform("valid", 0, 1, (points,)) < 0.6
+    rgb = rng.integers("rgb", 0, 256, (points, 3)).to(torch.uint8)
+    return pc.PointCloud(xyz, valid, rgb, rng.integers("seg", 0, 9, (points,)).int()), rng
+
+
+def fps_reference(points, count):
+    """All distances, in float64, point by point."""
+    distances = ((points[:, None].astype(np.float64) - points[None]) ** 2).sum(-1)
+    taken = [0]
+    while len(taken) < count:
+        nearest = distances[taken].min(0)
+        nearest[taken] = -1
+        taken.append(int(nearest.argmax()))
+    return np.array(taken)
+
+
+def test_farthest_points_are_those_of_the_definition():
+    cloud, _ = scattered(3, 500)
+    out = pc.farthest(cloud, 64)
+    for row in range(3):
+        seen = cloud.valid[row].nonzero().squeeze(1)
+        index = seen[torch.from_numpy(fps_reference(cloud.xyz[row][seen].numpy(), 64))]
+        assert torch.equal(out.xyz[row], cloud.xyz[row][index])
+        assert torch.equal(out.rgb[row], cloud.rgb[row][index])
+        assert torch.equal(out.segmentation[row], cloud.segmentation[row][index])
+    assert out.valid.all() and torch.equal(out.xyz[:, :10], pc.farthest(cloud, 10).xyz)
+
+
+def test_both_ways_to_the_farthest_points_are_one():
+    cloud, _ = scattered(4, 300)
+    index = pc._farthest_batched(cloud.xyz, cloud.valid, 50)
+    assert torch.equal(cloud.take(index, torch.ones(4, 50, dtype=torch.bool)).xyz, pc.farthest(cloud, 50).xyz)
+
+
+def test_too_few_points_are_padded():
+    cloud, rng = scattered(2, 30)
+    cloud.valid[0] = False
+    cloud.valid[0, [3, 20]] = True
+    cloud.valid[1] = False
+    cloud.xyz[0, 20] = cloud.xyz[0, 3]  # a duplicate counts as a point of its own
+    for out in (pc.farthest(cloud, 5), pc.random_subset(cloud, 5, rng), pc.random_subset(cloud, 40, rng, name="b")):
+        assert out.valid.sum(1).tolist() == [2, 0] and out.valid[0, :2].all()
+        assert torch.equal(out.xyz[0, :2], cloud.xyz[0, [3, 3]])
+    with pytest.raises(ConfigError, match="at least one point"):
+        pc.PointCloudSpec(count=0)
+
+
+def test_random_subset_is_fair_and_of_the_episode():
+    n, points, count = 2000, 20, 5
+    rng = EpisodeRng(torch.arange(n), torch.zeros(n, dtype=torch.int64))
+    xyz = torch.arange(points).float().view(1, points, 1).expand(n, points, 3).contiguous()
+    valid = torch.arange(points).expand(n, points) % 4 != 0  # 15 valid
+    out = pc.random_subset(pc.PointCloud(xyz, valid), count, rng)
+    chosen = out.xyz[..., 0].long()
+    assert all(len(set(row)) == count for row in chosen.tolist())
+    share = torch.bincount(chosen.flatten(), minlength=points) / n
+    assert (share[::4] == 0).all()
+    sigma = math.sqrt((1 / 3) * (2 / 3) / n)
+    assert (share[valid[0]] - 1 / 3).abs().max() < 4.5 * sigma
+    first = torch.bincount(chosen[:, 0], minlength=points) / n  # the order is random as well
+    assert (first[valid[0]] - 1 / 15).abs().max() < 4.5 * math.sqrt(1 / 15 / n)
+    again = pc.random_subset(pc.PointCloud(xyz, valid), count, EpisodeRng(torch.arange(n), torch.zeros(n).long()))
+    assert torch.equal(again.xyz, out.xyz)
+
+
+def test_clouds_and_grids_do_not_depend_on_the_batch():
+    """Every row alone, bit for bit what it is among others, through the whole chain."""
+    n = 5
+    images = {}
+    for k, (pos, target, w, h) in enumerate(VIEWS):
+        made = []
+        for row in range(n):
+            K, T = camera(np.array(pos) + 0.013 * row, target, w, h)
+            made.append(tensors(box_depth(K, T, w, h, np.array([0.1, 0.2, 0.15])), K, T))
+        depth, K, T = (torch.cat(x) for x in zip(*made, strict=True))
+        rgb = torch.arange(depth.numel() * 3).mul(2654435761).remainder(256).to(torch.uint8).view(*depth.shape, 3)
+        images[f"c{k}"] = {"depth": depth, "K": K, "T": T, "rgb": rgb}
+    seeds, zero = torch.arange(n), torch.zeros(n, dtype=torch.int64)
+    grid = VoxelSpec(low=(-0.2, -0.2, -0.2), high=(0.2, 0.2, 0.2), resolution=(16, 20, 24))
+    for sampling in ("farthest", "random"):
+        spec = pc.PointCloudSpec(count=128, sampling=sampling, low=(-0.15, -0.3, -0.3), high=(0.15, 0.3, 0.3))
+        whole = pc.from_cameras(images, spec, EpisodeRng(seeds, zero)).as_dict()
+        cells = voxelize(pc.from_cameras(images, spec, EpisodeRng(seeds, zero)), grid).as_dict()
+        for row in range(n):
+            part = {c: {k: v[row : row + 1] for k, v in image.items()} for c, image in images.items()}
+            alone = pc.from_cameras(part, spec, EpisodeRng(seeds[row : row + 1], zero[:1]))
+            assert all(torch.equal(v, whole[k][row : row + 1]) for k, v in alone.as_dict().items())
+            assert all(torch.equal(v, cells[k][row : row + 1]) for k, v in voxelize(alone, grid).as_dict().items())
+
+
+# ---- voxels --------------------------------------------------------------------------------------------------------
+
+
+def test_voxels_by_hand():
+    xyz = torch.tensor([[[0.0, 0, 0], [0.04, 0.01, 0], [0.05, 0, 0], [0.1, 0, 0], [-1e-4, 0, 0], [0.0, 0, 0]]])
+    rgb = torch.tensor([[[10, 0, 255], [21, 0, 255], [7, 8, 9], [1, 1, 1], [1, 1, 1], [99, 99, 99]]], dtype=torch.uint8)
+    valid = torch.tensor([[True] * 5 + [False]])
+    spec = VoxelSpec(low=(0, 0, 0), high=(0.1, 0.1, 0.1), resolution=(2, 2, 1))
+    grid = voxelize(pc.PointCloud(xyz, valid, rgb), spec)
+    expected = torch.zeros(1, 2, 2, 1, dtype=torch.int32)
+    expected[0, 0, 0, 0], expected[0, 1, 0, 0] = 2, 1  # the upper face is outside, so is what is below
+    assert torch.equal(grid.count, expected) and torch.equal(grid.occupancy, expected > 0)
+    assert grid.rgb[0, 0, 0, 0].tolist() == [16, 0, 255] and grid.rgb[0, 1, 0, 0].tolist() == [7, 8, 9]
+    assert (grid.rgb[~grid.occupancy] == 0).all() and spec.cell == (0.05, 0.05, 0.1)
+    assert torch.allclose(spec.centres()[1, 0, 0], torch.tensor([0.075, 0.025, 0.05]))
+    with pytest.raises(ConfigError, match="empty"):
+        VoxelSpec(low=(0, 0, 0), high=(1, 0, 1))
+
+
+def test_occupied_cells_are_those_the_surface_crosses():
+    centre, radius = np.array([0.0, 0.0, 0.0]), 0.2
+    clouds = []
+    for pos in ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0.01, 1), (0, 0.01, -1)):
+        K, T = camera(pos, (0, 0, 0), 160, 160, math.radians(30))
+        clouds.append(pc.from_depth(*tensors(sphere_depth(K, T, 160, 160, centre, radius), K, T)))
+    spec = VoxelSpec(low=(-0.25, -0.25, -0.25), high=(0.25, 0.25, 0.25), resolution=(25, 25, 25))
+    grid = voxelize(pc.merge(clouds), spec)
+    corner = spec.centres().abs() + 0.01, (spec.centres().abs() - 0.01).clamp(min=0)
+    crossed = (corner[0].norm(dim=-1) >= radius) & (corner[1].norm(dim=-1) <= radius)
+    assert not (grid.occupancy[0] & ~crossed).any()
+    deep = (corner[0].norm(dim=-1) > radius + 0.004) & (corner[1].norm(dim=-1) < radius - 0.004)  # well crossed
+    assert deep.sum() > 500 and grid.occupancy[0][deep].all()
+    assert grid.count.sum() == sum(int(c.valid.sum()) for c in clouds)
