@@ -12,7 +12,7 @@ from manikin.cli.new import write_task
 from manikin.env.checker import PROMISES, check_task
 from manikin.env.compare import first_difference, state_name, unlike
 from manikin.env.env import Env
-from manikin.env.registry import task_class
+from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Quantity
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm
@@ -37,7 +37,12 @@ def good(tmp_path_factory: pytest.TempPathFactory):
     return task_class(str(file))
 
 
-def test_a_built_in_task_keeps_every_promise() -> None:
+@pytest.mark.parametrize("task_id", task_ids())
+def test_every_built_in_task_keeps_every_promise(task_id: str) -> None:
+    assert not failures(task_id, num_envs=8, seeds=range(64), expert=expert)
+
+
+def test_what_is_reported() -> None:
     told = []
     checks = check_task("PickCube-v1", expert=expert, on_check=told.append)
     assert [c.name for c in checks] == list(PROMISES)

@@ -1,0 +1,81 @@
+"""Draw the pictures of the docs: one per task into docs/images/tasks/, and the one of the README.
+
+    python docs/pictures.py            # all
+    python docs/pictures.py PickCube-v1
+
+A task is shown in the middle of its expert's episode. Run it when a task or a robot has changed its looks, and look at
+what comes out.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from manikin.env.env import Env
+from manikin.env.registry import task_class, task_ids
+from manikin.errors import UnknownNameError
+from manikin.plan.executor import WaypointExecutor
+from manikin.render import make_renderer, tile, write_png
+from manikin.spec.camera import CameraSpec
+
+IMAGES = Path(__file__).parent / "images"
+VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.22), fovy=0.74)
+# (task, robot, seed) of the README's picture, left to right and top to bottom
+README = (
+    ("PickCube-v1", "panda", 5),
+    ("LiftPegUpright-v1", "panda", 1),
+    ("PickCube-v1", "ur5e", 5),
+    ("PickCube-v1", "xarm7", 1),
+    ("PlaceSphere-v1", "panda", 1),
+    ("PickCube-v1", "so101", 1),
+)
+
+
+def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float = 0.75) -> Env:
+    """An environment in the middle of the expert's episode: ``share`` of the way to the first success."""
+    kind = task_class(task_id)
+    reached = None
+    for steps in (None, share):
+        env = Env(kind, robot=robot, autoreset="disabled", terminate=False)
+        env.reset(seed=[seed])
+        expert = WaypointExecutor(env)
+        for k in range(env.horizon if steps is None else round(steps * reached)):
+            *_, info = env.step(expert.act())
+            if steps is None and bool(info["success"]):
+                reached = k + 1
+                break
+        reached = reached or env.horizon
+    return env
+
+
+def draw(env: Env, width: int, height: int) -> np.ndarray:
+    view = VIEW
+    if env.robot.arm.name == "so101":  # a small robot
+        view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
+    model, data = env.world.data(0)
+    renderer = make_renderer(samples=3, shadows=True)
+    image = renderer.rgb(model, data, view, width=width, height=height)
+    renderer.close()
+    env.close()
+    return image
+
+
+def main(words: list[str]) -> None:
+    torch.set_num_threads(1)
+    for word in words:
+        if word not in (*task_ids(), "readme"):
+            raise UnknownNameError("picture", word, (*task_ids(), "readme"))
+    for task_id in task_ids():
+        if not words or task_id in words:
+            write_png(IMAGES / "tasks" / f"{task_id}.png", draw(middle(task_id), 480, 360))
+    if not words or "readme" in words:
+        pictures = [draw(middle(task, robot, seed), 320, 240) for task, robot, seed in README]
+        write_png(IMAGES / "tasks.png", tile(pictures, columns=3))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

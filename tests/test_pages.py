@@ -1,0 +1,99 @@
+"""Pages and pictures that are made from the code say what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from manikin.cli.new import write_task
+from manikin.env.registry import task_class, task_ids
+from manikin.env.sheet import task_sheet
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("task_id", task_ids())
+def test_every_task_can_have_its_page(task_id: str) -> None:
+    """A page is complete when the class says what it is about, in the form the pages expect."""
+    kind = task_class(task_id)
+    page = task_sheet(task_id, measure=False).markdown()
+    for heading in ("**Randomization:**", "**Success:**", "## Observations", "## Actions", "## Reward"):
+        assert heading in page, f"{task_id}'s docstring or class lacks {heading}"
+    for name in (*kind.observations, *kind.reward_terms):
+        assert f"| `{name}` |" in page
+    for name, value, meaning in task_sheet(task_id, measure=False).options:
+        assert meaning, f"Config.{name} = {value} of {task_id} has no comment with its unit"
+
+
+def test_columns_of_a_page_are_those_of_the_flat_observation() -> None:
+    import manikin
+
+    env = manikin.make("PickCube-v1")
+    for seen in task_sheet("PickCube-v1", measure=False).observations:
+        first = int(seen.columns.split(" ")[0])
+        assert env.observation_names[first].removesuffix("[0]") == f"{seen.group}/{seen.name}"
+    env.close()
+
+
+@pytest.mark.parametrize("task_id", task_ids())
+def test_every_task_has_a_picture(task_id: str) -> None:
+    path = ROOT / "docs" / "images" / "tasks" / f"{task_id}.png"
+    assert path.is_file(), f"python docs/pictures.py {task_id}"
+    assert path.stat().st_size < 200_000
+
+
+def test_the_walk_through_shows_the_scaffold_as_it_is(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "write-a-task.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    shown = [line for block in blocks for line in block.splitlines() if line.strip()]
+    written = [line for line in write_task("LiftCube", tmp_path)[0].read_text().splitlines() if line.strip()]
+    assert shown[: len(written)] == written
+
+
+RESULT: dict[str, Any] = {
+    "command": "python benchmarks/throughput.py",
+    "task": "PickCube-v1",
+    "machine": "x86_64, 2 cores",
+    "manikin": {
+        "5 ms x 10, N=1": {"env": 1500.4, "raw": 6000.0, "env_over_raw": 0.25},
+        "5 ms x 10, N=256": {"env": 6100.0, "raw": 6600.0, "env_over_raw": 0.924},
+    },
+    "peers": {"ManiSkill3 PickCube": 220.1},
+    "times_maniskill3_at_one_env": {"5 ms x 10, N=1": 6.82},
+}
+
+
+def test_the_speed_table_is_made_from_the_result() -> None:
+    speed = script("speed")
+    readme = "a\n<!-- speed: x -->\nold\n<!-- /speed -->\nb\n"
+    made = speed.filled(readme, RESULT)
+    assert made.startswith("a\n<!-- speed: x -->\n|") and made.endswith("<!-- /speed -->\nb\n")
+    assert "| manikin, physics 5 ms x 10 (share of raw) | **1,500** (0.25) | **6,100** (0.92) |" in made
+    assert "| ManiSkill3 PickCube | 220 | |" in made
+    assert "6.8x (5 ms x 10) as fast as ManiSkill3's" in made
+    assert speed.filled(made, RESULT) == made  # again changes nothing
+    assert "manikin bench" in speed.filled(made, None)
+    with pytest.raises(SystemExit, match="no section"):
+        speed.filled("nothing here", RESULT)
+
+
+def test_the_readme_shows_the_committed_result() -> None:
+    speed = script("speed")
+    result = json.loads(speed.RESULT.read_text()) if speed.RESULT.exists() else None
+    readme = (ROOT / "README.md").read_text()
+    assert speed.filled(readme, result) == readme, "python docs/speed.py"
