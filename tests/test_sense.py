@@ -11,6 +11,7 @@ import torch
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.rng import EpisodeRng
 from manikin.sense import pointcloud as pc
+from manikin.sense.imperfect import Delay, Dropout, Noise, Rate, SensorModel
 from manikin.sense.voxel import VoxelSpec, voxelize
 from manikin.spec.camera import look_at
 
@@ -262,3 +263,141 @@ def test_occupied_cells_are_those_the_surface_crosses():
     deep = (corner[0].norm(dim=-1) > radius + 0.004) & (corner[1].norm(dim=-1) < radius - 0.004)  # well crossed
     assert deep.sum() > 500 and grid.occupancy[0][deep].all()
     assert grid.count.sum() == sum(int(c.valid.sum()) for c in clouds)
+
+
+# ---- imperfections -------------------------------------------------------------------------------------------------
+
+
+def episodes(n, first=0):
+    return EpisodeRng(torch.arange(first, first + n), torch.zeros(n, dtype=torch.int64))
+
+
+def run(model, values, rng, active=None):
+    """What a sensor says of true values (steps, n, ...)."""
+    n, carry, out = values.shape[1], model.start(values[0], rng), []
+    for t, value in enumerate(values):
+        mask = None if active is None else active[t]
+        seen, carry = model(carry, value, rng.derive(torch.full((n,), t)), mask)
+        assert torch.equal(model.read(carry), seen)
+        out.append(seen)
+    return torch.stack(out), carry
+
+
+def ramp(steps, n, shape=()):
+    """The value of step t is t everywhere."""
+    return torch.arange(steps).float().view(steps, 1, *[1] * len(shape)).expand(steps, n, *shape).contiguous()
+
+
+def test_noise_has_its_width_and_its_bias_lasts_an_episode():
+    n, steps = 400, 60
+    model = SensorModel([Noise((0.1, 0.5), bias_std=(0.3, 0.0))], control_hz=20)
+    out, _ = run(model, torch.full((steps, n, 2), 3.0), episodes(n))
+    error = out - 3.0
+    mean = error.mean(0)  # per episode
+    within = (error - mean).std((0, 1))
+    assert torch.allclose(within, torch.tensor([0.1, 0.5]), rtol=0.03)
+    bias = mean.std(0)
+    assert bias[0].item() == pytest.approx(math.sqrt(0.3**2 + 0.1**2 / steps), rel=0.1)
+    assert bias[1].item() == pytest.approx(0.5 / math.sqrt(steps), rel=0.12)
+    assert abs(error.mean()) < 0.03
+    lag = ((error - mean)[1:] * (error - mean)[:-1]).mean() / (error - mean).square().mean()
+    assert abs(lag + 1 / steps) < 0.03  # white
+
+
+def test_noise_of_images():
+    picture = torch.full((1, 50, 8, 8, 3), 254, dtype=torch.uint8)
+    out, _ = run(SensorModel([Noise(5.0)], control_hz=20), picture, episodes(50))
+    assert out.dtype == torch.uint8 and 0.3 < (out == 255).float().mean() < 0.5 and (out < 254).any()
+    depth = torch.zeros(1, 50, 8, 8)
+    depth[..., :4] = 1.0
+    out, _ = run(SensorModel([Noise(0.01, keep_zero=True)], control_hz=20), depth, episodes(50))
+    assert (out[..., 4:] == 0).all() and out[..., :4].std().item() == pytest.approx(0.01, rel=0.05)
+
+
+def test_delay_is_exact():
+    out, _ = run(SensorModel([Delay(3)], control_hz=20), ramp(8, 2, (4,)), episodes(2))
+    assert out[:, 0, 0].tolist() == [0, 0, 0, 0, 1, 2, 3, 4]
+    out, _ = run(SensorModel([Delay(0)], control_hz=20), ramp(8, 2), episodes(2))
+    assert torch.equal(out, ramp(8, 2))
+    out, _ = run(SensorModel([Delay((1, 3))], control_hz=20), ramp(9, 300), episodes(300))
+    late = 8 - out[8]
+    assert torch.equal(out, (ramp(9, 300) - late).clamp(min=0))  # one delay for the whole episode
+    share = torch.bincount(late.long(), minlength=4) / 300
+    assert share[0] == 0 and (share[1:] - 1 / 3).abs().max() < 4 * math.sqrt(2 / 9 / 300)
+
+
+def test_dropout_holds_the_last_value():
+    n, steps, p = 200, 100, 0.3
+    out, _ = run(SensorModel([Dropout(p)], control_hz=20), ramp(steps, n), episodes(n))
+    assert (out[0] == 0).all()
+    fresh = out == ramp(steps, n)
+    held = out[1:] == out[:-1]
+    assert torch.equal(fresh[1:], ~held)  # either the true value or the one before
+    lost = 1 - fresh[1:].float().mean()
+    assert abs(lost - p) < 4.5 * math.sqrt(p * (1 - p) / (n * (steps - 1)))
+
+
+@pytest.mark.parametrize(
+    ("hz", "control_hz", "expected"),
+    [
+        (10, 20, [0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10]),
+        (15, 20, [0, 0, 2, 3, 4, 4, 6, 7, 8, 8, 10]),
+        (20, 20, list(range(11))),
+        (100, 20, list(range(11))),
+        (3, 10, [0, 0, 0, 0, 4, 4, 4, 7, 7, 7, 10]),
+    ],
+)
+def test_rate_holds_between_samples(hz, control_hz, expected):
+    out, _ = run(SensorModel([Rate(hz)], control_hz=control_hz), ramp(11, 2), episodes(2))
+    assert out[:, 0].tolist() == expected
+    long, _ = run(SensorModel([Rate(hz)], control_hz=control_hz), ramp(2001, 1), episodes(1))
+    samples = long[1:].diff(dim=0).ne(0).sum() + 1
+    assert abs(samples - 2000 * min(hz / control_hz, 1)) <= 1
+
+
+CHAIN = (Noise(0.1, bias_std=0.2), Rate(15), Delay((0, 2)), Dropout(0.2))
+
+
+def test_chain_is_the_same_in_any_batch_and_after_loading():
+    n, steps = 6, 30
+    values = episodes(n).uniform("true", -1, 1, (steps, 3)).transpose(0, 1).contiguous()
+    model = SensorModel(CHAIN, control_hz=20, name="tcp")
+    whole, last = run(model, values, episodes(n))
+    assert not torch.equal(whole[:, 0], whole[:, 1])
+    for row in range(n):
+        alone, carry = run(model, values[:, row : row + 1], episodes(1, first=row))
+        assert torch.equal(alone, whole[:, row : row + 1])
+        assert all(torch.equal(v, last[k][row : row + 1]) for k, v in carry.items())
+    other, _ = run(SensorModel(CHAIN, control_hz=20, name="joints"), values, episodes(n))
+    assert not torch.equal(other, whole)
+
+    carry = model.start(values[0], episodes(n))
+    for t in range(12):
+        _, carry = model(carry, values[t], episodes(n).derive(torch.full((n,), t)))
+    kept = {k: v.clone() for k, v in carry.items()}
+    first, _ = model(carry, values[12], episodes(n).derive(torch.full((n,), 12)))
+    assert all(torch.equal(v, kept[k]) for k, v in carry.items())  # arguments stay as they are
+    order = torch.tensor([4, 1])
+    rows = {k: v[order] for k, v in kept.items()}  # into other rows of a smaller batch
+    rng = EpisodeRng(order, torch.zeros(2, dtype=torch.int64)).derive(torch.full((2,), 12))
+    again, _ = model(rows, values[12, order], rng)
+    assert torch.equal(again, first[order]) and torch.equal(first, whole[12])
+
+
+def test_rows_left_out_keep_what_they_say():
+    active = torch.tensor([[True, True], [True, False], [True, True], [True, False]])
+    out, _ = run(SensorModel([Delay(1)], control_hz=20), ramp(4, 2), episodes(2), active)
+    assert out[:, 0].tolist() == [0, 0, 1, 2] and out[:, 1].tolist() == [0, 0, 0, 0]
+    out, _ = run(SensorModel([Noise(0.1)], control_hz=20), ramp(4, 2), episodes(2), active)
+    assert out[1, 1] == out[0, 1] and out[1, 0] != out[0, 0]
+
+
+def test_imperfections_that_cannot_be_are_refused():
+    for make in (lambda: Noise(-1), lambda: Delay(-1), lambda: Delay((2, 1)), lambda: Dropout(1.0), lambda: Rate(0)):
+        with pytest.raises(ConfigError):
+            make()
+    model = SensorModel([Noise((0.1, 0.2))], control_hz=20)
+    with pytest.raises(ConfigError, match="2 widths"):
+        model.start(torch.zeros(3, 4), episodes(3))
+    with pytest.raises(ConfigError, match="3 values but random streams of 2"):
+        model.start(torch.zeros(3, 2), episodes(2))

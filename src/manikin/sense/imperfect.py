@@ -1,0 +1,219 @@
+"""What real sensors do to a value: noise, a lower rate, delay, lost samples. Declared as data, applied without state.
+
+    model = SensorModel((Noise(0.002, bias_std=0.001), Rate(30), Delay(1), Dropout(0.02)), control_hz=100)
+    carry = model.start(value, rng)                              # at the start of an episode
+    seen, carry = model(carry, value, rng.derive(elapsed))       # once per control step, the first one included
+
+Imperfections act in the order given. ``carry`` is a flat dict of tensors with a leading row dimension, so rows of it
+can be saved, loaded and replaced like any other tensor. Random numbers are functions of episode, step and the sensor's
+name: neither the row nor the batch it is in matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from manikin.errors import ConfigError
+from manikin.rng import EpisodeRng
+
+__all__ = ["Carry", "Delay", "Dropout", "Imperfection", "Noise", "Rate", "SensorModel"]
+
+Carry = dict[str, Tensor]
+
+
+class Imperfection(Protocol):
+    """One effect. ``name`` is that of its random streams; ``control_hz`` how often ``apply`` is called."""
+
+    def start(self, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> Carry:
+        """What is remembered at the start of an episode, where ``value`` (n, ...) is the first true value."""
+        ...
+
+    def apply(self, carry: Carry, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> tuple[Tensor, Carry]:
+        """The value that comes out and what is remembered next; arguments stay as they are."""
+        ...
+
+
+def _check(good: bool, what: str) -> None:
+    if not good:
+        raise ConfigError(what)
+
+
+def _rows(mask: Tensor, like: Tensor) -> Tensor:
+    """(n,) to a shape that broadcasts against (n, ...)."""
+    return mask.view(-1, *[1] * (like.dim() - 1))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Independent normal noise per element and step, and a constant offset drawn once per episode.
+
+    Attributes:
+        std, bias_std: in the value's unit; a number, or one per element of the value's last dimension.
+        keep_zero: leave zeros alone, which in a depth image mean that nothing was hit.
+
+    uint8 values are rounded and kept in 0..255.
+    """
+
+    std: float | tuple[float, ...]
+    bias_std: float | tuple[float, ...] = 0.0
+    keep_zero: bool = False
+
+    def __post_init__(self) -> None:
+        for width in (self.std, self.bias_std):
+            least = min(width) if isinstance(width, tuple) else width
+            _check(least >= 0, f"a standard deviation cannot be negative: {self}")
+
+    def start(self, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> Carry:
+        shape = tuple(value.shape[1:])
+        self._width(self.std, value)  # a wrong shape shows here, not in the first step
+        return {"bias": rng.normal(f"{name}/bias", 0.0, 1.0, shape) * self._width(self.bias_std, value)}
+
+    def apply(self, carry: Carry, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> tuple[Tensor, Carry]:
+        noise = rng.normal(f"{name}/noise", 0.0, 1.0, tuple(value.shape[1:])) * self._width(self.std, value)
+        out = value + carry["bias"] + noise
+        if self.keep_zero:
+            out = torch.where(value == 0, torch.zeros_like(out), out)
+        if value.dtype == torch.uint8:
+            out = out.round().clamp(0, 255).to(torch.uint8)
+        return out, carry
+
+    @staticmethod
+    def _width(std: float | tuple[float, ...], value: Tensor) -> Tensor:
+        width = torch.tensor(std, dtype=torch.float32, device=value.device)
+        if width.dim() and (value.dim() < 2 or value.shape[-1] != len(width)):
+            raise ConfigError(f"noise has {len(width)} widths but the value has shape {tuple(value.shape[1:])}")
+        return width
+
+
+@dataclass(frozen=True)
+class Delay:
+    """The value of some control steps ago; before there is one, the first.
+
+    Attributes:
+        steps: how many, or (fewest, most): then each episode has its own number, all equally likely.
+    """
+
+    steps: int | tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _check(0 <= self._range[0] <= self._range[1], f"a delay needs 0 <= fewest <= most steps: {self}")
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        return self.steps if isinstance(self.steps, tuple) else (self.steps, self.steps)
+
+    def start(self, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> Carry:
+        low, high = self._range
+        history = value.unsqueeze(1).expand(-1, high, *value.shape[1:]).clone()
+        return {"history": history, "steps": rng.integers(f"{name}/steps", low, high + 1)}
+
+    def apply(self, carry: Carry, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> tuple[Tensor, Carry]:
+        history = torch.cat([carry["history"], value.unsqueeze(1)], 1)  # oldest first, now last
+        row = torch.arange(len(value), device=value.device)
+        out = history[row, history.shape[1] - 1 - carry["steps"]]
+        return out, {**carry, "history": history[:, 1:].clone()}
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Each step, with some probability for each row, the value is lost and the one before stays."""
+
+    probability: float
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.probability < 1, f"a probability of loss must be in [0, 1): {self}")
+
+    def start(self, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> Carry:
+        return {"last": value.clone(), "fresh": torch.ones(len(value), dtype=torch.bool, device=value.device)}
+
+    def apply(self, carry: Carry, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> tuple[Tensor, Carry]:
+        lost = (rng.uniform(f"{name}/lost") < self.probability) & ~carry["fresh"]  # the first always arrives
+        out = torch.where(_rows(lost, value), carry["last"], value)
+        return out, {"last": out.clone(), "fresh": torch.zeros_like(lost)}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A sensor slower than control: sampled ``hz`` times a second, held between. Any ratio; faster is every step."""
+
+    hz: float
+
+    def __post_init__(self) -> None:
+        _check(self.hz > 0, f"a rate must be positive: {self}")
+
+    def start(self, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> Carry:
+        return {"held": value.clone(), "step": torch.zeros(len(value), dtype=torch.int64, device=value.device)}
+
+    def apply(self, carry: Carry, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> tuple[Tensor, Carry]:
+        ratio = Fraction(self.hz).limit_denominator(10**6) / Fraction(control_hz).limit_denominator(10**6)
+        p, q = min(ratio, Fraction(1)).as_integer_ratio()
+        step = carry["step"]
+        due = (step * p) // q != ((step - 1) * p) // q  # whole numbers: no drift over a long episode
+        out = torch.where(_rows(due, value), value, carry["held"])
+        return out, {"held": out.clone(), "step": step + 1}
+
+
+class SensorModel:
+    """Imperfections of one sensor, in order.
+
+    Args:
+        imperfections: what happens to the value, first things first.
+        control_hz: how often the model is called [1/s].
+        name: of the sensor; two sensors of one name would have the same noise.
+    """
+
+    def __init__(self, imperfections: Sequence[Imperfection], *, control_hz: float, name: str = "sensor") -> None:
+        self.imperfections, self.control_hz, self.name = tuple(imperfections), control_hz, name
+
+    def _name(self, k: int) -> str:
+        return f"sense/{self.name}/{k}"
+
+    def start(self, value: Tensor, rng: EpisodeRng) -> Carry:
+        """What is remembered at the start of episodes.
+
+        Args:
+            value: (n, ...) the first true values.
+            rng: of the n episodes (not derived): what lasts an episode is drawn from it.
+        """
+        if rng.n != len(value):
+            raise ConfigError(f"sensor {self.name!r}: {len(value)} values but random streams of {rng.n} rows")
+        carry: Carry = {"value": value.clone()}
+        for k, effect in enumerate(self.imperfections):
+            made = effect.start(value, rng, self._name(k), self.control_hz)
+            carry |= {f"{k}/{key}": v for key, v in made.items()}
+        return carry
+
+    def __call__(
+        self, carry: Mapping[str, Tensor], value: Tensor, rng: EpisodeRng, active: Tensor | None = None
+    ) -> tuple[Tensor, Carry]:
+        """One control step.
+
+        Args:
+            carry: what ``start`` or the last call returned; stays as it is.
+            value: (n, ...) true values now.
+            rng: ``rng.derive(elapsed)`` of the n episodes.
+            active: (n,) bool; other rows keep what they last gave, and their carry. None means all.
+
+        Returns:
+            What the sensor says (n, ...), owned by the caller, and the next carry.
+        """
+        out: Carry = {}
+        for k, effect in enumerate(self.imperfections):
+            prefix = f"{k}/"
+            mine = {key.removeprefix(prefix): v for key, v in carry.items() if key.startswith(prefix)}
+            value, mine = effect.apply(mine, value, rng, self._name(k), self.control_hz)
+            out |= {prefix + key: v for key, v in mine.items()}
+        out["value"] = value.clone()
+        if active is not None:
+            out = {key: torch.where(_rows(active, v), v, carry[key]) for key, v in out.items()}
+        return out["value"].clone(), out
+
+    def read(self, carry: Mapping[str, Tensor]) -> Tensor:
+        """What the last call gave (n, ...), again: for observing a second time, or after loading a carry."""
+        return carry["value"].clone()
