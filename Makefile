@@ -4,8 +4,10 @@
 #   PYTHON=python3.12                            another interpreter (>= 3.11)
 #   CONSTRAINTS=constraints/cuda.txt             NVIDIA machines
 #   TORCH_INDEX=https://download.pytorch.org/whl/cpu   where pip would otherwise fetch torch with CUDA
+#   EXTRAS=gpu                                   more to install with the tests: gpu, data, render, ...
 #   ARGS="-k rng"                                passed on to pytest, manikin demo, or the benchmark
 
+comma := ,
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -14,13 +16,14 @@ PYTHON ?= python3
 CONSTRAINTS ?= constraints/cpu.txt
 TORCH_INDEX ?=
 JOBS ?= 2
+EXTRAS ?=
 ARGS ?=
 VENV ?= .venv
 
 BIN := $(VENV)/bin
 BUILD := $(basename $(notdir $(CONSTRAINTS)))
 RUN_STAMP := $(VENV)/.installed-run-$(BUILD)
-DEV_STAMP := $(VENV)/.installed-dev-$(BUILD)
+DEV_STAMP := $(VENV)/.installed-dev-$(BUILD)$(if $(EXTRAS),-$(EXTRAS))
 INPUTS := pyproject.toml $(wildcard constraints/*.txt)
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c $(CONSTRAINTS) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 
@@ -73,5 +76,5 @@ $(RUN_STAMP): $(INPUTS) | $(BIN)/python
 $(DEV_STAMP): $(INPUTS) | $(BIN)/python
 	@echo "Installing manikin and what its tests need (a few minutes the first time) ..."
 	@rm -f $(VENV)/.installed-*
-	@$(PIP) -e ".[dev]"
+	@$(PIP) -e ".[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]"
 	@touch $(RUN_STAMP) $@

@@ -22,7 +22,7 @@ from manikin.rng import EpisodeRng, episode_seed_from_entropy
 from manikin.robots import robot as robot_choice
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot, View
-from manikin.sim.cpu import CpuWorld
+from manikin.sim import DEVICES, make_world
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 
@@ -47,7 +47,7 @@ class Env(gymnasium.vector.VectorEnv):
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state) or ``state_dict``.
         reward: ``normalized_dense`` (dense / its declared maximum), ``dense``, ``sparse`` (success - fail) or ``none``.
         autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
-        device: ``cpu``.
+        device: ``cpu``; or ``warp:cpu``, the GPU path's kernels on the processor, slow, for tests.
         physics_hz, control_hz: default the task's; control_hz must divide physics_hz.
         horizon: control steps until truncation; default the task's time.
         terminate: whether success or fail ends an episode; default the task's.
@@ -90,7 +90,7 @@ class Env(gymnasium.vector.VectorEnv):
         parse(observe)
         arguments.one_of("reward mode", reward, REWARD)
         arguments.one_of("out_of_range", out_of_range, ("clip", "refuse"))
-        arguments.one_of("device", device, ("cpu",))
+        arguments.one_of("device", device, DEVICES)
         arguments.one_of("render mode", str(render_mode), ("None", "rgb_array"))
         if isinstance(autoreset, AutoresetMode):
             autoreset = next(word for word, mode in AUTORESET.items() if mode is autoreset)
@@ -118,7 +118,8 @@ class Env(gymnasium.vector.VectorEnv):
         self.robot: Robot = builder.robot_handles[0]
         if not hasattr(self.h, "n"):
             self.h = View(self.h, self._scope)
-        self.world = CpuWorld(self.scene, self.num_envs, threads=threads, poison=poison)
+        self.world = make_world(self.scene, self.num_envs, device=device, threads=threads, poison=poison)
+        self.device_word = device
         self.device = self.world.device
         builder.bind(self.world)
         chain = Chain(self.robot.arm, self.robot.gripper)

@@ -47,6 +47,7 @@ def fingerprint(env: Env) -> dict[str, Any]:
         "robot": env.robot_word,
         "control": env.controller.name,
         "observe": env.observe,
+        "device": env.device_word,
         "reward": env.reward_mode,
         "control_hz": env.control_hz,
         "physics_hz": env.physics_hz,

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from manikin.env.env import Env
+from manikin.sim.cpu import CpuWorld
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
@@ -102,8 +103,10 @@ def _block(env: Env, moves: torch.Tensor, seconds: float) -> tuple[float, float,
     Returns:
         Time of the environment [s], time of raw physics [s], number of steps.
     """
-    batch, stage = env.world._b, int(mujoco.mjtStage.mjSTAGE_VEL)
-    state, source = env.world._state, env.world._source("ctrl")
+    world = env.world
+    assert isinstance(world, CpuWorld)
+    batch, stage = world._b, int(mujoco.mjtStage.mjSTAGE_VEL)
+    state, source = world._state, world._source("ctrl")
     controls: list[np.ndarray] = []
     first, spent, raw = state.copy(), 0.0, 0.0
     while spent < seconds:

@@ -12,12 +12,14 @@ import numpy as np
 
 from manikin.errors import SceneError
 
-__all__ = ["body_volumes", "primitive_bounds", "primitive_inertia"]
+__all__ = ["PRIMITIVES", "body_volumes", "primitive_bounds", "primitive_inertia"]
 
 _G = mujoco.mjtGeom
 SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX = (
     int(g) for g in (_G.mjGEOM_SPHERE, _G.mjGEOM_CAPSULE, _G.mjGEOM_ELLIPSOID, _G.mjGEOM_CYLINDER, _G.mjGEOM_BOX)
 )
+
+PRIMITIVES = (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX)
 
 
 def primitive_bounds(kind: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from mujoco import batch
 
-from manikin.errors import ClosedError, ConfigError, DataError, SceneError, UnknownNameError
-from manikin.sim import bounds
+from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
+from manikin.sim.variation import assignments
 from manikin.sim.world import Piece
 from manikin.spec.scene import CompiledScene
 
@@ -126,6 +126,7 @@ class CpuWorld:
         self._counts = self._b.warning[:, :, 1]
         self._niter = self._b.bind("solver_niter").reshape(num_worlds, -1)
         self._varied: set[str] = set()
+        self._nbvh = int(model.body_bvhnum.sum())
         self._max_iterations = int(model.opt.iterations)
         self._closed = False
         self._b.reset()
@@ -274,6 +275,7 @@ class CpuWorld:
         values = self._b.expanded(field) if field in self._varied else None
         if values is None:
             one = getattr(self.scene.model, field)
+            one = one[: self._nbvh] if field == "bvh_aabb" else one  # the bodies' volumes come first, meshes' follow
             values = np.broadcast_to(one, (self.num_worlds, *one.shape))
         return values
 
@@ -291,100 +293,20 @@ class CpuWorld:
             SceneError: a size of a mesh, or of a moving body with several geoms.
         """
         index = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
-        plain: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-        for key, value in values.items():
-            field, ids = (key, None) if isinstance(key, str) else key
-            if field not in batch.MODEL_FIELDS:
-                raise UnknownNameError("model field", field, batch.MODEL_FIELDS)
-            count = getattr(self.scene.model, field).shape[0] if not field.startswith("opt.") else 0
-            ids = np.arange(count) if ids is None else np.asarray(ids)
-            plain.setdefault(field, []).append((ids, np.asarray(value, np.float64)))
-        if "geom_size" in plain or "geom_pos" in plain or "geom_quat" in plain:
-            self._set_geometry(plain, index)
-        masses, inertias = plain.pop("body_mass", []), {int(i) for ids, _ in plain.get("body_inertia", []) for i in ids}
-        for ids, value in masses:
-            self._set_mass(ids, value, inertias, index)
-        for field, parts in plain.items():
-            for ids, value in parts:
-                self._put(field, ids, value, index)
-        if any(f in mujoco.MjModel._setconst_inputs for f in (*plain, *(["body_mass"] if masses else []))):
+        writes = assignments(self.scene.model, values, index, self.model_field, batch.MODEL_FIELDS)
+        for field, ids, value in writes:
+            target = self._b.expand(field)
+            self._varied.add(field)
+            if field.startswith("opt."):
+                target[index] = value
+            elif field == "geom_sameframe":  # a geom that shares its body's frame would be read from there: all rows
+                target[:, ids] = 0
+            else:
+                target[np.ix_(index, ids)] = value.reshape(len(index), len(ids), *target.shape[2:])
+        if any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes):
             self._b.set_const(index)
             self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
         self.version += 1
-
-    def _put(self, field: str, ids: np.ndarray, value: np.ndarray, rows: np.ndarray) -> None:
-        target = self._b.expand(field)
-        self._varied.add(field)
-        if field.startswith("opt."):
-            target[rows] = value
-        else:
-            target[np.ix_(rows, ids)] = value.reshape(len(rows), len(ids), *target.shape[2:])
-
-    def _set_mass(self, ids: np.ndarray, mass: np.ndarray, given: set[int], rows: np.ndarray) -> None:
-        model, mass = self.scene.model, mass.reshape(len(rows), len(ids))
-        self._put("body_mass", ids, mass, rows)
-        for k, body in enumerate(ids):
-            if int(body) in given or model.body_mass[body] == 0:
-                continue
-            old_mass, old = self._compiled_or_sized(int(body), rows)
-            self._put("body_inertia", np.array([body]), old * (mass[:, k] / old_mass)[:, None], rows)
-
-    def _compiled_or_sized(self, body: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mass (n,) and principal inertia (n, 3) at the compiled density and the rows' present sizes."""
-        model = self.scene.model
-        geoms = range(int(model.body_geomadr[body]), int(model.body_geomadr[body] + model.body_geomnum[body]))
-        mass, inertia = float(model.body_mass[body]), model.body_inertia[body]
-        if len(geoms) == 1 and "geom_size" in self._varied:
-            geom = geoms[0]
-            kind = int(model.geom_type[geom])
-            volume0, unit0 = bounds.primitive_inertia(kind, model.geom_size[geom][None])
-            volume, unit = bounds.primitive_inertia(kind, self._b.expand("geom_size")[rows, geom])
-            new = mass * volume / volume0
-            # principal axes of a lone primitive are its own, possibly permuted by the compiler: keep its order
-            order = np.argsort(np.argsort(inertia, kind="stable"), kind="stable")
-            same = np.allclose(inertia, mass * unit0[0], rtol=1e-6)
-            unit = unit if same else np.take_along_axis(np.sort(unit, 1), order[None].repeat(len(unit), 0), 1)
-            return new, new[:, None] * unit
-        n = len(rows)
-        return np.full(n, mass), np.broadcast_to(inertia, (n, 3))
-
-    def _set_geometry(self, plain: dict[str, list[tuple[np.ndarray, np.ndarray]]], rows: np.ndarray) -> None:
-        """Sizes and offsets of geoms, with bounds, mass and inertia."""
-        model, touched = self.scene.model, set()
-        given = {int(i) for ids, _ in plain.get("body_mass", []) for i in ids}
-        for field in ("geom_size", "geom_pos", "geom_quat"):
-            for ids, value in plain.pop(field, []):
-                value = value.reshape(len(rows), len(ids), -1)
-                for k, geom in enumerate(int(i) for i in ids):
-                    body = int(model.geom_bodyid[geom])
-                    moving = model.body_weldid[body] != 0 and model.body_mocapid[model.body_rootid[body]] < 0
-                    if moving and (model.body_geomnum[body] > 1 or field != "geom_size"):
-                        raise SceneError(
-                            f"geom {model.geom(geom).name!r}: {field} can differ per row only on a body that does not "
-                            "move by physics, or that has this one geom; give the others a body of their own"
-                        )
-                    touched.add(body)
-                    self._put(field, np.array([geom]), value[:, k], rows)
-                    if field == "geom_size":
-                        rbound, half = bounds.primitive_bounds(int(model.geom_type[geom]), value[:, k])
-                        self._put("geom_rbound", np.array([geom]), rbound, rows)
-                        self._put("geom_aabb", np.array([geom]), np.concatenate([0 * half, half], 1), rows)
-                        if moving and body not in given:
-                            mass, inertia = self._compiled_or_sized(body, rows)
-                            self._put("body_mass", np.array([body]), mass, rows)
-                            self._put("body_inertia", np.array([body]), inertia, rows)
-                    else:  # a geom that shares its body's frame would be read from there
-                        self._b.expand("geom_sameframe")[:, geom] = 0
-                        self._varied.add("geom_sameframe")
-        aabb, pos, quat = (self._b.expand(f) for f in ("geom_aabb", "geom_pos", "geom_quat"))
-        volumes = self._b.expand("bvh_aabb")
-        self._varied.update(("geom_aabb", "geom_pos", "geom_quat", "bvh_aabb"))
-        for body in touched:
-            out = volumes[rows]
-            bounds.body_volumes(model, body, aabb[rows].reshape(len(rows), -1, 6), pos[rows], quat[rows], out)
-            volumes[rows] = out
-        self._b.set_const(rows)
-        self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
 
     # ---- saving and looking --------------------------------------------------------------------------------------
 

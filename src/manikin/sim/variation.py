@@ -1,0 +1,157 @@
+"""What follows from giving rows their own model parameters, the same for every world.
+
+A caller names a few fields; this module adds those that must change with them: a size changes the geom's bounds, its
+body's mass, inertia and bounding volumes; a mass scales the inertia. The world then writes all of them and recomputes
+MuJoCo's derived constants. Mistakes here are silent in simulation, so tests compare with compiling the same scene.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from manikin.errors import SceneError, UnknownNameError
+from manikin.sim import bounds
+
+__all__ = ["Assignment", "assignments"]
+
+Assignment = tuple[str, np.ndarray, np.ndarray]
+"""(field, object ids (k,), values (n, k, ...)); ids is empty for a field of the options."""
+
+
+def assignments(
+    model: mujoco.MjModel,
+    values: Mapping[Any, Any],
+    rows: np.ndarray,
+    present: Callable[[str], np.ndarray],
+    valid: frozenset[str],
+) -> list[Assignment]:
+    """Everything to write, in order.
+
+    Args:
+        model: the compiled model.
+        values: field -> (n, ...) for all objects, or (field, ids) -> (n, len(ids), ...) for some.
+        rows: (n,) the rows that get them.
+        present: a field's values per row, (N, ...).
+        valid: the fields a world can vary.
+
+    Raises:
+        UnknownNameError: a field that cannot differ between rows.
+        SceneError: a size of a mesh, or of a moving body with several geoms.
+    """
+    n = len(rows)
+    out: list[Assignment] = []
+    asked: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for key, value in values.items():
+        field, chosen = (key, None) if isinstance(key, str) else key
+        if field not in valid:
+            raise UnknownNameError("model field", field, valid)
+        count = 0 if field.startswith("opt.") else getattr(model, field).shape[0]
+        ids = np.arange(count) if chosen is None else np.asarray(chosen)
+        asked.setdefault(field, []).append((ids, np.asarray(value, np.float64)))
+    sized: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # body -> mass and inertia at its new size
+    moved: set[int] = set()
+    for field in ("geom_size", "geom_pos", "geom_quat"):
+        for ids, value in asked.pop(field, []):
+            value = value.reshape(n, len(ids), -1)
+            for geom in ids:
+                _check_geometry(model, int(geom), field)
+            out.append((field, ids, value))
+            moved.update(int(b) for b in model.geom_bodyid[ids])
+            if field != "geom_size":
+                continue
+            for k, geom in enumerate(ids):
+                kind, body = int(model.geom_type[geom]), int(model.geom_bodyid[geom])
+                rbound, half = bounds.primitive_bounds(kind, value[:, k])
+                out.append(("geom_rbound", ids[k : k + 1], rbound[:, None]))
+                out.append(("geom_aabb", ids[k : k + 1], np.concatenate([0 * half, half], 1)[:, None]))
+                if _moves(model, body):
+                    sized[body] = _at_size(model, body, int(geom), value[:, k])
+    given = {int(b) for ids, _ in asked.get("body_mass", []) for b in ids}
+    for body, (mass, inertia) in sized.items():
+        if body not in given:
+            out.append(("body_mass", np.array([body]), mass[:, None]))
+            out.append(("body_inertia", np.array([body]), inertia[:, None]))
+    explicit = {int(b) for ids, _ in asked.get("body_inertia", []) for b in ids}
+    for ids, value in asked.pop("body_mass", []):
+        mass = value.reshape(n, len(ids))
+        out.append(("body_mass", ids, mass))
+        for k, body in enumerate(int(b) for b in ids):
+            if body not in explicit and model.body_mass[body] > 0:
+                old_mass, old = sized.get(body) or _at_present(model, body, rows, present)
+                out.append(("body_inertia", ids[k : k + 1], (old * (mass[:, k] / old_mass)[:, None])[:, None]))
+    for field, parts in asked.items():
+        out += [(field, ids, value) for ids, value in parts]
+    if moved:
+        out += _volumes(model, sorted(moved), out, rows, present)
+    return out
+
+
+def _moves(model: mujoco.MjModel, body: int) -> bool:
+    return bool(model.body_weldid[body] != 0 and model.body_mocapid[model.body_rootid[body]] < 0)
+
+
+def _check_geometry(model: mujoco.MjModel, geom: int, field: str) -> None:
+    body = int(model.geom_bodyid[geom])
+    if _moves(model, body) and (model.body_geomnum[body] > 1 or field != "geom_size"):
+        raise SceneError(
+            f"geom {model.geom(geom).name!r}: {field} can differ per row only on a body that does not move by physics, "
+            "or that has this one geom; give the others a body of their own"
+        )
+
+
+def _at_size(model: mujoco.MjModel, body: int, geom: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mass (n,) and principal inertia (n, 3) of a body with one geom of the given size, at the compiled density."""
+    kind, inertia = int(model.geom_type[geom]), model.body_inertia[body]
+    volume0, unit0 = bounds.primitive_inertia(kind, model.geom_size[geom][None])
+    volume, unit = bounds.primitive_inertia(kind, size)
+    mass = float(model.body_mass[body]) * volume / volume0
+    if not np.allclose(inertia, float(model.body_mass[body]) * unit0[0], rtol=1e-6):
+        # the compiler has permuted the principal axes: keep its order
+        order = np.argsort(np.argsort(inertia, kind="stable"), kind="stable")
+        unit = np.take_along_axis(np.sort(unit, 1), order[None].repeat(len(unit), 0), 1)
+    return mass, mass[:, None] * unit
+
+
+def _at_present(
+    model: mujoco.MjModel, body: int, rows: np.ndarray, present: Callable[[str], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mass and inertia of the rows' body at the compiled density and its present size."""
+    if model.body_geomnum[body] == 1:
+        geom = int(model.body_geomadr[body])
+        if int(model.geom_type[geom]) in bounds.PRIMITIVES:
+            return _at_size(model, body, geom, present("geom_size")[rows, geom].astype(np.float64))
+    n = len(rows)
+    return np.full(n, float(model.body_mass[body])), np.broadcast_to(model.body_inertia[body], (n, 3))
+
+
+def _volumes(
+    model: mujoco.MjModel,
+    bodies: list[int],
+    writes: list[Assignment],
+    rows: np.ndarray,
+    present: Callable[[str], np.ndarray],
+) -> list[Assignment]:
+    """New bounding volumes of the bodies, and the flag that a geom may no longer share its body's frame."""
+    fields = {f: np.array(present(f)[rows], np.float64) for f in ("geom_aabb", "geom_pos", "geom_quat", "bvh_aabb")}
+    fields["geom_aabb"] = fields["geom_aabb"].reshape(len(rows), -1, 6)
+    apart: list[int] = []
+    for field, ids, value in writes:
+        if field in fields:
+            fields[field][:, ids] = value.reshape(len(rows), len(ids), -1)
+        if field in ("geom_pos", "geom_quat"):
+            apart += ids.tolist()
+    for body in bodies:
+        bounds.body_volumes(
+            model, body, fields["geom_aabb"], fields["geom_pos"], fields["geom_quat"], fields["bvh_aabb"]
+        )
+    nodes = [
+        k for b in bodies for k in range(int(model.body_bvhadr[b]), int(model.body_bvhadr[b] + model.body_bvhnum[b]))
+    ]
+    out: list[Assignment] = [("bvh_aabb", np.array(nodes), fields["bvh_aabb"][:, nodes])]
+    if apart:
+        out.append(("geom_sameframe", np.array(apart), np.zeros((len(rows), len(apart)))))
+    return out

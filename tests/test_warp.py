@@ -1,0 +1,197 @@
+"""The Warp world held to the CPU's, on Warp's CPU device: the same kernels that run on a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import manikin
+from manikin.env.card import FreeArm
+from manikin.plan.executor import WaypointExecutor
+from manikin.sim.cpu import CpuWorld
+from manikin.sim.health import Health
+from test_world import build
+
+pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
+
+from manikin.sim.warp import WarpWorld  # noqa: E402
+
+
+def start(kind, n=3, **options):
+    parts = build()
+    b, arm, cube, ball, can, _ = parts
+    world = kind(b.compile(), n, **options)
+    b.bind(world)
+    arm.set_qpos(arm.keyframe())
+    world.set_home()
+    world.reset()
+    height = torch.linspace(0.03, 0.05, 16)[:n]
+    cube.set_pose(torch.stack([torch.full((n,), 0.05), torch.zeros(n), height], 1))
+    ball.set_pose((0.05, 0.15, 0.03))
+    can.set_pose((0.05, -0.15, 0.05))
+    world.forward()
+    return world, parts
+
+
+@pytest.fixture(scope="module")
+def both():
+    return start(CpuWorld), start(WarpWorld)
+
+
+def test_a_free_arm_moves_as_on_the_cpu():
+    """Nothing is touched: one control step within 1e-5, fifty within 1e-3 (float32 against float64)."""
+    seen = {}
+    for device in ("cpu", "warp:cpu"):
+        env = manikin.make(FreeArm, num_envs=2, device=device, reward="none")
+        env.reset(seed=0)
+        path = []
+        for k in range(50):
+            action = torch.full((2, 8), float(np.sin(0.3 * k)))
+            action[1] *= -0.5
+            env.step(action)
+            path.append(torch.cat([env.robot.qpos, env.robot.tcp_pose], 1).clone())
+        seen[device] = torch.stack(path)
+    error = (seen["cpu"] - seen["warp:cpu"]).abs().amax((1, 2))
+    assert error[0] < 1e-5 and error.max() < 1e-3, (error[0], error.max())
+    assert (seen["cpu"][-1] - seen["cpu"][0]).abs().max() > 0.05
+
+
+def test_things_that_rest_press_as_on_the_cpu(both):
+    forces = []
+    for world, (_b, _arm, cube, *_) in both:
+        for _ in range(20):
+            world.step(10)
+        assert world.health().tolist() == [0, 0, 0]
+        net = world.read("qfrc_constraint")[:, cube._velocity._pieces[0][1] + 2]
+        forces.append(net.clone())
+        assert torch.allclose(cube.pos[:, 2], torch.full((3,), 0.02), atol=2e-4)
+    assert torch.allclose(forces[0], forces[1], rtol=1e-3)
+    weight = 1000 * 0.04**3 * 9.81
+    assert torch.allclose(forces[1], torch.full((3,), weight), rtol=0.02)
+
+
+def test_a_grip_presses_as_on_the_cpu():
+    force = {}
+    for device in ("cpu", "warp:cpu"):
+        env = manikin.make("PickCube-v1", num_envs=2, device=device, autoreset="disabled", terminate=False)
+        env.reset(seed=3)
+        expert = WaypointExecutor(env)
+        for _ in range(28):
+            env.step(expert.act())
+        assert env.h.grasp.value.all()
+        force[device] = env.h.grasp.force.norm(dim=-1)
+    assert torch.allclose(force["cpu"], force["warp:cpu"], rtol=0.02)
+    assert force["cpu"].min() > 10
+
+
+def test_snapshots_continue_bit_for_bit_in_any_row():
+    world, _parts = start(WarpWorld)
+    world.step(20)
+    snapshot, seen = world.save(), world.read("sensordata").clone()
+    world.step(30)
+    after = world.state_hash()
+    world.load(snapshot)
+    assert torch.equal(world.read("sensordata"), seen)
+    world.step(30)
+    assert np.array_equal(world.state_hash(), after)
+    world.load(snapshot)
+    world.load(world.save(np.array([2])), np.array([0]))
+    world.step(30)
+    assert world.state_hash()[0] == after[2]
+
+
+def test_rows_left_out_or_not_reset_stay_bit_identical():
+    world, (_b, _arm, _cube, *_) = start(WarpWorld)
+    world.step(10)
+    before, forces, places = world.state_hash(), world.read("sensordata").clone(), world.read("xpos").clone()
+    world.step(10, np.array([True, False, True]))
+    assert world.state_hash()[1] == before[1] and world.state_hash()[0] != before[0]
+    assert torch.equal(world.read("sensordata")[1], forces[1]) and torch.equal(world.read("xpos")[1], places[1])
+    before, forces = world.state_hash(), world.read("sensordata").clone()
+    world.reset(np.array([0]))
+    world.forward(np.array([0]))
+    assert np.array_equal(world.state_hash()[1:], before[1:])
+    assert torch.equal(world.read("sensordata")[1:], forces[1:])
+
+
+def test_own_model_per_row_as_on_the_cpu():
+    fields = "geom_size geom_rbound body_mass body_inertia body_subtreemass body_invweight0 dof_invweight0".split()
+    seen = {}
+    for kind in (CpuWorld, WarpWorld):
+        world, (_b, _arm, cube, ball, *_) = start(kind)
+        cube.set_size(torch.tensor([[0.02, 0.02, 0.02], [0.03, 0.015, 0.04], [0.01, 0.02, 0.03]]))
+        cube.set_property("mass", torch.tensor([0.1, 0.2, 0.3]))
+        ball.set_property("friction", torch.tensor([0.2, 0.5, 0.9]))
+        cube.set_pose(torch.tensor([[0.05, 0, 0.021], [0.05, 0, 0.041], [0.05, 0, 0.031]]))
+        world.forward()
+        constants = {f: world.model_field(f).astype(np.float64) for f in fields}
+        for _ in range(10):
+            world.step(10)
+        seen[kind] = constants, cube.pos.clone()
+    for field in fields:
+        mine, theirs = seen[WarpWorld][0][field], seen[CpuWorld][0][field]
+        assert np.allclose(mine.reshape(theirs.shape), theirs, rtol=1e-5, atol=1e-8), field
+    assert torch.allclose(seen[CpuWorld][1], seen[WarpWorld][1], atol=1e-4)
+    assert torch.allclose(seen[WarpWorld][1][:, 2], torch.tensor([0.02, 0.04, 0.03]), atol=5e-4)
+
+
+def test_a_diverged_row_goes_back_and_others_do_not_notice():
+    world, (_b, _arm, cube, *_) = start(WarpWorld)
+    calm, _ = start(WarpWorld)
+    world.step(5)
+    calm.step(5)
+    force = world.read("xfrc_applied").clone()
+    force[1, cube.body_id, 2] = 1e30
+    world.write("xfrc_applied", force)
+    world.step(5)
+    calm.step(5)
+    assert (world.health() & Health.DIVERGED).astype(bool).tolist() == [False, True, False]
+    assert torch.isfinite(world.read("qpos")).all()
+    assert np.array_equal(world.state_hash()[[0, 2]], calm.state_hash()[[0, 2]])
+
+
+def test_a_budget_too_small_is_flagged_in_the_row_that_overflows():
+    """Row 1 has everything on the table; in the others only the robot and what floats high above it."""
+    world, (_b, _arm, cube, ball, can, _) = start(WarpWorld, njmax=14)
+    for part, high in ((cube, 3.0), (ball, 4.0), (can, 5.0)):
+        z = torch.full((3, 1), high)
+        z[1] = 0.05 if part is can else 0.02 if part is cube else 0.03
+        part.set_pose(torch.cat([part.pos[:, :2], z], 1))
+    world.forward()
+    world.step(4)
+    assert (world.health() & Health.OVERFLOW).astype(bool).tolist() == [False, True, False]
+    assert "njmax (now 14" in world.budget_advice()
+
+
+@pytest.mark.slow
+def test_expert_succeeds_as_often_as_on_the_cpu():
+    wins = {}
+    for device in ("cpu", "warp:cpu"):
+        env = manikin.make("PickCube-v1", num_envs=32, device=device, autoreset="disabled", terminate=False)
+        env.reset(seed=0)
+        expert, once = WaypointExecutor(env), torch.zeros(32, dtype=torch.bool)
+        for _ in range(env.horizon):
+            once |= env.step(expert.act())[4]["success"]
+        assert not env.world.health().any()
+        wins[device] = int(once.sum())
+    assert abs(wins["cpu"] - wins["warp:cpu"]) <= 2 and min(wins.values()) >= 29
+
+
+def test_missing_package_says_how_to_get_it(monkeypatch):
+    import builtins
+
+    from manikin.errors import AssetError
+    from manikin.sim import warp
+
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name == "mujoco_warp":
+            raise ImportError("no module")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(AssetError, match=r"manikin\[gpu\]"):
+        warp.modules()
