@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
     "new": ("new", "Write a small task that already runs, to start from."),
     "check": ("check", "Try on a task every promise that tasks make."),
+    "view": ("view", "Watch and steer a task in the browser, or film it."),
     "bench": ("bench", "Measure control steps per second on this machine."),
     "doctor": ("doctor", "Say what works on this machine and how to get the rest."),
 }

@@ -1,0 +1,128 @@
+"""`manikin view`: watch and steer a task in the browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from manikin.cli.terminal import OK, console
+
+if TYPE_CHECKING:
+    from manikin.view.session import Session
+
+__all__ = ["ViewOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """Options of `manikin view`."""
+
+    task: tyro.conf.Positional[str] = "PickCube-v1"
+    """Task id (PickCube-v1), module:Class or file.py:Class."""
+    robot: str | None = None
+    """Robot word, by default the task's first."""
+    control: str | None = None
+    """Controller, by default the task's."""
+    policy: str = "expert"
+    """expert, random, hold, or your own as module:function or file.py:function."""
+    observe: str = "state"
+    """What the policy is shown."""
+    num_envs: int = 4
+    """How many environments run side by side."""
+    seed: int = 0
+    """Environment i begins with the seed SEED + i."""
+    viewer: Literal["auto", "studio", "stream"] = "auto"
+    """studio: MuJoCo Studio draws in the browser, which needs WebGL 2. stream: pictures made here, for any browser.
+    auto: studio where it is installed."""
+    port: int = 0
+    """Port of the page; 0 is the first free one from 8080 on."""
+    host: str = "127.0.0.1"
+    """Address to listen on. Others than this machine's own let anybody who can reach it steer the simulation."""
+    renderer: Literal["auto", "gl", "rays"] = "auto"
+    """Makes the pictures of stream and film."""
+    paused: bool = False
+    """Begin paused."""
+    open: bool = False
+    """Open the page in this machine's browser."""
+    film: Path | None = None
+    """Instead of a page: film one episode of every environment into this file (.mp4)."""
+
+
+def main(options: Annotated[ViewOptions, tyro.conf.arg(name="")]) -> int:
+    """Watch and steer a task in the browser."""
+    return run(options)
+
+
+def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: None) -> int:
+    """Serve until interrupted, or film. ``ready`` is told the viewer (which has ``url``) once it serves."""
+    from manikin.cli.chosen import chosen_task
+    from manikin.env.registry import make
+    from manikin.policy.choices import policy_maker
+    from manikin.view.hold import HoldPolicy
+    from manikin.view.session import Session
+
+    maker = HoldPolicy if options.policy == "hold" else policy_maker(options.policy)
+    words = {k: getattr(options, k) for k in ("robot", "control") if getattr(options, k) is not None}
+    env = make(chosen_task(options.task), options.num_envs, autoreset="disabled", observe=options.observe, **words)
+    try:
+        if options.film is not None:
+            return _film(options, env, maker(env))
+        session = Session(env, maker, seed=options.seed, playing=not options.paused)
+        viewer = _viewer(options, session)
+        try:
+            out = console()
+            out.print(
+                f"[bold]{viewer.url}[/]  {env.task.id}, {env.num_envs} environments; Ctrl+C to quit", soft_wrap=True
+            )
+            ready(viewer)
+            if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
+                webbrowser.open(viewer.url)
+            try:
+                viewer.run()
+            except KeyboardInterrupt:
+                out.print("closed")
+        finally:
+            viewer.close()
+    finally:
+        env.close()
+    return OK
+
+
+def _viewer(options: ViewOptions, session: Session) -> Any:
+    from manikin.errors import ConfigError
+
+    if options.viewer != "stream":
+        try:
+            from manikin.view.studio import StudioViewer
+        except ImportError as error:
+            if options.viewer == "studio":
+                raise ConfigError(f"MuJoCo Studio is not installed ({error}); --viewer stream needs it not") from error
+        else:
+            return StudioViewer(session, host=options.host, port=options.port)
+    from manikin.render import make_renderer
+    from manikin.view.picture import Painter
+    from manikin.view.stream import StreamViewer
+
+    painter = Painter(session, make_renderer(options.renderer))
+    return StreamViewer(session, painter, host=options.host, port=options.port)
+
+
+def _film(options: ViewOptions, env: Any, policy: Any) -> int:
+    from manikin.cli.terminal import bar
+    from manikin.render import make_renderer
+    from manikin.view.recorder import Recorder
+
+    assert options.film is not None
+    out, renderer = console(), make_renderer(options.renderer, samples=2)
+    with bar(out, f"filming {env.task.id}", env.horizon) as advance, Recorder(env, options.film, renderer) as film:
+        wins = film.play(policy, seeds=range(options.seed, options.seed + env.num_envs), on_step=advance)
+    renderer.close()
+    out.print(f"{options.film}: {film.frames} frames, {wins} of {env.num_envs} succeeded")
+    return OK
