@@ -11,7 +11,7 @@ from mkdocs.structure.files import File
 
 from manikin.env.card import measured_card
 from manikin.env.registry import task_class, task_ids
-from manikin.env.sheet import task_sheet
+from manikin.env.sheet import table, task_sheet
 from manikin.robots import arm, arms
 
 IMAGES = Path(__file__).parent / "images" / "tasks"
@@ -62,8 +62,7 @@ def tasks_table() -> str:
         kind = task_class(task_id)
         words = f"{kind.instruction}<br>robots: {', '.join(kind.robots)}"
         rows.append((picture(task_id, width=200), f"[{task_id}]({task_id}.md)", words))
-    lines = ["| | task | what to do |", "|---|---|---|"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+    return table(("", "task", "what to do"), rows)
 
 
 def action_cards() -> str:
@@ -74,7 +73,7 @@ def action_cards() -> str:
             realised = "" if card.realised is None else f"{100 * card.realised:.0f} %"
             drift = "" if card.hold_drift is None else f"{1000 * card.hold_drift:.1f} mm/s"
             link = f"[`{control}`](#{name}-{control})"
-            summary.append((name, link, str(card.size), realised, drift, card.notes))
+            summary.append((name, link, str(card.size), realised, drift))
             cards += [f"## {name}: `{control}` {{ #{name}-{control} }}", card.summary(), card.table()]
-    head = "| robot | controller | numbers | covered after one step | drift when held | |\n|---|---|---|---|---|---|\n"
-    return head + "\n".join(f"| {' | '.join(row)} |" for row in summary) + "\n\n" + "\n\n".join(cards)
+    overview = table(("robot", "controller", "numbers", "covered after one step", "drift when held"), summary)
+    return "\n\n".join([overview, *cards])

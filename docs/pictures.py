@@ -23,14 +23,14 @@ from manikin.render import make_renderer, tile, write_png
 from manikin.spec.camera import CameraSpec
 
 IMAGES = Path(__file__).parent / "images"
-VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.22), fovy=0.74)
+VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24), fovy=0.8)
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (
     ("PickCube-v1", "panda", 5),
     ("LiftPegUpright-v1", "panda", 1),
     ("PickCube-v1", "ur5e", 5),
     ("PickCube-v1", "xarm7", 1),
-    ("PlaceSphere-v1", "panda", 1),
+    ("PegInsertionSide-v1", "panda", 1),
     ("PickCube-v1", "so101", 1),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -55,12 +55,18 @@ class TaskSheet:
 
     def markdown(self, *, picture: str = "") -> str:
         """The page; ``picture`` is Markdown put under the title."""
-        parts = [f"# {self.id}", f"*“{self.instruction}”*", picture, self.description, table("  ", self.facts)]
-        parts += ["## Observations", table("columns name unit frame group", self._observation_rows())]
+        parts = [
+            f"# {self.id}",
+            f"*“{self.instruction}”*",
+            picture,
+            self.description,
+            table(self.facts[0], self.facts[1:]),
+        ]
+        parts += ["## Observations", table("columns name unit frame group".split(), self._observation_rows())]
         parts += ["## Actions", self.card.summary(), self.card.table()]
         parts.append("## Reward")
         if self.reward_terms:
-            parts.append(table("term formula", [(f"`{k}`", _cell(v)) for k, v in self.reward_terms]))
+            parts.append(table(("term", "formula"), [(f"`{k}`", _cell(v)) for k, v in self.reward_terms]))
             most = f"{self.reward_max:g}"
             parts.append(
                 f"`dense` is the sum, at most {most}; `normalized_dense` (the default) is that divided by {most}; "
@@ -72,7 +78,7 @@ class TaskSheet:
             name = self.options[0][0]
             parts.append("## Options")
             parts.append(f'`manikin.make("{self.id}", config={{"{name}": ...}})`')
-            parts.append(table("name default meaning", [(f"`{n}`", d, _cell(m)) for n, d, m in self.options]))
+            parts.append(table(("name", "default", "meaning"), [(f"`{n}`", d, _cell(m)) for n, d, m in self.options]))
         if self.robot_options:
             parts.append("Other defaults by robot: " + "; ".join(f"{r}: {o}" for r, o in self.robot_options) + ".")
         return "\n\n".join(part for part in parts if part) + "\n"
@@ -188,8 +194,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def table(headings: str, rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table; ``headings`` are words apart by blanks (two blanks: two empty ones)."""
-    names = headings.split(" ") if headings.strip() else [""] * (len(headings))
-    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+def table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
