@@ -11,6 +11,7 @@ import pytest
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render import extrinsics, gl, intrinsics, make_renderer, solids, tile, view_of, write_png, write_video
+from manikin.render.api import choose
 from manikin.spec.camera import CameraSpec, look_at
 
 GLOW = "emission='1' specular='0'"
@@ -393,7 +394,7 @@ def test_unknown_names_list_what_there_is():
     for number in (2, -1):
         with pytest.raises(UnknownNameError, match="0, 1"):
             renderer.rgb(model, data, number)
-    with pytest.raises(UnknownNameError, match="auto, gl, rays"):
+    with pytest.raises(UnknownNameError, match="auto, filament, gl, rays, warp"):
         make_renderer("vulkan")
 
 
@@ -417,13 +418,18 @@ def test_a_closed_renderer_says_so(maker):
         renderer.rgb(model, data, "c")
 
 
-def test_without_opengl_rays_take_over(monkeypatch):
+def test_without_opengl_others_take_over(monkeypatch):
+    warp = pytest.importorskip("manikin.render.warp")
     monkeypatch.setenv("MUJOCO_GL", "off")
     gl.probe.cache_clear()
     try:
-        assert make_renderer().name == "rays"
-        with pytest.raises(ConfigError, match=r"MUJOCO_GL=off.*rays"):
+        with pytest.raises(ConfigError, match=r"MUJOCO_GL=off.*apt install libegl1.*backend='rays' needs no library"):
             make_renderer("gl")
+        monkeypatch.setattr(warp, "probe", lambda: "")
+        assert choose()[0] == "warp"
+        monkeypatch.setattr(warp, "probe", lambda: "warp not installed")
+        assert choose() == ("rays", "gl: MUJOCO_GL=off; warp: warp not installed")
+        assert make_renderer().name == "rays"
     finally:
         gl.probe.cache_clear()
 

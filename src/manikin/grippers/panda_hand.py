@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from manikin.spec.camera import CameraSpec
 from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, pad
 
 WHITE, SILVER, GREY = (0.98, 0.98, 0.98, 1), (0.75, 0.77, 0.79, 1), (0.25, 0.25, 0.25, 1)
@@ -69,5 +70,8 @@ GRIPPER = GripperSpec(
     max_width=0.08,
     equalities=(("finger_joint1", "finger_joint2", (0, 1)),),
     excludes=(("hand", "left_finger"), ("hand", "right_finger")),
+    cameras=(  # ManiSkill3's panda_wristcam: a RealSense beside the hand, looking along it
+        CameraSpec(name="hand_camera", on="hand", pos=(0.0465, -0.02, 0.036), quat=(0.5**0.5, 0, 0, 0.5**0.5)),
+    ),
     source="mujoco_menagerie franka_emika_panda",
 )

@@ -10,6 +10,7 @@ The drivers' armature stands for motor and worm gear, chosen so that damping is 
 
 from __future__ import annotations
 
+from manikin.spec.camera import CameraSpec
 from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, cylinder, pad
 
 BLACK, GREY, RUBBER = (0.15, 0.15, 0.15, 1), (0.46, 0.46, 0.46, 1), (0.55, 0.55, 0.55, 1)
@@ -177,6 +178,9 @@ GRIPPER = GripperSpec(
             (f"{side}_coupler", f"{side}_spring_link"),
             (f"{side}_driver", f"{side}_spring_link"),
         )
+    ),
+    cameras=(  # chosen: beside the housing, looking along the gripper as the Franka Hand's does
+        CameraSpec(name="hand_camera", on="gripper_base", pos=(0.065, 0, 0.02), quat=(H, 0, 0, H)),
     ),
     source="mujoco_menagerie robotiq_2f85",
 )

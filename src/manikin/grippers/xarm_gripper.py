@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from manikin.spec.camera import CameraSpec
 from manikin.spec.robot import (
     Finger,
     Gains,
@@ -136,6 +137,11 @@ GRIPPER = GripperSpec(
             (f"{side}_inner_knuckle", f"{side}_outer_knuckle"),
             (f"{side}_inner_knuckle", f"{side}_finger"),
         )
+    ),
+    cameras=(  # chosen: beside the housing, looking along the gripper as the Franka Hand's does
+        CameraSpec(
+            name="hand_camera", on="xarm_gripper_base_link", pos=(0.065, 0, 0.02), quat=(0.5**0.5, 0, 0, 0.5**0.5)
+        ),
     ),
     source="mujoco_menagerie ufactory_xarm7",
 )

@@ -1,7 +1,12 @@
-"""One interface for pictures, whatever makes them."""
+"""One interface for pictures, whatever makes them.
+
+To add a backend, write a class with the protocol of :class:`Renderer` and name it in :func:`make_renderer`; the rig,
+the environments and the tests of agreement take it from there.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import mujoco
@@ -11,21 +16,59 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.view import View
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["Renderer", "make_renderer"]
+__all__ = ["BACKENDS", "OUTPUTS", "Renderer", "check_outputs", "choose", "make_renderer"]
 
-BACKENDS = ("auto", "gl", "rays")
+BACKENDS = ("auto", "gl", "warp", "rays", "filament")
+OUTPUTS = ("rgb", "depth", "segmentation", "normals")
 
 
 class Renderer(Protocol):
-    """Makes pictures of a model in a state. Not for use by two threads at once.
+    """Makes pictures of a model in a state. Not for use by two threads at once; closed by the thread that made it.
 
-    Both backends draw geoms and sites of the groups 0, 1, 2 before the same vertical gradient, lit by the model's
-    headlight and lights, without reflections; skyboxes, haze, skins and tendons differ or are left out.
+    All backends draw geoms and sites of the groups 0, 1, 2 before the same vertical gradient, lit by the model's
+    headlight and lights, without reflections; skyboxes, haze, skins and tendons differ or are left out. What a camera
+    is inside of it does not see.
     """
+
+    outputs: frozenset[str]
+    """The words of :data:`OUTPUTS` that it can give."""
 
     @property
     def name(self) -> str:
         """What makes the pictures, for example ``gl (egl)`` or ``rays``."""
+        ...
+
+    def images(
+        self,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        camera: str | int | CameraSpec | View,
+        outputs: tuple[str, ...] = ("rgb",),
+        *,
+        width: int | None = None,
+        height: int | None = None,
+        sites: bool = False,
+    ) -> dict[str, np.ndarray]:
+        """Pictures of one state from one camera, row 0 at the top, owned by the receiver.
+
+        Args:
+            model: the model; models that share meshes and textures share what was prepared for them.
+            data: a state of it with ``mj_kinematics``, ``mj_comPos`` and ``mj_camlight`` run.
+            camera: name or number in the model, a CameraSpec, or a View (which brings its own size).
+            outputs: which of
+
+                - ``rgb`` (height, width, 3) uint8;
+                - ``depth`` (height, width) float32 [m] along the camera's axis, 0 where nothing is;
+                - ``segmentation`` (height, width) int32, geom number + 1, 0 where none is; glass counts as it is;
+                - ``normals`` (height, width, 3) float32 unit vectors in the world, 0 where nothing is.
+            width: [pixels]; by default the camera's own, else 256.
+            height: [pixels]; by default the camera's own, else 192.
+            sites: draw sites (markers for human eyes) in ``rgb``. Pictures for policies leave them out.
+
+        Raises:
+            UnknownNameError: if the model has no such camera, or the renderer no such output.
+            ConfigError: if the renderer is closed, or the camera, its pose or the size cannot work.
+        """
         ...
 
     def rgb(
@@ -38,20 +81,7 @@ class Renderer(Protocol):
         height: int | None = None,
         sites: bool = True,
     ) -> np.ndarray:
-        """A picture (height, width, 3) uint8, row 0 at the top.
-
-        Args:
-            model: the model; models that share meshes and textures share what was prepared for them.
-            data: a state of it with ``mj_forward`` run.
-            camera: name or number in the model, a CameraSpec, or a View (which brings its own size).
-            width: [pixels]; by default the camera's own, else 256.
-            height: [pixels]; by default the camera's own, else 192.
-            sites: draw sites (markers for human eyes). Pictures for policies leave them out.
-
-        Raises:
-            UnknownNameError: if the model has no such camera.
-            ConfigError: if the renderer is closed, or the camera or the size cannot work.
-        """
+        """The picture ``rgb`` of :meth:`images`, for human eyes: with sites."""
         ...
 
     def close(self) -> None:
@@ -59,32 +89,95 @@ class Renderer(Protocol):
         ...
 
 
-def make_renderer(backend: str = "auto", *, samples: int = 1, shadows: bool = False) -> Renderer:
+def check_outputs(name: str, outputs: Iterable[str], valid: Iterable[str]) -> None:
+    """Raise :class:`UnknownNameError` if a renderer cannot give one of the outputs."""
+    for word in outputs:
+        if word not in valid:
+            raise UnknownNameError(f"output of renderer {name!r}", word, valid)
+
+
+def choose(outputs: Iterable[str] = ("rgb",)) -> tuple[str, str]:
+    """The backend ``auto`` takes on this machine, and why not one before it.
+
+    OpenGL where it works: measured on two cores it is the fastest from 64 x 64 pixels on (docs, "Renderers"), and its
+    pictures are those of MuJoCo's viewer. Without it Warp's ray tracer where installed, else MuJoCo's own rays, which
+    also take over when normals are asked for. Sizes do not decide: a camera keeps its look when its resolution changes.
+    """
+    words = set(outputs)
+    check_outputs("auto", words, OUTPUTS)
+    why = "gl gives no normals"
+    if "normals" not in words:
+        from manikin.render import gl
+
+        platform, why = gl.probe()
+        if platform:
+            return "gl", ""
+        why = f"gl: {why}"
+        try:
+            from manikin.render import warp
+        except ImportError as error:
+            missing = str(error)
+        else:
+            missing = warp.probe()
+        if not missing:
+            return "warp", why
+        why += f"; warp: {missing}"
+    return "rays", why
+
+
+def make_renderer(
+    backend: str = "auto", *, outputs: Iterable[str] = ("rgb",), samples: int = 1, shadows: bool = False
+) -> Renderer:
     """A renderer that works on this machine.
 
     Args:
-        backend: ``gl`` is MuJoCo's OpenGL renderer, headless by EGL or OSMesa on Linux; ``rays`` casts rays with MuJoCo
-            itself and needs no driver; ``auto`` is the first of the two that works. Whether OpenGL works is tried once
-            per process, in a process of its own (about a second).
+        backend: ``gl`` is MuJoCo's OpenGL renderer, headless by EGL or OSMesa on Linux; ``warp`` MuJoCo Warp's ray
+            tracer; ``rays`` casts rays with MuJoCo itself and needs no driver; ``filament`` is physically based;
+            ``auto`` is what :func:`choose` says. Whether OpenGL works is tried once per process, in a process of its
+            own (about a second).
+        outputs: what will be asked of it.
         samples: samples per pixel each way, 1 to 4: smooth edges at samples^2 times the cost (``rays``: of the edges).
         shadows: draw shadows of the lights that cast them.
 
     Raises:
-        UnknownNameError: for another backend.
-        ConfigError: if ``gl`` was asked for and does not work here, or ``samples`` is out of range.
+        UnknownNameError: for another backend, or an output that it cannot give.
+        ConfigError: if the backend does not work here, or ``samples`` is out of range.
     """
     if backend not in BACKENDS:
         raise UnknownNameError("renderer", backend, BACKENDS)
     if not 1 <= samples <= 4:
         raise ConfigError(f"samples per pixel each way must be 1 to 4; got {samples}")
-    if backend != "rays":
+    outputs = tuple(outputs)
+    if backend == "auto":
+        backend, _ = choose(outputs)
+    made = _make(backend, samples, shadows)
+    try:
+        check_outputs(made.name, outputs, made.outputs)
+    except UnknownNameError:
+        made.close()
+        raise
+    return made
+
+
+def _make(backend: str, samples: int, shadows: bool) -> Renderer:
+    if backend == "gl":
         from manikin.render import gl
 
         platform, why = gl.probe()
-        if platform:
-            return gl.GlRenderer(platform, samples=samples, shadows=shadows)
-        if backend == "gl":
-            raise ConfigError(f"OpenGL does not work here ({why}); backend='rays' needs none")
+        if not platform:
+            raise ConfigError(
+                f"OpenGL does not work here ({why}). On Debian or Ubuntu: apt install libegl1 libgl1-mesa-dri (or "
+                "libosmesa6). backend='auto' takes another renderer, backend='rays' needs no library."
+            )
+        return gl.GlRenderer(platform, samples=samples, shadows=shadows)
+    if backend == "warp":
+        from manikin.render.warp import WarpRenderer
+
+        return WarpRenderer(samples=samples, shadows=shadows)
+    if backend == "filament":
+        from manikin.render.filament import FilamentRenderer
+
+        return FilamentRenderer(samples=samples, shadows=shadows)
     from manikin.render.rays import RayRenderer
 
     return RayRenderer(samples=samples, shadows=shadows)

@@ -21,7 +21,9 @@ import mujoco
 import numpy as np
 
 from manikin.errors import ConfigError
+from manikin.render.api import check_outputs
 from manikin.render.backdrop import backdrop
+from manikin.render.meshes import lighter
 from manikin.render.shading import place_lights
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
@@ -29,8 +31,10 @@ from manikin.spec.camera import CameraSpec
 __all__ = ["GlRenderer", "probe"]
 
 _PLATFORMS = {"Linux": ("egl", "osmesa"), "Darwin": ("cgl",), "Windows": ("glfw",)}
+_GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
 _OFF = ("disable", "disabled", "off", "false", "0")
-_KEPT = 4  # prepared sets of meshes and textures a renderer keeps
+_KEPT = 4  # prepared sets of meshes and textures, sizes and backdrops a renderer keeps
+_NEAR = 0.01  # [m] what is nearer is cut away: a wrist camera sees its fingers
 
 # Draws a red sphere and looks at it: some drivers make a context and then nothing.
 _TRIAL = """
@@ -81,22 +85,113 @@ def probe() -> tuple[str | None, str]:
 
 
 class GlRenderer:
-    """See :class:`manikin.render.Renderer`. ``platform`` comes from :func:`probe`."""
+    """See :class:`manikin.render.Renderer`. ``platform`` comes from :func:`probe`.
 
-    def __init__(self, platform: str, *, samples: int = 1, shadows: bool = False) -> None:
+    Meshes with many faces are drawn with fewer (:func:`manikin.render.meshes.lighter`), unless ``light`` is False.
+    """
+
+    outputs = frozenset({"rgb", "depth", "segmentation"})
+
+    def __init__(self, platform: str, *, samples: int = 1, shadows: bool = False, light: bool = True) -> None:
         self.name = f"gl ({platform})"
-        self._samples, self._shadows = samples, shadows
+        self._samples, self._shadows, self._light = samples, shadows, light
         try:
             context = importlib.import_module(f"mujoco.{platform}").GLContext(64, 64)
         except Exception as error:  # PyOpenGL raises its own kinds, or AttributeError after another platform
             raise ConfigError(f"OpenGL by {platform} cannot be started in this process: {error}") from error
         self._context = context
-        self._drawers: OrderedDict[tuple[int, ...], tuple[mujoco.MjrContext, mujoco.MjvScene]] = OrderedDict()
+        self._drawers: OrderedDict[Any, tuple[mujoco.MjrContext, mujoco.MjvScene]] = OrderedDict()
         self._keys: weakref.WeakKeyDictionary[Any, tuple[int, ...]] = weakref.WeakKeyDictionary()
+        self._buffers: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
+        self._backdrops: OrderedDict[Any, np.ndarray] = OrderedDict()
+        self._option, self._bare = mujoco.MjvOption(), mujoco.MjvOption()
+        for option in (self._option, self._bare):
+            option.flags[int(mujoco.mjtVisFlag.mjVIS_RANGEFINDER)] = 0
+        self._bare.sitegroup[:] = 0
         self._finalizer = weakref.finalize(self, _free, context, self._drawers)
         # Registered after the platform's own clean-up, so run before it; weakref's turn may come too late.
         self._finalizer.atexit = False
         atexit.register(self._finalizer)
+
+    def images(
+        self,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        camera: str | int | CameraSpec | View,
+        outputs: tuple[str, ...] = ("rgb",),
+        *,
+        width: int | None = None,
+        height: int | None = None,
+        sites: bool = False,
+    ) -> dict[str, np.ndarray]:
+        """See :meth:`manikin.render.Renderer.images`."""
+        if not self._finalizer.alive:
+            raise ConfigError("the renderer is closed")
+        check_outputs(self.name, outputs, self.outputs)
+        view = view_of(model, data, camera, width, height)
+        self._context.make_current()
+        drawer, scene = self._prepared(model)
+        mujoco.mjr_setBuffer(int(mujoco.mjtFramebuffer.mjFB_OFFSCREEN), drawer)
+        out: dict[str, np.ndarray] = {}
+        # Depth comes with the colours, unless these are drawn finer or with markers.
+        both = self._samples == 1 and not sites
+        if "rgb" in outputs:
+            fine = view.enlarged(self._samples) if self._samples > 1 else view
+            self._fill(scene, model, data, fine, sites)
+            pixels, depth = self._draw(drawer, scene, fine)
+            out["rgb"] = self._finish(pixels, depth, fine, view)
+            if both and "depth" in outputs:
+                out["depth"] = _metres(depth, scene.camera[0])
+        if "segmentation" in outputs or ("depth" in outputs and "depth" not in out):
+            if not out or not both:
+                self._fill(scene, model, data, view, False)
+            pixels, depth = self._draw(drawer, scene, view, ids=True)
+            if "segmentation" in outputs:
+                out["segmentation"] = _numbers(pixels, scene)
+            if "depth" not in out:
+                out["depth"] = _metres(depth, scene.camera[0])
+        return {word: out[word] for word in outputs}
+
+    def _draw(
+        self, drawer: mujoco.MjrContext, scene: mujoco.MjvScene, view: View, *, ids: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels (h, w, 3) uint8 and reversed depth (h, w) float32 of a filled scene, valid until the next call."""
+        if drawer.offWidth < view.width or drawer.offHeight < view.height:
+            mujoco.mjr_resizeOffscreen(max(view.width, drawer.offWidth), max(view.height, drawer.offHeight), drawer)
+        size = (view.height, view.width)
+        if size not in self._buffers:
+            if len(self._buffers) >= _KEPT:
+                self._buffers.clear()
+            self._buffers[size] = (np.empty((*size, 3), np.uint8), np.empty(size, np.float32))
+        pixels, depth = self._buffers[size]
+        rect = mujoco.MjrRect(0, 0, view.width, view.height)
+        for flag in (mujoco.mjtRndFlag.mjRND_SEGMENT, mujoco.mjtRndFlag.mjRND_IDCOLOR):
+            scene.flags[int(flag)] = ids
+        mujoco.mjr_render(rect, scene, drawer)
+        mujoco.mjr_readPixels(pixels, depth, rect, drawer)
+        return pixels[::-1], depth[::-1]  # OpenGL's first row is the lowest
+
+    def _finish(self, pixels: np.ndarray, depth: np.ndarray, fine: View, view: View) -> np.ndarray:
+        """The backdrop where nothing is, samples averaged; owned by the receiver."""
+        pixels = pixels.copy()
+        nothing = depth == 0  # depth is reversed: 0 is infinitely far
+        if nothing.any():
+            np.copyto(pixels, self._behind(fine), where=nothing[..., None])
+        if self._samples > 1:
+            s = self._samples
+            blocks = pixels.reshape(view.height, s, view.width, s, 3)
+            pixels = (blocks.mean((1, 3), dtype=np.float32) + 0.5).astype(np.uint8)
+        return pixels
+
+    def _behind(self, view: View) -> np.ndarray:
+        """The backdrop (h, w, 3) uint8 from a view, kept for cameras that stay."""
+        key = (view.width, view.height, view.rotation[2].tobytes(), view.K.tobytes())
+        if key not in self._backdrops:
+            while len(self._backdrops) >= _KEPT:
+                self._backdrops.popitem(last=False)
+            self._backdrops[key] = (backdrop(view.upward()) * 255 + 0.5).astype(np.uint8)
+        self._backdrops.move_to_end(key)
+        return self._backdrops[key]
 
     def rgb(
         self,
@@ -109,32 +204,7 @@ class GlRenderer:
         sites: bool = True,
     ) -> np.ndarray:
         """See :meth:`manikin.render.Renderer.rgb`."""
-        if not self._finalizer.alive:
-            raise ConfigError("the renderer is closed")
-        view = view_of(model, data, camera, width, height)
-        full = view.enlarged(self._samples) if self._samples > 1 else view
-        self._context.make_current()
-        drawer, scene = self._prepared(model)
-        mujoco.mjr_setBuffer(int(mujoco.mjtFramebuffer.mjFB_OFFSCREEN), drawer)
-        if drawer.offWidth < full.width or drawer.offHeight < full.height:
-            mujoco.mjr_resizeOffscreen(max(full.width, drawer.offWidth), max(full.height, drawer.offHeight), drawer)
-        self._fill(scene, model, data, full, sites)
-        rect = mujoco.MjrRect(0, 0, full.width, full.height)
-        pixels = np.empty((full.height, full.width, 3), np.uint8)
-        depth = np.empty((full.height, full.width), np.float32)
-        mujoco.mjr_render(rect, scene, drawer)
-        mujoco.mjr_readPixels(pixels, depth, rect, drawer)
-        pixels, depth = pixels[::-1], depth[::-1]  # OpenGL's first row is the lowest
-        nothing = depth == 0  # depth is reversed: 0 is infinitely far
-        if nothing.any():
-            v, u = np.nonzero(nothing)
-            pixels = pixels.copy()
-            pixels[nothing] = backdrop(full.rays(u, v)[:, 2]) * 255 + 0.5
-        if self._samples > 1:
-            s = self._samples
-            blocks = pixels.reshape(view.height, s, view.width, s, 3)
-            return (blocks.mean((1, 3), dtype=np.float32) + 0.5).astype(np.uint8)
-        return np.ascontiguousarray(pixels)
+        return self.images(model, data, camera, ("rgb",), width=width, height=height, sites=sites)["rgb"]
 
     def close(self) -> None:
         """Free the context. Idempotent."""
@@ -143,24 +213,24 @@ class GlRenderer:
 
     def _prepared(self, model: mujoco.MjModel) -> tuple[mujoco.MjrContext, mujoco.MjvScene]:
         """The meshes and textures of a model on the graphics card, kept for models that share them."""
-        key = self._keys.get(model)
-        if key is None:
-            key = self._keys[model] = _assets_key(model)
+        assets = self._keys.get(model)
+        if assets is None:
+            assets = self._keys[model] = _assets_key(model)
+        planes = model.geom_size[model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)]  # their grids are prepared too
+        key = (*assets, planes.tobytes())
         if key not in self._drawers:
             while len(self._drawers) >= _KEPT:
                 self._drawers.popitem(last=False)[1][0].free()
             room = 4 * model.ngeom + model.nsite + 1000
-            self._drawers[key] = (_make_drawer(model), mujoco.MjvScene(model, maxgeom=room))
+            drawn = lighter(model)[0] if self._light else model
+            self._drawers[key] = (_make_drawer(drawn), mujoco.MjvScene(model, maxgeom=room))
         self._drawers.move_to_end(key)
         return self._drawers[key]
 
     def _fill(
         self, scene: mujoco.MjvScene, model: mujoco.MjModel, data: mujoco.MjData, view: View, sites: bool
     ) -> None:
-        option = mujoco.MjvOption()
-        if not sites:
-            option.sitegroup[:] = 0
-        option.flags[int(mujoco.mjtVisFlag.mjVIS_RANGEFINDER)] = 0
+        option = self._option if sites else self._bare
         # The camera comes first for infinite planes, which are drawn around it, and again because the update moves it.
         _place_camera(scene, model, view)
         free = mujoco.MjvCamera()
@@ -182,6 +252,7 @@ class GlRenderer:
 
 def _place_camera(scene: mujoco.MjvScene, model: mujoco.MjModel, view: View) -> None:
     near, far = (float(z) * model.stat.extent for z in (model.vis.map.znear, model.vis.map.zfar))
+    near = min(near, _NEAR)
     left, right, bottom, top = view.frustum()
     for eye in scene.camera:
         eye.pos, eye.forward, eye.up = view.pos, view.rotation[:, 2], -view.rotation[:, 1]
@@ -189,6 +260,22 @@ def _place_camera(scene: mujoco.MjvScene, model: mujoco.MjModel, view: View) -> 
         eye.frustum_bottom, eye.frustum_top = bottom * near, top * near
         eye.frustum_near, eye.frustum_far = near, far
         eye.orthographic = 0
+
+
+def _metres(depth: np.ndarray, eye: mujoco.MjvGLCamera) -> np.ndarray:
+    """Distance along the camera's axis [m], 0 where nothing is, from depth that is 1 near and 0 infinitely far."""
+    near, far = np.float32(eye.frustum_near), np.float32(eye.frustum_far)
+    return np.where(depth > 0, near * far / (near + depth * (far - near)), np.float32(0))
+
+
+def _numbers(pixels: np.ndarray, scene: mujoco.MjvScene) -> np.ndarray:
+    """Geom numbers + 1 (h, w) int32 from a picture of the scene's own numbers."""
+    geoms = [(g.segid, g.objid) for g in scene.geoms[: scene.ngeom] if g.objtype == _GEOM]
+    table = np.zeros(scene.ngeom + 2, np.int32)
+    for number, geom in geoms:
+        table[number + 1] = geom + 1
+    packed = pixels.astype(np.int32)
+    return table[packed[..., 0] + (packed[..., 1] << 8) + (packed[..., 2] << 16)]
 
 
 def _make_drawer(model: mujoco.MjModel) -> mujoco.MjrContext:
@@ -204,15 +291,14 @@ def _make_drawer(model: mujoco.MjModel) -> mujoco.MjrContext:
 
 
 def _assets_key(model: mujoco.MjModel) -> tuple[int, ...]:
-    """Equal for models that may share what is prepared: meshes, textures, height fields, skins, the grids of planes.
+    """Equal for models that may share what is prepared: meshes, textures, height fields, skins.
 
     Rows of a World share them.
     """
     quality = model.vis.quality
     key = [int(model.signature), model.ngeom, model.nsite, quality.shadowsize, quality.numslices, quality.numquads]
     arrays = [getattr(model, name) for name in ("mesh_vert", "mesh_face", "mesh_texcoord", "hfield_data", "tex_data")]
-    planes = model.geom_size[model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)]
-    for array in (*arrays, model.skin_vert, planes):
+    for array in (*arrays, model.skin_vert):
         whole = np.ascontiguousarray(array)
         key += [whole.size, zlib.crc32(whole.view(np.uint8).reshape(-1).data)]
     return tuple(key)

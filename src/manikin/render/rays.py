@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 
 from manikin.errors import ConfigError
+from manikin.render.api import check_outputs
 from manikin.render.backdrop import backdrop
 from manikin.render.shading import Light, Surfaces, lights_of, plane_colour, shade, surfaces_of
 from manikin.render.solids import SOLIDS, bounding_radius, hit
@@ -23,16 +24,65 @@ __all__ = ["RayRenderer"]
 
 _SEEN = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # groups drawn, as in MuJoCo's viewer
 _UNSEEN_GROUP = 5
+_LAYERS = 4  # things a camera may be inside of at once
 
 
 class RayRenderer:
     """See :class:`manikin.render.Renderer`."""
 
     name = "rays"
+    outputs = frozenset({"rgb", "depth", "segmentation", "normals"})
 
     def __init__(self, *, samples: int = 1, shadows: bool = False) -> None:
         self._samples, self._shadows = samples, shadows
         self._closed = False
+
+    def images(
+        self,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        camera: str | int | CameraSpec | View,
+        outputs: tuple[str, ...] = ("rgb",),
+        *,
+        width: int | None = None,
+        height: int | None = None,
+        sites: bool = False,
+    ) -> dict[str, np.ndarray]:
+        """See :meth:`manikin.render.Renderer.images`. Meanwhile groups of the model's geoms may change."""
+        if self._closed:
+            raise ConfigError("the renderer is closed")
+        check_outputs(self.name, outputs, self.outputs)
+        view = view_of(model, data, camera, width, height)
+        picture = _Picture(model, data, view, sites, self._shadows)
+        v, u = (a.reshape(-1) for a in np.mgrid[: view.height, : view.width])
+        rays = view.rays(u.astype(float), v.astype(float))
+        geom, distance, normal = picture.cast(rays)
+        hit, size = geom >= 0, (view.height, view.width)
+        out: dict[str, np.ndarray] = {}
+        if "rgb" in outputs:
+            out["rgb"] = self._rgb(picture, u, v, rays, (geom, distance, normal))
+        if "depth" in outputs:
+            depth = np.where(hit, distance, 0) * (rays @ view.rotation[:, 2])
+            out["depth"] = depth.astype(np.float32).reshape(size)
+        if "segmentation" in outputs:
+            out["segmentation"] = (geom + 1).reshape(size)
+        if "normals" in outputs:
+            out["normals"] = np.where(hit[:, None], normal, 0).astype(np.float32).reshape(*size, 3)
+        return {word: out[word] for word in outputs}
+
+    def _rgb(
+        self, picture: _Picture, u: np.ndarray, v: np.ndarray, rays: np.ndarray, met: tuple[np.ndarray, ...]
+    ) -> np.ndarray:
+        view, s = picture.view, self._samples
+        colour, seen = picture.shown(rays, *met)
+        if s > 1:
+            edge = np.flatnonzero(_edges(seen.reshape(view.height, view.width)).reshape(-1))
+            inside = (np.arange(s) + 0.5) / s - 0.5
+            fine_u = u[edge, None, None] + inside[None, :, None] + np.zeros((1, 1, s))
+            fine_v = v[edge, None, None] + inside[None, None, :] + np.zeros((1, s, 1))
+            fine, _ = picture.trace(fine_u.reshape(-1), fine_v.reshape(-1))
+            colour[edge] = fine.reshape(len(edge), s * s, 3).mean(1)
+        return (colour.reshape(view.height, view.width, 3) * 255 + 0.5).astype(np.uint8)
 
     def rgb(
         self,
@@ -45,21 +95,7 @@ class RayRenderer:
         sites: bool = True,
     ) -> np.ndarray:
         """See :meth:`manikin.render.Renderer.rgb`."""
-        if self._closed:
-            raise ConfigError("the renderer is closed")
-        view = view_of(model, data, camera, width, height)
-        picture = _Picture(model, data, view, sites, self._shadows)
-        v, u = (a.reshape(-1) for a in np.mgrid[: view.height, : view.width])
-        colour, seen = picture.trace(u, v)
-        if self._samples > 1:
-            edge = np.flatnonzero(_edges(seen.reshape(view.height, view.width)).reshape(-1))
-            s = self._samples
-            inside = (np.arange(s) + 0.5) / s - 0.5
-            fine_u = u[edge, None, None] + inside[None, :, None] + np.zeros((1, 1, s))
-            fine_v = v[edge, None, None] + inside[None, None, :] + np.zeros((1, s, 1))
-            fine, _ = picture.trace(fine_u.reshape(-1), fine_v.reshape(-1))
-            colour[edge] = fine.reshape(len(edge), s * s, 3).mean(1)
-        return (colour.reshape(view.height, view.width, 3) * 255 + 0.5).astype(np.uint8)
+        return self.images(model, data, camera, ("rgb",), width=width, height=height, sites=sites)["rgb"]
 
     def close(self) -> None:
         """Nothing is held; pictures are refused from here on. Idempotent."""
@@ -95,7 +131,30 @@ class _Picture:
     def trace(self, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Colours (n, 3) float32 in 0..1 at pixel coordinates, and the geom, site or nothing (-1) seen there."""
         rays = self.view.rays(u.astype(float), v.astype(float))
-        geom, distance, normal = self._cast(self.view.pos, rays)
+        return self.shown(rays, *self.cast(rays))
+
+    def cast(self, rays: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Geom (n,), -1 for none, distance (n,) [m], inf for none, and normal (n, 3) of what is seen first.
+
+        As in OpenGL, surfaces are seen from outside only: a camera inside of something does not see it.
+        """
+        return self._peel(rays, np.zeros(self.model.ngeom, bool), _LAYERS)
+
+    def _peel(self, rays: np.ndarray, hidden: np.ndarray, layers: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        with self._without(hidden):
+            geom, distance, normal = found = self._cast(self.view.pos, rays)
+        back = np.flatnonzero((geom >= 0) & (np.einsum("ij,ij->i", normal, rays) > 0)) if layers else geom[:0]
+        for thing in np.unique(geom[back]):
+            on = back[geom[back] == thing]
+            further = hidden.copy()
+            further[thing] = True
+            geom[on], distance[on], normal[on] = self._peel(rays[on], further, layers - 1)
+        return found
+
+    def shown(
+        self, rays: np.ndarray, geom: np.ndarray, distance: np.ndarray, normal: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Colours and things of :meth:`trace`, from what :meth:`cast` found."""
         colour = self._colour(rays, geom, distance, normal)
         if self.glassy.any():
             through = np.flatnonzero((geom >= 0) & self.glassy[geom])

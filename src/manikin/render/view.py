@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.spec.camera import CameraSpec
+from manikin.spec.camera import MAX_SIZE, CameraSpec
 
 __all__ = ["View", "extrinsics", "intrinsics", "view_of"]
 
@@ -68,6 +68,13 @@ class View:
         d = x[..., None] * right + y[..., None] * down + forward
         return d / np.sqrt(np.einsum("...i,...i->...", d, d))[..., None]
 
+    def upward(self) -> np.ndarray:
+        """(height, width) float32: how far up the rays through the pixels go, the z of their unit directions."""
+        x = ((np.arange(self.width) - self.K[0, 2]) / self.K[0, 0]).astype(np.float32)
+        y = ((np.arange(self.height) - self.K[1, 2]) / self.K[1, 1]).astype(np.float32)[:, None]
+        right, down, forward = self.rotation[2].astype(np.float32)
+        return (x * right + (y * down + forward)) / np.sqrt(x * x + (y * y + np.float32(1)))
+
     def enlarged(self, factor: int) -> View:
         """The same picture with ``factor`` times the pixels each way."""
         K = self.K * np.array([[factor], [factor], [1]])
@@ -99,14 +106,20 @@ def view_of(
     a model's camera are honoured.
 
     Raises:
-        UnknownNameError: if the model has no such camera.
-        ConfigError: if the camera is orthographic, or a size is not positive.
+        UnknownNameError: if the model has no such camera, or not what the camera is fixed to.
+        ConfigError: if the camera is orthographic, its pose is not finite, or the size is not possible.
     """
     if isinstance(camera, View):
         return camera
     if isinstance(camera, CameraSpec):
         width, height = _size(width, height, (camera.width, camera.height))
-        return View(np.array(camera.pos, float), camera.rotation, intrinsics(camera.fovy, width, height), width, height)
+        pos, rotation = np.array(camera.pos, float), camera.rotation
+        if camera.on:
+            body = _mount(model, camera)
+            frame = data.xmat[body].reshape(3, 3)
+            pos, rotation = data.xpos[body] + frame @ pos, frame @ rotation
+        _check_finite(pos, rotation, camera.name)
+        return View(pos, rotation, camera.K(width, height), width, height)
     number = _camera_id(model, camera)
     if model.cam_projection[number] == int(mujoco.mjtProjection.mjPROJ_ORTHOGRAPHIC):
         raise ConfigError(f"camera {camera!r} is orthographic; only perspective cameras can be rendered")
@@ -123,7 +136,24 @@ def view_of(
         # MuJoCo shifts the picture towards the principal point, x to the right and y upside down.
         centre = (0.5 - offset * (1, 1) / sensor) * (width, height) - 0.5
         K = np.array([[f[0], 0, centre[0]], [0, f[1], centre[1]], [0, 0, 1]])
+    _check_finite(data.cam_xpos[number], rotation, model.camera(number).name)
     return View(data.cam_xpos[number].copy(), rotation, K, width, height)
+
+
+def _mount(model: mujoco.MjModel, camera: CameraSpec) -> int:
+    """The body a camera is fixed to: the one of that name, or the base of the robot of that name."""
+    names = [model.body(i).name for i in range(model.nbody)]
+    if camera.on in names:
+        return names.index(camera.on)
+    of_robot = [i for i, name in enumerate(names) if name.startswith(f"{camera.on}/")]
+    if not of_robot:
+        raise UnknownNameError(f"mount of camera {camera.name!r}", camera.on, names[1:])
+    return of_robot[0]
+
+
+def _check_finite(pos: np.ndarray, rotation: np.ndarray, name: str) -> None:
+    if not (np.isfinite(pos).all() and np.isfinite(rotation).all()):
+        raise ConfigError(f"camera {name!r} has no finite pose: {pos}; the state it is seen in has diverged")
 
 
 def _camera_id(model: mujoco.MjModel, camera: str | int) -> int:
@@ -139,6 +169,6 @@ def _camera_id(model: mujoco.MjModel, camera: str | int) -> int:
 
 def _size(width: int | None, height: int | None, default: tuple[int, ...]) -> tuple[int, int]:
     size = (default[0] if width is None else int(width), default[1] if height is None else int(height))
-    if min(size) < 1:
-        raise ConfigError(f"a picture of {size[0]} x {size[1]} pixels is not possible")
+    if not 1 <= min(size) <= max(size) <= MAX_SIZE:
+        raise ConfigError(f"a picture of {size[0]} x {size[1]} pixels is not possible; 1 to {MAX_SIZE} each way are")
     return size

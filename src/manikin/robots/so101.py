@@ -9,6 +9,7 @@ origin, pointing straight down, which this arm can up to z = 0.08 at 0.15 to 0.2
 
 from __future__ import annotations
 
+from manikin.spec.camera import CameraSpec
 from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, Quat, Vec3, box, pad
 
 YELLOW, BLACK = (1, 0.82, 0.12, 1), (0.1, 0.1, 0.1, 1)
@@ -201,5 +202,16 @@ ARM = ArmSpec(
     joint_delta=(0.1,) * 5,
     controllers=("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos"),
     excludes=(("base", "shoulder"),),
+    cameras=(  # the maker's 32 mm camera module: 3.6 mm lens before 5.76 x 3.24 mm, tilted by 0.57 rad
+        CameraSpec(
+            name="hand_camera",
+            on="camera_mount",
+            pos=(0, 0.055, -0.045),
+            quat=(0.281157, 0.959662, 0, 0),
+            fovy=0.8456,
+            width=128,
+            height=72,
+        ),
+    ),
     source="mujoco_menagerie robotstudio_so101",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ _TYPES = {
     "ellipsoid": _G.mjGEOM_ELLIPSOID,
 }
 _AUTOMATIC_GRASPS = 32  # forty contact sensors cost nothing measurable
+_PIXEL = 1e-5  # [m] on the sensor of a camera with intrinsics; only ratios count
 _NET_FORCE = (2, 3, 1)  # data="force", reduce="netforce", num=1
 
 
@@ -212,12 +214,36 @@ class SceneBuilder:
             **geom,
         )
 
-    def camera(self, camera: CameraSpec) -> CameraSpec:
-        """Declare a camera; its name is what ``env.render`` and observations use."""
-        if camera.name in self.cameras:
+    def camera(
+        self, camera: CameraSpec, *, on: Part | Robot | None = None, link: str | None = None, replace: bool = False
+    ) -> CameraSpec:
+        """Declare a camera; its name is what ``env.image`` and observations use.
+
+        Args:
+            camera: fixed in the world, or in the frame of what its ``on`` names.
+            on: fix it to this part or robot instead; a robot's base, or its ``link``.
+            link: name of a body of the robot.
+            replace: take the place of a camera of that name; else a second one is an error.
+        """
+        if on is not None:
+            where = f"{on.prefix}{link or on.model.base_body}" if isinstance(on, Robot) else on.name
+            camera = dataclasses.replace(camera, on=where)
+        if camera.name in self.cameras and not replace:
             raise SceneError(f"two cameras are named {camera.name!r}")
         self.cameras[camera.name] = camera
         return camera
+
+    def robot_cameras(self, robot: Robot) -> list[CameraSpec]:
+        """Declare the cameras that the robot's arm and gripper bring, for example ``hand_camera``.
+
+        A second robot's are named ``name/hand_camera``.
+        """
+        gripper = robot.model.gripper
+        found = []
+        for camera in (*robot.model.arm.cameras, *(gripper.cameras if gripper is not None else ())):
+            name = camera.name if camera.name not in self.cameras else f"{robot.name}/{camera.name}"
+            found.append(self.camera(dataclasses.replace(camera, name=name), on=robot, link=camera.on))
+        return found
 
     def variable(
         self, name: str, shape: tuple[int, ...] = (), *, persist: bool = False, initial: float = 0.0
@@ -269,18 +295,31 @@ class SceneBuilder:
                     if part.name not in robot.grasps:
                         self.grasp(robot, part)
         for camera in self.cameras.values():
-            flip = camera.rotation * np.array([1.0, -1.0, -1.0])  # MuJoCo's cameras have y up and look along -z
-            quat = np.zeros(4)
-            mujoco.mju_mat2Quat(quat, flip.flatten())
-            body = self.spec.worldbody
-            fovy = float(np.rad2deg(camera.fovy))
-            resolution = (camera.width, camera.height)
-            body.add_camera(name=camera.name, pos=camera.pos, quat=quat, fovy=fovy, resolution=resolution)
+            self._add_camera(camera)
         try:
             model = self.spec.compile()
         except (ValueError, mujoco.FatalError) as error:
             raise SceneError(f"the scene does not compile: {error}") from error
         return CompiledScene.from_model(model)
+
+    def _add_camera(self, camera: CameraSpec) -> None:
+        names = [body.name for body in self.spec.bodies]
+        of_robot = {robot.name: f"{robot.prefix}{robot.model.base_body}" for robot in self.robot_handles}
+        where = of_robot.get(camera.on, camera.on)
+        if where and where not in names:
+            raise UnknownNameError(f"mount of camera {camera.name!r}", camera.on, {*names[1:], *of_robot})
+        flip = camera.rotation * np.array([1.0, -1.0, -1.0])  # MuJoCo's cameras have y up and look along -z
+        quat = np.zeros(4)
+        mujoco.mju_mat2Quat(quat, flip.flatten())
+        body = self.spec.body(where) if where else self.spec.worldbody
+        made = body.add_camera(name=camera.name, pos=camera.pos, quat=quat, resolution=(camera.width, camera.height))
+        made.fovy = float(np.rad2deg(camera.fovy))
+        if camera.intrinsics is not None:
+            fx, fy, cx, cy = camera.intrinsics
+            size = np.array([camera.width, camera.height])
+            made.sensor_size = size * _PIXEL
+            made.focal_length = np.array([fx, fy]) * _PIXEL
+            made.principal_length = ((size - 1) / 2 - (cx, cy)) * _PIXEL
 
     def bind(self, world: Any) -> None:
         """Connect every handle to a world of the compiled scene."""

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from manikin.spec.camera import CameraSpec
+
 __all__ = [
     "ArmSpec",
     "Finger",
@@ -178,6 +180,7 @@ class GripperSpec:
         tuple[str, str, Vec3], ...
     ] = ()  # (body, other body, anchor in the first body's frame) loop closures
     excludes: tuple[tuple[str, str], ...] = ()  # body pairs that never collide
+    cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
     source: str = ""
 
     def joint_positions(self, opening: float = 1.0) -> tuple[float, ...]:
@@ -223,4 +226,5 @@ class ArmSpec:
         "ee_pose",
     )
     excludes: tuple[tuple[str, str], ...] = ()
+    cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
     source: str = ""

@@ -1,0 +1,270 @@
+"""The cameras of all rows of a World, drawn by several threads.
+
+Each thread has a renderer, a copy of the model and an MjData of its own. A row is posed from the world's state
+(positions of joints and mocap bodies) by kinematics alone, so pictures show the state as it is now, never a step ago,
+and what they show depends neither on the number of threads nor on which rows are drawn together.
+"""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import os
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import ClosedError, ConfigError, DivergedError, UnknownNameError
+from manikin.render.api import OUTPUTS, Renderer, check_outputs, make_renderer
+from manikin.render.segmentation import SegmentationTable
+from manikin.render.view import View, view_of
+from manikin.sim.cpu import CpuWorld
+from manikin.spec.camera import CameraSpec
+
+__all__ = ["CameraRig"]
+
+_MOST_THREADS = 8
+_KINDS: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
+    "rgb": ((3,), torch.uint8),
+    "depth": ((), torch.float32),
+    "segmentation": ((), torch.int32),
+    "normals": ((3,), torch.float32),
+}
+_STATE = ("qpos", "mocap_pos", "mocap_quat")
+# Of what differs between rows, this is seen; forces and the like are not.
+_SEEN = (
+    *("geom_", "site_", "cam_", "light_", "mat_", "tendon_", "body_pos", "body_quat", "jnt_pos", "jnt_axis", "qpos0"),
+    "bvh_aabb",
+)
+_FIXED_MODES = 1  # camera and light modes up to this follow their body; others need centres of mass
+
+
+class CameraRig:
+    """Cameras that look into every row of a world.
+
+    Args:
+        world: the rows.
+        cameras: what to draw; names must differ. A camera whose name is in the model is taken from there, so that rows
+            may have their own pose and lens (``cam_pos``, ``cam_quat``, ``cam_fovy``, ``cam_intrinsic``).
+        outputs: any of ``rgb``, ``depth``, ``segmentation``, ``normals``.
+        backend: see :func:`manikin.render.make_renderer`.
+        threads: that draw; 0 is one per core. Never changes results.
+        samples, shadows: see :func:`manikin.render.make_renderer`.
+
+    Raises:
+        UnknownNameError: for an output, a backend or a mount that does not exist.
+        ConfigError: if the backend does not work here, or two cameras have one name.
+    """
+
+    def __init__(
+        self,
+        world: CpuWorld,
+        cameras: Sequence[CameraSpec],
+        outputs: Iterable[str] = ("rgb",),
+        *,
+        backend: str = "auto",
+        threads: int = 0,
+        samples: int = 1,
+        shadows: bool = False,
+    ) -> None:
+        self.cameras, self.outputs = tuple(cameras), tuple(dict.fromkeys(outputs))
+        names = [camera.name for camera in self.cameras]
+        if len(set(names)) < len(names) or not names:
+            raise ConfigError(f"a rig needs cameras with different names; got {names}")
+        check_outputs("auto", self.outputs, OUTPUTS)
+        if threads < 0:
+            raise ConfigError(f"threads must be 0 (one per core) or positive; got {threads}")
+        self._world = world
+        model = world.scene.model
+        self.table = SegmentationTable.of(model)
+        in_model = {model.camera(i).name for i in range(model.ncam)}
+        self._looks: list[str | CameraSpec] = [c.name if c.name in in_model else c for c in self.cameras]
+        self._check_mounts(model)
+        most = min(threads or os.cpu_count() or 1, _MOST_THREADS, world.num_worlds * len(names))
+        first = _Worker(model, lambda: make_renderer(backend, outputs=self.outputs, samples=samples, shadows=shadows))
+        self.backend = first.name
+        word = first.name.split()[0]
+        make = lambda: make_renderer(word, outputs=self.outputs, samples=samples, shadows=shadows)  # noqa: E731
+        self._workers = [first, *(_Worker(model, make) for _ in range(most - 1))]
+        self._finalizer = weakref.finalize(self, _stop, self._workers)
+        # Before the renderers' own clean-up and the platform's, which were registered earlier.
+        self._finalizer.atexit = False
+        atexit.register(self._finalizer)
+
+    @property
+    def threads(self) -> int:
+        """How many draw."""
+        return len(self._workers)
+
+    def render(self, rows: np.ndarray | None = None) -> dict[str, dict[str, Tensor]]:
+        """Draw rows, by default all, as they are now.
+
+        Returns:
+            Per camera: each output as (n, height, width, ...), ``K`` (n, 3, 3) float32 and ``T`` (n, 4, 4) float32,
+            camera to world, OpenCV axes; n rows in the order given, owned by the receiver. See
+            :class:`manikin.render.api.Renderer` for what the numbers are.
+
+        Raises:
+            DivergedError: if a row's state is not finite.
+            ClosedError: after :meth:`close`.
+        """
+        if not self._finalizer.alive:
+            raise ClosedError("this rig of cameras is closed")
+        which = np.arange(self._world.num_worlds) if rows is None else np.asarray(rows)
+        if which.dtype == bool:
+            which = np.flatnonzero(which)
+        state = _State(self._world, which)
+        out = {c.name: self._empty(c, len(which)) for c in self.cameras}
+        arrays = {name: {k: v.numpy() for k, v in images.items()} for name, images in out.items()}
+        every = list(zip(self.cameras, self._looks, strict=True))
+        apart = len(which) < len(self._workers)
+        jobs = [(i, part) for i in range(len(which)) for part in ([[e] for e in every] if apart else [every])]
+        turn = iter(jobs)  # one job at a time to whoever is free
+
+        def work(worker: _Worker) -> None:
+            while True:
+                try:
+                    i, part = next(turn)
+                except StopIteration:
+                    return
+                state.pose(i, worker)
+                for camera, look in part:
+                    self._draw(worker, camera, look, {k: v[i] for k, v in arrays[camera.name].items()})
+
+        _together(self._workers[: max(1, len(jobs))], work)
+        return out
+
+    def close(self) -> None:
+        """End the threads and free what they hold. Idempotent."""
+        atexit.unregister(self._finalizer)
+        self._finalizer()
+
+    def _empty(self, camera: CameraSpec, n: int) -> dict[str, Tensor]:
+        size = (n, camera.height, camera.width)
+        out = {word: torch.empty((*size, *_KINDS[word][0]), dtype=_KINDS[word][1]) for word in self.outputs}
+        return out | {"K": torch.empty((n, 3, 3)), "T": torch.empty((n, 4, 4))}
+
+    def _draw(self, worker: _Worker, camera: CameraSpec, look: str | CameraSpec, out: dict[str, np.ndarray]) -> None:
+        view: View = view_of(worker.model, worker.data, look, camera.width, camera.height)
+        out["K"][...], out["T"][...] = view.K, view.T
+        if self.outputs:
+            for word, image in worker.renderer.images(worker.model, worker.data, view, self.outputs).items():
+                out[word][...] = image
+
+    def _check_mounts(self, model: mujoco.MjModel) -> None:
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_camlight(model, data)
+        for camera, look in zip(self.cameras, self._looks, strict=True):
+            view_of(model, data, look, camera.width, camera.height)
+
+
+class _State:
+    """What a picture depends on, of some rows of a world; each is put into a worker's model and data."""
+
+    def __init__(self, world: CpuWorld, rows: np.ndarray) -> None:
+        self._state = {name: world._source(name) for name in _STATE}
+        self._fields = {name: world.model_field(name) for name in sorted(world._varied) if name.startswith(_SEEN)}
+        self._rows = rows
+        if len(rows) and not 0 <= rows.min() <= rows.max() < world.num_worlds:
+            raise UnknownNameError("row", rows.tolist(), (f"0..{world.num_worlds - 1}",))
+        bad = [int(r) for r in rows if not all(np.isfinite(source[r]).all() for source in self._state.values())]
+        if bad:
+            raise DivergedError(f"rows {bad[:10]} cannot be drawn: their state is not finite")
+
+    def pose(self, i: int, worker: _Worker) -> None:
+        """Put the i-th row into the worker's model and data, and pose everything that is drawn."""
+        row, model, data = self._rows[i], worker.model, worker.data
+        for name, values in self._fields.items():
+            target, value = getattr(model, name), values[row]
+            target[: len(value)] = value.reshape(len(value), *target.shape[1:])  # bvh_aabb is a prefix of the model's
+        for name, source in self._state.items():
+            target = getattr(data, name)
+            target[...] = source[row].reshape(target.shape)
+        mujoco.mj_kinematics(model, data)
+        if worker.needs_com:
+            mujoco.mj_comPos(model, data)
+        mujoco.mj_camlight(model, data)
+        if model.nflex:
+            mujoco.mj_flex(model, data)
+        if model.ntendon:
+            mujoco.mj_tendon(model, data)
+
+
+class _Worker:
+    """A thread with a renderer, which is made, used and closed there: OpenGL contexts belong to threads."""
+
+    def __init__(self, model: mujoco.MjModel, make: Callable[[], Renderer]) -> None:
+        self.model = copy.copy(model)
+        self.data = mujoco.MjData(self.model)
+        modes = np.concatenate([model.cam_mode, model.light_mode])
+        self.needs_com = bool((modes > _FIXED_MODES).any() or model.nflex or model.ntendon)
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._made: list[Renderer] = []
+        self._thread = threading.Thread(target=_run, args=(self._jobs, self._made), daemon=True, name="manikin-camera")
+        self._thread.start()
+        self.do(lambda: self._made.append(make()))()
+
+    @property
+    def renderer(self) -> Renderer:
+        return self._made[0]
+
+    @property
+    def name(self) -> str:
+        return self.renderer.name
+
+    def do(self, job: Callable[[], Any]) -> Callable[[], None]:
+        """Start a job in the thread; call what is returned to wait for it, and for its exception."""
+        done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        self._jobs.put((job, done))
+
+        def wait() -> None:
+            error = done.get()
+            if error is not None:
+                raise error
+
+        return wait
+
+    def stop(self) -> None:
+        self._jobs.put(None)
+        self._thread.join(timeout=10)
+
+
+def _run(jobs: queue.SimpleQueue[Any], made: list[Renderer]) -> None:
+    while (task := jobs.get()) is not None:
+        job, done = task
+        try:
+            job()
+        except BaseException as error:
+            done.put(error)
+        else:
+            done.put(None)
+        del task, job, done
+    for renderer in made:
+        renderer.close()
+
+
+def _together(workers: Sequence[_Worker], work: Callable[[_Worker], None]) -> None:
+    """Run ``work`` in all threads at once; wait for all of them even if one fails."""
+    waits = [worker.do(lambda worker=worker: work(worker)) for worker in workers]  # type: ignore[misc]
+    failed: BaseException | None = None
+    for wait in waits:
+        try:
+            wait()
+        except BaseException as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+def _stop(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        worker.stop()
