@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from manikin.errors import ConfigError, UnknownNameError
+import manikin
+from gripped import Gripped, closed, gripped
+from manikin.env.card import hold_action
+from manikin.errors import ConfigError, SceneError, UnknownNameError
+from manikin.math import quat_rotate, quat_rotate_inv
 from manikin.rng import EpisodeRng
+from manikin.robots import arms
 from manikin.sense import pointcloud as pc
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate, SensorModel
 from manikin.sense.voxel import VoxelSpec, voxelize
@@ -401,3 +406,104 @@ def test_imperfections_that_cannot_be_are_refused():
         model.start(torch.zeros(3, 4), episodes(3))
     with pytest.raises(ConfigError, match="3 values but random streams of 2"):
         model.start(torch.zeros(3, 2), episodes(2))
+
+
+# ---- forces --------------------------------------------------------------------------------------------------------
+
+GRAVITY = 9.81
+
+
+def below_flange(env):
+    """Mass [kg] and centre of mass [m] of what the flange carries, from MuJoCo's own figures for row 0."""
+    model, data = env.world.data(0)
+    site = model.site(env.h.wrist.name)
+    root = int(model.site_bodyid[site.id])
+    return float(model.body_subtreemass[root]), data.subtree_com[root].copy(), data.site_xpos[site.id].copy()
+
+
+@pytest.mark.parametrize("name", arms())
+def test_wrist_feels_the_weight_of_the_gripper(name):
+    """An arm at rest: in the world the force is the weight, the torque that of the centre of mass."""
+    env = gripped(2, robot=name, steps=1, tactile=False)
+    env.h.thing.set_pose((0.3, 0.3, 0.05))
+    for _ in range(20):
+        env.step(hold_action(env))
+    mass, com, origin = below_flange(env)
+    value, pose = env.h.wrist.value, env.h.wrist.pose
+    force, torque = (quat_rotate(pose[:, 3:], v) for v in (value[:, :3], value[:, 3:]))
+    weight = torch.tensor([0, 0, -mass * GRAVITY])
+    assert mass > 0.05 and torch.allclose(force, weight.expand(2, 3), atol=0.02)
+    expected = torch.linalg.cross(torch.from_numpy(com - origin).float(), weight)
+    assert torch.allclose(torque, expected.expand(2, 3), atol=0.005)
+    assert torch.allclose(pose[0, :3], torch.from_numpy(origin).float(), atol=1e-6)
+
+
+def test_wrist_feels_what_is_held_and_what_pulls():
+    env = gripped(2, thing="box", size=(0.02, 0.02, 0.02), mass=0.3)
+    mass, _, _ = below_flange(env)
+    assert env.h.robot.is_grasping(env.h.thing).all()
+    still = env.h.wrist.value.clone()
+    weight = (mass + 0.3) * GRAVITY
+    down = torch.tensor([0, 0, -weight]).expand(2, 3)
+    assert torch.allclose(quat_rotate(env.h.wrist.pose[:, 3:], still[:, :3]), down, atol=0.005)
+    assert (still[:, 2] - weight).abs().max() < 0.01  # the hand points down: its load pulls out of the flange, +z
+    model = env.world.scene.model
+    hand, push = int(model.body("robot/hand").id), torch.tensor([4.0, -3.0, 2.0])
+    applied = torch.zeros(2, model.nbody, 6)
+    applied[1, hand, :3] = push  # at the hand's centre of mass, in the world
+    env.world.write("xfrc_applied", applied)
+    for _ in range(60):
+        env.step(closed(env))
+    more = env.h.wrist.value - still
+    quat = env.h.wrist.pose[1:, 3:]
+    assert more[0].abs().max() < 0.02
+    assert torch.allclose(more[1:, :3], quat_rotate_inv(quat, push[None]), atol=0.1)
+    _, data = env.world.data(1)
+    arm = torch.from_numpy(data.xipos[hand] - data.site_xpos[model.site(env.h.wrist.name).id]).float()
+    expected = quat_rotate_inv(quat, torch.linalg.cross(arm, push)[None])
+    assert torch.allclose(more[1:, 3:], expected, atol=0.03)
+
+
+@pytest.mark.parametrize("name", [n for n in arms() if n != "so101"])
+def test_touch_is_the_grip(name):
+    env = gripped(2, robot=name, thing="box", size=(0.015, 0.015, 0.015), mass=0.05, tactile=False)
+    touch, force = env.h.touch.value, env.h.grasp.force
+    assert touch.shape == (2, 2) and env.h.robot.is_grasping(env.h.thing).all()
+    closing = env.h.grasp._get(env.h.grasp._closing)
+    normal = (force * closing).sum(-1)
+    assert (touch > 1).all() and torch.allclose(touch, normal, rtol=0.02)
+    if name == "panda":  # its fingers slide: the pads feel what the drive pushes with
+        drive = env.world.read("actuator_force")[:, -2:].abs()
+        assert torch.allclose(touch, drive, rtol=0.005)
+    opened = hold_action(env)
+    for _ in range(20):
+        env.step(opened)
+    assert (env.h.touch.value == 0).all()
+
+
+def test_sensors_are_saved_with_the_state():
+    env = gripped(3, thing="box", size=(0.02, 0.02, 0.02), mass=0.3, steps=30)
+    push = closed(env)
+    push[:, 0] += torch.tensor([0.0, 0.05, -0.05])
+    for _ in range(3):
+        env.step(push)
+    kept = [v.clone() for v in (env.h.wrist.value, env.h.touch.value, env.h.tactile0.depth, env.h.tactile0.shear)]
+    saved = env.save()
+    for _ in range(3):
+        env.step(hold_action(env))
+    assert not torch.equal(env.h.wrist.value, kept[0])
+    env.load(saved)
+    now = (env.h.wrist.value, env.h.touch.value, env.h.tactile0.depth, env.h.tactile0.shear)
+    assert all(torch.equal(a, b) for a, b in zip(now, kept, strict=True))
+
+
+def test_questions_that_a_robot_cannot_answer():
+    class Wrong(Gripped):
+        def scene(self, b):
+            robot = b.robot()
+            wrist = b.force_torque(robot)
+            b.force_torque(robot)
+            return {"robot": robot, "wrist": wrist}
+
+    with pytest.raises(SceneError, match="two things in the scene are named 'wrist/robot'"):
+        manikin.make(Wrong)

@@ -11,6 +11,8 @@ import mujoco
 import numpy as np
 
 from manikin.errors import SceneError, UnknownNameError
+from manikin.scene import sensors
+from manikin.scene.gel import Gel
 from manikin.scene.handles import ContactForce, Grasp, Handle, Marker, Part, Robot, Scope, Variable
 from manikin.scene.robot import assemble
 from manikin.spec.camera import CameraSpec
@@ -272,6 +274,61 @@ class SceneBuilder:
         one, two = (h.prefix + h.model.base_body if isinstance(h, Robot) else h.name for h in (first, second))
         self._contact_sensor(name, one, two)
         return self._add(ContactForce(self.scope, name, one, two))
+
+    # ---- sensors of touch ------------------------------------------------------------------------------------------
+
+    def force_torque(self, robot: Robot) -> sensors.ForceTorque:
+        """A force-torque sensor between the robot's flange and its gripper."""
+        handle = sensors.ForceTorque(self.scope, robot)
+        self._claim(handle.name)
+        sensors.declare_force_torque(self.spec, handle)
+        return self._add(handle)
+
+    def touch(self, robot: Robot) -> sensors.Touch:
+        """Normal force on each finger's pads."""
+        handle = sensors.Touch(self.scope, robot)
+        self._claim(handle.name)
+        sensors.declare_touch(self.spec, handle)
+        return self._add(handle)
+
+    def tactile(
+        self,
+        robot: Robot,
+        *,
+        finger: int | str = 0,
+        parts: Sequence[Part] | None = None,
+        resolution: tuple[int, int] = (64, 64),
+        size: tuple[float, float] | None = None,
+        gel: Gel | None = None,
+    ) -> sensors.Tactile:
+        """A gel fingertip on a finger's pad.
+
+        Args:
+            robot: whose.
+            finger: its number, or the name of its body.
+            parts: what it can feel, made of primitives; None for every colliding part declared so far.
+            resolution: (H, W) taxels.
+            size: (height, width) of the image [m]; None for the whole pad, without which pressure at its rim is lost.
+            gel: thickness and stiffness.
+        """
+        if parts is None:
+            parts = [h for h in self.handles if type(h) is Part and self.spec.geom(h.geom_names[0]).contype]
+        if not parts:
+            raise SceneError("a tactile fingertip needs parts to feel: declare them before it")
+        if min(resolution) < 2:
+            raise SceneError(f"a tactile image needs at least 2 x 2 taxels, not {resolution}")
+        handle = sensors.Tactile(
+            self.scope,
+            robot,
+            sensors.finger_number(robot, finger),
+            parts,
+            resolution=resolution,
+            size=size,
+            gel=gel or Gel(),
+        )
+        self._claim(handle.name)
+        sensors.declare_tactile(self.spec, handle)
+        return self._add(handle)
 
     def _contact_sensor(self, name: str, first: str, second: str, *, finger: bool = False) -> None:
         xbody = mujoco.mjtObj.mjOBJ_XBODY  # a body with all that hangs on it; a finger counts alone
