@@ -43,7 +43,8 @@ class OncePerStep:
     """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function, self._world, self._seen = function, None, -1
+        self._function, self._seen = function, -1
+        self._world: Any = None
 
     def __call__(self, h: Any) -> Any:
         scope = h.robot.scope

@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_to_matrix
 from manikin.scene.builder import Shape
+from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
 from manikin.tasks.tabletop.common import OncePerStep, above, along_x, bonus, closeness, noisy_rest, top_down
 
@@ -33,6 +35,7 @@ class PegInsertionSide(Task):
     horizon_s = 5.0
     instruction = "insert the peg into the hole of the box"
     robots = ("panda",)
+    physics = Physics(impratio=100, ls_iterations=50)  # 20 line searches are too few: held things sink into others
     reward_max = 10.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
@@ -76,7 +79,7 @@ class PegInsertionSide(Task):
         self._geometry = OncePerStep(self._measure)
         robot = b.robot()
         peg = b.box("peg", half_size=(length, width, width), rgba=(0.93, 0.53, 0.2, 1), resizable=True)
-        sizes, places = _walls(*(torch.tensor([v]) for v in (length, width + c.clearance)), torch.zeros(1, 2))
+        sizes, places = _walls(torch.tensor([length]), torch.tensor([width + c.clearance]), torch.zeros(1, 2))
         walls = [
             Shape(type="box", size=tuple(s), pos=tuple(p))
             for s, p in zip(sizes[0].tolist(), places[0].tolist(), strict=True)
@@ -159,7 +162,7 @@ class PegInsertionSide(Task):
         hold = h.peg.pos - c.grasp_offset * along_x(h.peg.quat)
         in_hand = pose_mul(pose_inv(peg), h.robot.tcp_pose)
 
-        def head_at(x):  # TCP pose that brings the peg's head to x on the hole's axis
+        def head_at(x: Tensor | float) -> Tensor:  # TCP pose that brings the peg's head to x on the hole's axis
             shift = torch.zeros(h.n, 3)
             shift[:, 0] = x - h.length.value[:, 0]
             return pose_mul(pose_mul(h.hole_pose.value, pose(shift)), in_hand)
@@ -184,7 +187,7 @@ class PegInsertionSide(Task):
         ]
 
 
-def _walls(outer, hole, centre):
+def _walls(outer: Tensor, hole: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
     """Half sizes and places (n, 4, 3) [m] of the four walls of a cube of half side ``outer`` (n,) with a square hole
     of half side ``hole`` (n,) along x, centred at y and z ``centre`` (n, 2).
     """
@@ -198,4 +201,8 @@ def _walls(outer, hole, centre):
         (outer, outer, thick + z),
     ]
     places = [(zero, middle + y, zero), (zero, y - middle, zero), (zero, zero, middle + z), (zero, zero, z - middle)]
-    return tuple(torch.stack([torch.stack(row, 1) for row in rows], 1) for rows in (sizes, places))
+    return _stacked(sizes), _stacked(places)
+
+
+def _stacked(rows: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+    return torch.stack([torch.stack(row, 1) for row in rows], 1)

@@ -10,6 +10,7 @@ import torch
 from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate_inv
+from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
 from manikin.tasks.tabletop.common import (
     ONE,
@@ -41,6 +42,7 @@ class StackCube(Task):
     horizon_s = 5.0
     instruction = "stack the red cube on the green cube"
     robots = ("panda",)
+    physics = Physics(impratio=100, ls_iterations=50)  # 20 line searches are too few and the cubes sink into the table
     reward_max = 8.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),

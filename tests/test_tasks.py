@@ -1,0 +1,412 @@
+"""The built-in tasks: solvable, not by chance, and their numbers those of a reference written apart from them."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import manikin
+from manikin.plan.executor import WaypointExecutor
+
+# torch calls of one control step at one environment, all of step() included
+CALLS = {
+    "LiftPegUpright-v1": 80,
+    "PegInsertionSide-v1": 90,
+    "PickCube-v1": 70,
+    "PlaceSphere-v1": 90,
+    "PullCube-v1": 50,
+    "PushCube-v1": 60,
+    "StackCube-v1": 90,
+}
+TASKS = tuple(CALLS)
+SOLVED = {**dict.fromkeys(TASKS, 0.95), "PegInsertionSide-v1": 0.85}
+
+
+def _make(task: str, num_envs: int, **options: Any) -> manikin.Env:
+    options = {"autoreset": "disabled", "terminate": False, "reward": "dense", "observe": "state_dict", **options}
+    return manikin.make(task, num_envs=num_envs, **options)
+
+
+def _rate(task: str, seeds: int, policy: str, **options: Any) -> float:
+    """Share of the seeds 0, 1, ... that succeed at some step."""
+    env = _make(task, seeds, observe="state", **options)
+    env.reset(seed=0)
+    expert, rng = WaypointExecutor(env), torch.Generator().manual_seed(0)
+    once = torch.zeros(seeds, dtype=torch.bool)
+    for _ in range(env.horizon):
+        random = torch.rand(seeds, env.single_action_space.shape[0], generator=rng) * 2 - 1
+        info = env.step(expert.act() if policy == "expert" else random)[-1]
+        once |= info["success"]
+    assert not info["health"].any()
+    env.close()
+    return once.float().mean().item()
+
+
+@functools.cache
+def _episodes(task: str, policy: str) -> SimpleNamespace:
+    """32 episodes: what was returned at every step, and of some states the reward's ingredients read from MuJoCo."""
+    n = 32
+    env = _make(task, n)
+    observation, info = env.reset(seed=1000)
+    out = SimpleNamespace(env=env, start=info, observation=observation, reward=[], terms=[], success=[], states=[])
+    expert, rng = WaypointExecutor(env), torch.Generator().manual_seed(1)
+    for k in range(env.horizon):
+        random = torch.rand(n, env.single_action_space.shape[0], generator=rng) * 2 - 1
+        _, reward, _, _, info = env.step(expert.act() if policy == "expert" else random)
+        out.reward.append(reward)
+        out.terms.append(info["reward_terms"])
+        out.success.append(info["success"])
+        for row in (k % n, (7 * k + 3) % n):
+            out.states.append((_state(env, row, info), reward[row].item(), bool(info["success"][row])))
+    out.flags = {k: v for k, v in info.items() if k.startswith("is_")}
+    return out
+
+
+def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
+    model, data = env.world.data(row)
+    robot = env.robot
+    names = [robot.prefix + j for j in robot.arm.joints]
+    speed = np.array([data.joint(j).qvel[0] for j in names])
+    gap = sum(data.joint(robot.prefix + j).qpos[0] for j in robot.drivers) / 0.08
+    parts = {}
+    for body in range(1, model.nbody):
+        b = model.body(body)
+        if "/" in b.name:
+            continue
+        free = b.jntnum[0] == 1
+        velocity = data.qvel[b.dofadr[0] : b.dofadr[0] + 6] if free else np.zeros(6)
+        parts[b.name] = SimpleNamespace(
+            pos=data.xpos[body].copy(),
+            rot=data.xmat[body].reshape(3, 3).copy(),
+            v=velocity[:3].copy(),
+            w=velocity[3:].copy(),
+        )
+    variables = {v.name: v.data[row].numpy().astype(float) for v in env._builder.variables}
+    tcp = data.body(robot.prefix + robot.model.tcp_body).xpos.copy()
+    grasped = bool(info["is_grasped"][row]) if "is_grasped" in info else False
+    return SimpleNamespace(tcp=tcp, speed=speed, gap=gap, grasped=grasped, variables=variables, model=model, **parts)
+
+
+# ---- a second writing of rewards and success, from ManiSkill3's published stages -----------------------------------
+
+
+def _near(k: float, d: Any) -> float:
+    return 1 - math.tanh(k * float(np.linalg.norm(d)))
+
+
+def _pick_cube(s: Any) -> tuple[float, bool]:
+    goal = s.variables["goal"]
+    placed = np.linalg.norm(goal - s.cube.pos) <= 0.025
+    reward = _near(5, s.tcp - s.cube.pos) + s.grasped + s.grasped * _near(5, goal - s.cube.pos)
+    reward += placed * _near(5, s.speed)
+    success = placed and np.abs(s.speed).max() <= 0.2
+    return (5 if success else reward), success
+
+
+def _push_cube(s: Any) -> tuple[float, bool]:
+    goal, behind = s.variables["goal"], s.cube.pos - [0.025, 0, 0]
+    reward = _near(5, s.tcp - behind)
+    if np.linalg.norm(s.tcp - behind) < 0.01:
+        push = _near(5, (goal - s.cube.pos)[:2])
+        reward += push + push * _near(5, s.cube.pos[2] - 0.02)
+    success = np.linalg.norm((goal - s.cube.pos)[:2]) < 0.1 and s.cube.pos[2] < 0.025
+    return (4 if success else reward), success
+
+
+def _pull_cube(s: Any) -> tuple[float, bool]:
+    goal, beyond = s.variables["goal"], s.cube.pos - [-0.03, 0, 0]
+    reward = _near(5, s.tcp - beyond)
+    if np.linalg.norm(s.tcp - beyond) < 0.01:
+        reward += _near(5, (goal - s.cube.pos)[:2])
+    success = np.linalg.norm((goal - s.cube.pos)[:2]) < 0.1
+    return (3 if success else reward), success
+
+
+def _stack_cube(s: Any) -> tuple[float, bool]:
+    offset = s.red.pos - s.green.pos
+    on = np.linalg.norm(offset[:2]) <= np.linalg.norm([0.02, 0.02]) + 0.005 and abs(offset[2] - 0.04) <= 0.005
+    v, w = np.linalg.norm(s.red.v), np.linalg.norm(s.red.w)
+    success = on and v <= 0.01 and w <= 0.5 and not s.grasped
+    reward = 2 * _near(5, s.tcp - s.red.pos)
+    if s.grasped:
+        reward = 4 + _near(5, s.green.pos - s.red.pos + np.array([0, 0, 0.04]))
+    if on:
+        reward = 6 + ((s.gap if s.grasped else 1) + 1 - math.tanh(10 * v + w)) / 2
+    return (8 if success else reward), success
+
+
+def _place_sphere(s: Any) -> tuple[float, bool]:
+    offset = s.ball.pos - s.bin.pos
+    on = np.linalg.norm(offset[:2]) <= 0.005 and abs(offset[2] - 0.0225) <= 0.005
+    v, w = np.linalg.norm(s.ball.v), np.linalg.norm(s.ball.w)
+    success = on and v <= 0.01 and w <= 0.5 and not s.grasped
+    reward = 2 * _near(5, s.tcp - s.ball.pos)
+    if s.grasped:
+        reward = 4 + _near(5, s.bin.pos - s.ball.pos + np.array([0, 0, 0.0225]))
+    if on:
+        still = np.abs(s.speed).max() <= 0.2
+        reward = 6 + ((s.gap if s.grasped else 16) + 1 - math.tanh(10 * v + w) + still) / 3
+    return (13 if success else reward), success
+
+
+def _lift_peg_upright(s: Any) -> tuple[float, bool]:
+    axis = s.peg.rot[:, 0]
+    tilt = math.acos(min(abs(axis[2]), 1.0))
+    success = tilt < 0.08 and abs(s.peg.pos[2] - 0.12) < 0.005
+    reward = abs(axis[2]) + _near(5, s.peg.pos[2] - 0.12)
+    reward += 0.2 * (1 if s.grasped else _near(5, s.tcp - s.peg.pos))
+    return (3 if success else reward), success
+
+
+def _peg_insertion_side(s: Any) -> tuple[float, bool]:
+    model = s.model
+    half = model.geom_size[model.body("peg").geomadr[0]]
+    first = model.body("box").geomadr[0]
+    # the hole is what the walls leave free: y between the first two, z between the others
+    place, size = model.geom_pos[first : first + 4], model.geom_size[first : first + 4]
+    right, left = place[0, 1] - size[0, 1], place[1, 1] + size[1, 1]
+    top, bottom = place[2, 2] - size[2, 2], place[3, 2] + size[3, 2]
+    assert right - left == pytest.approx(2 * (half[1] + 0.003), abs=1e-6)
+    assert top - bottom == pytest.approx(2 * (half[1] + 0.003), abs=1e-6)
+    centre = s.box.pos + s.box.rot @ [0, (right + left) / 2, (top + bottom) / 2]
+    head = s.box.rot.T @ (s.peg.pos + s.peg.rot @ [half[0], 0, 0] - centre)
+    middle = s.box.rot.T @ (s.peg.pos - centre)
+    success = head[0] >= -0.015 and np.abs(head[1:]).max() <= half[1] + 0.003
+    a, b = np.linalg.norm(head[1:]), np.linalg.norm(middle[1:])
+    reward = _near(4, s.tcp - (s.peg.pos + s.peg.rot @ [-0.06, 0, 0]))
+    if s.grasped:
+        reward += 1 + 3 * (1 - math.tanh(0.5 * (a + b) + 4.5 * max(a, b)))
+        if a < 0.01 and b < 0.01:
+            reward += 5 * _near(5, head)
+    return (10 if success else reward), success
+
+
+REFERENCE = {
+    "LiftPegUpright-v1": _lift_peg_upright,
+    "PegInsertionSide-v1": _peg_insertion_side,
+    "PickCube-v1": _pick_cube,
+    "PlaceSphere-v1": _place_sphere,
+    "PullCube-v1": _pull_cube,
+    "PushCube-v1": _push_cube,
+    "StackCube-v1": _stack_cube,
+}
+
+
+# ---- every task ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_expert_solves_and_chance_does_not(task: str) -> None:
+    solved = torch.stack(_episodes(task, "expert").success).any(0).float().mean()
+    assert solved >= SOLVED[task] - 0.02  # one of 32 may fail beyond the share that 200 are held to
+    assert torch.stack(_episodes(task, "random").success).any(0).float().mean() < 0.05
+
+
+@pytest.mark.parametrize("policy", ["expert", "random"])
+@pytest.mark.parametrize("task", TASKS)
+def test_reward_is_finite_bounded_and_the_sum_of_its_terms(task: str, policy: str) -> None:
+    run = _episodes(task, policy)
+    most = run.env.task.reward_max
+    for reward, terms in zip(run.reward, run.terms, strict=True):
+        assert set(terms) == set(run.env.task.reward_terms)
+        assert torch.isfinite(reward).all()
+        assert ((reward >= 0) & (reward <= most * (1 + 1e-6))).all()
+        torch.testing.assert_close(sum(terms.values()), reward, rtol=1e-6, atol=1e-6)
+    if policy == "expert":  # success, and only success, is worth the whole
+        done, paid = torch.stack(run.success), torch.stack(run.reward)
+        assert done.any()
+        torch.testing.assert_close(paid[done], torch.full_like(paid[done], most))
+        assert paid[~done].max() < most
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_task_starts_successful_and_every_observation_has_a_unit(task: str) -> None:
+    run = _episodes(task, "expert")
+    assert not run.start["success"].any()
+    seen = {name for group in run.observation.values() for name in group} - {"qpos", "qvel"}
+    assert seen == set(run.env.task.observations)
+    assert all(q.unit for q in run.env.task.observations.values())
+    for group in run.observation.values():
+        for name, value in group.items():
+            assert torch.isfinite(value).all(), name
+            if name.endswith("_pose"):
+                torch.testing.assert_close(value[:, 3:].norm(dim=1), torch.ones(len(value)))
+                assert (value[:, 3] >= 0).all()
+
+
+@pytest.mark.parametrize("policy", ["expert", "random"])
+@pytest.mark.parametrize("task", TASKS)
+def test_reward_and_success_are_the_published_ones(task: str, policy: str) -> None:
+    seen = set()
+    for state, reward, success in _episodes(task, policy).states:
+        expected, solved = REFERENCE[task](state)
+        assert bool(solved) == success
+        assert reward == pytest.approx(float(expected), abs=2e-4)
+        seen.add((round(float(expected)), bool(solved)))
+    if policy == "expert":
+        assert {solved for _, solved in seen} == {False, True}
+        assert len(seen) >= 3  # several stages were met
+
+
+class _Count(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: collections.Counter[str] = collections.Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls[str(func)] += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_torch_calls_of_a_step(task: str) -> None:
+    env = manikin.make(task, num_envs=1, autoreset="disabled")
+    env.reset(seed=0)
+    action = torch.zeros(1, *env.single_action_space.shape)
+    env.step(action)
+    with _Count() as count:
+        env.step(action)
+    total = sum(count.calls.values())
+    assert total <= CALLS[task], f"{total} torch calls: {count.calls.most_common()}"
+
+
+# ---- single tasks --------------------------------------------------------------------------------------------------
+
+
+def test_stacked_cubes_start_apart_and_the_whole_field_is_used() -> None:
+    env = _make("StackCube-v1", 256)
+    env.reset(seed=0)
+    red, green = env.h.red.pos, env.h.green.pos
+    assert (red - green).norm(dim=1).min() >= 2 * (0.02 * math.sqrt(2) + 0.001) - 1e-6
+    both = torch.cat([red, green])
+    assert both[:, 0].abs().max() <= 0.2 and both[:, 1].abs().max() <= 0.3
+    assert both[:, 0].abs().max() > 0.15 and both[:, 1].abs().max() > 0.25
+    torch.testing.assert_close(both[:, 2], torch.full((512,), 0.02))
+
+
+def test_ball_comes_to_rest_on_the_table() -> None:
+    env = _make("PlaceSphere-v1", 1, horizon=1000)
+    env.reset(seed=0)
+    env.h.ball.set_velocity((0.05, 0.0, 0.0), (0.0, 2.5, 0.0))
+    hold = torch.zeros(1, *env.single_action_space.shape)
+    hold[:, -1] = 1.0
+    for _ in range(20):
+        env.step(hold)
+    assert env.h.ball.linvel.norm() < 1e-3
+
+
+def test_uprightness_is_the_published_angle_while_the_peg_has_not_rolled() -> None:
+    """ManiSkill3 takes the last of the XYZ Euler angles (z in Rx Ry Rz); the peg starts rolled by 90 degrees."""
+    env = _make("LiftPegUpright-v1", 181)
+    env.reset(seed=0)
+    lift = torch.linspace(0, math.pi, 181)  # from pointing ahead over upright to pointing back
+    lift[90] = math.pi / 2
+    half, roll = lift / 2, math.sqrt(0.5)
+    # Ry(-lift) Rx(90 deg)
+    quat = torch.stack([half.cos() * roll, half.cos() * roll, -half.sin() * roll, half.sin() * roll], 1)
+    env.h.peg.set_pose((0.0, 0.0, 0.12), quat)
+    env.world.forward()
+    upright = env.task.evaluate(env.h)["is_upright"]
+    rotation = np.stack([env.world.data(row)[1].body("peg").xmat.reshape(3, 3) for row in range(181)])
+    last = np.arctan2(-rotation[:, 0, 1], rotation[:, 0, 0])
+    published = np.abs(np.abs(last) - np.pi / 2) < 0.08
+    assert 0 < published.sum() < 20
+    assert (upright.numpy() == published).all()
+
+
+PEG_XML = """
+<mujoco>
+  <option timestep="0.005" integrator="implicitfast" cone="elliptic" impratio="100" ls_iterations="50"/>
+  <default><geom solref="0.01 1" friction="1 0.005 0.0001"/></default>
+  <worldbody>
+    <geom type="plane" size="0 0 1"/>
+    <body name="box" pos="{box}" quat="{turn}" mocap="true">{walls}</body>
+    <body name="peg"><freejoint/><geom type="box" size="{peg}" density="1000"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_pegs_and_boxes_have_their_own_size_in_every_row() -> None:
+    """Mass, inertia and where a peg comes to lie, on the table and on the box, as in a model compiled for that row."""
+    n = 6
+    env = _make("PegInsertionSide-v1", n, horizon=1000)
+    env.reset(seed=0)
+    hole = {name: env._builder.variables[k].data for k, name in enumerate(v.name for v in env._builder.variables)}
+    size = env.h.peg.size.double().numpy()
+    assert np.unique(size[:, 0]).size == n
+    assert (size[:, 1] == size[:, 2]).all()
+    box = env.h.box.pose.double().numpy()
+    hold = torch.zeros(n, *env.single_action_space.shape)
+
+    def text(values: Any) -> str:
+        return " ".join(f"{v:.9g}" for v in values)
+
+    for on_box in (False, True):
+        start = env.h.peg.pos.clone()
+        start[:, :2] = env.h.box.pos[:, :2] if on_box else torch.tensor([0.0, -0.25])
+        start[:, 2] = env.h.peg.size[:, 1] + 0.004 + (2 * env.h.peg.size[:, 0] if on_box else 0.0)
+        turn = env.h.box.quat.clone()
+        env.h.peg.set_pose(start, turn)
+        env.world.forward()
+        for _ in range(12):
+            env.step(hold)
+        for row in range(n):
+            length, r = size[row, 0], size[row, 1] + 0.003
+            at = box[row, :3]
+            c, s = 1 - 2 * (box[row, 6] ** 2), 2 * box[row, 3] * box[row, 6]
+            offset = hole["hole_pose"][row, :3].double().numpy() - at
+            y, z = -s * offset[0] + c * offset[1], offset[2]
+            walls = "".join(
+                f'<geom type="box" size="{text(half)}" pos="{text(pos)}"/>'
+                for half, pos in (
+                    ((length, (length - y - r) / 2, length), (0, (length + y + r) / 2, 0)),
+                    ((length, (length + y - r) / 2, length), (0, (y - r - length) / 2, 0)),
+                    ((length, length, (length - z - r) / 2), (0, 0, (length + z + r) / 2)),
+                    ((length, length, (length + z - r) / 2), (0, 0, (z - r - length) / 2)),
+                )
+            )
+            xml = PEG_XML.format(peg=text(size[row]), box=text(at), turn=text(box[row, 3:]), walls=walls)
+            model = mujoco.MjModel.from_xml_string(xml)
+            data = mujoco.MjData(model)
+            data.qpos[:] = [*start[row].tolist(), *turn[row].tolist()]
+            for _ in range(12 * env.substeps):
+                mujoco.mj_step(model, data)
+            own = env.world.data(row)[0]
+            peg, alone = own.body("peg"), model.body("peg")
+            assert peg.mass[0] == pytest.approx(alone.mass[0], rel=1e-6)
+            assert np.sort(peg.inertia) == pytest.approx(np.sort(alone.inertia), rel=1e-6)
+            height = size[row, 1] + (2 * length if on_box else 0.0)
+            assert data.qpos[2] == pytest.approx(height, abs=5e-4)
+            assert env.h.peg.pos[row].numpy() == pytest.approx(data.qpos[:3], abs=2e-5)
+
+
+# ---- the rates that are promised -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_expert_on_200_seeds(task: str) -> None:
+    assert _rate(task, 200, "expert") >= SOLVED[task]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("control", ["joint_pos", "ee_delta_pose", "ee_pose"])
+@pytest.mark.parametrize("task", TASKS)
+def test_expert_with_other_controllers(task: str, control: str) -> None:
+    assert _rate(task, 50, "expert", control=control) >= SOLVED[task] - 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_random_policy_on_200_seeds(task: str) -> None:
+    assert _rate(task, 200, "random") < 0.05
