@@ -14,14 +14,16 @@ from torch import Tensor
 
 from manikin.control import Chain, Controller, IkSolver, Reading, controller
 from manikin.env import arguments
-from manikin.env.observe import Observer, merge, parse, space_of
+from manikin.env.observe import Observer, Vision, merge, parse, space_of
 from manikin.env.provenance import fingerprint
 from manikin.env.task import Episode, Task
 from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.render.segmentation import SegmentationTable
 from manikin.rng import EpisodeRng, episode_seed_from_entropy
 from manikin.robots import robot as robot_choice
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot, View
+from manikin.scene.looks import Dresser, Looks
 from manikin.sim import DEVICES, make_world
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
@@ -44,7 +46,9 @@ class Env(gymnasium.vector.VectorEnv):
         num_envs: rows.
         robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first.
         control: controller name; default the task's.
-        observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state) or ``state_dict``.
+        observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
+            cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
+        vision: which cameras, renderer, cloud and grid; see :class:`Vision`.
         reward: ``normalized_dense`` (dense / its declared maximum), ``dense``, ``sparse`` (success - fail) or ``none``.
         autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
         device: ``cpu``; or ``warp:cpu``, the GPU path's kernels on the processor, slow, for tests.
@@ -52,6 +56,7 @@ class Env(gymnasium.vector.VectorEnv):
         horizon: control steps until truncation; default the task's time.
         terminate: whether success or fail ends an episode; default the task's.
         config: overrides of the task's Config, a mapping or an instance.
+        looks: how rows differ in looks, and in looks alone; see :class:`manikin.spec.looks.Looks`.
         out_of_range: what to do with actions beyond [-1, 1]: ``clip`` (counted in ``info["clipped"]``) or ``refuse``.
         threads: physics threads, 0 for all cores; never changes results.
         render_mode: ``rgb_array`` or None.
@@ -76,6 +81,8 @@ class Env(gymnasium.vector.VectorEnv):
         max_episode_steps: int | None = None,
         terminate: bool | None = None,
         config: Any = None,
+        looks: Looks | None = None,
+        vision: Vision | None = None,
         out_of_range: str = "clip",
         threads: int = 0,
         render_mode: str | None = None,
@@ -111,6 +118,9 @@ class Env(gymnasium.vector.VectorEnv):
         builder = SceneBuilder([chosen], physics)
         declared = task.scene(builder)
         self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
+        self.vision = vision or Vision()
+        self.vision.declare(builder)
+        self.looks, self._dresser = looks, Dresser(looks, builder)
         self.scene = builder.compile()
         self._builder, self._scope = builder, builder.scope
         if not builder.robot_handles:
@@ -142,7 +152,10 @@ class Env(gymnasium.vector.VectorEnv):
             self.world.set_home()
             self.world.forward()
             self._carry = self.controller.start(self._reading())
-            self._observer = Observer(observe, task, self.h, self.robot)
+            rig = self.vision.rig(parse(observe), self.world, builder.cameras)
+            self._observer = Observer(
+                observe, task, self.h, self.robot, vision=self.vision, rig=rig, rng=self._present_rng
+            )
             self.observation_names = self._observer.names
             self.single_observation_space = space_of(self._observer())
         size = (self.controller.card.size,)
@@ -217,6 +230,7 @@ class Env(gymnasium.vector.VectorEnv):
             carry if going is None else torch.where(_column(going), carry, self._carry),
         )
         bad_before = self.world.health() & Health.DIVERGED
+        self._dresser.step(going, self._seed, self._index, self._elapsed)
         self.world.step(self.substeps, going)
         diverged = (self.world.health() & Health.DIVERGED) > bad_before
         any_diverged = bool(diverged.any())
@@ -254,6 +268,11 @@ class Env(gymnasium.vector.VectorEnv):
                 observation, info = self._restart(np.flatnonzero(done).astype(np.int32), done, observation, info, terms)
         return observation, reward, terminated, truncated, info
 
+    @property
+    def segmentation_table(self) -> SegmentationTable:
+        """What the numbers in segmentation images stand for."""
+        return SegmentationTable.of(self.scene.model)
+
     def render(self) -> tuple[np.ndarray, ...] | None:
         """One (H, W, 3) uint8 image of each row from the task's human camera; None without ``render_mode``."""
         if self.render_mode is None:
@@ -279,6 +298,8 @@ class Env(gymnasium.vector.VectorEnv):
         self._closed = True
         if hasattr(self, "_renderer"):
             self._renderer.close()
+        if self._observer.rig is not None:
+            self._observer.rig.close()
         self.world.close()
 
     # ---- state -----------------------------------------------------------------------------------------------------
@@ -342,6 +363,7 @@ class Env(gymnasium.vector.VectorEnv):
                 value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
                 variation.part.set_property(variation.what, value)
             self.task.start(self.h, episode)
+            self._dresser.start(rows, episode.rng)
             if self.task.settle_s > 0:
                 active = np.zeros(self.num_envs, bool)
                 active[rows] = True
@@ -460,6 +482,12 @@ class Env(gymnasium.vector.VectorEnv):
         if self._entropy is not None:
             info["entropy"] = self._entropy
         return info
+
+    def _present_rng(self, rows: np.ndarray | None) -> EpisodeRng:
+        """The random streams of rows at their present step: the same for an episode's step in any row and batch."""
+        index = slice(None) if rows is None else rows
+        seed, number, step = (torch.from_numpy(a[index].copy()) for a in (self._seed, self._index, self._elapsed))
+        return EpisodeRng(seed, number).derive(step)
 
     def _check_open(self) -> None:
         if self._closed:

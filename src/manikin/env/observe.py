@@ -1,8 +1,9 @@
-"""What a row sees, by words: ``state``, ``policy``, ``state_dict``, or outputs of cameras joined by ``+``."""
+"""What a row sees, by words: ``state``, ``policy``, ``state_dict``, or what cameras give, joined by ``+``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
@@ -11,13 +12,22 @@ import torch
 from torch import Tensor
 
 from manikin.env.task import Task
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.render.rig import CameraRig
+from manikin.rng import EpisodeRng
+from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot
+from manikin.sense.pointcloud import PointCloudSpec, from_cameras
+from manikin.sense.voxel import VoxelSpec, voxelize
+from manikin.sim.cpu import CpuWorld
+from manikin.sim.world import World
+from manikin.spec.camera import CameraSpec
 
-__all__ = ["CAMERA_WORDS", "STATE_WORDS", "Observer", "merge", "parse", "space_of"]
+__all__ = ["CAMERA_WORDS", "STATE_WORDS", "Observer", "Vision", "merge", "parse", "space_of"]
 
 STATE_WORDS = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
 CAMERA_WORDS = ("rgb", "depth", "segmentation", "normals")
+CLOUD_WORDS = ("pointcloud", "voxel")
 
 
 def parse(word: str) -> tuple[str, ...]:
@@ -26,10 +36,51 @@ def parse(word: str) -> tuple[str, ...]:
     if len(parts) == 1 and word in STATE_WORDS:
         return parts
     for part in parts:
-        if part not in (*CAMERA_WORDS, "state"):
+        if part not in (*CAMERA_WORDS, *CLOUD_WORDS, "state"):
             hint = "Join camera outputs, and state for privileged values beside them, with '+'."
-            raise UnknownNameError("observation", word, (*STATE_WORDS, *CAMERA_WORDS), hint=hint)
+            raise UnknownNameError("observation", part, (*STATE_WORDS, *CAMERA_WORDS, *CLOUD_WORDS), hint=hint)
     return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vision:
+    """What observations with cameras are made of.
+
+    Attributes:
+        cameras: names of declared ones, and :class:`CameraSpec` of further ones (one of a declared name replaces it);
+            None for the task's ``base_camera``.
+        renderer: see :func:`manikin.render.make_renderer`.
+        pointcloud: what ``pointcloud`` and ``voxel`` start from.
+        voxel: the grid of ``voxel``.
+    """
+
+    cameras: Sequence[CameraSpec | str] | None = None
+    renderer: str = "auto"
+    pointcloud: PointCloudSpec = field(default_factory=PointCloudSpec)
+    voxel: VoxelSpec = field(default_factory=lambda: VoxelSpec(low=(-0.3, -0.4, -0.02), high=(0.3, 0.4, 0.5)))
+
+    def declare(self, b: SceneBuilder) -> None:
+        """Add the cameras that robots bring and those given as specs to a scene being built."""
+        for robot in b.robot_handles:
+            b.robot_cameras(robot)
+        for camera in self.cameras or ():
+            if isinstance(camera, CameraSpec):
+                b.camera(camera, replace=True)
+
+    def rig(self, parts: tuple[str, ...], world: World, declared: Mapping[str, CameraSpec]) -> CameraRig | None:
+        """The cameras for an observation of these parts; None when none are needed."""
+        if not set(parts) & {*CAMERA_WORDS, *CLOUD_WORDS}:
+            return None
+        if not isinstance(world, CpuWorld):
+            raise ConfigError(f"cameras observe on device 'cpu' only, not on {world.device}")
+        chosen = [c if isinstance(c, str) else c.name for c in self.cameras or ("base_camera",)]
+        for name in chosen:
+            if name not in declared:
+                raise UnknownNameError("camera", name, declared)
+        outputs = [w for w in CAMERA_WORDS if w in parts]
+        if set(parts) & set(CLOUD_WORDS):
+            outputs = [w for w in CAMERA_WORDS if w in (*outputs, "rgb", "depth", "segmentation")]
+        return CameraRig(world, [declared[n] for n in chosen], outputs, backend=self.renderer)
 
 
 class Observer:
@@ -37,12 +88,25 @@ class Observer:
 
     ``state`` and ``policy`` are one flat float32 tensor; ``state_dict`` keeps the names. With cameras the observation
     is a dict: ``policy`` (named; joint positions, velocities and what a real robot knows), ``cameras`` (per camera the
-    outputs asked for, with K and T), and ``privileged`` only with ``state``.
+    outputs asked for, with K and T), ``pointcloud``, ``voxel``, and ``privileged`` only with ``state``.
+
+    Args:
+        rng: the random streams of rows (None for all) at their present step.
     """
 
-    def __init__(self, word: str, task: Task, h: Any, robot: Robot, rig: Any = None) -> None:
-        self.word, self.parts = word, parse(word)
-        self._task, self._h, self._robot, self._rig = task, h, robot, rig
+    def __init__(
+        self,
+        word: str,
+        task: Task,
+        h: Any,
+        robot: Robot,
+        *,
+        vision: Vision,
+        rig: CameraRig | None,
+        rng: Callable[[np.ndarray | None], EpisodeRng],
+    ) -> None:
+        self.word, self.parts, self.rig = word, parse(word), rig
+        self._task, self._h, self._robot, self._vision, self._rng = task, h, robot, vision, rng
         self.flat = word in ("state", "policy")
 
     @property
@@ -69,12 +133,26 @@ class Observer:
         if self.flat:
             return _flatten([v for group in STATE_WORDS[self.word] for v in groups[group].values()])
         named: dict[str, Any] = {g: {k: v.float().clone() for k, v in values.items()} for g, values in groups.items()}
-        if self._rig is None:
+        if self.rig is None:
             return named
         if "state" not in self.parts:
             del named["privileged"]
-        named["cameras"] = self._rig.render(rows)
-        return named
+        return named | self._see(rows)
+
+    def _see(self, rows: np.ndarray | None) -> dict[str, Any]:
+        assert self.rig is not None
+        images, parts = self.rig.render(rows), self.parts
+        out: dict[str, Any] = {}
+        if set(parts) & set(CLOUD_WORDS):
+            cloud = from_cameras(images, self._vision.pointcloud, self._rng(rows))
+            if "pointcloud" in parts:
+                out["pointcloud"] = cloud.as_dict()
+            if "voxel" in parts:
+                out["voxel"] = voxelize(cloud, self._vision.voxel).as_dict()
+        if set(parts) & set(CAMERA_WORDS):
+            wanted = {*parts, "K", "T"}
+            out["cameras"] = {n: {k: v for k, v in seen.items() if k in wanted} for n, seen in images.items()}
+        return out
 
 
 def _flatten(values: Sequence[Tensor]) -> Tensor:
@@ -103,6 +181,8 @@ def space_of(observation: Any) -> gymnasium.Space:
     shape, kind = tuple(observation.shape[1:]), observation.numpy().dtype
     if kind == np.uint8:
         return gymnasium.spaces.Box(0, 255, shape, np.uint8)
+    if kind.kind == "b":
+        return gymnasium.spaces.MultiBinary(shape)
     if kind.kind in "iu":
         return gymnasium.spaces.Box(0, np.iinfo(kind).max, shape, kind.type)
     return gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
