@@ -130,7 +130,10 @@ def make_env(fingerprint: Mapping[str, Any], num_envs: int, **overrides: Any) ->
     return make(fingerprint["task"], num_envs, **{**options, "autoreset": "disabled", **overrides})
 
 
-_MAKE_OPTIONS = ("robot", "control", "device", "observe", "reward", "physics_hz", "control_hz", "horizon", "config", "terminate")
+_MAKE_OPTIONS = (
+    *("robot", "control", "device", "observe", "reward"),
+    *("physics_hz", "control_hz", "horizon", "config", "terminate"),
+)
 
 
 def replay(

@@ -296,11 +296,9 @@ class Env(gymnasium.vector.VectorEnv):
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulations and the renderer."""
         self._closed = True
-        if hasattr(self, "_renderer"):
-            self._renderer.close()
-        if self._observer.rig is not None:
-            self._observer.rig.close()
-        self.world.close()
+        for renderer in (getattr(self, "_renderer", None), self._observer.rig, self.world):
+            if renderer is not None:
+                renderer.close()
 
     # ---- state -----------------------------------------------------------------------------------------------------
 

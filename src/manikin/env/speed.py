@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from manikin.env.env import Env
-from manikin.sim.cpu import CpuWorld
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
+from manikin.sim.cpu import CpuWorld
 
 __all__ = ["Speed", "measure_speed"]
 

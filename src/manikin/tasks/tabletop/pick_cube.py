@@ -10,7 +10,16 @@ from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose
 from manikin.spec.plan import Waypoint
-from manikin.tasks.tabletop.common import above, bonus, closeness, first_valid, full_turn, is_still, noisy_rest, top_down
+from manikin.tasks.tabletop.common import (
+    above,
+    bonus,
+    closeness,
+    first_valid,
+    full_turn,
+    is_still,
+    noisy_rest,
+    top_down,
+)
 
 __all__ = ["PickCube"]
 
@@ -113,11 +122,11 @@ class PickCube(Task):
 
     def expert(self, h):
         down = top_down(h.cube.quat, h.robot)
-        held = h.robot.tcp_pos - h.cube.pos
+        goal = h.goal.value + h.robot.tcp_pos - h.cube.pos  # where the TCP is when the held cube is at the goal
         return [
             Waypoint(name="above", pose=pose(above(h.cube.pos, 0.06), down), gripper=1, pos_tol=0.02, speed=1.0),
             Waypoint(name="down", pose=pose(h.cube.pos, down), gripper=1, pos_tol=0.006),
             Waypoint(name="close", pose=pose(h.cube.pos, down), gripper=-1, pos_tol=0.01),
             Waypoint(name="lift", pose=pose(above(h.robot.tcp_pos, 0.03), h.robot.tcp_quat), gripper=-1, pos_tol=0.02),
-            Waypoint(name="goal", pose=pose(h.goal.value + held, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="goal", pose=pose(goal, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
         ]
