@@ -117,9 +117,9 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Press the mouse on the middle of an element, as a person would."""
-        self.evaluate(f"document.querySelector({selector!r}).scrollIntoView({{block: 'nearest'}})")
-        box = f"(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector({selector!r}).getBoundingClientRect())"
-        x, y = self.evaluate(box)
+        find = f"document.querySelector({selector!r})"
+        self.evaluate(f"{find}.scrollIntoView({{block: 'nearest'}})")
+        x, y = self.evaluate(f"(r => [r.x + r.width / 2, r.y + r.height / 2])({find}.getBoundingClientRect())")
         self.mouse("mousePressed", x, y, button="left", clickCount=1)
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
 

@@ -47,6 +47,8 @@ class ViewOptions:
     """Address to listen on. Others than this machine's own let anybody who can reach it steer the simulation."""
     renderer: Literal["auto", "gl", "rays"] = "auto"
     """Makes the pictures of stream and film."""
+    size: tuple[int, int] = (640, 480)
+    """Width and height of one environment's picture in stream and film [pixels]."""
     paused: bool = False
     """Begin paused."""
     open: bool = False
@@ -78,9 +80,8 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
         viewer = _viewer(options, session)
         try:
             out = console()
-            out.print(
-                f"[bold]{viewer.url}[/]  {env.task.id}, {env.num_envs} environments; Ctrl+C to quit", soft_wrap=True
-            )
+            what = f"{env.task.id}, {env.num_envs} environments"
+            out.print(f"[bold]{viewer.url}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
             ready(viewer)
             if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
                 webbrowser.open(viewer.url)
@@ -110,7 +111,7 @@ def _viewer(options: ViewOptions, session: Session) -> Any:
     from manikin.view.picture import Painter
     from manikin.view.stream import StreamViewer
 
-    painter = Painter(session, make_renderer(options.renderer))
+    painter = Painter(session, make_renderer(options.renderer), width=options.size[0], height=options.size[1])
     return StreamViewer(session, painter, host=options.host, port=options.port)
 
 
@@ -121,7 +122,8 @@ def _film(options: ViewOptions, env: Any, policy: Any) -> int:
 
     assert options.film is not None
     out, renderer = console(), make_renderer(options.renderer, samples=2)
-    with bar(out, f"filming {env.task.id}", env.horizon) as advance, Recorder(env, options.film, renderer) as film:
+    recorder = Recorder(env, options.film, renderer, width=options.size[0], height=options.size[1])
+    with bar(out, f"filming {env.task.id}", env.horizon) as advance, recorder as film:
         wins = film.play(policy, seeds=range(options.seed, options.seed + env.num_envs), on_step=advance)
     renderer.close()
     out.print(f"{options.film}: {film.frames} frames, {wins} of {env.num_envs} succeeded")

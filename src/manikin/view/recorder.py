@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from manikin.errors import ClosedError, ConfigError
+from manikin.errors import ClosedError, ConfigError, ManikinError
 from manikin.eval.film import camera_of
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
@@ -84,8 +84,8 @@ class Recorder:
         *,
         rows: Sequence[int] | None = None,
         fps: float | None = None,
-        width: int = 400,
-        height: int = 320,
+        width: int = 480,
+        height: int = 384,
         camera: str | CameraSpec | None = None,
         captions: bool = True,
     ) -> None:
@@ -218,4 +218,6 @@ class Recorder:
     def _raise(self) -> None:
         if self._error is not None:
             error, self._error = self._error, None
-            raise error
+            if isinstance(error, ManikinError):
+                raise error
+            raise ConfigError(f"{self.path} cannot be written: {error}") from error

@@ -29,7 +29,8 @@ __all__ = ["StudioViewer"]
 
 STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 FORCE = int(mujoco.mjtVisFlag.mjVIS_CONTACTFORCE)
-POINT = int(mujoco.mjtVisFlag.mjVIS_CONTACTPOINT)
+OUTSIDE = int(implot.LegendFlags.Outside) | int(implot.LegendFlags.Horizontal)
+REFRESH = 0.2  # between changes of the panel's numbers [s]
 GREEN, RED = imgui.Vec4(0.15, 0.6, 0.25, 1.0), imgui.Vec4(0.8, 0.25, 0.2, 1.0)
 
 
@@ -138,7 +139,7 @@ class _Panel(plugin.ViewerPlugin):  # type: ignore[misc]
     def __init__(self, session: Session) -> None:
         self.session, self._seed, self._use_seed, self._all = session, 0, False, False
         self._contacts: list[tuple[str, str, float]] = []
-        self._aimed = False
+        self._aimed, self._status, self._due = False, session.status, 0.0
 
     @messages.handler(priority=0)  # after the app has put the camera where it likes
     def on_post_model(self, event: messages.PostModelEvent) -> None:
@@ -155,16 +156,19 @@ class _Panel(plugin.ViewerPlugin):  # type: ignore[misc]
 
     @messages.handler
     def on_update(self, event: messages.UpdateEvent) -> None:
-        """List what presses on what."""
-        viewer = self.viewer
-        self._contacts = [(*t.names, t.newtons) for t in touches(viewer.model, viewer.data)[:8]] if viewer.data else []
+        """Take the numbers to show, a few times a second: what changes is sent, and slow browsers fall behind."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due, self._status = now + REFRESH, self.session.status
+        self._contacts = [(*t.names, t.newtons) for t in touches(self.viewer.model, self.viewer.data)[:8]]
 
     @messages.handler
     def on_build_gui(self, event: messages.BuildGuiEvent) -> None:
         """Submit the window."""
-        status = self.session.status
-        imgui.SetNextWindowPos(imgui.Vec2(222, 36), int(imgui.Cond.FirstUseEver))
-        imgui.SetNextWindowSize(imgui.Vec2(300, 560), int(imgui.Cond.FirstUseEver))
+        status = self._status
+        imgui.SetNextWindowPos(imgui.Vec2(10, 34), int(imgui.Cond.FirstUseEver))
+        imgui.SetNextWindowSize(imgui.Vec2(330, 620), int(imgui.Cond.FirstUseEver))
         opened = imgui.Begin(f"{status['task']}###manikin")
         if opened[0] if isinstance(opened, tuple) else opened:
             self._build_episode_gui(status)
@@ -224,7 +228,7 @@ class _Panel(plugin.ViewerPlugin):  # type: ignore[misc]
         flags = viewer.vis_options.flags
         changed, forces = imgui.Checkbox("contact forces", bool(flags[FORCE]))
         if changed:
-            flags[FORCE] = flags[POINT] = forces
+            flags[FORCE] = forces
 
     def _choose_camera(self, number: int) -> None:
         """Studio keeps the choice in its app, which draws the matching box of its own."""
@@ -239,7 +243,8 @@ class _Panel(plugin.ViewerPlugin):  # type: ignore[misc]
         imgui.TextUnformatted(f"now {status['reward']:.3f}   sum {status['return']:.2f}")
         history, terms = status["history"], status["terms"]
         names = list(terms) or ["reward"]
-        if implot.BeginPlot("##rewards", imgui.Vec2(-1, 150)):
+        if implot.BeginPlot("##rewards", imgui.Vec2(-1, 170)):
+            implot.SetupLegend(int(implot.Location.North), OUTSIDE)
             implot.SetupAxes("", "", 0, int(implot.AxisFlags.AutoFit))
             implot.SetupAxisLimits(0, 0, status["horizon"], int(implot.Cond.Always))
             steps = [float(entry["step"]) for entry in history]
@@ -291,7 +296,9 @@ class StudioViewer:
         listening.close()
         config = viewer_protocol.ViewerConfig(title="manikin view", http_port=self.port)
         self._steps = _Steps(session)
-        ours: list[Any] = [studio_app.App(), _Panel(session)]
+        # Studio's own panes begin hidden (Tab and Shift+Tab show them): room for ours, and less to send.
+        app = studio_app.App(studio_app.Config(show_options=False, show_inspector=False))
+        ours: list[Any] = [app, _Panel(session)]
         chosen = type("Viewer", (_Viewer,), {"address": host})
 
         def target(endpoint: endpoints.ViewerEndpoint) -> None:

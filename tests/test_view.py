@@ -1,0 +1,693 @@
+"""view/: captions, contact forces, the session, films, the page over HTTP and both viewers in a real browser."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import re
+import socket
+import struct
+import threading
+import time
+import zlib
+from contextlib import contextmanager
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from browser import SOFTWARE_WEBGL, Browser, chromium
+from manikin.cli import main as command_line
+from manikin.cli.view import ViewOptions
+from manikin.cli.view import run as view_command
+from manikin.env.registry import make
+from manikin.errors import ClosedError, ConfigError, UnknownNameError
+from manikin.policy.expert import ExpertPolicy
+from manikin.policy.random import RandomPolicy
+from manikin.render import make_renderer, view_of
+from manikin.render.caption import caption, draw_arrow, draw_text, text_size
+from manikin.render.video import encode_png
+from manikin.spec.camera import CameraSpec
+from manikin.view.contacts import draw_touches, touches
+from manikin.view.hold import HoldPolicy
+from manikin.view.picture import FREE, Painter, free_camera
+from manikin.view.recorder import Recorder
+from manikin.view.session import Session
+from manikin.view.stream import StreamViewer, bound, is_loopback
+
+# ---- words and arrows ----------------------------------------------------------------------------------------------
+
+
+def blank(width=200, height=60, value=0):
+    return np.full((height, width, 3), value, np.uint8)
+
+
+def test_letters_have_their_shapes():
+    image = blank(6, 10)
+    draw_text(image, "T", 0, 0)
+    rows = ["".join("#" if p else "." for p in row) for row in image[..., 0] > 0]
+    assert rows == ["......", "#####."] + ["..#..."] * 6 + ["......"] * 2
+
+
+def test_every_printable_character_is_drawn_and_no_two_look_alike():
+    seen = {}
+    for code in range(33, 127):
+        image = blank(6, 10)
+        draw_text(image, chr(code), 0, 0)
+        assert image.any(), chr(code)
+        assert seen.setdefault(image.tobytes(), chr(code)) == chr(code)
+
+
+def test_text_is_scaled_coloured_cut_off_and_never_outside():
+    small, large = blank(), blank(400, 120)
+    draw_text(small, "Cube 42", 3, 4, colour=(9, 80, 200))
+    draw_text(large, "Cube 42", 6, 8, scale=2, colour=(9, 80, 200))
+    assert (small.repeat(2, 0).repeat(2, 1) == large).all()
+    assert set(map(tuple, small.reshape(-1, 3).tolist())) == {(0, 0, 0), (9, 80, 200)}
+    for x, y in ((-20, -3), (190, 55), (500, 0), (0, -50), (0, 900)):
+        image, whole = blank(), blank(800, 1100)
+        draw_text(image, "edge", x, y)
+        draw_text(whole, "edge", x + 100, y + 100)
+        assert (image == whole[100:160, 100:300]).all()
+    unknown, asked = blank(), blank()
+    draw_text(unknown, "größe", 0, 0)
+    draw_text(asked, "gr??e", 0, 0)
+    assert (unknown == asked).all()
+    assert text_size("abc", 2) == (36, 20)
+    with pytest.raises(ConfigError, match="scale"):
+        draw_text(blank(), "x", 0, 0, scale=0)
+
+
+def test_caption_leaves_the_picture_alone_and_cuts_long_lines():
+    image = blank(90, 60, 200)
+    done = caption(image, ["short", "x" * 100], colours=[(0, 255, 0)])
+    assert (image == 200).all() and done.shape == image.shape
+    strip = 2 * 10 + 2 * 3
+    assert (done[strip:] == 200).all() and (done[:strip] != 200).any(-1).all()
+    assert ((done == (0, 255, 0)).all(-1)).any() and ((done == 255).all(-1)).any()
+    assert (caption(image, ["short"], bottom=True)[:40] == 200).all()
+    assert (caption(image, []) == image).all()
+
+
+def test_arrow_runs_where_it_should():
+    image = blank(100, 100)
+    draw_arrow(image, (10, 50), (90, 50), colour=(255, 0, 0))
+    lit = image[..., 0] > 128
+    assert lit[50, 10:91].all() and not lit[:, :8].any() and not lit[:, 93:].any()
+    assert lit[:, 84:90].any(1).sum() > lit[:, 20:30].any(1).sum()  # the head is wider than the shaft
+    before = image.copy()
+    draw_arrow(image, (np.nan, 0), (5, 5))
+    draw_arrow(image, (-500, -500), (-400, -400))
+    assert (image == before).all()
+
+
+# ---- contact forces ------------------------------------------------------------------------------------------------
+
+STACK = """<mujoco><option timestep='.002'/><worldbody>
+<geom name='floor' type='plane' size='1 1 .1'/>
+<body name='low' pos='0 0 .0499'><freejoint/><geom type='box' size='.05 .05 .05' mass='2'/></body>
+<body name='high' pos='0 0 .1297'><freejoint/><geom type='box' size='.03 .03 .03' mass='.5'/></body>
+</worldbody></mujoco>"""
+
+
+def settled(xml=STACK):
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, 1000)
+    mujoco.mj_forward(model, data)
+    return model, data
+
+
+def test_contact_forces_carry_the_weight_of_a_stack():
+    model, data = settled()
+    first, second = touches(model, data)
+    assert (first.names, second.names) == (("world", "low"), ("low", "high"))
+    assert first.force == pytest.approx([0, 0, 2.5 * 9.81], rel=1e-3, abs=0.02)
+    assert second.force == pytest.approx([0, 0, 0.5 * 9.81], rel=1e-3, abs=0.02)
+    assert first.points == 4 and first.pos == pytest.approx([0, 0, 0], abs=1e-3)
+
+
+def test_contact_forces_act_on_what_moves_whatever_the_order_in_the_model():
+    model, data = settled(
+        STACK.replace("<geom name='floor' type='plane' size='1 1 .1'/>", "").replace(
+            "</worldbody>", "<body name='ground'><geom type='box' size='1 1 .1' pos='0 0 -.1'/></body></worldbody>"
+        )
+    )
+    first = touches(model, data)[0]
+    assert first.names == ("ground", "low")
+    assert first.force[2] == pytest.approx(2.5 * 9.81, rel=1e-3)
+
+
+def test_contact_forces_are_drawn_where_the_camera_sees_them():
+    model, data = settled()
+    view = view_of(model, data, CameraSpec(name="c", pos=(1, 0, 0.1), target=(0, 0, 0.1), fovy=0.6), 200, 200)
+    image = blank(200, 200)
+    draw_touches(image, view, touches(model, data)[:1])
+    y, x = np.nonzero(image.any(-1))
+    tip = view.project(np.array([0, 0, 0.25]))  # 24.5 N would be 0.49 m, which is more than is drawn
+    assert abs(x.mean() - 99.5) < 1 and abs(y.min() - tip[1]) < 3
+    behind = view_of(model, data, CameraSpec(name="c", pos=(1, 0, 0.1), target=(2, 0, 0.1)), 200, 200)
+    image = blank(200, 200)
+    draw_touches(image, behind, touches(model, data))
+    assert not image.any()
+
+
+# ---- the session ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def session(num_envs=3, maker=RandomPolicy, task="PickCube-v1", **options):
+    env = make(task, num_envs, autoreset="disabled")
+    try:
+        yield Session(env, maker, **options)
+    finally:
+        env.close()
+
+
+def test_session_is_the_environment_it_shows():
+    """Its episodes are those of the same seeds and actions elsewhere, also after a reset of one row."""
+    with session(seed=5, playing=False) as s:
+        s.advance()
+        assert s.status["step"] == 0 and not s.status["playing"]
+        for _ in range(4):
+            s.ask("step")
+        s.advance()
+        s.ask("row", value=2)
+        s.ask("reset", seed=77)
+        s.ask("step")
+        s.advance()
+        assert (s.status["row"], s.status["seed"], s.status["step"]) == (2, 77, 1)
+        hashes = s.env.state_hash().tolist()
+    env = make("PickCube-v1", 2, autoreset="disabled")
+    env.reset(seed=[5, 77])
+    policy = RandomPolicy(env)
+    policy.reset(torch.arange(2))
+    for step in range(5):
+        env.step(policy.act(None, [])[:, 0], active=np.array([True, step < 1]))
+    assert env.state_hash().tolist() == [hashes[0], hashes[2]]
+    env.close()
+
+
+def test_session_tells_rewards_terms_flags_and_outcomes():
+    with session(2, ExpertPolicy, seed=3, playing=False, again=False) as s:
+        while s.status["words"] != ["success"] * 2:
+            s.step()
+            assert s.status["step"] <= s.env.horizon
+        status = s.status
+        assert json.loads(json.dumps(status)) == status
+        assert status["flags"]["success"] and status["flags"]["is_placed"]
+        assert set(status["terms"]) == set(s.env.task.reward_terms)
+        assert status["reward"] == pytest.approx(sum(status["terms"].values()) / s.env.task.reward_max, rel=1e-5)
+        assert [e["step"] for e in status["history"]] == list(range(1, status["step"] + 1))
+        assert status["return"] == pytest.approx(sum(e["reward"] for e in status["history"]))
+        version = s.version
+        s.step()  # nothing runs any more
+        assert s.version == version and s.episodes == 2
+
+
+def test_session_keeps_true_time_and_goes_on_with_the_next_episode(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("manikin.view.session.time.monotonic", lambda: clock[0])
+    with session(1) as s:
+        steps = 0
+        for _ in range(1000):  # one second by milliseconds
+            version = s.version
+            s.advance()
+            steps += s.version != version
+            clock[0] += 0.001
+        assert abs(steps - s.env.control_hz) <= 1
+        s.ask("speed", value=0.5)
+        before = s.status["step"]
+        for _ in range(1000):
+            s.advance()
+            clock[0] += 0.001
+        assert abs(s.status["step"] - before - s.env.control_hz / 2) <= 1
+        s.ask("speed", value=2.0)
+        while s.status["word"] == "running":
+            s.advance()
+            clock[0] += 0.01
+        assert s.status["word"] == "out of time" and s.status["step"] == s.env.horizon
+        for _ in range(100):
+            s.advance()
+            clock[0] += 0.01
+        assert s.status["word"] == "running" and s.status["index"] == 1
+
+
+def test_session_refuses_what_cannot_work():
+    with session(2) as s:
+        with pytest.raises(UnknownNameError, match="toggle"):
+            s.ask("togle")
+        for wish, values in (
+            ("row", {"value": 2}),
+            ("row", {"value": True}),
+            ("row", {}),
+            ("speed", {"value": 0}),
+            ("speed", {"value": float("nan")}),
+            ("reset", {"seed": -1}),
+            ("reset", {"seed": 1.5}),
+            ("reset", {"seeds": 1}),
+            ("reset", {"all": "yes"}),
+        ):
+            with pytest.raises(ConfigError):
+                s.ask(wish, **values)
+    env = make("PickCube-v1", 1)
+    with pytest.raises(ConfigError, match="autoreset"):
+        Session(env, RandomPolicy)
+    env.close()
+
+
+@pytest.mark.parametrize("control", ["joint_pos", "joint_delta_pos", "ee_delta_pose"])
+def test_hold_stays_where_it_is(control):
+    env = make("PickCube-v1", 2, autoreset="disabled", control=control)
+    env.reset(seed=0)
+    policy = HoldPolicy(env)
+    policy.reset(torch.arange(2))
+    start = env.robot.tcp_pos.clone()
+    for _ in range(20):
+        env.step(policy.act(None, env.instruction)[:, 0])
+    assert (env.robot.tcp_pos - start).norm(dim=1).max() < 0.003
+    env.close()
+
+
+# ---- pictures and films --------------------------------------------------------------------------------------------
+
+
+def test_free_camera_begins_where_people_look_from_and_moves_as_told():
+    with session(1, HoldPolicy) as s:
+        model, data = s.look()
+        human, free = view_of(model, data, "human_camera", 90, 60), free_camera(model, data, "human_camera")
+        same = view_of(model, data, free.spec(), 90, 60)
+        assert same.pos == pytest.approx(human.pos, abs=1e-6) and same.rotation == pytest.approx(
+            human.rotation, abs=1e-6
+        )
+        assert pytest.approx(human.K, rel=1e-6) == same.K
+        still = {"turn": 0.0, "tilt": 0.0, "zoom": 1.0, "right": 0.0, "up": 0.0}
+        for name, axis, sign in (("right", 0, 1), ("up", 1, -1)):  # of the optical frame, y down
+            shift = free.moved(**{**still, name: 0.5}).spec()
+            reach = 2 * free.distance * np.tan(free.fovy / 2)
+            assert np.subtract(shift.pos, human.pos) @ human.rotation[:, axis] == pytest.approx(sign * reach / 2)
+        far = free.moved(**{**still, "turn": 0.7, "tilt": 9.0, "zoom": 2.0})
+        assert far.distance == pytest.approx(2 * free.distance) and far.tilt == 1.5
+        assert np.linalg.norm(np.subtract(far.spec().pos, free.target)) == pytest.approx(far.distance)
+
+
+def test_painter_shows_rows_cameras_tiles_and_forces():
+    with session(3, HoldPolicy, playing=False) as s:
+        painter = Painter(s, make_renderer("rays"), width=96, height=72)
+        assert painter.cameras[-1] == FREE and painter.camera == "human_camera"
+        one, contacts = painter.paint()
+        assert one.shape == (72, 96, 3) and contacts[0]["on"] == "cube"
+        weight = 9.81 * float(s.env.world.scene.model.body("cube").mass[0])
+        assert contacts[0]["newtons"] == pytest.approx(weight, abs=0.02)
+        painter.ask("move", turn=0.5)
+        assert painter.camera == FREE and (painter.paint()[0] != one).any()
+        painter.ask("camera", value="human_camera")
+        assert (painter.paint()[0] == one).all()
+        painter.ask("forces", value=True)
+        assert (painter.paint()[0] != one).any()
+        painter.ask("tiles", value=True)
+        assert painter.paint()[0].shape == (2 * 54 + 2, 2 * 72 + 2, 3)
+        for wish, value in (("camera", "nowhere"), ("forces", 1), ("tiles", None), ("paint", 1)):
+            with pytest.raises((UnknownNameError, ConfigError)):
+                painter.ask(wish, value=value)
+        with pytest.raises(ConfigError, match="turn"):
+            painter.ask("move", turn=float("inf"))
+
+
+@pytest.mark.parametrize("fps", [None, 8.0, 50.0])
+def test_film_lasts_as_long_as_the_simulation(tmp_path, fps):
+    av = pytest.importorskip("av")
+    env = make("PickCube-v1", 2, autoreset="disabled")
+    renderer = make_renderer("rays")
+    with Recorder(env, tmp_path / "film.mp4", renderer, fps=fps, width=160, height=90) as film:
+        wins = film.play(ExpertPolicy(env), seeds=[0, 1], tail_s=0.0)
+    steps = int(env.save().extra["elapsed"].max())
+    assert wins == 2
+    with av.open(str(tmp_path / "film.mp4")) as container:
+        pictures = [f.to_ndarray(format="rgb24") for f in container.decode(video=0)]
+        rate = float(container.streams.video[0].average_rate)
+    assert rate == (fps or env.control_hz) and len(pictures) == film.frames
+    assert len(pictures) == int(np.ceil((steps + 1) / env.control_hz * rate - 1e-9))
+    assert pictures[0].shape == (90, 2 * 160 + 2, 3)
+    start, end = ((p[2:12, :150].astype(int) @ [-1, 1, 0]).mean() for p in (pictures[0], pictures[-1]))
+    assert end > 10 and abs(start) < 5  # the caption of a success is green; films blur colours
+    with pytest.raises(ClosedError):
+        film.add({})
+    env.close()
+
+
+def for_ever(film, info):
+    while True:
+        film.add(info)
+
+
+def test_film_says_what_is_wrong(tmp_path):
+    pytest.importorskip("av")
+    env = make("PickCube-v1", 1, autoreset="disabled")
+    renderer = make_renderer("rays")
+    for wrong in ({"rows": [1]}, {"rows": []}, {"fps": 0.0}):
+        with pytest.raises(ConfigError):
+            Recorder(env, tmp_path / "film.mp4", renderer, **wrong)
+    _, info = env.reset(seed=0)
+    film = Recorder(env, tmp_path / "film.nonsense", renderer, width=32, height=32)
+    with pytest.raises(ConfigError, match=r"film\.nonsense"):
+        for_ever(film, info)
+    assert not list(tmp_path.iterdir())
+    env.close()
+
+
+# ---- the page over HTTP --------------------------------------------------------------------------------------------
+
+
+def unpacked(png: bytes) -> np.ndarray:
+    """Pixels of a PNG that this library wrote (filter 1, 8-bit RGB)."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", png[16:24])
+    rows = np.frombuffer(zlib.decompress(png[41:-16]), np.uint8).reshape(height, 1 + 3 * width)
+    assert (rows[:, 0] == 1).all()
+    return rows[:, 1:].reshape(height, width, 3).cumsum(1, dtype=np.uint8)
+
+
+def decoded(png: bytes) -> np.ndarray:
+    """Pixels of any PNG."""
+    av = pytest.importorskip("av")
+    with av.open(io.BytesIO(png)) as container:
+        return next(container.decode(video=0)).to_ndarray(format="rgb24")
+
+
+@contextmanager
+def served(viewer):
+    """Let a viewer run in a thread of its own."""
+    over = threading.Event()
+    thread = threading.Thread(target=viewer.run, args=(over.is_set,))
+    thread.start()
+    try:
+        yield viewer
+    finally:
+        over.set()
+        thread.join(30)
+        viewer.close()
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def stream():
+    with session(3, ExpertPolicy, playing=False) as s:
+        painter = Painter(s, make_renderer("rays"), width=120, height=90)
+        with served(StreamViewer(s, painter)) as viewer:
+            yield viewer
+
+
+def request(viewer, method, path, body=None, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=20)
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), dict(answer.getheaders())
+    finally:
+        connection.close()
+
+
+def wish(viewer, body, **headers):
+    headers = {"X-Manikin-Token": viewer.token, "Content-Type": "application/json", **headers}
+    status, answer, _ = request(viewer, "POST", "/do", body if isinstance(body, bytes) else json.dumps(body), **headers)
+    return status, json.loads(answer)
+
+
+def status_of(viewer, after=-1):
+    code, body, _ = request(viewer, "GET", f"/status?after={after}")
+    assert code == 200
+    return json.loads(body)
+
+
+def eventually(viewer, condition, seconds=20.0):
+    until = time.monotonic() + seconds
+    after = -1
+    while True:
+        status = status_of(viewer, after)
+        if condition(status):
+            return status
+        assert time.monotonic() < until, status
+        after = status["picture"]["frame"]
+
+
+def test_png_in_memory_holds_the_picture():
+    image = np.arange(7 * 5 * 3, dtype=np.uint8).reshape(7, 5, 3) * 7
+    for level in (1, 9):
+        assert (unpacked(encode_png(image, level=level)) == image).all()
+
+
+def test_wishes_change_the_simulation_and_the_picture(stream):
+    assert wish(stream, {"wish": "reset", "seed": 40, "all": True}) == (200, {"ok": True})
+    before = eventually(stream, lambda s: s["seed"] == 40 and s["step"] == 0)
+    first = unpacked(request(stream, "GET", "/picture.png")[1])
+    assert first.shape == (90, 120, 3) and first.std() > 10
+    for _ in range(5):
+        wish(stream, {"wish": "step"})
+    after = eventually(stream, lambda s: s["step"] == 5)
+    assert after["picture"]["frame"] > before["picture"]["frame"] and len(after["history"]) == 5
+    second = unpacked(request(stream, "GET", "/picture.png")[1])
+    assert (first != second).any(-1).mean() > 0.01
+    wish(stream, {"wish": "row", "value": 2})
+    assert eventually(stream, lambda s: s["row"] == 2)["seed"] == 42
+    wish(stream, {"wish": "camera", "value": "free"})
+    eventually(stream, lambda s: s["picture"]["camera"] == "free")
+    wish(stream, {"wish": "camera", "value": "human_camera"})
+    wish(stream, {"wish": "row", "value": 0})
+    wish(stream, {"wish": "play"})
+    eventually(stream, lambda s: s["playing"] and s["step"] > 5)
+    wish(stream, {"wish": "pause"})
+    eventually(stream, lambda s: not s["playing"])
+
+
+def test_news_wait_for_a_new_picture_but_not_for_ever(stream):
+    frame = status_of(stream)["picture"]["frame"]
+    began = time.monotonic()
+    assert status_of(stream, frame)["picture"]["frame"] == frame
+    assert 0.8 < time.monotonic() - began < 10
+    for nonsense in ("", "x", "9" * 40, "-", "%00"):
+        assert status_of(stream, nonsense)["task"] == "PickCube-v1"
+
+
+def test_only_the_page_itself_may_wish(stream):
+    step, home = {"wish": "step"}, f"localhost:{stream.port}"
+    version = stream.session.version
+    assert wish(stream, step, **{"X-Manikin-Token": ""})[0] == 403
+    assert wish(stream, step, **{"X-Manikin-Token": "ä" * 22})[0] == 403
+    assert wish(stream, step, Origin="http://elsewhere.example")[0] == 403
+    assert wish(stream, step, Origin="null")[0] == 403
+    assert wish(stream, step, Host="elsewhere.example")[0] == 421
+    assert request(stream, "GET", "/", Host="elsewhere.example:80")[0] == 421
+    assert request(stream, "GET", "/status", Host="localhost.elsewhere.example")[0] == 421
+    time.sleep(0.2)
+    assert stream.session.version == version
+    assert wish(stream, {"wish": "pause"}, Host=home, Origin=f"http://{home}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"wish": "fly"}, "toggle"),
+        ({}, "None"),
+        ([1], "object"),
+        (b"{", ""),
+        (b"\xff\xfe", ""),
+        (b"[" * 9000, ""),
+        ({"wish": "row", "value": 99}, "rows 0 to 2"),
+        ({"wish": "camera", "value": "nowhere"}, "human_camera"),
+        ({"wish": "move", "turn": "much"}, "turn"),
+        ({"wish": "reset", "seed": 2**70}, "seed"),
+    ],
+)
+def test_nonsense_is_answered_with_what_would_work(stream, body, said):
+    code, answer = wish(stream, body)
+    assert code == 400 and said in answer["error"]
+
+
+def test_other_addresses_and_sizes_are_refused(stream):
+    assert request(stream, "GET", "/../../etc/hosts")[0] == 404
+    assert request(stream, "POST", "/elsewhere", b"{}", **{"X-Manikin-Token": stream.token})[0] == 404
+    assert request(stream, "PUT", "/do", b"{}")[0] == 501
+    assert wish(stream, b"x" * 10_001)[0] == 413
+
+
+def test_page_is_whole_and_loads_nothing_from_elsewhere(stream):
+    code, body, headers = request(stream, "GET", "/")
+    text = body.decode()
+    assert code == 200 and stream.token in text and "{{" not in text.replace("${", "")
+    assert set(re.findall(r"https?://[^\"'\s]+", text)) == {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin" and headers["Cache-Control"] == "no-store"
+
+
+def test_listens_on_this_machine_only_and_says_when_it_cannot(stream):
+    assert stream._server.socket.getsockname()[0] == "127.0.0.1"
+    assert stream.url == f"http://localhost:{stream.port}/"
+    with pytest.raises(ConfigError, match=str(stream.port)):
+        bound("127.0.0.1", stream.port)
+    with pytest.raises(ConfigError, match="listen"):
+        bound("203.0.113.7", 0)  # kept for documentation, nobody's
+    with pytest.raises(ConfigError, match="70000"):
+        bound("127.0.0.1", 70000)
+    assert [is_loopback(h) for h in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "192.168.1.4", "a.example")] == [
+        *([True] * 3),
+        *([False] * 3),
+    ]
+
+
+def test_numbers_that_json_does_not_know_become_null():
+    from manikin.view.stream import _finite
+
+    assert _finite({"a": [float("nan"), float("inf"), 1 / 3], "b": True}) == {"a": [None, None, 0.33333], "b": True}
+
+
+# ---- a real browser ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def browser():
+    if chromium() is None:
+        pytest.skip("no Chromium is installed")
+    with Browser(SOFTWARE_WEBGL, size=(1100, 760)) as page:
+        yield page
+
+
+def shown_picture(page):
+    """Pixels of the page's picture, read back through a canvas, and the number of its frame."""
+    width, height, values = page.evaluate(
+        "(async () => { const p = document.getElementById('picture'); await p.decode(); const c = "
+        "document.createElement('canvas'); c.width = p.naturalWidth; c.height = p.naturalHeight; "
+        "const pen = c.getContext('2d'); pen.drawImage(p, 0, 0); return [c.width, c.height, "
+        "Array.from(pen.getImageData(0, 0, c.width, c.height).data)]; })()"
+    )
+    return np.array(values, np.uint8).reshape(height, width, 4)[..., :3]
+
+
+def test_page_in_a_browser_shows_steps_and_resets(stream, browser):
+    stream.session.ask("reset", seed=60, all=True)
+    browser.goto(stream.url)
+    seed, step = "document.getElementById('of').textContent", "document.getElementById('at').textContent"
+    browser.wait_for(f"{seed} === '60' && {step}.startsWith('0 /')")
+    first = shown_picture(browser)
+    assert first.std() > 10 and first.shape == (90, 120, 3)
+    for count in (1, 2, 3):
+        browser.click("#step")
+        browser.wait_for(f"{step}.startsWith('{count} /')")
+    second = shown_picture(browser)
+    assert (first != second).any(-1).mean() > 0.01
+    assert browser.evaluate("document.querySelectorAll('#terms tr').length") == 5
+    browser.click("#rows button:nth-child(2)")
+    browser.wait_for(f"{seed} === '61'")
+    browser.click("#seed")
+    browser.send("Input.insertText", text="9")
+    browser.click("#reset")
+    browser.wait_for(f"{seed} === '9' && {step}.startsWith('0 /')")
+    box = "(r => [r.x + r.width / 2, r.y + r.height / 2])(document.getElementById('picture').getBoundingClientRect())"
+    x, y = browser.evaluate(box)
+    browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+    browser.mouse("mouseMoved", x + 60, y, button="left", buttons=1)
+    browser.mouse("mouseReleased", x + 60, y, button="left", clickCount=1)
+    browser.wait_for("document.getElementById('camera').value === 'free'")
+    browser.click("#play")
+    browser.wait_for(f"document.getElementById('play').textContent === 'Pause' && !{step}.startsWith('0 /')")
+    browser.click("#play")
+    browser.wait_for("document.getElementById('play').textContent === 'Play'")
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing sticks out
+    light = decoded(browser.screenshot())
+    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    dark = decoded(browser.screenshot())
+    assert light[2, 2].min() > 200 and dark[2, 2].max() < 60
+    assert not browser.complaints()
+    assert all(url.startswith((stream.url, "data:")) for url in browser.requested())
+    stream.session.ask("row", value=0)
+    stream.painter.ask("camera", value="human_camera")
+
+
+@pytest.fixture
+def studio():
+    module = pytest.importorskip("manikin.view.studio", reason="this MuJoCo has no Studio")
+    with session(2, HoldPolicy, playing=False) as s, served(module.StudioViewer(s)) as viewer:
+        until = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", viewer.port), 1).close()
+                break
+            except OSError:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        yield viewer
+
+
+def test_studio_listens_on_this_machine_only(studio):
+    code, body, _ = request(studio, "GET", "/")
+    assert code == 200 and b"<canvas" in body
+    probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        probe.connect(("203.0.113.7", 9))  # sends nothing; tells which address this machine would use
+        address = probe.getsockname()[0]
+    except OSError:
+        pytest.skip("this machine has no other address than its own")
+    finally:
+        probe.close()
+    if is_loopback(address):
+        pytest.skip("this machine has no other address than its own")
+    with pytest.raises(OSError):
+        socket.create_connection((address, studio.port), 2).close()
+
+
+@pytest.mark.slow
+def test_studio_draws_the_scene_in_a_browser(studio):
+    if chromium() is None:
+        pytest.skip("no Chromium is installed")
+    with Browser(SOFTWARE_WEBGL, size=(900, 640)) as page:
+        page.goto(studio.url)
+        first = cube_in(page, lambda x, y: True)
+        studio.session.ask("reset", seed=1, all=True)
+        cube_in(page, lambda x, y: abs(x - first[0]) + abs(y - first[1]) > 10)
+        assert not page.complaints()
+        assert all(url.startswith((studio.url, "data:", "blob:")) for url in page.requested())
+
+
+def cube_in(page, wanted, patience=240.0):
+    """Wait until a red cube is drawn at pixels that are ``wanted``, right of the panel and left of the red gizmo."""
+    until = time.monotonic() + patience  # software WebGL on busy processors is slow
+    while True:
+        part = decoded(page.screenshot())[:, 345:].astype(int)
+        part[:160, -200:] = 0
+        y, x = np.nonzero((part[..., 0] > 70) & (part[..., 0] > 3 * part[..., 1:].max(-1)))
+        if len(x) > 60 and wanted(x.mean(), y.mean()):
+            assert part[200:].std() > 10
+            return x.mean(), y.mean()
+        assert time.monotonic() < until, "the cube is not where it should be"
+        time.sleep(0.5)
+
+
+# ---- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_command_serves_until_told_to_stop_and_films(tmp_path, capsys):
+    pytest.importorskip("av")
+
+    def ready(viewer):
+        assert viewer.session.status["policy"] == "hold"
+
+        def interrupted(stop=None):
+            raise KeyboardInterrupt
+
+        viewer.run = interrupted
+
+    options = ViewOptions(policy="hold", num_envs=1, viewer="stream", renderer="rays", paused=True)
+    assert view_command(options, ready=ready) == 0
+    assert "http://localhost:" in capsys.readouterr().out
+    film = tmp_path / "film.mp4"
+    assert view_command(ViewOptions(policy="random", num_envs=1, film=film, renderer="rays", size=(96, 72))) == 0
+    assert film.stat().st_size > 2_000
+
+
+def test_command_says_what_there_is(capsys):
+    assert command_line(["view", "PickCub-v1"]) == 2
+    assert "PickCube-v1" in capsys.readouterr().err
+    assert command_line(["view", "--policy", "expret", "--viewer", "stream"]) == 2
+    assert "expert" in capsys.readouterr().err
