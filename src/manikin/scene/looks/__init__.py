@@ -59,7 +59,8 @@ class Dresser(Handle):
     def start(self, rows: np.ndarray, rng: EpisodeRng) -> None:
         """Give rows (n,) the looks with which their episodes begin."""
         if self._items:
-            self._apply(self._items, Rngs(rng, torch.zeros(rng.n, dtype=torch.int64, device=rng.device)), rows)
+            elapsed = torch.zeros(rng.n, dtype=torch.int64, device=rng.device)
+            self._apply(self._items, Rngs(rng, elapsed, within=False), rows)
 
     def step(self, rows: np.ndarray | None, seed: np.ndarray, index: np.ndarray, elapsed: np.ndarray) -> None:
         """Give rows the looks they have after the coming control step; call before the physics step.
@@ -75,7 +76,7 @@ class Dresser(Handle):
         rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
         at: Any = slice(None) if rows is None else rows
         seeds, indices, steps = (torch.from_numpy(a[at].copy()) for a in (seed, index, elapsed + 1))
-        self._apply(self._stepping, Rngs(EpisodeRng(seeds, indices), steps), rows)
+        self._apply(self._stepping, Rngs(EpisodeRng(seeds, indices), steps, within=True), rows)
 
     def _apply(self, items: Sequence[Item], rngs: Rngs, rows: np.ndarray | None) -> None:
         values: Values = {}

@@ -41,7 +41,12 @@ def cameras(looks: Looks, builder: SceneBuilder) -> Iterable[Item]:
 class _Camera:
     def __init__(self, name: str, looks: tuple[CameraLook, ...], builder: SceneBuilder) -> None:
         self.name, self.looks = name, looks
-        self.per_step = any(look.every == "step" for look in looks)
+        stepping = [look for look in looks if look.every == "step"]
+        self.per_step = bool(stepping)
+        # what must be worked out anew at a step: place, direction, width
+        self.moves = any(look.shift for look in stepping)
+        self.turns = any(look.turn or (look.shift and look.keep_target) for look in stepping)
+        self.widens = any(look.fovy for look in stepping)
         declared = builder.cameras.get(name)
         target = None if declared is None else declared.target
         self.reach = _SOMEWHERE if declared is None or target is None else math.dist(declared.pos, target)
@@ -59,21 +64,24 @@ class _Camera:
 
     def draw(self, rngs: Rngs, rows: np.ndarray | None) -> Values:
         pos, quat, fovy = self.pos, self.quat, torch.full((1, 1), self.fovy)
+        reach: Tensor | float = self.reach
+        every = not rngs.within
         shifted = turned = widened = False
         for k, look in enumerate(self.looks):
             rng, name = rngs.of(look.every), f"camera/{self.name}/{k}"
-            if look.shift is not None:
+            if look.shift is not None and (every or self.moves or (self.turns and look.keep_target)):
                 before, pos, shifted = pos, pos + draw(rng, f"{name}/shift", look.shift, 3), True
-                if look.keep_target:
-                    quat, turned = self._towards(before, pos, quat), True
-            if look.turn is not None:
+                if look.keep_target and (every or self.turns):
+                    quat, reach = _towards(before, pos, quat, reach)
+                    turned = True
+            if look.turn is not None and (every or self.turns):
                 turn = draw(rng, f"{name}/turn", look.turn, 3) * _FLIP
                 quat, turned = quat_mul(quat, quat_from_rotvec(turn)), True
-            if look.fovy is not None:
+            if look.fovy is not None and (every or self.widens):
                 more = draw(rng, f"{name}/fovy", look.fovy, 1) * math.degrees(1)
                 fovy, widened = (fovy + more).clamp(1.0, 170.0), True
         out: Values = {}
-        if shifted:
+        if shifted and (every or self.moves):
             out["cam_pos", (self.id,)] = pos[:, None]
         if turned:
             out["cam_quat", (self.id,)] = quat_normalize(quat)[:, None]
@@ -86,10 +94,12 @@ class _Camera:
             out["cam_fovy", (self.id,)] = fovy
         return out
 
-    def _towards(self, before: Tensor, after: Tensor, quat: Tensor) -> Tensor:
-        """``quat`` turned the shortest way to look from ``after`` where it looked from ``before``."""
-        forward = quat_rotate(quat, _FORWARD.expand(len(quat), 3)).expand(len(after), 3)
-        wanted = before + forward * self.reach - after
-        wanted = wanted / norm(wanted)[:, None].clamp(min=1e-6)
-        turn = torch.cat([1 + dot(forward, wanted)[:, None], torch.linalg.cross(forward, wanted)], 1)
-        return quat_mul(quat_normalize(turn), quat.expand(len(turn), 4))
+
+def _towards(before: Tensor, after: Tensor, quat: Tensor, reach: Tensor | float) -> tuple[Tensor, Tensor]:
+    """``quat`` turned the shortest way to look from ``after`` where it looked from ``before``, and how far that is."""
+    forward = quat_rotate(quat, _FORWARD.expand(len(quat), 3))
+    wanted = before + forward * reach - after
+    far = norm(wanted, keepdim=True).clamp(min=1e-6)
+    forward, wanted = forward.expand_as(wanted), wanted / far
+    turn = torch.cat([1 + dot(forward, wanted)[:, None], torch.linalg.cross(forward, wanted)], 1)
+    return quat_mul(quat_normalize(turn), quat.expand(len(turn), 4)), far

@@ -26,7 +26,7 @@ _TYPES = {
 # Which of three half extents are a shape's MuJoCo sizes (3: none), and which add up to the height of its centre.
 _SIZES = {"box": (0, 1, 2), "ellipsoid": (0, 1, 2), "sphere": (0, 3, 3), "capsule": (0, 2, 3), "cylinder": (0, 2, 3)}
 _HEIGHTS = {"box": (2, 3), "ellipsoid": (2, 3), "sphere": (0, 3), "capsule": (0, 2), "cylinder": (2, 3)}
-_TRIES = 24  # places tried for each
+_TRIES = 10  # places tried for each
 _TURN = Uniform(-torch.pi, torch.pi)
 
 

@@ -19,10 +19,13 @@ Values = dict[tuple[str, tuple[int, ...]], Tensor]
 
 
 class Rngs:
-    """Streams of the rows at hand: of their episodes, and of the steps they are at."""
+    """Streams of the rows at hand: of their episodes, and of the steps they are at.
 
-    def __init__(self, episode: EpisodeRng, elapsed: Tensor) -> None:
-        self.n, self._episode, self._elapsed = episode.n, episode, elapsed
+    ``within`` an episode only what changes per step need be drawn.
+    """
+
+    def __init__(self, episode: EpisodeRng, elapsed: Tensor, *, within: bool) -> None:
+        self.n, self.within, self._episode, self._elapsed = episode.n, within, episode, elapsed
         self._step: EpisodeRng | None = None
 
     def of(self, every: str) -> EpisodeRng:
