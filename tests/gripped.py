@@ -33,12 +33,14 @@ class Gripped(Task):
         resolution: tuple[int, int] = (72, 68)
         gel: Gel = Gel()  # noqa: RUF009
         tactile: bool = True
+        resizable: bool = False
 
     def scene(self, b):
         c = self.config
         b.fixture("ground", Shape(type="box", size=(1, 1, 0.05), pos=(0, 0, -0.05)))
         robot = b.robot()
-        thing = b.part("thing", [Shape(type=c.thing, size=c.size)], mass=c.mass, pos=(0, 0, 2))
+        shape = Shape(type=c.thing, size=c.size)
+        thing = b.part("thing", [shape], mass=c.mass, pos=(0, 0, 2), resizable=c.resizable)
         handles = {"robot": robot, "thing": thing, "wrist": b.force_torque(robot), "touch": b.touch(robot)}
         if c.tactile:
             for finger in (0, 1):
@@ -68,12 +70,14 @@ def closed(env):
     return action
 
 
-def gripped(n=1, *, robot="panda", steps=40, quat=(1.0, 0, 0, 0), **config):
+def gripped(n=1, *, robot="panda", steps=40, quat=(1.0, 0, 0, 0), sizes=None, **config):
     """An environment whose gripper has closed on the thing, held in the air till then, and kept it for a while."""
     env = manikin.make(
         Gripped, num_envs=n, robot=robot, autoreset="disabled", terminate=False, reward="none", config=config
     )
     env.reset(seed=0)
+    if sizes is not None:
+        env.h.thing.set_size(sizes)
     action = closed(env)
     offset = torch.tensor(config.get("where", (0.0, 0, 0)))
     for k in range(steps):

@@ -16,7 +16,7 @@ from manikin.math import quat_rotate, quat_rotate_inv
 from manikin.rng import EpisodeRng
 from manikin.robots import arms
 from manikin.sense import pointcloud as pc
-from manikin.sense.imperfect import Delay, Dropout, Noise, Rate, SensorModel
+from manikin.sense.imperfect import Delay, Dropout, Noise, Rate, SensorModel, SensorSuite
 from manikin.sense.voxel import VoxelSpec, voxelize
 from manikin.spec.camera import look_at
 
@@ -395,6 +395,30 @@ def test_rows_left_out_keep_what_they_say():
     assert out[:, 0].tolist() == [0, 0, 1, 2] and out[:, 1].tolist() == [0, 0, 0, 0]
     out, _ = run(SensorModel([Noise(0.1)], control_hz=20), ramp(4, 2), episodes(2), active)
     assert out[1, 1] == out[0, 1] and out[1, 0] != out[0, 0]
+
+
+def test_suite_of_a_whole_observation():
+    n, steps = 3, 10
+    suite = SensorSuite({"policy/qpos": [Delay(2)], "cameras/hand/depth": CHAIN}, control_hz=20)
+    single = SensorModel(CHAIN, control_hz=20, name="cameras/hand/depth")
+    depth = ramp(steps, n, (4, 4))
+
+    def observation(t):
+        qpos = torch.full((n, 7), float(t))
+        return {"policy": {"qpos": qpos, "qvel": qpos}, "cameras": {"hand": {"depth": depth[t], "rgb": depth[t]}}}
+
+    alone, _ = run(single, depth, episodes(n))
+    carry = suite.start(observation(0), episodes(n))
+    for t in range(steps):
+        seen, carry = suite(carry, observation(t), episodes(n).derive(torch.full((n,), t)))
+        assert (seen["policy"]["qpos"] == max(t - 2, 0)).all() and (seen["policy"]["qvel"] == t).all()
+        assert torch.equal(seen["cameras"]["hand"]["depth"], alone[t])
+        assert (seen["cameras"]["hand"]["rgb"] == t).all()
+    again = suite.read(carry, observation(9))
+    assert torch.equal(again["cameras"]["hand"]["depth"], alone[9]) and (again["policy"]["qpos"] == 7).all()
+    assert all(v.shape[0] == n for v in carry.values())
+    with pytest.raises(UnknownNameError, match="policy/qpos"):
+        SensorSuite({"policy/qpo": [Delay(1)]}, control_hz=20).start(observation(0), episodes(n))
 
 
 def test_imperfections_that_cannot_be_are_refused():

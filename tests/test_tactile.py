@@ -196,6 +196,27 @@ def test_fingertips_of_other_grippers(name):
         assert abs(right) < 1e-3
 
 
+def test_fingertips_of_a_makers_model(menagerie_root):
+    env = gripped(1, robot="panda:menagerie", thing="sphere", size=(0.008,), mass=0.05)
+    t = env.h.tactile0
+    assert t.size == pytest.approx((0.017, 0.017))  # the flat pad, not the finger's mesh behind it
+    d, taxel = t.depth.max().item(), math.sqrt(0.017**2 / (72 * 68))
+    disc = math.sqrt(float((t.depth > 0).sum()) * taxel**2 / math.pi)
+    assert abs(disc - math.sqrt(2 * 0.008 * d - d * d)) < taxel
+
+
+def test_rows_have_their_own_sizes():
+    radii = torch.tensor([[0.006], [0.010]])
+    env = gripped(2, thing="sphere", size=(0.008,), mass=0.05, resizable=True, sizes=radii)
+    for row, radius in enumerate(radii[:, 0].tolist()):
+        depth = env.h.tactile0.depth[row]
+        d, taxel = depth.max().item(), 0.00025
+        disc = math.sqrt(float((depth > 0).sum()) * taxel**2 / math.pi)
+        assert abs(disc - math.sqrt(2 * radius * d - d * d)) < taxel
+        grip = env.h.tactile0.force[row, 2].item()
+        assert 2.5e8 * math.pi * d**2 * (radius - d / 3) == pytest.approx(grip, rel=0.02)
+
+
 def test_fingertips_that_cannot_be_are_refused():
     def task(**options):
         class Wrong(Gripped):

@@ -140,11 +140,11 @@ class Tactile(Handle):
         down = -(out - (out @ forward) * forward)
         down /= np.linalg.norm(down)
         axes = np.stack([np.cross(down, forward), down, forward])  # rows: right, down, forward
-        corners = []
-        for name in self.robot.model.pad_geoms:
-            geom = int(model.geom(self.robot.prefix + name).id)
-            if int(model.geom_bodyid[geom]) == body:
-                corners.append(_corners(model, geom) @ axes.T)
+        pads = [int(model.geom(self.robot.prefix + name).id) for name in self.robot.model.pad_geoms]
+        pads = [g for g in pads if int(model.geom_bodyid[g]) == body]
+        # Makers' models back their flat pads with a mesh of the whole finger, which is no face.
+        flat = [g for g in pads if int(model.geom_type[g]) == int(mujoco.mjtGeom.mjGEOM_BOX)]
+        corners = [_corners(model, g) @ axes.T for g in flat or pads]
         face = max(c[:, 2].max() for c in corners)
         flush = np.concatenate([c for c in corners if c[:, 2].max() > face - 5e-4])
         low, high = flush[:, :2].min(0), flush[:, :2].max(0)

@@ -11,18 +11,18 @@ name: neither the row nor the batch it is in matters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.rng import EpisodeRng
 
-__all__ = ["Carry", "Delay", "Dropout", "Imperfection", "Noise", "Rate", "SensorModel"]
+__all__ = ["Carry", "Delay", "Dropout", "Imperfection", "Noise", "Rate", "SensorModel", "SensorSuite"]
 
 Carry = dict[str, Tensor]
 
@@ -217,3 +217,67 @@ class SensorModel:
     def read(self, carry: Mapping[str, Tensor]) -> Tensor:
         """What the last call gave (n, ...), again: for observing a second time, or after loading a carry."""
         return carry["value"].clone()
+
+
+class SensorSuite:
+    """The imperfections of a whole observation, a nested dict of tensors (n, ...).
+
+    Args:
+        sensors: path in the observation, for example ``"policy/qpos"`` or ``"cameras/hand_camera/depth"`` -> what
+            happens there. Everything else passes as it is.
+        control_hz: how often the suite is called [1/s].
+    """
+
+    def __init__(self, sensors: Mapping[str, Sequence[Imperfection]], *, control_hz: float) -> None:
+        self.models = {path: SensorModel(made, control_hz=control_hz, name=path) for path, made in sensors.items()}
+
+    def start(self, observation: Mapping[str, Any], rng: EpisodeRng) -> Carry:
+        """What is remembered at the start of episodes; see :meth:`SensorModel.start`.
+
+        Raises:
+            UnknownNameError: if a sensor's path is not in the observation.
+        """
+        values = dict(_leaves(observation))
+        for path in self.models:
+            if path not in values:
+                raise UnknownNameError("sensor", path, values)
+        return {
+            f"{path}|{key}": v
+            for path, model in self.models.items()
+            for key, v in model.start(values[path], rng).items()
+        }
+
+    def __call__(
+        self, carry: Mapping[str, Tensor], observation: Mapping[str, Any], rng: EpisodeRng, active: Tensor | None = None
+    ) -> tuple[dict[str, Any], Carry]:
+        """One control step: the observation as the sensors give it, and the next carry; see SensorModel."""
+        values, out = dict(_leaves(observation)), dict[str, Tensor]()
+        seen: dict[str, Tensor] = {}
+        for path, model in self.models.items():
+            seen[path], mine = model(self._of(carry, path), values[path], rng, active)
+            out |= {f"{path}|{key}": v for key, v in mine.items()}
+        return _replaced(observation, seen), out
+
+    def read(self, carry: Mapping[str, Tensor], observation: Mapping[str, Any]) -> dict[str, Any]:
+        """``observation`` with what the sensors gave at the last call, again."""
+        seen = {path: model.read(self._of(carry, path)) for path, model in self.models.items()}
+        return _replaced(observation, seen)
+
+    @staticmethod
+    def _of(carry: Mapping[str, Tensor], path: str) -> Carry:
+        return {k.removeprefix(f"{path}|"): v for k, v in carry.items() if k.startswith(f"{path}|")}
+
+
+def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Tensor]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{key}/")
+        else:
+            yield above + key, value
+
+
+def _replaced(tree: Mapping[str, Any], seen: Mapping[str, Tensor], above: str = "") -> dict[str, Any]:
+    return {
+        key: _replaced(value, seen, f"{above}{key}/") if isinstance(value, Mapping) else seen.get(above + key, value)
+        for key, value in tree.items()
+    }
