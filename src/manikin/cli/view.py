@@ -66,10 +66,14 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
     """Serve until interrupted, or film. ``ready`` is told the viewer (which has ``url``) once it serves."""
     from manikin.cli.chosen import chosen_task
     from manikin.env.registry import make
-    from manikin.policy.choices import policy_maker
+    from manikin.errors import UnknownNameError
+    from manikin.policy.choices import POLICIES, policy_maker
     from manikin.view.hold import HoldPolicy
     from manikin.view.session import Session
 
+    if options.policy not in (*POLICIES, "hold") and ":" not in options.policy:
+        hint = "Or give your own as module:function or file.py:function."
+        raise UnknownNameError("policy", options.policy, (*POLICIES, "hold"), hint)
     maker = HoldPolicy if options.policy == "hold" else policy_maker(options.policy)
     words = {k: getattr(options, k) for k in ("robot", "control") if getattr(options, k) is not None}
     env = make(chosen_task(options.task), options.num_envs, autoreset="disabled", observe=options.observe, **words)
@@ -82,6 +86,8 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
             out = console()
             what = f"{env.task.id}, {env.num_envs} environments"
             out.print(f"[bold]{viewer.url}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
+            if type(viewer).__name__ == "StudioViewer":
+                out.print("Blank or slow in your browser? It needs WebGL 2; --viewer stream works in any.")
             ready(viewer)
             if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
                 webbrowser.open(viewer.url)

@@ -73,6 +73,8 @@ class StreamViewer:
     from the same origin. On a loopback address (the default) requests are answered only if they were made by a
     loopback name, so that no other site's name can be pointed here.
 
+    Make it and call :meth:`run` in one thread: OpenGL's pictures are bound to the thread that made the first.
+
     Args:
         session: what is shown.
         painter: makes its pictures.
