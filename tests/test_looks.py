@@ -557,7 +557,8 @@ def test_menagerie_robots_take_colours_over_their_materials(menagerie_root: Path
         (ConfigError, "low x, low y", lambda: Looks(distractors=Distractors(keep_out=((0.1, 0.0, 0.0, 0.1),)))),
         (ConfigError, "tuple of words", lambda: Looks(surfaces={"table": Surface(textures="wood")})),  # type: ignore[arg-type]
         (ConfigError, "takes a CameraLook", lambda: Looks(cameras=LightLook())),  # type: ignore[arg-type]
-        (ConfigError, "looks must be a Looks", lambda: {"cameras": CameraLook()}),
+        (ConfigError, "looks must be a Looks", lambda: "strong"),
+        (ConfigError, "does not describe a Looks", lambda: {"cameras": CameraLook()}),
     ],
 )
 def test_mistakes_are_named(error: type[ManikinError], says: str, looks: Callable[[], Any]) -> None:
@@ -579,8 +580,25 @@ def test_a_thing_that_need_not_be_there_may_be_missing() -> None:
     assert not env._dresser._items
 
 
-def test_looks_can_be_written_down() -> None:
-    described = json.loads(json.dumps(Looks.strong().describe()))
-    assert described["cameras"][0]["shift"] == {"Uniform": {"low": -0.06, "high": 0.06}}
-    assert described["surfaces"]["table"]["textures"] == list(TEXTURES)
-    assert described != Looks.light().describe()
+NAMED = Looks(
+    cameras={"base_camera": (CameraLook(turn=Normal((0.0, 0.0, 0.0), 0.1, high=0.2)), CameraLook(every="step"))},
+    lights={"0": LightLook(intensity=Choice((0.5, 1.0)))},
+)
+
+
+@pytest.mark.parametrize("looks", [Looks(), Looks.light(), Looks.strong(), EVERYTHING, NAMED])
+def test_looks_can_be_written_down_and_read_again(looks: Looks) -> None:
+    written = json.dumps(looks.describe(), allow_nan=False)
+    assert Looks.of(json.loads(written)) == looks
+
+
+def test_a_fingerprint_makes_the_same_looks_again() -> None:
+    env = made(EVERYTHING, 2)
+    fingerprint = json.loads(json.dumps(env.fingerprint()))
+    again = made(fingerprint["looks"], 2)
+    for one in (env, again):
+        one.reset(seed=0)
+        one.step(hold(one))
+    assert differing(fields(env, 1), fields(again, 1)) == set()
+    assert again.fingerprint() == env.fingerprint()
+    assert made(None).fingerprint()["looks"] is None

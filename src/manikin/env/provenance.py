@@ -53,6 +53,7 @@ def fingerprint(env: Env) -> dict[str, Any]:
         "physics_hz": env.physics_hz,
         "horizon": env.horizon,
         "terminate": env.terminates,
+        "looks": None if env.looks is None else env._dresser.looks.describe(),
         "model_hash": env.scene.hash,
         "versions": versions(),
         "machine": machine(),

@@ -286,10 +286,34 @@ class Looks:
         )
 
     def describe(self) -> dict[str, Any]:
-        """All of it as plain values for JSON."""
+        """All of it as plain values for JSON; :meth:`of` reads them."""
         described = _plain(self)
         assert isinstance(described, dict)
         return described
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Looks:
+        """The looks that :meth:`describe` described, also after a way through JSON.
+
+        Raises:
+            ConfigError: it describes something else.
+        """
+        try:
+            return cls(
+                cameras=_named(CameraLook, described["cameras"]),
+                lights=_named(LightLook, described["lights"]),
+                surfaces={thing: _made(Surface, fields) for thing, fields in described["surfaces"].items()},
+                ambient=_value(described["ambient"]),
+                **{
+                    name: None if described[name] is None else _made(kind, described[name])
+                    for name, kind in _SINGLE.items()
+                },
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(f"this does not describe a Looks: {error!r} in {described!r}") from error
+
+
+_SINGLE: dict[str, type] = {"extra_lights": ExtraLights, "distractors": Distractors, "background": Background}
 
 
 def _plain(value: Any) -> Any:
@@ -301,8 +325,31 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return {"float": str(value)}
     return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, list | tuple):
+        return tuple(_value(v) for v in plain)
+    if isinstance(plain, Mapping):
+        ((kind, content),) = plain.items()
+        made = {"Uniform": Uniform, "Normal": Normal, "Choice": Choice, "float": float}[kind]
+        return made(content) if made is float else _made(made, content)
+    return plain
+
+
+def _made(kind: type, fields: Mapping[str, Any]) -> Any:
+    return kind(**{name: _value(value) for name, value in fields.items()})
+
+
+def _named(kind: type, plain: Any) -> Any:
+    """One declaration, several, or either by name."""
+    if plain is None or isinstance(plain, list | tuple):
+        return None if plain is None else tuple(_made(kind, fields) for fields in plain)
+    if set(plain) == {f.name for f in dataclasses.fields(kind)}:
+        return _made(kind, plain)
+    return {name: _named(kind, fields) for name, fields in plain.items()}
 
 
 def _check_kind(name: str, value: Any, kind: type, *, optional: bool = True) -> None:

@@ -5,7 +5,7 @@ Everything reaches the world by ``set_model``. Nothing that is added collides, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mujoco
@@ -28,7 +28,7 @@ __all__ = ["Dresser", "Looks"]
 
 class Dresser(Handle):
     """Gives rows of a world their looks. Make it before the scene is compiled: it adds what the looks need, and itself
-    to the handles that are bound to the world.
+    to the handles that are bound to the world. ``looks`` may be what :meth:`Looks.describe` gave.
 
     Raises:
         UnknownNameError: a camera, light or thing that the scene does not have.
@@ -37,10 +37,11 @@ class Dresser(Handle):
         ConfigError: ``looks`` is something else, or is to change per step what the task draws per episode.
     """
 
-    def __init__(self, looks: Looks | None, builder: SceneBuilder) -> None:
-        looks = Looks() if looks is None else looks
+    def __init__(self, looks: Looks | Mapping[str, Any] | None, builder: SceneBuilder) -> None:
+        looks = Looks() if looks is None else Looks.of(looks) if isinstance(looks, Mapping) else looks
         if not isinstance(looks, Looks):
             raise ConfigError(f"looks must be a Looks, not {looks!r}")
+        self.looks = looks
         super().__init__(builder.scope, "looks")
         self._items: list[Item] = [
             *cameras(looks, builder),
