@@ -13,12 +13,13 @@ from gripped import Gripped, closed, gripped
 from manikin.env.card import hold_action
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.math import quat_rotate, quat_rotate_inv
+from manikin.render.rig import CameraRig
 from manikin.rng import EpisodeRng
 from manikin.robots import arms
 from manikin.sense import pointcloud as pc
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate, SensorModel, SensorSuite
 from manikin.sense.voxel import VoxelSpec, voxelize
-from manikin.spec.camera import look_at
+from manikin.spec.camera import CameraSpec, look_at
 
 # ---- depth images in closed form -----------------------------------------------------------------------------------
 
@@ -531,3 +532,40 @@ def test_questions_that_a_robot_cannot_answer():
 
     with pytest.raises(SceneError, match="two things in the scene are named 'wrist/robot'"):
         manikin.make(Wrong)
+
+
+def test_clouds_of_rendered_cameras_lie_on_the_box_and_move_with_it():
+    """Depth as the library renders it: two cameras, rows with the box in different places, within 1 mm."""
+    half = torch.tensor([0.03, 0.04, 0.05])
+    env = manikin.make(
+        Gripped,
+        num_envs=2,
+        autoreset="disabled",
+        reward="none",
+        config={"tactile": False, "thing": "box", "size": tuple(half.tolist())},
+    )
+    env.reset(seed=0)
+    pose = torch.tensor([[0.3, 0.2, 0.05, 1, 0, 0, 0], [0.2, -0.3, 0.05, 0.9, 0, 0, 0.4359]])
+    env.h.thing.set_pose(pose[:, :3], pose[:, 3:])
+    env.world.forward()
+    eyes = [
+        CameraSpec(name="left", pos=(0.7, 0.5, 0.5), target=(0.25, 0, 0.05), fovy=0.9, width=96, height=72),
+        CameraSpec(name="right", pos=(0.6, -0.7, 0.4), target=(0.25, 0, 0.05), fovy=1.0, width=64, height=96),
+    ]
+    rig = CameraRig(env.world, eyes, ("rgb", "depth", "segmentation"), backend="rays")
+    images = rig.render()
+    ids = [int(env.world.scene.model.geom(g).id) + 1 for g in env.h.thing.geom_names]
+    for cameras in (("left",), ("right",), None):
+        cloud = pc.from_cameras(images, pc.PointCloudSpec(count=None, cameras=cameras))
+        for row in range(2):
+            mine = cloud.valid[row] & torch.isin(cloud.segmentation[row], torch.tensor(ids))
+            assert mine.sum() > 30
+            local = quat_rotate_inv(env.h.thing.quat[row : row + 1], cloud.xyz[row][mine] - env.h.thing.pos[row])
+            outside = (local.abs() - half).amax(-1)
+            assert outside.abs().max() < 1e-3
+    low, high = (0.0, 0.0, 0.003), (0.5, 0.5, 0.15)
+    cropped = pc.from_cameras(images, pc.PointCloudSpec(count=64, low=low, high=high))
+    assert cropped.valid.sum(1).tolist() == [64, 0]  # only the first row has its box there
+    assert torch.isin(cropped.segmentation[0], torch.tensor(ids)).all()
+    rig.close()
+    env.close()
