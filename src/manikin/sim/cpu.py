@@ -299,8 +299,6 @@ class CpuWorld:
             self._varied.add(field)
             if field.startswith("opt."):
                 target[index] = value
-            elif field == "geom_sameframe":  # a geom that shares its body's frame would be read from there: all rows
-                target[:, ids] = 0
             else:
                 target[np.ix_(index, ids)] = value.reshape(len(index), len(ids), *target.shape[2:])
         if any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes):

@@ -135,15 +135,12 @@ def _volumes(
     rows: np.ndarray,
     present: Callable[[str], np.ndarray],
 ) -> list[Assignment]:
-    """New bounding volumes of the bodies, and the flag that a geom may no longer share its body's frame."""
+    """New bounding volumes of the bodies. (Whether a geom shares its body's frame is worked out by ``set_const``.)"""
     fields = {f: np.array(present(f)[rows], np.float64) for f in ("geom_aabb", "geom_pos", "geom_quat", "bvh_aabb")}
     fields["geom_aabb"] = fields["geom_aabb"].reshape(len(rows), -1, 6)
-    apart: list[int] = []
     for field, ids, value in writes:
         if field in fields:
             fields[field][:, ids] = value.reshape(len(rows), len(ids), -1)
-        if field in ("geom_pos", "geom_quat"):
-            apart += ids.tolist()
     for body in bodies:
         bounds.body_volumes(
             model, body, fields["geom_aabb"], fields["geom_pos"], fields["geom_quat"], fields["bvh_aabb"]
@@ -151,7 +148,4 @@ def _volumes(
     nodes = [
         k for b in bodies for k in range(int(model.body_bvhadr[b]), int(model.body_bvhadr[b] + model.body_bvhnum[b]))
     ]
-    out: list[Assignment] = [("bvh_aabb", np.array(nodes), fields["bvh_aabb"][:, nodes])]
-    if apart:
-        out.append(("geom_sameframe", np.array(apart), np.zeros((len(rows), len(apart)))))
-    return out
+    return [("bvh_aabb", np.array(nodes), fields["bvh_aabb"][:, nodes])]

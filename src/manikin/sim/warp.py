@@ -27,7 +27,7 @@ __all__ = ["WarpWorld", "modules"]
 
 _STATE = "time qpos qvel act qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
 _FORCE = ("actuator_force", "qfrc_actuator", "qfrc_constraint", "qacc", "cfrc_ext", "cacc", "cfrc_int")
-_CPU_ONLY = ("bvh_aabb", "geom_sameframe")  # bookkeeping of MuJoCo's own collision detection
+_CPU_ONLY = ("bvh_aabb",)  # bookkeeping of MuJoCo's own collision detection
 _DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0")
 _ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
 

@@ -22,7 +22,7 @@ class Physics:
     cone: str = "elliptic"  # or "pyramidal"
     impratio: float = 10.0
     iterations: int = 50
-    ls_iterations: int = 20
+    ls_iterations: int = 50  # 20 press cubes through a table at impratio 100, with no warning
     noslip_iterations: int = 0
     solref: tuple[float, float] = (0.01, 1.0)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)

@@ -35,7 +35,7 @@ class PegInsertionSide(Task):
     horizon_s = 5.0
     instruction = "insert the peg into the hole of the box"
     robots = ("panda",)
-    physics = Physics(impratio=100, ls_iterations=50)  # 20 line searches are too few: held things sink into others
+    physics = Physics(impratio=100)  # 20 line searches are too few: held things sink into others
     reward_max = 10.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),

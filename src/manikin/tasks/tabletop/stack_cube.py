@@ -42,7 +42,7 @@ class StackCube(Task):
     horizon_s = 5.0
     instruction = "stack the red cube on the green cube"
     robots = ("panda",)
-    physics = Physics(impratio=100, ls_iterations=50)  # 20 line searches are too few and the cubes sink into the table
+    physics = Physics(impratio=100)  # 20 line searches are too few and the cubes sink into the table
     reward_max = 8.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
