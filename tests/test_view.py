@@ -8,6 +8,8 @@ import json
 import re
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -635,6 +637,35 @@ def test_studio_listens_on_this_machine_only(studio):
         pytest.skip("this machine has no other address than its own")
     with pytest.raises(OSError):
         socket.create_connection((address, studio.port), 2).close()
+
+
+ONE_AFTER_ANOTHER = """
+import gc, threading, time, urllib.request
+from manikin.env.registry import make
+from manikin.view.hold import HoldPolicy
+from manikin.view.session import Session
+from manikin.view.studio import StudioViewer
+for _ in range(3):
+    env = make("PickCube-v1", 1, autoreset="disabled")
+    viewer, over = StudioViewer(Session(env, HoldPolicy)), threading.Event()
+    thread = threading.Thread(target=viewer.run, args=(over.is_set,))
+    thread.start()
+    time.sleep(0.5)
+    urllib.request.urlopen(viewer.url, timeout=10).read()
+    gc.collect()  # what the viewer before has left
+    time.sleep(0.3)
+    over.set()
+    thread.join()
+    viewer.close()
+    env.close()
+"""
+
+
+def test_one_studio_after_another_in_a_process():
+    """In a process of its own: when it fails it does not fail, it crashes."""
+    pytest.importorskip("manikin.view.studio", reason="this MuJoCo has no Studio")
+    done = subprocess.run([sys.executable, "-c", ONE_AFTER_ANOTHER], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.slow

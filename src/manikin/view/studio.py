@@ -5,6 +5,7 @@ Studio's own Run, Pause, Step and Reset buttons steer the session too.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import math
 import time
@@ -278,7 +279,7 @@ class StudioViewer:
     """Serves a session through MuJoCo Studio's web viewer.
 
     Studio checks neither passwords nor origins: whoever reaches the port controls the viewer and can upload files to
-    it. So it listens on this machine only unless told otherwise.
+    it. So it listens on this machine only unless told otherwise. One at a time per process, closed before the next.
 
     Args:
         session: what is shown.
@@ -298,7 +299,7 @@ class StudioViewer:
         self._steps = _Steps(session)
         # Studio's own panes begin hidden (Tab and Shift+Tab show them): room for ours, and less to send.
         app = studio_app.App(studio_app.Config(show_options=False, show_inspector=False))
-        ours: list[Any] = [app, _Panel(session)]
+        ours = self._ours = [app, _Panel(session)]
         chosen = type("Viewer", (_Viewer,), {"address": host})
 
         def target(endpoint: endpoints.ViewerEndpoint) -> None:
@@ -326,3 +327,8 @@ class StudioViewer:
     def close(self) -> None:
         """Stop serving. Idempotent."""
         self._handle.close()
+        # Studio's interface has one context per process. A closed viewer's, freed when the garbage collector comes by,
+        # would take the next viewer's along and the process with it. So it is freed now.
+        for part in self._ours:
+            part.viewer = None
+        gc.collect()
