@@ -10,6 +10,7 @@ import torch
 import manikin
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.sense.imperfect import Delay, Dropout, Noise
 from manikin.sense.pointcloud import PointCloudSpec
 from manikin.sense.voxel import VoxelSpec
 from manikin.spec.camera import CameraSpec
@@ -148,3 +149,49 @@ def test_wrong_words_and_cameras_name_what_there_is():
         CameraSpec(name="huge", target=(1, 0, 0), width=100_000)
     with pytest.raises(UnknownNameError, match="nowhere"):
         make("rgb", cameras=(CameraSpec(name="lost", target=(1, 0, 0), on="nowhere"),))
+
+
+# ---- imperfect sensors ---------------------------------------------------------------------------------------------
+
+
+def test_sensors_delay_and_noise_reach_the_observation_and_nothing_else():
+    sensors = {"policy/qpos": [Delay(2)], "privileged/cube_pose": [Noise(0.01)]}
+    plain = manikin.make(TASK, num_envs=2, observe="state_dict", horizon=6)
+    env = manikin.make(TASK, num_envs=2, observe="state_dict", horizon=6, sensors=sensors)
+    a, b = plain.reset(seed=0)[0], env.reset(seed=0)[0]
+    truths = [a["policy"]["qpos"]]
+    for k in range(1, 12):
+        action = torch.full((2, 8), 0.5)
+        (a, ra, _, ta, ia), (b, rb, _, tb, ib) = plain.step(action), env.step(action)
+        assert torch.equal(ra, rb) and torch.equal(ta, tb) and np.array_equal(plain.world._state, env.world._state)
+        if ta.all():  # the last observation of the episode is the sensors' too, and the next one starts afresh
+            last = ib["final_obs"]["policy"]["qpos"]
+            assert torch.equal(last, truths[-2])
+            truths = [a["policy"]["qpos"]]
+        else:
+            truths.append(a["policy"]["qpos"])
+        expected = truths[max(0, len(truths) - 3)]
+        assert torch.equal(b["policy"]["qpos"], expected), k
+        assert torch.equal(b["policy"]["qvel"], a["policy"]["qvel"])
+        error = b["privileged"]["cube_pose"] - a["privileged"]["cube_pose"]
+        assert 0 < error.abs().max() < 0.06
+
+
+def test_imperfect_sensors_are_the_episodes_own_and_survive_a_snapshot():
+    sensors = {"policy/qpos": [Noise(0.02, bias_std=0.01), Dropout(0.3), Delay(1)]}
+    options = {"observe": "state", "sensors": sensors, "autoreset": "disabled"}
+    many, one = manikin.make(TASK, num_envs=5, **options), manikin.make(TASK, num_envs=1, **options)
+    many.reset(seed=0), one.reset(seed=3)
+    action = torch.zeros(1, 8)
+    for _ in range(6):
+        a, b = many.step(action.expand(5, -1))[0], one.step(action)[0]
+        assert torch.equal(a[3], b[0])
+    snapshot = many.save()
+    after = [many.step(action.expand(5, -1))[0] for _ in range(5)]
+    assert torch.equal(many.load(snapshot)[0], a)
+    for seen in after:
+        assert torch.equal(many.step(action.expand(5, -1))[0], seen)
+    frozen = many.step(action.expand(5, -1), active=torch.tensor([True, False, True, True, True]))[0]
+    assert torch.equal(frozen[1, :9], after[-1][1, :9]) and not torch.equal(frozen[0, :9], after[-1][0, :9])
+    with pytest.raises(UnknownNameError, match="policy/qposs"):
+        manikin.make(TASK, sensors={"policy/qposs": [Noise(0.1)]}).reset(seed=0)

@@ -131,7 +131,7 @@ def make_env(fingerprint: Mapping[str, Any], num_envs: int, **overrides: Any) ->
 
 
 _MAKE_OPTIONS = (
-    *("robot", "control", "device", "observe", "reward"),
+    *("robot", "control", "device", "observe", "reward", "looks"),
     *("physics_hz", "control_hz", "horizon", "config", "terminate"),
 )
 

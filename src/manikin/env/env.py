@@ -13,17 +13,18 @@ from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
 from manikin.control import Chain, Controller, IkSolver, Reading, controller
-from manikin.env import arguments
+from manikin.env import arguments, state
 from manikin.env.observe import Observer, Vision, merge, parse, space_of
 from manikin.env.provenance import fingerprint
 from manikin.env.task import Episode, Task
-from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.render.segmentation import SegmentationTable
 from manikin.rng import EpisodeRng, episode_seed_from_entropy
 from manikin.robots import robot as robot_choice
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot, View
 from manikin.scene.looks import Dresser, Looks
+from manikin.sense.imperfect import Imperfection, SensorSuite
 from manikin.sim import DEVICES, make_world
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
@@ -48,6 +49,7 @@ class Env(gymnasium.vector.VectorEnv):
         control: controller name; default the task's.
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
             cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
+        sensors: noise, delay, dropout and rate by path in the observation: ``{"policy/qpos": [Noise(0.01)]}``.
         vision: which cameras, renderer, cloud and grid; see :class:`Vision`.
         reward: ``normalized_dense`` (dense / its declared maximum), ``dense``, ``sparse`` (success - fail) or ``none``.
         autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
@@ -83,6 +85,7 @@ class Env(gymnasium.vector.VectorEnv):
         config: Any = None,
         looks: Looks | None = None,
         vision: Vision | None = None,
+        sensors: Mapping[str, Sequence[Imperfection]] | None = None,
         out_of_range: str = "clip",
         threads: int = 0,
         render_mode: str | None = None,
@@ -153,9 +156,9 @@ class Env(gymnasium.vector.VectorEnv):
             self.world.forward()
             self._carry = self.controller.start(self._reading())
             rig = self.vision.rig(parse(observe), self.world, builder.cameras)
-            self._observer = Observer(
-                observe, task, self.h, self.robot, vision=self.vision, rig=rig, rng=self._present_rng
-            )
+            suite = SensorSuite(sensors, control_hz=self.control_hz) if sensors else None
+            see = {"vision": self.vision, "rig": rig, "rng": self._rng, "sensors": suite}
+            self._observer = Observer(observe, task, self.h, self.robot, **see)
             self.observation_names = self._observer.names
             self.single_observation_space = space_of(self._observer())
         size = (self.controller.card.size,)
@@ -259,7 +262,7 @@ class Env(gymnasium.vector.VectorEnv):
         if begun is not None:
             self._start(begun)
             info = self._info(self.task.evaluate(self.h), terms)
-        observation = self._observer()
+        observation = self._observer(moved=~diverged if going is None else going & ~diverged)
         terminated, truncated = torch.from_numpy(ended.copy()), torch.from_numpy(over)
         done = ended | over
         if done.any():
@@ -304,34 +307,12 @@ class Env(gymnasium.vector.VectorEnv):
 
     def save(self, rows: Any = None) -> Snapshot:
         """Everything that later steps of the rows depend on; see :class:`Snapshot`."""
-        index = arguments.row_numbers(rows, self.num_envs)
-        at = torch.from_numpy(index)
-        snapshot = self.world.save(index)
-        snapshot.extra = {
-            "variables": {v.name: v.data[at].numpy().copy() for v in self._builder.variables},
-            "carry": self._carry[at].numpy().copy(),
-            **{name: getattr(self, f"_{name}")[index].copy() for name in _COUNTERS},
-        }
-        return snapshot
+        return state.save(self, arguments.row_numbers(rows, self.num_envs))
 
     def load(self, snapshot: Snapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
         """Put rows where the snapshot was (as many rows, or one for all); returns observations and info of all rows."""
         self._check_open()
-        index = arguments.row_numbers(rows, self.num_envs)
-        which = snapshot.index_for(len(index), self.scene.hash)
-        if "carry" not in snapshot.extra:
-            raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
-        carry = snapshot.extra["carry"]
-        if carry.shape[1] != self._carry.shape[1]:
-            raise DataError(f"this snapshot was taken with another controller than {self.controller.name}")
-        self.world.load(snapshot, index)
-        at = torch.from_numpy(index)
-        for variable in self._builder.variables:
-            variable.data[at] = torch.from_numpy(snapshot.extra["variables"][variable.name][which])
-        self._carry = self._carry.clone()
-        self._carry[at] = torch.from_numpy(carry[which])
-        for name in _COUNTERS:
-            getattr(self, f"_{name}")[index] = snapshot.extra[name][which]
+        state.load(self, snapshot, arguments.row_numbers(rows, self.num_envs))
         self._started = bool((self._index >= 0).all())
         with torch.no_grad():
             return self._observer(), self._info(self.task.evaluate(self.h))
@@ -376,6 +357,7 @@ class Env(gymnasium.vector.VectorEnv):
             self._carry = self._carry.clone()
             self._carry[at] = carry
         self._elapsed[rows], self._done[rows], self._clipped[rows] = 0, False, 0
+        self._observer.begin(rows)
 
     def _restart(
         self, rows: np.ndarray, done: np.ndarray, observation: Any, info: dict[str, Any], terms: dict[str, Tensor]
@@ -481,18 +463,16 @@ class Env(gymnasium.vector.VectorEnv):
             info["entropy"] = self._entropy
         return info
 
-    def _present_rng(self, rows: np.ndarray | None) -> EpisodeRng:
-        """The random streams of rows at their present step: the same for an episode's step in any row and batch."""
+    def _rng(self, rows: np.ndarray | None, present: bool) -> EpisodeRng:
+        """The random streams of rows' episodes; with ``present`` those of their present step."""
         index = slice(None) if rows is None else rows
         seed, number, step = (torch.from_numpy(a[index].copy()) for a in (self._seed, self._index, self._elapsed))
-        return EpisodeRng(seed, number).derive(step)
+        rng = EpisodeRng(seed, number)
+        return rng.derive(step) if present else rng
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("this environment is closed")
-
-
-_COUNTERS = ("seed", "index", "elapsed", "done", "clipped")
 
 
 def _column(mask: np.ndarray) -> Tensor:

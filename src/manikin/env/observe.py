@@ -17,6 +17,7 @@ from manikin.render.rig import CameraRig
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot
+from manikin.sense.imperfect import SensorSuite
 from manikin.sense.pointcloud import PointCloudSpec, from_cameras
 from manikin.sense.voxel import VoxelSpec, voxelize
 from manikin.sim.cpu import CpuWorld
@@ -91,7 +92,8 @@ class Observer:
     outputs asked for, with K and T), ``pointcloud``, ``voxel``, and ``privileged`` only with ``state``.
 
     Args:
-        rng: the random streams of rows (None for all) at their present step.
+        rng: the random streams of rows (None for all), at their present step when asked.
+        sensors: what each sensor does to the truth, one call of the suite per control step.
     """
 
     def __init__(
@@ -103,9 +105,12 @@ class Observer:
         *,
         vision: Vision,
         rig: CameraRig | None,
-        rng: Callable[[np.ndarray | None], EpisodeRng],
+        rng: Callable[[np.ndarray | None, bool], EpisodeRng],
+        sensors: SensorSuite | None = None,
     ) -> None:
         self.word, self.parts, self.rig = word, parse(word), rig
+        self._suite, self.carry = sensors, dict[str, Tensor]()
+        self._fresh = np.ones(robot.scope.world.num_worlds, bool)  # rows whose sensors have seen nothing yet
         self._task, self._h, self._robot, self._vision, self._rng = task, h, robot, vision, rng
         self.flat = word in ("state", "policy")
 
@@ -127,24 +132,58 @@ class Observer:
         policy = {"qpos": self._robot.qpos, "qvel": self._robot.qvel, **seen.get("policy", {})}
         return {"policy": policy, "privileged": seen.get("privileged", {})}
 
-    def __call__(self, rows: np.ndarray | None = None) -> Any:
-        """Observe the rows in view, which are ``rows`` (None for all)."""
+    def begin(self, rows: np.ndarray) -> None:
+        """An episode starts in these rows: their sensors forget."""
+        self._fresh[rows] = True
+
+    def __call__(self, rows: np.ndarray | None = None, *, moved: np.ndarray | None = None) -> Any:
+        """Observe the rows in view, which are ``rows`` (None for all).
+
+        ``moved`` (N,) bool are those that made a step since the last call; the sensors of others say again what they
+        said.
+        """
         groups = self.groups()
-        if self.flat:
+        if self.flat and self._suite is None:
             return _flatten([v for group in STATE_WORDS[self.word] for v in groups[group].values()])
         named: dict[str, Any] = {g: {k: v.float().clone() for k, v in values.items()} for g, values in groups.items()}
-        if self.rig is None:
-            return named
-        if "state" not in self.parts:
-            del named["privileged"]
-        return named | self._see(rows)
+        if self.rig is not None:
+            if "state" not in self.parts:
+                del named["privileged"]
+            named |= self._see(rows)
+        if self._suite is not None:
+            named = self._sense(named, rows, moved)
+        if self.flat:
+            return _flatten([v for group in STATE_WORDS[self.word] for v in named[group].values()])
+        return named
+
+    def _sense(self, truth: dict[str, Any], rows: np.ndarray | None, moved: np.ndarray | None) -> dict[str, Any]:
+        """The truth as the sensors give it."""
+        assert self._suite is not None
+        n = len(self._fresh)
+        index = np.arange(n) if rows is None else rows
+        fresh, at = self._fresh[index], torch.from_numpy(index)
+        active = fresh if moved is None else fresh | moved[index]
+        if not self.carry:
+            made = self._suite.start(truth, self._rng(rows, False))
+            self.carry = {k: v.new_zeros(n, *v.shape[1:]) for k, v in made.items()}
+        carry = {k: v[at] for k, v in self.carry.items()}
+        if fresh.any():
+            made, new = self._suite.start(truth, self._rng(rows, False)), torch.from_numpy(fresh)
+            carry = {k: torch.where(new.view(-1, *[1] * (v.ndim - 1)), made[k], v) for k, v in carry.items()}
+        if not active.any():
+            return self._suite.read(carry, truth)
+        seen, carry = self._suite(carry, truth, self._rng(rows, True), torch.from_numpy(active))
+        for k, v in carry.items():
+            self.carry[k][at] = v
+        self._fresh[index] = False
+        return seen
 
     def _see(self, rows: np.ndarray | None) -> dict[str, Any]:
         assert self.rig is not None
         images, parts = self.rig.render(rows), self.parts
         out: dict[str, Any] = {}
         if set(parts) & set(CLOUD_WORDS):
-            cloud = from_cameras(images, self._vision.pointcloud, self._rng(rows))
+            cloud = from_cameras(images, self._vision.pointcloud, self._rng(rows, True))
             if "pointcloud" in parts:
                 out["pointcloud"] = cloud.as_dict()
             if "voxel" in parts:
