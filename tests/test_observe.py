@@ -162,7 +162,7 @@ def test_sensors_delay_and_noise_reach_the_observation_and_nothing_else():
     truths = [a["policy"]["qpos"]]
     for k in range(1, 12):
         action = torch.full((2, 8), 0.5)
-        (a, ra, _, ta, ia), (b, rb, _, tb, ib) = plain.step(action), env.step(action)
+        (a, ra, _, ta, _), (b, rb, _, tb, ib) = plain.step(action), env.step(action)
         assert torch.equal(ra, rb) and torch.equal(ta, tb) and np.array_equal(plain.world._state, env.world._state)
         if ta.all():  # the last observation of the episode is the sensors' too, and the next one starts afresh
             last = ib["final_obs"]["policy"]["qpos"]

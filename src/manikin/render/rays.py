@@ -1,7 +1,7 @@
 """Pictures by casting rays with MuJoCo itself: needs no driver, and shows what the physics holds.
 
 One ray per pixel; with ``samples`` the pixels on an edge are cast again, finer. Shading is flat on meshes, textures
-other than on planes count with their mean colour, and skins, tendons and flexes are not drawn.
+other than on planes and boxes count with their mean colour, and skins, tendons and flexes are not drawn.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = ["RayRenderer"]
 
 _SEEN = np.array([1, 1, 1, 0, 0, 0], np.uint8)  # groups drawn, as in MuJoCo's viewer
 _UNSEEN_GROUP = 5
+_ROOM = 1.5
 _LAYERS = 4  # things a camera may be inside of at once
 
 
@@ -48,12 +49,16 @@ class RayRenderer:
         height: int | None = None,
         sites: bool = False,
     ) -> dict[str, np.ndarray]:
-        """See :meth:`manikin.render.Renderer.images`. Meanwhile groups of the model's geoms may change."""
+        """See :meth:`manikin.render.Renderer.images`. Meanwhile the model's groups and bounding boxes change."""
         if self._closed:
             raise ConfigError("the renderer is closed")
         check_outputs(self.name, outputs, self.outputs)
         view = view_of(model, data, camera, width, height)
-        picture = _Picture(model, data, view, sites, self._shadows)
+        with _roomy(model):
+            return self._images(_Picture(model, data, view, sites, self._shadows), outputs)
+
+    def _images(self, picture: _Picture, outputs: tuple[str, ...]) -> dict[str, np.ndarray]:
+        view = picture.view
         v, u = (a.reshape(-1) for a in np.mgrid[: view.height, : view.width])
         rays = view.rays(u.astype(float), v.astype(float))
         geom, distance, normal = picture.cast(rays)
@@ -100,6 +105,22 @@ class RayRenderer:
     def close(self) -> None:
         """Nothing is held; pictures are refused from here on. Idempotent."""
         self._closed = True
+
+
+@contextmanager
+def _roomy(model: mujoco.MjModel) -> Iterator[None]:
+    """Bodies' bounding boxes are larger meanwhile.
+
+    ``mj_multiRay`` leaves out bodies by the directions of the corners of their boxes, though the middle of a face may
+    lie beyond them: near the edge of a body it misses what ``mj_ray`` hits.
+    """
+    roots = model.body_bvhadr[model.body_bvhnum > 0]
+    kept = model.bvh_aabb[roots]
+    model.bvh_aabb[roots, 3:] *= _ROOM
+    try:
+        yield
+    finally:
+        model.bvh_aabb[roots] = kept
 
 
 def _edges(seen: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ __all__ = ["Light", "Surfaces", "lights_of", "place_lights", "plane_colour", "sh
 _RGB = int(mujoco.mjtTextureRole.mjTEXROLE_RGB)
 _SPOT, _POINT = int(mujoco.mjtLightType.mjLIGHT_SPOT), int(mujoco.mjtLightType.mjLIGHT_POINT)
 _PLANE, _2D = int(mujoco.mjtGeom.mjGEOM_PLANE), int(mujoco.mjtTexture.mjTEXTURE_2D)
+_BOX = int(mujoco.mjtGeom.mjGEOM_BOX)
 _UNSET = np.array([0.5, 0.5, 0.5, 1], np.float32)  # MuJoCo takes the material's colour where a geom has this one
 
 
@@ -35,13 +36,14 @@ class Surfaces:
 
 
 def surfaces_of(model: mujoco.MjModel) -> Surfaces:
-    """Colours and materials as MuJoCo resolves them; a texture other than on a plane counts with its mean colour.
+    """Colours and materials as MuJoCo resolves them; a texture other than on a plane or box counts with its mean colour.
 
     As in OpenGL, the opacity of solids is that of their front and back together.
     """
     rgba = np.concatenate([model.geom_rgba, model.site_rgba]).astype(np.float32)
     material = np.concatenate([model.geom_matid, model.site_matid])
-    plane = np.concatenate([model.geom_type, model.site_type]) == _PLANE
+    kind = np.concatenate([model.geom_type, model.site_type])
+    plane = kind == _PLANE
     n = len(rgba)
     emission, specular, shininess = (np.full(n, value, np.float32) for value in (0, 0.5, 0.5))
     texture, tint = np.full(n, -1), np.ones((n, 3), np.float32)
@@ -56,7 +58,7 @@ def surfaces_of(model: mujoco.MjModel) -> Surfaces:
         )
         texture[has] = model.mat_texid[m, _RGB]
         for i in np.flatnonzero(texture >= 0):
-            if not (plane[i] and model.tex_type[texture[i]] == _2D):
+            if not ((plane[i] or kind[i] == _BOX) and model.tex_type[texture[i]] == _2D):
                 tint[i] = _texels(model, int(texture[i])).mean((0, 1))
                 texture[i] = -1
     rgba[~plane, 3] = 1 - (1 - rgba[~plane, 3]) ** 2
