@@ -157,8 +157,9 @@ class Env(gymnasium.vector.VectorEnv):
             self._carry = self.controller.start(self._reading())
             rig = self.vision.rig(parse(observe), self.world, builder.cameras)
             suite = SensorSuite(sensors, control_hz=self.control_hz) if sensors else None
-            see = {"vision": self.vision, "rig": rig, "rng": self._rng, "sensors": suite}
-            self._observer = Observer(observe, task, self.h, self.robot, **see)
+            self._observer = Observer(
+                observe, task, self.h, self.robot, vision=self.vision, rig=rig, rng=self._rng, sensors=suite
+            )
             self.observation_names = self._observer.names
             self.single_observation_space = space_of(self._observer())
         size = (self.controller.card.size,)

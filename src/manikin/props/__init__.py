@@ -1,0 +1,1 @@
+"""Things to manipulate, as shapes for ``b.part``; one file each."""

@@ -36,7 +36,7 @@ class Surfaces:
 
 
 def surfaces_of(model: mujoco.MjModel) -> Surfaces:
-    """Colours and materials as MuJoCo resolves them; a texture other than on a plane or box counts with its mean colour.
+    """Colours and materials as MuJoCo resolves them; off planes and boxes a texture counts with its mean colour.
 
     As in OpenGL, the opacity of solids is that of their front and back together.
     """

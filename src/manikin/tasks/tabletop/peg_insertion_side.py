@@ -11,7 +11,7 @@ from torch import Tensor
 from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_to_matrix
-from manikin.scene.builder import Shape
+from manikin.props.holed_box import holed_box, walls
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
 from manikin.tasks.tabletop.common import OncePerStep, above, along_x, bonus, closeness, noisy_rest, top_down
@@ -79,15 +79,17 @@ class PegInsertionSide(Task):
         self._geometry = OncePerStep(self._measure)
         robot = b.robot()
         peg = b.box("peg", half_size=(length, width, width), rgba=(0.93, 0.53, 0.2, 1), resizable=True)
-        sizes, places = _walls(torch.tensor([length]), torch.tensor([width + c.clearance]), torch.zeros(1, 2))
-        walls = [
-            Shape(type="box", size=tuple(s), pos=tuple(p))
-            for s, p in zip(sizes[0].tolist(), places[0].tolist(), strict=True)
-        ]
+        box = holed_box(length, width + c.clearance)
         return {
             "robot": robot,
             "peg": peg,
-            "box": b.part("box", walls, kind="kinematic", rgba=(0.9, 0.76, 0.56, 1), resizable=True),
+            "box": b.part(
+                "box",
+                holed_box(length, width + c.clearance),
+                kind="kinematic",
+                rgba=(0.9, 0.76, 0.56, 1),
+                resizable=True,
+            ),
             "grasp": b.grasp(robot, peg, max_angle=c.grasp_angle),
             "length": b.variable("half_length", (1,)),
             "hole_pose": b.variable("hole_pose", (7,)),
@@ -106,7 +108,7 @@ class PegInsertionSide(Task):
         h.peg.set_pose(torch.cat([spot, width[:, None]], 1), quat_from_yaw(turn))
 
         centre = 0.5 * (length - width)[:, None] * rng.uniform("hole/centre", -1.0, 1.0, (2,))
-        sizes, places = _walls(length, width + c.clearance, centre)
+        sizes, places = walls(length, width + c.clearance, centre)
         h.box.set_size(sizes)
         h.box.set_offsets(places)
         spot = rng.uniform("box/xy", torch.tensor(c.box_low), torch.tensor(c.box_high), (2,))
@@ -185,24 +187,3 @@ class PegInsertionSide(Task):
             Waypoint(name="align again", pose=again, gripper=-1, pos_tol=0.002, rot_tol=0.015, timeout_s=0.4),
             Waypoint(name="insert", pose=inside, gripper=-1, pos_tol=0.0, timeout_s=1e9, speed=0.2),
         ]
-
-
-def _walls(outer: Tensor, hole: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
-    """Half sizes and places (n, 4, 3) [m] of the four walls of a cube of half side ``outer`` (n,) with a square hole
-    of half side ``hole`` (n,) along x, centred at y and z ``centre`` (n, 2).
-    """
-    thick, shift = (outer - hole) / 2, centre / 2
-    middle, zero = thick + hole, torch.zeros_like(outer)
-    y, z = shift[:, 0], shift[:, 1]
-    sizes = [
-        (outer, thick - y, outer),
-        (outer, thick + y, outer),
-        (outer, outer, thick - z),
-        (outer, outer, thick + z),
-    ]
-    places = [(zero, middle + y, zero), (zero, y - middle, zero), (zero, zero, middle + z), (zero, zero, z - middle)]
-    return _stacked(sizes), _stacked(places)
-
-
-def _stacked(rows: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    return torch.stack([torch.stack(row, 1) for row in rows], 1)

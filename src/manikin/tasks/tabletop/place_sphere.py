@@ -9,7 +9,7 @@ import torch
 from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul
-from manikin.scene.builder import Shape
+from manikin.props.bin import open_bin
 from manikin.spec.plan import Waypoint
 from manikin.tasks.tabletop.common import (
     ONE,
@@ -75,15 +75,6 @@ class PlaceSphere(Task):
     def scene(self, b):
         table(b, base_camera=((0.3, 0, 0.2), (-0.1, 0, 0)))
         c = self.config
-        w, outer = c.wall_half, c.inner_half + 2 * c.wall_half
-        side, high = outer - w, 3 * w  # where the middle of a wall is
-        shapes = [
-            Shape(type="box", size=(outer, outer, w)),
-            Shape(type="box", size=(w, outer, 2 * w), pos=(-side, 0, high)),
-            Shape(type="box", size=(w, outer, 2 * w), pos=(side, 0, high)),
-            Shape(type="box", size=(outer, w, 2 * w), pos=(0, -side, high)),
-            Shape(type="box", size=(outer, w, 2 * w), pos=(0, side, high)),
-        ]
         self._up = torch.tensor([0.0, 0.0, c.wall_half + c.radius])
         self._two, self._free = torch.tensor(2.0), torch.tensor(16.0)
         robot = b.robot()
@@ -93,7 +84,7 @@ class PlaceSphere(Task):
         return {
             "robot": robot,
             "ball": ball,
-            "bin": b.part("bin", shapes, kind="kinematic", rgba=(0.75, 0.7, 0.6, 1)),
+            "bin": b.part("bin", open_bin(c.inner_half, c.wall_half), kind="kinematic", rgba=(0.75, 0.7, 0.6, 1)),
             "grasp": b.grasp(robot, ball),
         }
 
