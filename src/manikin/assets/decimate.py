@@ -21,8 +21,9 @@ from manikin.errors import ConfigError
 
 __all__ = ["Decimated", "decimate"]
 
-_VERSION = b"1"  # goes up whenever the same input gives another output
+_VERSION = b"2"  # goes up whenever the same input gives another output
 _FORGET = 8  # rounds after which refused collapses are tried again: their surroundings have changed
+_WORTH = 0.99  # go on while as many rounds leave less than this share of the faces
 _TURN = 0.2  # cosine: a face may not turn further in one collapse
 
 
@@ -80,7 +81,7 @@ def decimate(
         digest.update(np.ascontiguousarray(array).tobytes())
     path = cache_root() / "decimated" / f"{digest.hexdigest()[:32]}.npz"
     try:
-        with np.load(path) as kept:
+        with path.open("rb") as file, np.load(file) as kept:
             found = [kept[f.name] for f in fields(Decimated)]
         return Decimated(*found[:3], *map(float, found[3:]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # not there, or damaged: made again
@@ -108,18 +109,18 @@ def _decimate(vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray, tolerance
     mesh = _Mesh(points.copy(), start.faces)
     where = np.arange(len(points))  # the vertex that each welded vertex has become
     quadric = _quadrics(mesh)
-    refused, idle, rounds = np.empty(0, np.int64), False, 0
-    while len(mesh.faces) > 4:
+    refused, rounds, faces_then = np.empty(0, np.int64), 0, len(mesh.faces)
+    while True:
         rounds += 1
-        moved, bad = _round(mesh, quadric, tolerance, refused)
+        became, bad = _round(mesh, quadric, tolerance, refused)
         refused = np.concatenate([refused, bad])
-        if len(moved):
-            where = moved[where] if len(moved) == len(points) else where
-            idle = False
-        if not len(moved) or rounds % _FORGET == 0:
-            if not len(moved) and idle:
+        if len(became):
+            where = became[where]
+        over = not len(became) and not len(bad)
+        if over or rounds % _FORGET == 0:
+            if len(mesh.faces) > _WORTH * faces_then:
                 break
-            idle, refused = not len(moved), np.empty(0, np.int64)
+            refused, faces_then = np.empty(0, np.int64), len(mesh.faces)  # what was refused may be possible now
     used, compact = np.unique(mesh.faces, return_inverse=True)
     final = compact.reshape(-1, 3)
     error = _distances(start, mesh, where, tolerance)
@@ -206,7 +207,8 @@ def _round(mesh: _Mesh, quadric: np.ndarray, tolerance: float, refused: np.ndarr
     cost /= np.where(rim[edge].any(1), 1, planes)
     rank = np.where((cost <= tolerance**2) & ~open_ & ~np.isin(key, refused), cost, np.inf)
     order = np.empty(len(rank), np.int64)
-    order[np.lexsort((key, rank))] = np.arange(len(rank))
+    # Among equals, as on flat parts, neighbours must not come one after another, or few could collapse at once.
+    order[np.lexsort((key * 2654435761 % (1 << 32), rank))] = np.arange(len(rank))
     order[~np.isfinite(rank)] = len(rank)
     chosen = _apart(edge, order, n)
     if not len(chosen):

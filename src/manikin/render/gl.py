@@ -33,6 +33,7 @@ __all__ = ["GlRenderer", "probe"]
 _PLATFORMS = {"Linux": ("egl", "osmesa"), "Darwin": ("cgl",), "Windows": ("glfw",)}
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
 _OFF = ("disable", "disabled", "off", "false", "0")
+_QUALITY = {"offsamples": 0, "numslices": 40, "numstacks": 16}
 _KEPT = 4  # prepared sets of meshes and textures, sizes and backdrops a renderer keeps
 _NEAR = 0.01  # [m] what is nearer is cut away: a wrist camera sees its fingers
 
@@ -280,12 +281,15 @@ def _numbers(pixels: np.ndarray, scene: mujoco.MjvScene) -> np.ndarray:
 
 def _make_drawer(model: mujoco.MjModel) -> mujoco.MjrContext:
     """Without multisampling, which costs more than it gives on software drivers; ``samples`` smooths instead."""
-    kept = model.vis.quality.offsamples
-    model.vis.quality.offsamples = 0
+    quality = model.vis.quality
+    kept = {name: getattr(quality, name) for name in _QUALITY}
     try:
+        for name, value in _QUALITY.items():
+            setattr(quality, name, value)
         drawer = mujoco.MjrContext(model, int(mujoco.mjtFontScale.mjFONTSCALE_100))
     finally:
-        model.vis.quality.offsamples = kept
+        for name, value in kept.items():
+            setattr(quality, name, value)
     drawer.readDepthMap = int(mujoco.mjtDepthMap.mjDEPTH_ZEROFAR)
     return drawer
 

@@ -18,7 +18,7 @@ from manikin.assets.decimate import decimate
 __all__ = ["Lightening", "lighter"]
 
 BUDGET = 500  # faces of a mesh below which it stays as it is
-TOLERANCE = 4e-4  # [m] about a fifth of a pixel at 1 m and 640 x 480
+TOLERANCE = 2.5e-4  # [m] about an eighth of a pixel at 1 m and 640 x 480
 _CREASE = math.cos(math.radians(40))  # faces that meet at a sharper angle keep their edge when lit
 _SEEN_GROUPS = 3
 
