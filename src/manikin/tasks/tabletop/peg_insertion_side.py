@@ -83,13 +83,7 @@ class PegInsertionSide(Task):
         return {
             "robot": robot,
             "peg": peg,
-            "box": b.part(
-                "box",
-                holed_box(length, width + c.clearance),
-                kind="kinematic",
-                rgba=(0.9, 0.76, 0.56, 1),
-                resizable=True,
-            ),
+            "box": b.part("box", box, kind="kinematic", rgba=(0.9, 0.76, 0.56, 1), resizable=True),
             "grasp": b.grasp(robot, peg, max_angle=c.grasp_angle),
             "length": b.variable("half_length", (1,)),
             "hole_pose": b.variable("hole_pose", (7,)),
