@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import copy
-import os
 import queue
 import threading
 import weakref
@@ -55,7 +54,8 @@ class CameraRig:
             may have their own pose and lens (``cam_pos``, ``cam_quat``, ``cam_fovy``, ``cam_intrinsic``).
         outputs: any of ``rgb``, ``depth``, ``segmentation``, ``normals``.
         backend: see :func:`manikin.render.make_renderer`.
-        threads: that draw; 0 is one per core. Never changes results.
+        threads: that draw; 0 chooses. Never changes results. MuJoCo's bindings keep Python's lock while they draw, so
+            more than one gains nothing measurable at present and 0 means one; OpenGL itself uses all cores.
         samples, shadows: see :func:`manikin.render.make_renderer`.
 
     Raises:
@@ -80,14 +80,14 @@ class CameraRig:
             raise ConfigError(f"a rig needs cameras with different names; got {names}")
         check_outputs("auto", self.outputs, OUTPUTS)
         if threads < 0:
-            raise ConfigError(f"threads must be 0 (one per core) or positive; got {threads}")
+            raise ConfigError(f"threads must be 0 (chosen) or positive; got {threads}")
         self._world = world
         model = world.scene.model
         self.table = SegmentationTable.of(model)
         in_model = {model.camera(i).name for i in range(model.ncam)}
         self._looks: list[str | CameraSpec] = [c.name if c.name in in_model else c for c in self.cameras]
         self._check_mounts(model)
-        most = min(threads or os.cpu_count() or 1, _MOST_THREADS, world.num_worlds * len(names))
+        most = min(threads or 1, _MOST_THREADS, world.num_worlds * len(names))
         first = _Worker(model, lambda: make_renderer(backend, outputs=self.outputs, samples=samples, shadows=shadows))
         self.backend = first.name
         word = first.name.split()[0]
