@@ -195,3 +195,16 @@ def test_imperfect_sensors_are_the_episodes_own_and_survive_a_snapshot():
     assert torch.equal(frozen[1, :9], after[-1][1, :9]) and not torch.equal(frozen[0, :9], after[-1][0, :9])
     with pytest.raises(UnknownNameError, match="policy/qposs"):
         manikin.make(TASK, sensors={"policy/qposs": [Noise(0.1)]}).reset(seed=0)
+
+
+def test_without_opengl_pictures_still_come_and_a_warning_says_what_to_install(monkeypatch, caplog):
+    from manikin.render import api, gl
+
+    monkeypatch.setattr(gl, "probe", lambda: (None, "egl: no such library"))
+    monkeypatch.setattr(api, "_told", set())
+    env = manikin.make(TASK, observe="rgb", vision=Vision(cameras=(SMALL,)))
+    seen = env.reset(seed=0)[0]["cameras"]["small"]["rgb"]
+    assert seen.float().std() > 10  # a picture, not a blank
+    said = [r.getMessage() for r in caplog.records if r.name == "manikin.render"]
+    assert len(said) == 1 and "apt install libegl1" in said[0] and "egl: no such library" in said[0]
+    assert env._observer.rig.backend.split()[0] in said[0]

@@ -6,6 +6,7 @@ the environments and the tests of agreement take it from there.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -20,6 +21,11 @@ __all__ = ["BACKENDS", "OUTPUTS", "Renderer", "check_outputs", "choose", "make_r
 
 BACKENDS = ("auto", "gl", "warp", "rays", "filament")
 OUTPUTS = ("rgb", "depth", "segmentation", "normals")
+
+_GET_GL = "On Debian or Ubuntu: apt install libegl1 libgl1-mesa-dri (or libosmesa6)."
+_told: set[str] = set()  # reasons already logged in this process
+
+log = logging.getLogger("manikin.render")
 
 
 class Renderer(Protocol):
@@ -99,9 +105,10 @@ def check_outputs(name: str, outputs: Iterable[str], valid: Iterable[str]) -> No
 def choose(outputs: Iterable[str] = ("rgb",)) -> tuple[str, str]:
     """The backend ``auto`` takes on this machine, and why not one before it.
 
-    OpenGL where it works: measured on two cores it is the fastest from 64 x 64 pixels on (docs, "Renderers"), and its
-    pictures are those of MuJoCo's viewer. Without it Warp's ray tracer where installed, else MuJoCo's own rays, which
-    also take over when normals are asked for. Sizes do not decide: a camera keeps its look when its resolution changes.
+    OpenGL where it works: at 128 x 128 it was as fast as any on two cores or nearly so, at 640 x 480 many times faster
+    (benchmarks/render.py), and its pictures are those of MuJoCo's viewer. Without it Warp's ray tracer where installed,
+    else MuJoCo's own rays, which also take over when normals are asked for. Sizes do not decide: a camera keeps its
+    look when its resolution changes.
     """
     words = set(outputs)
     check_outputs("auto", words, OUTPUTS)
@@ -149,7 +156,10 @@ def make_renderer(
         raise ConfigError(f"samples per pixel each way must be 1 to 4; got {samples}")
     outputs = tuple(outputs)
     if backend == "auto":
-        backend, _ = choose(outputs)
+        backend, why = choose(outputs)
+        if "gl:" in why and why not in _told:
+            _told.add(why)
+            log.warning("pictures are made by %s, OpenGL does not work here (%s). %s", backend, why, _GET_GL)
     made = _make(backend, samples, shadows)
     try:
         check_outputs(made.name, outputs, made.outputs)
@@ -166,8 +176,8 @@ def _make(backend: str, samples: int, shadows: bool) -> Renderer:
         platform, why = gl.probe()
         if not platform:
             raise ConfigError(
-                f"OpenGL does not work here ({why}). On Debian or Ubuntu: apt install libegl1 libgl1-mesa-dri (or "
-                "libosmesa6). backend='auto' takes another renderer, backend='rays' needs no library."
+                f"OpenGL does not work here ({why}). {_GET_GL} backend='auto' takes another renderer, backend='rays' "
+                "needs no library."
             )
         return gl.GlRenderer(platform, samples=samples, shadows=shadows)
     if backend == "warp":
