@@ -16,6 +16,7 @@ controls that the environment had commanded, and nothing else.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import platform
@@ -31,52 +32,10 @@ PEERS = {"ManiSkill3 PickCube": "maniskill", "robosuite Lift": "robosuite", "Fet
 
 
 def worker(task: str, num_envs: int, physics_hz: float, seconds: float) -> dict:
-    """Time the environment, then raw physics with the controls it commanded. Rates in control steps per second."""
-    import mujoco
-    import numpy as np
-    import torch
+    """Rates in control steps per second, and what goes with them, in this process."""
+    from manikin.env.speed import measure_speed
 
-    import manikin
-
-    torch.set_num_threads(1)
-    started = time.perf_counter()
-    env = manikin.make(task, num_envs=num_envs, physics_hz=physics_hz, horizon=10**9, terminate=False)
-    create = time.perf_counter() - started
-    env.reset(seed=0)
-    warm = max(2, 200 // num_envs)
-    actions = torch.rand(64, num_envs, env.single_action_space.shape[0]) * 2 - 1
-    for k in range(warm):
-        env.step(actions[k % 64])
-    first = env.world._state.copy()
-    controls, steps, spent = [], 0, 0.0
-    ctrl = env.world._source("ctrl")
-    while spent < seconds:
-        begin = time.perf_counter()
-        env.step(actions[steps % 64])
-        spent += time.perf_counter() - begin
-        controls.append(ctrl.copy())
-        steps += 1
-    batch, stage = env.world._b, int(mujoco.mjtStage.mjSTAGE_VEL)
-    env.world._state[...] = first
-    raw = 0.0
-    for control in controls:
-        begin = time.perf_counter()
-        ctrl[...] = control
-        batch.step(None, env.substeps, stage)
-        raw += time.perf_counter() - begin
-    resets = []
-    row = np.arange(num_envs) == 0
-    for k in range(20):
-        begin = time.perf_counter()
-        env.reset(seed=[k], options={"reset_mask": row})
-        resets.append(time.perf_counter() - begin)
-    return {
-        "env": steps * num_envs / spent,
-        "raw": steps * num_envs / raw,
-        "create_s": create,
-        "reset_one_row_ms": 1e3 * statistics.median(resets),
-        "bytes_per_env": env.world.memory_per_row(),
-    }
+    return dataclasses.asdict(measure_speed(task, num_envs, seconds=seconds, physics_hz=physics_hz))
 
 
 def breakdown(task: str, steps: int = 3000) -> dict[str, float]:
@@ -167,7 +126,7 @@ def main() -> None:
 
     rows = {}
     for label, runs in measured.items():
-        row = {k: round(statistics.median(r[k] for r in runs), 3) for k in runs[0]}
+        row = {k: round(statistics.median(r[k] for r in runs), 3) for k in runs[0] if k != "num_envs"}
         row["env_over_raw"] = round(statistics.median(r["env"] / r["raw"] for r in runs), 3)
         rows[label] = row
     result = {
