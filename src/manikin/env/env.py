@@ -26,7 +26,6 @@ from manikin.scene.handles import Robot, View
 from manikin.scene.looks import Dresser, Looks
 from manikin.sense.imperfect import Imperfection, SensorSuite
 from manikin.sim import DEVICES, make_world
-from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 
 __all__ = ["AUTORESET", "REWARD", "Env"]
@@ -140,6 +139,7 @@ class Env(gymnasium.vector.VectorEnv):
         self.controller: Controller = controller(control or task.control, self.robot, chain, self.control_hz)
         self._chain = chain
 
+        self._per_reward = torch.tensor(1.0 / task.reward_max)
         n = self.num_envs
         self._seed = np.zeros(n, np.int64)
         self._index = np.full(n, -1, np.int64)  # -1: never started
@@ -233,19 +233,18 @@ class Env(gymnasium.vector.VectorEnv):
             self._carry,
             carry if going is None else torch.where(_column(going), carry, self._carry),
         )
-        bad_before = self.world.health() & Health.DIVERGED
         self._dresser.step(going, self._seed, self._index, self._elapsed)
-        self.world.step(self.substeps, going)
-        diverged = (self.world.health() & Health.DIVERGED) > bad_before
-        any_diverged = bool(diverged.any())
-        if any_diverged and before is None:
-            before = [v.data.clone() for v in self._builder.variables]
+        diverged = self.world.step(self.substeps, going)
+        still = None if going is None else ~going  # rows that did not move
+        if diverged is not None:
+            still = diverged if still is None else diverged | still
+            before = before or [v.data.clone() for v in self._builder.variables]
         self.task.advance(self.h)
-        if before is not None:  # rows that did not move keep their memory
-            keep = diverged if going is None else diverged | ~going
+        if still is not None and before is not None:  # they keep their memory
+            at = torch.from_numpy(still)
             for variable, value in zip(self._builder.variables, before, strict=True):
-                variable.data[torch.from_numpy(keep)] = value[torch.from_numpy(keep)]
-            if any_diverged:
+                variable.data[at] = value[at]
+            if diverged is not None:
                 self._carry = torch.where(_column(diverged), old_carry, self._carry)
         self._elapsed += 1 if going is None else going
 
@@ -254,19 +253,19 @@ class Env(gymnasium.vector.VectorEnv):
         success, fail = ev["success"], ev.get("fail")
         ended = (success if fail is None else success | fail).numpy() if self.terminates else np.zeros_like(self._done)
         over = self._elapsed >= self.horizon
-        if going is not None or any_diverged:
-            still = diverged if going is None else diverged | ~going
+        if still is not None:
             reward[torch.from_numpy(still)] = 0.0
-            ended, over = ended & ~still, (over & ~still) | diverged
+            ended, over = ended & ~still, over & ~still
+            over = over if diverged is None else over | diverged
         over = over & ~ended
         info = self._info(ev, terms)
         if begun is not None:
             self._start(begun)
             info = self._info(self.task.evaluate(self.h), terms)
-        observation = self._observer(moved=~diverged if going is None else going & ~diverged)
+        observation = self._observer(still=still)
         terminated, truncated = torch.from_numpy(ended.copy()), torch.from_numpy(over)
         done = ended | over
-        if done.any():
+        if np.count_nonzero(done):
             self._done |= done
             if self.autoreset == "same_step":
                 observation, info = self._restart(np.flatnonzero(done).astype(np.int32), done, observation, info, terms)
@@ -404,7 +403,7 @@ class Env(gymnasium.vector.VectorEnv):
             raise ClosedError("call reset() before the first step")
         going = None if active is None else arguments.mask(active, self.num_envs, "active")
         begun = None
-        if self._done.any():
+        if np.count_nonzero(self._done):
             if self.autoreset == "next_step":
                 begun = np.flatnonzero(self._done if going is None else self._done & going).astype(np.int32)
                 going = ~self._done if going is None else going & ~self._done
@@ -443,7 +442,7 @@ class Env(gymnasium.vector.VectorEnv):
             if not terms:
                 raise ConfigError(f"{self.task.id} has no dense reward; use reward='sparse' or 'none'")
             total = torch.stack(list(terms.values()), -1).sum(-1)
-            return (total.mul_(1.0 / self.task.reward_max) if mode == "normalized_dense" else total), terms
+            return (total.mul_(self._per_reward) if mode == "normalized_dense" else total), terms
         if mode == "sparse":
             sparse = ev["success"].float()
             return (sparse - ev["fail"].float() if "fail" in ev else sparse), {}

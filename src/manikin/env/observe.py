@@ -28,6 +28,7 @@ __all__ = ["CAMERA_WORDS", "STATE_WORDS", "Observer", "Vision", "merge", "parse"
 
 STATE_WORDS = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
 CAMERA_WORDS = ("rgb", "depth", "segmentation", "normals")
+_EVERY = np.zeros(0, bool)  # stands for all rows
 CLOUD_WORDS = ("pointcloud", "voxel")
 
 
@@ -136,11 +137,11 @@ class Observer:
         """An episode starts in these rows: their sensors forget."""
         self._fresh[rows] = True
 
-    def __call__(self, rows: np.ndarray | None = None, *, moved: np.ndarray | None = None) -> Any:
+    def __call__(self, rows: np.ndarray | None = None, *, still: np.ndarray | None = _EVERY) -> Any:
         """Observe the rows in view, which are ``rows`` (None for all).
 
-        ``moved`` (N,) bool are those that made a step since the last call; the sensors of others say again what they
-        said.
+        ``still`` (N,) bool are those that made no step since the last call, None for none of them; their sensors say
+        again what they said. By default nothing moved.
         """
         groups = self.groups()
         if self.flat and self._suite is None:
@@ -151,18 +152,18 @@ class Observer:
                 del named["privileged"]
             named |= self._see(rows)
         if self._suite is not None:
-            named = self._sense(named, rows, moved)
+            named = self._sense(named, rows, still)
         if self.flat:
             return _flatten([v for group in STATE_WORDS[self.word] for v in named[group].values()])
         return named
 
-    def _sense(self, truth: dict[str, Any], rows: np.ndarray | None, moved: np.ndarray | None) -> dict[str, Any]:
+    def _sense(self, truth: dict[str, Any], rows: np.ndarray | None, still: np.ndarray | None) -> dict[str, Any]:
         """The truth as the sensors give it."""
         assert self._suite is not None
         n = len(self._fresh)
         index = np.arange(n) if rows is None else rows
         fresh, at = self._fresh[index], torch.from_numpy(index)
-        active = fresh if moved is None else fresh | moved[index]
+        active = fresh if still is _EVERY else fresh | (True if still is None else ~still[index])
         if not self.carry:
             made = self._suite.start(truth, self._rng(rows, False))
             self.carry = {k: v.new_zeros(n, *v.shape[1:]) for k, v in made.items()}

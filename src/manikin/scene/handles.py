@@ -362,7 +362,8 @@ class Grasp(Handle):
     def __init__(self, scope: Scope, robot: Robot, part: Part, min_force: float, max_angle: float) -> None:
         super().__init__(scope, f"grasp/{robot.name}/{part.name}")
         self.robot, self.part, self.min_force = robot, part, min_force
-        self._cos, self._seen = float(np.cos(np.deg2rad(max_angle))), -1
+        self._cos, self._least = torch.tensor(float(np.cos(np.deg2rad(max_angle)))), torch.tensor(float(min_force))
+        self._seen = -1
         self._value: Tensor
 
     def sensors(self) -> list[tuple[str, str, str]]:
@@ -392,8 +393,8 @@ class Grasp(Handle):
             return self._value
         force = self.force
         along = (force * self._get(self._closing)).sum(-1)
-        size = (force * force).sum(-1).sqrt_()
-        value = ((size >= self.min_force) & (along >= self._cos * size)).all(-1)
+        size = torch.linalg.vector_norm(force, dim=-1)
+        value = ((size >= self._least) & (along >= size * self._cos)).all(-1)
         if scope.rows is None:
             self._value, self._seen = value, scope.world.version
         return value

@@ -199,13 +199,16 @@ class CpuWorld:
         substeps: int,
         active: np.ndarray | None = None,
         before_substep: Callable[[int], None] | None = None,
-    ) -> None:
+    ) -> np.ndarray | None:
         """Advance by some timesteps.
 
         Args:
             substeps: how many.
             active: (N,) bool; rows outside it stay exactly as they are. None means all.
             before_substep: called with the substep's number before each; for controllers that act every substep.
+
+        Returns:
+            (N,) bool rows that diverged and were put back where they were, or None when none did.
         """
         if self._closed:
             raise ClosedError("this world is closed")
@@ -216,7 +219,9 @@ class CpuWorld:
             for i in range(substeps):
                 before_substep(i)
                 self._b.step(active, 1, _VEL)
-        bad = self._check_health() if self._counts.any() or self._niter.max() >= self._max_iterations else None
+        # count_nonzero: at one row .any() and .max() cost ten times as much
+        troubled = np.count_nonzero(self._counts) or np.count_nonzero(self._niter >= self._max_iterations)
+        bad = self._check_health() if troubled else None
         for bound, served in self._served.values():
             if bad is None and active is None:
                 served[...] = bound
@@ -225,9 +230,13 @@ class CpuWorld:
                 if bad is not None:
                     keep[bad] = False
                 served[keep] = bound[keep]
-        if bad is not None and len(bad):
-            self._restore(bad, self._previous[bad])
         self.version += 1
+        if bad is None or not len(bad):
+            return None
+        self._restore(bad, self._previous[bad])
+        diverged = np.zeros(self.num_worlds, bool)
+        diverged[bad] = True
+        return diverged
 
     def _check_health(self) -> np.ndarray:
         """OR warnings into health; returns the rows that diverged in this step."""

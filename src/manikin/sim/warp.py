@@ -225,7 +225,7 @@ class WarpWorld:
         substeps: int,
         active: np.ndarray | None = None,
         before_substep: Callable[[int], None] | None = None,
-    ) -> None:
+    ) -> np.ndarray | None:
         """Advance by some timesteps; see :meth:`manikin.sim.cpu.CpuWorld.step`.
 
         Each substep is Warp's step2 then step1, so that positions, velocities and their sensors are current after it.
@@ -246,6 +246,7 @@ class WarpWorld:
             rows = torch.nonzero(still).squeeze(1)
             self._restore(rows, state[rows], forces)
         self.version += 1
+        return bad.cpu().numpy() if bool(bad.any()) else None
 
     def _check_health(self) -> Tensor:
         """(N,) bool rows that diverged in this step; ORs overflow and divergence into health."""

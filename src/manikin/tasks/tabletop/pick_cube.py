@@ -11,9 +11,11 @@ from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose
 from manikin.spec.plan import Waypoint
 from manikin.tasks.tabletop.common import (
+    OncePerStep,
     above,
     bonus,
     closeness,
+    constant,
     first_valid,
     full_turn,
     is_still,
@@ -67,6 +69,7 @@ class PickCube(Task):
     def scene(self, b):
         table(b)
         half = self.config.cube_half_size
+        self._geometry = OncePerStep(self._measure)
         robot = b.robot()
         cube = b.box("cube", half_size=(half,) * 3, rgba=(0.85, 0.1, 0.1, 1))
         return {
@@ -91,8 +94,15 @@ class PickCube(Task):
         h.goal.set(goal)
         h.marker.set_pose(goal)
 
+    def _measure(self, h):
+        """Offsets TCP to cube and cube to goal (n, 3) [m], and lengths of both and of the joint speeds (n, 3)."""
+        cube = h.cube.pos
+        reach, place = cube - h.robot.tcp_pos, h.goal.value - cube
+        lengths = torch.cat([norm(torch.stack([reach, place], 1)), norm(h.robot.arm_qvel, keepdim=True)], 1)
+        return reach, place, lengths
+
     def evaluate(self, h):
-        placed = norm(h.goal.value - h.cube.pos) <= self.config.goal_radius
+        placed = self._geometry(h)[2][:, 1] <= constant(self.config.goal_radius)
         return {
             "success": placed & is_still(h.robot, self.config.still_speed),
             "is_placed": placed,
@@ -100,23 +110,24 @@ class PickCube(Task):
         }
 
     def observe(self, h):
-        cube = h.cube.pos
+        reach, place, _ = self._geometry(h)
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value, "is_grasped": h.grasp.value},
             "privileged": {
                 "cube_pose": h.cube.pose,
-                "tcp_to_cube": cube - h.robot.tcp_pos,
-                "cube_to_goal": h.goal.value - cube,
+                "tcp_to_cube": reach,
+                "cube_to_goal": place,
             },
         }
 
     def reward(self, h, ev, action):
-        grasped, cube = ev["is_grasped"].float(), h.cube.pos
+        grasped = ev["is_grasped"].float()
+        reach, place, still = closeness(self._geometry(h)[2], 5.0).unbind(1)
         terms = {
-            "reach": closeness(norm(cube - h.robot.tcp_pos), 5.0),
+            "reach": reach,
             "grasp": grasped,
-            "place": grasped * closeness(norm(h.goal.value - cube), 5.0),
-            "still": ev["is_placed"] * closeness(norm(h.robot.arm_qvel), 5.0),
+            "place": grasped * place,
+            "still": ev["is_placed"] * still,
         }
         return bonus(terms, ev["success"], self.reward_max)
 
