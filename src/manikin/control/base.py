@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor
@@ -12,17 +11,16 @@ from manikin.spec.action import ActionCard
 __all__ = ["Controller", "Reading"]
 
 
-@dataclass
-class Reading:
-    """What a controller may look at, for n rows.
+class Reading(Protocol):
+    """What a controller may look at, for n rows. A :class:`~manikin.scene.handles.Robot` is one."""
 
-    Attributes:
-        qpos: (n, joints) arm, then driven gripper joints [rad or m].
-        ctrl: (n, joints) positions commanded last.
-    """
+    @property
+    def qpos(self) -> Tensor:
+        """(n, joints) arm, then driven gripper joints [rad or m]."""
 
-    qpos: Tensor
-    ctrl: Tensor
+    @property
+    def ctrl(self) -> Tensor:
+        """(n, joints) positions commanded last."""
 
 
 class Controller(Protocol):

@@ -117,13 +117,15 @@ def actions(given: Any, n: int, card: ActionCard, refuse: bool) -> tuple[Tensor,
         raise ActionError(f"actions must have shape {shape} ({card.controller}: {names}), got {array.shape}")
     if array.dtype.kind != "f":
         raise ActionError(f"actions must be floating point, not {array.dtype}")
-    largest, clipped = np.abs(array).max(), None
-    if not largest <= 1.0:
+    clipped = None
+    if np.count_nonzero(np.abs(array) <= 1.0) < array.size:  # also where a number is NaN
         if not np.isfinite(array).all():
             raise ActionError(f"actions of rows {_first(~np.isfinite(array))} are not finite")
         beyond = np.abs(array) > 1.0
         if refuse:
-            raise ActionError(f"actions of rows {_first(beyond)} are beyond [-1, 1] (largest {largest:.3g})")
+            raise ActionError(
+                f"actions of rows {_first(beyond)} are beyond [-1, 1] (largest {np.abs(array).max():.3g})"
+            )
         clipped, array = beyond.sum(1), np.clip(array, -1.0, 1.0)
     return torch.from_numpy(np.ascontiguousarray(array, np.float32)), clipped
 

@@ -425,7 +425,7 @@ class Env(gymnasium.vector.VectorEnv):
         return action
 
     def _reading(self) -> Reading:
-        return Reading(self.robot.qpos, self.robot.ctrl)
+        return self.robot
 
     def _write_ctrl(self, ctrl: Tensor, going: np.ndarray | None) -> None:
         channel = self.robot._ctrl

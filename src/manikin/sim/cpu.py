@@ -75,7 +75,11 @@ class _Channel:
     def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
         if any(field not in _STATE for field, _, _ in self._pieces):
             raise ConfigError(f"only state fields can be written, not {[p[0] for p in self._pieces]}")
-        flat = np.asarray(value, np.float64).reshape(-1, self._flat.shape[1])
+        flat = np.asarray(value).reshape(-1, self._flat.shape[1])
+        if rows is None and len(self._sources) == 1:
+            self._sources[0][...] = flat
+            self._world.version += 1
+            return
         at = 0
         for source in self._sources:
             part = flat[:, at : at + source.shape[1]]
