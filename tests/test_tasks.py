@@ -400,6 +400,12 @@ def test_expert_on_200_seeds(task: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("robot", ["ur5e", "xarm7", "so101"])
+def test_pick_cube_expert_on_other_robots(robot: str) -> None:
+    assert _rate("PickCube-v1", 200, "expert", robot=robot) >= 0.95
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("control", ["joint_pos", "ee_delta_pose", "ee_pose"])
 @pytest.mark.parametrize("task", TASKS)
 def test_expert_with_other_controllers(task: str, control: str) -> None:
