@@ -28,6 +28,7 @@ from manikin.render.api import check_outputs, choose
 from manikin.render.backdrop import backdrop
 from manikin.render.kept import Kept
 from manikin.render.quiet import hushed
+from manikin.render.rgb import RgbOfImages
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
 
@@ -141,7 +142,7 @@ class FilamentLook:
         return mujoco.MjModel.from_xml_string(f"<mujoco><custom>{''.join(lines)}</custom></mujoco>")
 
 
-class FilamentRenderer:
+class FilamentRenderer(RgbOfImages):
     """See :class:`manikin.render.Renderer`. For the thread that made it only.
 
     Pictures have their shadows from ``look``, whatever ``shadows`` says. Endless planes end at about fifty metres.
@@ -203,19 +204,6 @@ class FilamentRenderer:
             distance = near * far / (near + reverse * (far - near))
             found["depth"] = np.where(reverse > 0, distance, 0).astype(np.float32)
         return {word: found[word] for word in outputs}
-
-    def rgb(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        camera: str | int | CameraSpec | View,
-        *,
-        width: int | None = None,
-        height: int | None = None,
-        sites: bool = True,
-    ) -> np.ndarray:
-        """See :meth:`manikin.render.Renderer.rgb`."""
-        return self.images(model, data, camera, ("rgb",), width=width, height=height, sites=sites)["rgb"]
 
     def close(self) -> None:
         """Free the engine. Idempotent."""

@@ -24,6 +24,7 @@ from manikin.errors import ConfigError
 from manikin.render.api import check_outputs
 from manikin.render.backdrop import backdrop
 from manikin.render.meshes import lighter
+from manikin.render.rgb import RgbOfImages
 from manikin.render.shading import place_lights
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
@@ -85,7 +86,7 @@ def probe() -> tuple[str | None, str]:
     return None, "; ".join(failures)
 
 
-class GlRenderer:
+class GlRenderer(RgbOfImages):
     """See :class:`manikin.render.Renderer`. ``platform`` comes from :func:`probe`.
 
     Meshes with many faces are drawn with fewer (:func:`manikin.render.meshes.lighter`), unless ``light`` is False.
@@ -193,19 +194,6 @@ class GlRenderer:
             self._backdrops[key] = (backdrop(view.upward()) * 255 + 0.5).astype(np.uint8)
         self._backdrops.move_to_end(key)
         return self._backdrops[key]
-
-    def rgb(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        camera: str | int | CameraSpec | View,
-        *,
-        width: int | None = None,
-        height: int | None = None,
-        sites: bool = True,
-    ) -> np.ndarray:
-        """See :meth:`manikin.render.Renderer.rgb`."""
-        return self.images(model, data, camera, ("rgb",), width=width, height=height, sites=sites)["rgb"]
 
     def close(self) -> None:
         """Free the context. Idempotent."""

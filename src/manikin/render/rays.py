@@ -15,6 +15,7 @@ import numpy as np
 from manikin.errors import ConfigError
 from manikin.render.api import check_outputs
 from manikin.render.backdrop import backdrop
+from manikin.render.rgb import RgbOfImages
 from manikin.render.shading import Light, Surfaces, lights_of, plane_colour, shade, surfaces_of
 from manikin.render.solids import SOLIDS, bounding_radius, hit
 from manikin.render.view import View, view_of
@@ -28,7 +29,7 @@ _ROOM = 1.5
 _LAYERS = 4  # things a camera may be inside of at once
 
 
-class RayRenderer:
+class RayRenderer(RgbOfImages):
     """See :class:`manikin.render.Renderer`."""
 
     name = "rays"
@@ -88,19 +89,6 @@ class RayRenderer:
             fine, _ = picture.trace(fine_u.reshape(-1), fine_v.reshape(-1))
             colour[edge] = fine.reshape(len(edge), s * s, 3).mean(1)
         return (colour.reshape(view.height, view.width, 3) * 255 + 0.5).astype(np.uint8)
-
-    def rgb(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        camera: str | int | CameraSpec | View,
-        *,
-        width: int | None = None,
-        height: int | None = None,
-        sites: bool = True,
-    ) -> np.ndarray:
-        """See :meth:`manikin.render.Renderer.rgb`."""
-        return self.images(model, data, camera, ("rgb",), width=width, height=height, sites=sites)["rgb"]
 
     def close(self) -> None:
         """Nothing is held; pictures are refused from here on. Idempotent."""

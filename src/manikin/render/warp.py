@@ -28,6 +28,7 @@ from manikin.render.kept import Kept
 from manikin.render.meshes import lighter
 from manikin.render.quiet import hushed
 from manikin.render.rays import _Picture
+from manikin.render.rgb import RgbOfImages
 from manikin.render.shading import Light, lights_of, surfaces_of
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
@@ -343,7 +344,7 @@ def _lightened(model: mujoco.MjModel) -> mujoco.MjModel:
     return lightened
 
 
-class WarpRenderer:
+class WarpRenderer(RgbOfImages):
     """One row per call. See :class:`manikin.render.Renderer`; :class:`WarpScene` draws many worlds at once.
 
     Sites, which the ray tracer does not know, are laid over its pictures. Meshes with many faces are drawn with fewer
@@ -403,19 +404,6 @@ class WarpRenderer:
         if "rgb" not in outputs or (self._samples > 1 and len(outputs) > 1):
             found |= _drawn(scene, view, lights, rgb=False)
         return {word: found[word] for word in outputs}
-
-    def rgb(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        camera: str | int | CameraSpec | View,
-        *,
-        width: int | None = None,
-        height: int | None = None,
-        sites: bool = True,
-    ) -> np.ndarray:
-        """See :meth:`manikin.render.Renderer.rgb`."""
-        return self.images(model, data, camera, ("rgb",), width=width, height=height, sites=sites)["rgb"]
 
     def close(self) -> None:
         """Free what was prepared. Idempotent."""
