@@ -22,7 +22,7 @@ from manikin.data.replay import replay
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from toy_env import Chase, ToyEnv
-from toy_episodes import HEADER, toy_episode
+from toy_episodes import HEADER, first_step, toy_episode
 
 
 def assert_same(a: Episode, b: Episode) -> None:
@@ -81,7 +81,7 @@ def test_resume_continues_and_refuses_another_source(tmp_path: Path) -> None:
 CHILD = """
 import sys
 sys.path.insert(0, {tests!r})
-from toy_episodes import HEADER, toy_episode
+from toy_episodes import HEADER, first_step, toy_episode
 from manikin.data.record import EpisodeWriter
 number = 0
 print("ready", flush=True)
@@ -187,24 +187,24 @@ def test_damage_is_named_and_the_rest_stays_readable(tmp_path: Path) -> None:
 
     flipped = tmp_path / "flipped.h5"
     with EpisodeWriter(flipped, HEADER) as writer:
-        writer.write(toy_episode(0))
-        writer.write(toy_episode(1))
+        for number in range(40):
+            writer.write(toy_episode(number))
     content = bytearray(flipped.read_bytes())
-    at = content.find(toy_episode(1).actions.tobytes())  # small arrays are stored plain
+    at = content.find(toy_episode(1).actions.tobytes())  # narrow arrays are stored plain
     assert at > 0
     content[at + 40] ^= 0x10
     flipped.write_bytes(content)
     with EpisodeFile(flipped) as episodes:
-        assert_same(episodes[0], toy_episode(0))
-        with pytest.raises(DataError, match=r"episodes/000001, actions"):
+        assert_same(episodes[39], toy_episode(39))  # in another chunk
+        with pytest.raises(DataError, match=r"episode 1, steps/actions"):
             episodes[1]
 
     missing = tmp_path / "missing.h5"
     with EpisodeWriter(missing, HEADER) as writer:
         writer.write(toy_episode(0))
     with h5py.File(missing, "r+") as file:
-        del file["episodes/000000/rewards"]
-    with EpisodeFile(missing) as episodes, pytest.raises(DataError, match=r"episodes/000000, rewards"):
+        del file["block_0/steps/rewards"]
+    with EpisodeFile(missing) as episodes, pytest.raises(DataError, match=r"episode 0, rewards"):
         episodes[0]
 
 
@@ -246,7 +246,8 @@ def test_a_tampered_action_is_found_at_its_step_with_its_size(tmp_path: Path) ->
     path = tmp_path / "run.h5"
     record_toy(path)
     with h5py.File(path, "r+") as file:
-        file["episodes/000003/actions"][2] -= np.float32(0.5)
+        at = first_step(file, 3)
+        file["block_0/steps/actions"][at + 2] -= np.float32(0.5)
     report = replay(path, ToyEnv(4))
     assert not report.exact and not report.ok
     assert [e.number for e in report.episodes if not e.exact] == [3]
@@ -261,9 +262,10 @@ def test_a_tampered_start_and_files_without_states_are_reported(tmp_path: Path) 
     path = tmp_path / "run.h5"
     record_toy(path, states=False)
     with h5py.File(path, "r+") as file:
-        file["episodes/000001"].attrs["seed"] = 99
-        file["episodes/000002/initial/state"][1] += 1e-3
-        file["episodes/000004/actions"][0] = 0
+        numbers = file["block_0/episodes/number"][()].tolist()
+        file["block_0/episodes/seed"][numbers.index(1)] = 99
+        file["block_0/initial/state"][numbers.index(2), 1] += 1e-3
+        file["block_0/steps/actions"][first_step(file, 4)] = 0
     report = replay(path, ToyEnv(2))
     assert [e.number for e in report.episodes if not e.exact] == [1, 2, 4]
     wrong_seed, wrong_start, wrong_action = (report.episodes[i] for i in (1, 2, 4))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manikin.data.format import Episode, Header
@@ -39,3 +41,9 @@ def toy_episode(number: int, length: int = 30) -> Episode:
         instruction="pick up the cube",
         health=0,
     )
+
+
+def first_step(file: Any, number: int) -> int:
+    """Row where an episode's steps begin in an open recording of one block, worked out as the format says."""
+    table = file["block_0/episodes"]
+    return int(table["length"][: table["number"][()].tolist().index(number)].sum())

@@ -1,27 +1,29 @@
-"""The file format of recorded episodes: HDF5, one file with many episodes, documented in docs/data.md.
+"""What a recording is: episodes, what they have in common, and the HDF5 layout they are kept in (docs/data.md).
 
 Root attributes
-    format = "manikin-episodes", format_version = 1
+    format = "manikin-episodes", format_version = 2
     task, robot, control, observe (str), physics_hz, control_hz (float), horizon (int, control steps), model_hash,
     processor (str), config, versions (JSON), fingerprint (JSON: everything needed to build the environment again),
     policy (str: who acted), created (str: UTC, ISO 8601)
-Group ``episodes/000000`` (its number in the list of episodes), with T control steps and A action dimensions
-    attributes: seed, index (int64: the key of all randomness), options (JSON: what reset was given beside them),
-        length = T, instruction, health (bits, 0 is healthy), success_once, success_at_end (bool), return (float)
-    actions (T, A) float32     rewards (T,) float32     terminated, truncated, success, fail (T,) bool
-    state_hash (T+1,) int64    hash of the physics state before step 0 and after every step
-    initial/...                the complete snapshot of the start, float64 physics state included
-    states (T+1, S) float64    optional: physics state at the same instants as state_hash
-    observations/... (T+1, ..) optional: what the policy was shown, and last what it would have been shown
+Root dataset ``dropped`` (K,) int64: numbers of episodes that were run and not kept.
+Group ``block_0`` (one for each shape of data; nearly always the only one), with E episodes of T_k steps, S = sum of T_k
+    episodes/number, seed, index, length, health (E,) int64; success_once, success_at_end (E,) bool; return (E,) float64;
+        options (E,) JSON, instruction (E,) str
+    steps/actions (S, A) float32, rewards (S,) float32, terminated, truncated, success, fail (S,) bool
+    instants/state_hash (S+E,) int64, states (S+E, D) float64 (optional), observations/... (S+E, ...) (optional):
+        before the first action of an episode and after each
+    initial/... (E, ...): the complete snapshot of the start, float64 physics state included
 
-Datasets carry Fletcher-32 checksums, so that a flipped bit is an error and not another number.
+Episodes lie one after another: episode k has the steps from ``sum(length[:k])``, T_k of them, and the instants from
+``sum(length[:k]) + k``, T_k + 1 of them. A whole recording is a few large arrays, which is what makes it quick to write
+and to read. Datasets carry Fletcher-32 checksums, so that a flipped bit is an error and not another number.
 
 Why episodes are written as they are: HDF5 keeps its tables in memory and a process killed while a file is open for
-writing can leave the whole file unreadable. So an open HDF5 file never holds anything that was not safe before. Every
-finished episode becomes a complete small file of this same format, made in memory, written under a temporary name,
-synced, and renamed into ``NAME.h5.parts/``. Closing merges the parts into ``NAME.h5`` in the same way (temporary name,
-sync, rename) and only then removes them. At every instant each finished episode is in at least one complete file, and
-the reader takes both places.
+writing can leave the whole file unreadable. So an open HDF5 file never holds anything that was not safe before. The
+episodes that finish in one control step become a complete small file of this same layout, made in memory, written
+under a temporary name, synced, and renamed into ``NAME.h5.parts/``. Closing merges the parts into ``NAME.h5`` in the
+same way (temporary name, sync, rename) and only then removes them. At every instant each finished episode is in at
+least one complete file, and the reader takes both places.
 """
 
 from __future__ import annotations
@@ -42,18 +44,16 @@ __all__ = [
     "PER_STEP",
     "Episode",
     "Header",
+    "check_lengths",
     "flatten",
-    "group_name",
     "parts_folder",
-    "read_episode",
     "read_header",
     "to_numpy",
-    "write_episode",
     "write_header",
 ]
 
 FORMAT = "manikin-episodes"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # name -> dtype of what every episode has, (T, ...) or (T + 1, ...)
 PER_STEP: dict[str, type] = {
@@ -128,11 +128,6 @@ def parts_folder(path: Path) -> Path:
     return path.with_name(path.name + ".parts")
 
 
-def group_name(number: int) -> str:
-    """Where an episode lies in the file."""
-    return f"episodes/{number:06d}"
-
-
 def to_numpy(value: Any) -> np.ndarray:
     """A torch tensor (any device) or array-like as NumPy, without importing torch."""
     return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
@@ -159,7 +154,6 @@ def write_header(file: Any, header: Header) -> None:
     file.attrs["processor"] = header.processor
     file.attrs["policy"] = header.policy
     file.attrs["created"] = header.created
-    file.require_group("episodes")
 
 
 def read_header(file: Any, path: Path) -> Header:
@@ -176,10 +170,10 @@ def read_header(file: Any, path: Path) -> Header:
             f"(it holds: {inside})"
         )
     version = int(file.attrs.get("format_version", 0))
-    if not 1 <= version <= FORMAT_VERSION:
+    if version != FORMAT_VERSION:
+        whose = "a newer manikin: update to read it" if version > FORMAT_VERSION else "an older one: record it again"
         raise DataError(
-            f"{path} has format version {version}; this manikin reads 1 to {FORMAT_VERSION}. "
-            "It was written by a newer manikin: update to read it."
+            f"{path} has format version {version}; this manikin reads {FORMAT_VERSION}. It was written by {whose}."
         )
     try:
         fingerprint = json.loads(file.attrs["fingerprint"])
@@ -188,105 +182,9 @@ def read_header(file: Any, path: Path) -> Header:
         raise DataError(f"{path} is damaged: its header cannot be read ({error})") from None
 
 
-def write_episode(file: Any, episode: Episode) -> None:
-    """Add one episode to an open h5py file.
-
-    Raises:
-        DataError: arrays of different lengths.
-    """
-    length = len(episode)
-    group = file.create_group(group_name(episode.number))
-    values: dict[str, np.ndarray] = {k: np.asarray(getattr(episode, k), dtype=t) for k, t in PER_STEP.items()}
-    values["state_hash"] = np.asarray(episode.state_hash, dtype=np.int64)
-    if episode.states is not None:
-        values["states"] = np.asarray(episode.states, dtype=np.float64)
-    for name, value in (episode.observations or {}).items():
-        values[f"observations/{name}"] = np.asarray(value)
-    _check_lengths(values, length, f"episode {episode.number}")
-    values |= {f"initial/{name}": np.asarray(value) for name, value in episode.initial.items()}
-    for name, value in values.items():
-        if value.ndim and value.size:
-            # whole-array chunks: an episode is read as a whole, and the checksum needs chunks
-            big = value.nbytes > 4096
-            group.create_dataset(
-                name,
-                data=value,
-                chunks=value.shape if value.nbytes < 1 << 20 else True,
-                fletcher32=True,
-                compression="gzip" if big else None,
-                compression_opts=1 if big else None,
-                shuffle=big,
-            )
-        else:
-            group.create_dataset(name, data=value)
-    group.attrs["seed"] = np.int64(episode.seed)
-    group.attrs["index"] = np.int64(episode.index)
-    try:
-        group.attrs["options"] = json.dumps(dict(episode.options), sort_keys=True)
-    except TypeError as error:
-        raise DataError(f"episode {episode.number}: reset options must be plain values: {error}") from None
-    group.attrs["length"] = length
-    group.attrs["instruction"] = episode.instruction
-    group.attrs["health"] = episode.health
-    group.attrs["success_once"] = episode.success_once
-    group.attrs["success_at_end"] = episode.success_at_end
-    group.attrs["return"] = episode.return_
-
-
-def read_episode(file: Any, number: int, path: Path) -> Episode:
-    """Read one episode of an open h5py file.
-
-    Raises:
-        DataError: missing or damaged; names the episode and the dataset.
-    """
-    name = group_name(number)
-    part = name
-    try:
-        group = file[name]
-        values = {}
-        for part in [*PER_STEP, "state_hash"]:
-            values[part] = group[part][()]
-        part = "states"
-        states = group["states"][()] if "states" in group else None
-        part = "initial"
-        initial = _read_tree(group["initial"]) if "initial" in group else {}
-        part = "observations"
-        observations = _read_tree(group["observations"]) if "observations" in group else None
-        part = "attributes"
-        attributes = {k: group.attrs[k] for k in ("seed", "index", "instruction", "health", "length")}
-        options = json.loads(group.attrs["options"])
-    except (OSError, KeyError, RuntimeError, ValueError) as error:
-        raise DataError(f"{path} is damaged: {name}, {part}: {error}") from None
-    optional = {} if states is None else {"states": states}
-    optional |= {f"observations/{k}": v for k, v in (observations or {}).items()}
-    _check_lengths(values | optional, int(attributes["length"]), f"{path} is damaged: {name}")
-    return Episode(
-        number=number,
-        seed=int(attributes["seed"]),
-        index=int(attributes["index"]),
-        options=options,
-        instruction=str(attributes["instruction"]),
-        health=int(attributes["health"]),
-        initial=initial,
-        states=states,
-        observations=observations,
-        **values,
-    )
-
-
-def _check_lengths(values: Mapping[str, np.ndarray], length: int, what: str) -> None:
+def check_lengths(values: Mapping[str, np.ndarray], length: int, what: str) -> None:
+    """Raise :class:`DataError` unless per-step values have ``length`` rows and the others one more."""
     for name, value in values.items():
         expected = length if name in PER_STEP else length + 1
         if value.ndim == 0 or len(value) != expected:
             raise DataError(f"{what}: {name} has shape {value.shape}, expected {expected} rows")
-
-
-def _read_tree(group: Any) -> dict[str, np.ndarray]:
-    leaves: dict[str, np.ndarray] = {}
-
-    def visit(name: str, item: Any) -> None:
-        if hasattr(item, "shape"):
-            leaves[name] = item[()]
-
-    group.visititems(visit)
-    return leaves

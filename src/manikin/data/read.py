@@ -9,10 +9,13 @@ from typing import Any
 
 import h5py
 
-from manikin.data.format import Episode, Header, group_name, parts_folder, read_episode, read_header
+from manikin.data.block import Block, blocks_of
+from manikin.data.format import Episode, Header, parts_folder, read_header
 from manikin.errors import DataError
 
 __all__ = ["EpisodeFile", "read_episodes"]
+
+_HANDLES = 64  # files open at a time
 
 
 class EpisodeFile:
@@ -25,6 +28,7 @@ class EpisodeFile:
     Attributes:
         header: what the episodes have in common; None while nothing is finished.
         numbers: of the episodes, ascending.
+        dropped: numbers of episodes that were run and not kept.
         damaged: one sentence per file that could not be opened.
 
     Raises:
@@ -38,8 +42,9 @@ class EpisodeFile:
         self.path = path
         self.header: Header | None = None
         self.damaged: list[str] = []
-        self._where: dict[int, Path] = {}
-        self._open: tuple[Path, Any] | None = None
+        self.dropped: set[int] = set()
+        self._where: dict[int, tuple[Path, int, int]] = {}  # number: file, block, place in it
+        self._open: dict[Path, tuple[Any, list[Block]]] = {}
         parts = parts_folder(path)
         if not path.is_file() and not parts.is_dir():
             raise DataError(f"no recording {path} (and no {parts.name} beside it)")
@@ -58,28 +63,40 @@ class EpisodeFile:
         self.numbers = sorted(self._where)
 
     def _index(self, source: Path) -> None:
-        file = self._file(source)
+        file, blocks = self._file(source)
         header = read_header(file, source)
         if self.header is None:
             self.header = header
-        try:
-            numbers = [int(name) for name in file["episodes"]]
-        except (KeyError, ValueError, RuntimeError, OSError) as error:
-            raise DataError(f"{source} is damaged: its list of episodes cannot be read ({error})") from None
-        for number in numbers:
-            self._where.setdefault(number, source)
+        for i, block in enumerate(blocks):
+            for k, number in enumerate(block.numbers):
+                self._where.setdefault(number, (source, i, k))
+        if "dropped" in file:
+            self.dropped.update(int(number) for number in file["dropped"][()])
 
-    def _file(self, source: Path) -> Any:
-        """The open file; one at a time, so that ten thousand parts do not need ten thousand handles."""
-        if self._open is None or self._open[0] != source:
-            self.close()
+    def _file(self, source: Path) -> tuple[Any, list[Block]]:
+        """The open file and its blocks; a few at a time, so that ten thousand parts do not need as many handles."""
+        if source not in self._open:
+            while len(self._open) >= _HANDLES:
+                self._open.pop(next(iter(self._open)))[0].close()
             try:
-                self._open = (source, h5py.File(source, "r"))
+                file = h5py.File(source, "r")
             except OSError as error:
                 whole = h5py.is_hdf5(source)
                 what = "is damaged or cut short" if whole else "is not an HDF5 file, or its beginning is damaged"
                 raise DataError(f"{source} {what}: {error}") from None
-        return self._open[1]
+            try:
+                read_header(file, source)
+                self._open[source] = (file, blocks_of(file, str(source)))
+            except DataError:
+                file.close()
+                raise
+        return self._open[source]
+
+    def _block(self, number: int) -> tuple[Block, int]:
+        if number not in self._where:
+            raise DataError(f"{self.path} has no episode {number}; it has {_ranges(self.numbers)}")
+        source, block, k = self._where[number]
+        return self._file(source)[1][block], k
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -90,24 +107,20 @@ class EpisodeFile:
         Raises:
             DataError: there is none, or it is damaged (names the dataset).
         """
-        if number not in self._where:
-            raise DataError(f"{self.path} has no episode {number}; it has {_ranges(self.numbers)}")
-        source = self._where[number]
-        return read_episode(self._file(source), number, source)
+        block, k = self._block(number)
+        return block.episode(k)
 
     def __iter__(self) -> Iterator[Episode]:
         return (self[number] for number in self.numbers)
 
     def attributes(self, number: int) -> dict[str, Any]:
         """Seed, index, length, success and so on of one episode, without loading its arrays."""
-        if number not in self._where:
-            raise DataError(f"{self.path} has no episode {number}; it has {_ranges(self.numbers)}")
-        return dict(self._file(self._where[number])[group_name(number)].attrs)
+        block, k = self._block(number)
+        return block.attributes(k)
 
     def close(self) -> None:
-        if self._open is not None:
-            self._open[1].close()
-            self._open = None
+        while self._open:
+            self._open.popitem()[1][0].close()
 
     def __enter__(self) -> EpisodeFile:
         return self

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,17 +13,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from manikin.data.format import (
-    PER_STEP,
-    Episode,
-    Header,
-    flatten,
-    group_name,
-    parts_folder,
-    to_numpy,
-    write_episode,
-    write_header,
-)
+from manikin.data.block import by_shape, merge_blocks, write_block
+from manikin.data.format import PER_STEP, Episode, Header, flatten, parts_folder, to_numpy, write_header
 from manikin.data.read import EpisodeFile
 from manikin.errors import ConfigError, DataError
 
@@ -56,29 +48,40 @@ class EpisodeWriter:
                 if old.header is not None:
                     _refuse_other_source(self.path, old.header, header)
                     self.header = old.header
-                self.finished = set(old.numbers)
+                self.finished = set(old.numbers) | old.dropped
         if not self.header.created:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             self.header = Header(fingerprint=self.header.fingerprint, policy=self.header.policy, created=now)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._parts.mkdir(exist_ok=True)
 
-    def write(self, episode: Episode) -> None:
-        """Make one finished episode durable (a few milliseconds).
+    def write(self, *episodes: Episode, dropped: Sequence[int] = ()) -> None:
+        """Make finished episodes durable (a few milliseconds, however many).
+
+        Args:
+            episodes: whole ones, with numbers that are not taken.
+            dropped: numbers of episodes that were run and are not kept, so that a resumed run leaves them out.
 
         Raises:
-            DataError: its number is taken, or its arrays differ in length.
+            DataError: a number is taken, arrays differ in length, or the disk is full.
         """
-        if episode.number in self.finished:
-            raise DataError(f"{self.path} already has episode {episode.number}")
+        numbers = [*(e.number for e in episodes), *dropped]
+        for number in numbers:
+            if number in self.finished:
+                raise DataError(f"{self.path} already has episode {number}")
+        if not numbers:
+            return
         # made in memory: no HDF5 file is ever open for writing on disk
-        with h5py.File(f"{episode.number}.h5", "w", driver="core", backing_store=False) as file:
+        with h5py.File(f"{numbers[0]}.h5", "w", driver="core", backing_store=False) as file:
             write_header(file, self.header)
-            write_episode(file, episode)
+            for i, group in enumerate(by_shape(episodes)):
+                write_block(file.create_group(f"block_{i}"), group)
+            if dropped:
+                file["dropped"] = np.asarray(dropped, np.int64)
             file.flush()
             image = file.id.get_file_image()
-        _replace(self._parts / f"{episode.number:06d}.h5", image)
-        self.finished.add(episode.number)
+        _replace(self._parts / f"{min(numbers):06d}.h5", image)
+        self.finished.update(numbers)
 
     def close(self, *, merge: bool = True) -> None:
         """Merge the parts into one file. ``merge=False`` leaves them, which the reader takes as well."""
@@ -95,21 +98,28 @@ class EpisodeWriter:
 
 
 def _merge(path: Path, parts: Path, header: Header) -> None:
-    finished = sorted(p for p in parts.glob("*.h5"))
+    sources = [*([path] if path.exists() else []), *sorted(parts.glob("*.h5"))]
+    dropped: set[int] = set()
+    for source in sources:
+        with h5py.File(source, "r") as file:
+            dropped.update(file["dropped"][()].tolist() if "dropped" in file else ())
     temporary = path.with_name(path.name + ".tmp")
-    with h5py.File(temporary, "w") as target:
-        write_header(target, header)
-        if path.exists():
-            with h5py.File(path, "r") as old:
-                for name in old["episodes"]:
-                    old.copy(f"episodes/{name}", target["episodes"])
-        for part in finished:
-            name = group_name(int(part.stem))
-            if name not in target:  # a kill between the rename below and the removal leaves an episode in both places
-                with h5py.File(part, "r") as source:
-                    source.copy(name, target["episodes"])
-    with open(temporary, "rb+") as raw:
-        os.fsync(raw.fileno())
+    try:
+        with h5py.File(temporary, "w") as target:
+            write_header(target, header)
+            merge_blocks(target, sources)
+            if dropped:
+                target["dropped"] = np.array(sorted(dropped), np.int64)
+        with open(temporary, "rb+") as raw:
+            os.fsync(raw.fileno())
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        free = shutil.disk_usage(path.parent).free
+        raise DataError(
+            f"cannot merge into {path}: {error}. {free / 1e6:.0f} MB are free and about "
+            f"{sum(s.stat().st_size for s in sources) / 1e6:.0f} MB are needed; every episode is safe in {parts} and "
+            "reads from there"
+        ) from None
     os.replace(temporary, path)
     _sync_folder(path.parent)
     for part in parts.iterdir():
@@ -120,11 +130,15 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
 def _replace(path: Path, content: bytes) -> None:
     """Write a file that is either there as a whole or not at all, also after a power cut."""
     temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as raw:
-        raw.write(content)
-        raw.flush()
-        os.fsync(raw.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as raw:
+            raw.write(content)
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise DataError(f"cannot write {path}: {error}; what was written before it is safe") from None
     _sync_folder(path.parent)
 
 
@@ -240,28 +254,27 @@ class Recorder:
         self._step[rows] += 1
         self._store_instant(rows, observation)
 
-    def finish(self, row: int, health: int) -> None:
-        """The episode in ``row`` has ended: write it."""
-        length = int(self._step[row])
-        b = self._buffers
-        steps: dict[str, Any] = {k: b[k][row, :length].copy() for k in PER_STEP}
+    def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
+        """The episodes in ``rows`` have ended: write them."""
+        made = [self._episode(row, int(bits)) for row, bits in zip(rows.tolist(), health, strict=True)]
+        self._number[rows] = -1
+        kept = [e for e in made if self.keep == "all" or e.success_once]
+        self.writer.write(*kept, dropped=[e.number for e in made if e not in kept])
+
+    def _episode(self, row: int, health: int) -> Episode:
+        """What the buffers hold of the episode in a row; views."""
+        length, b = int(self._step[row]), self._buffers
         prefix = "observations/"
-        observations = {
-            k.removeprefix(prefix): v[row, : length + 1].copy() for k, v in b.items() if k.startswith(prefix)
-        }
-        number, self._number[row] = int(self._number[row]), -1
-        if self.keep == "success" and not steps["success"].any():
-            return
-        self.writer.write(
-            Episode(
-                number=number,
-                **self._start.pop(row),
-                **steps,
-                state_hash=b["state_hash"][row, : length + 1].copy(),
-                states=b["states"][row, : length + 1].copy() if "states" in b else None,
-                observations=observations or None,
-                health=health,
-            )
+        observations = {k.removeprefix(prefix): v[row, : length + 1] for k, v in b.items() if k.startswith(prefix)}
+        steps: dict[str, Any] = {k: b[k][row, :length] for k in PER_STEP}
+        return Episode(
+            number=int(self._number[row]),
+            **self._start.pop(row),
+            **steps,
+            state_hash=b["state_hash"][row, : length + 1],
+            states=b["states"][row, : length + 1] if "states" in b else None,
+            observations=observations or None,
+            health=health,
         )
 
     def close(self, *, merge: bool = True) -> None:

@@ -300,11 +300,11 @@ def _play(
             _compare_states(env, rows, now)
         for observer in observers:
             observer.step(now, sent, observation, outcome)
-        for i in now:
-            if rows[i].played == len(rows[i].episode) or outcome["terminated"][i] or outcome["truncated"][i]:
-                active[i] = False
-                for observer in observers:
-                    observer.finish(int(i), int(to_numpy(info["health"])[i]))
+        ended = outcome["terminated"] | outcome["truncated"]
+        over = np.array([i for i in now if rows[i].played == len(rows[i].episode) or ended[i]], np.int64)
+        active[over] = False
+        for observer in observers if len(over) else ():
+            observer.finish(over, to_numpy(info["health"])[over])
     finished = rows if not active.any() else [r for i, r in enumerate(rows) if not active[i]]
     return [row.report() for row in finished]
 

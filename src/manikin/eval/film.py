@@ -116,9 +116,9 @@ class Film:
             if self._step[row] % self.every == 0:
                 self._take(row)
 
-    def finish(self, row: int, health: int) -> None:
-        """An episode ends."""
-        if row in self._reel_of:
+    def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
+        """Episodes end."""
+        for row in self._reel_of.keys() & set(rows.tolist()):
             if self._reel_of[row].steps[-1] != self._step[row]:
                 self._take(row)
             del self._reel_of[row]

@@ -100,8 +100,8 @@ class Observer(Protocol):
         fail, each (N,).
         """
 
-    def finish(self, row: int, health: int) -> None:
-        """The episode in ``row`` has ended."""
+    def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
+        """The episodes in ``rows`` (n,) have ended, with these bits of health (n,)."""
 
 
 class Stop:
@@ -318,9 +318,8 @@ class _Rows:
         health = _numpy(info["health"])
         done = rows[(outcome["terminated"] | outcome["truncated"])[rows]]
         results = [self._result(row, outcome, int(health[row])) for row in done.tolist()]
-        for row, result in zip(done.tolist(), results, strict=True):
-            for observer in self.observers:
-                observer.finish(row, result.health)
+        for observer in self.observers if len(done) else ():
+            observer.finish(done, health[done])
         self.number[done] = -1
         return results
 

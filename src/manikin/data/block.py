@@ -1,0 +1,254 @@
+"""Episodes of one shape as a few large arrays in an HDF5 group; the layout is described in ``format.py``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from manikin.data.format import PER_STEP, Episode, check_lengths
+from manikin.errors import DataError
+
+__all__ = ["Block", "blocks_of", "by_shape", "merge_blocks", "write_block"]
+
+_NUMBERS = {"number": np.int64, "seed": np.int64, "index": np.int64, "length": np.int64, "health": np.int64}
+_VERDICTS = {"success_once": np.bool_, "success_at_end": np.bool_, "return": np.float64}
+_TEXT = h5py.string_dtype()
+_CHUNK = 1 << 14  # [bytes] of a chunk at most: what one flipped bit makes unreadable
+_DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError)
+
+
+def by_shape(episodes: Iterable[Episode]) -> list[list[Episode]]:
+    """The episodes in groups that can share a block: the same arrays with the same shapes and types."""
+    groups: dict[Any, list[Episode]] = {}
+    for episode in episodes:
+        groups.setdefault(_shape(episode), []).append(episode)
+    return list(groups.values())
+
+
+def _shape(episode: Episode) -> tuple[Any, ...]:
+    arrays = _arrays(episode)
+    return tuple(
+        (name, value.dtype.str, value.shape if name.startswith("initial/") else value.shape[1:])
+        for name, value in sorted(arrays.items())
+    )
+
+
+def _arrays(episode: Episode) -> dict[str, np.ndarray]:
+    """Everything of an episode but the row of the table, by its place in the block.
+
+    Raises:
+        DataError: arrays of different lengths.
+    """
+    values: dict[str, np.ndarray] = {k: np.asarray(getattr(episode, k), dtype=t) for k, t in PER_STEP.items()}
+    values["state_hash"] = np.asarray(episode.state_hash, dtype=np.int64)
+    if episode.states is not None:
+        values["states"] = np.asarray(episode.states, dtype=np.float64)
+    for name, value in (episode.observations or {}).items():
+        values[f"observations/{name}"] = np.asarray(value)
+    check_lengths(values, len(episode), f"episode {episode.number}")
+    placed = {f"{'steps' if name in PER_STEP else 'instants'}/{name}": value for name, value in values.items()}
+    return placed | {f"initial/{name}": np.asarray(value) for name, value in episode.initial.items()}
+
+
+def _table(episodes: Sequence[Episode]) -> dict[str, Any]:
+    """Columns of the table of episodes."""
+    table: dict[str, Any] = {
+        "number": [e.number for e in episodes],
+        "seed": [e.seed for e in episodes],
+        "index": [e.index for e in episodes],
+        "length": [len(e) for e in episodes],
+        "health": [e.health for e in episodes],
+        "success_once": [e.success_once for e in episodes],
+        "success_at_end": [e.success_at_end for e in episodes],
+        "return": [e.return_ for e in episodes],
+        "instruction": [e.instruction for e in episodes],
+    }
+    try:
+        table["options"] = [json.dumps(dict(e.options), sort_keys=True) for e in episodes]
+    except TypeError as error:
+        raise DataError(f"reset options must be plain values: {error}") from None
+    types = {**_NUMBERS, **_VERDICTS}
+    return {f"episodes/{k}": np.asarray(v, types[k]) if k in types else v for k, v in table.items()}
+
+
+def write_block(group: Any, episodes: Sequence[Episode]) -> None:
+    """Write episodes of one shape into an empty group, uncompressed.
+
+    Raises:
+        DataError: arrays of different lengths, or reset options that are not plain values.
+    """
+    every = [_arrays(e) for e in episodes]
+    joined: dict[str, Any] = _table(episodes)
+    for name in every[0]:
+        parts = [arrays[name] for arrays in every]
+        joined[name] = np.stack(parts) if name.startswith("initial/") else np.concatenate(parts)
+    for name, value in joined.items():
+        if isinstance(value, np.ndarray):
+            _create(group, name, value.shape, value.dtype)[...] = value
+        else:
+            group.create_dataset(name, data=value, dtype=_TEXT)
+
+
+def _create(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype, *, compress: bool = False) -> Any:
+    """A dataset with a checksum, which needs chunks, which need something to hold."""
+    if 0 in shape:
+        return group.create_dataset(name, shape, dtype)
+    row = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
+    chunk = (max(1, min(shape[0], _CHUNK // row)), *shape[1:])
+    squeeze = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compress and row > 64 else {}
+    return group.create_dataset(name, shape, dtype, chunks=chunk, fletcher32=True, **squeeze)
+
+
+class Block:
+    """A block opened for reading: the table of its episodes, and each episode on request.
+
+    Args:
+        group: an open HDF5 group.
+        where: how errors call it.
+
+    Raises:
+        DataError: its table cannot be read.
+    """
+
+    def __init__(self, group: Any, where: str) -> None:
+        self.group, self.where = group, where
+        try:
+            table = group["episodes"]
+            self.table: dict[str, Any] = {name: table[name][()] for name in (*_NUMBERS, *_VERDICTS)}
+            self.table |= {name: table[name].asstr()[()] for name in ("options", "instruction")}
+        except _DAMAGE as error:
+            raise DataError(f"{where} is damaged: its table of episodes cannot be read ({error})") from None
+        self.steps = np.concatenate([[0], np.cumsum(self.table["length"])])
+
+    def __len__(self) -> int:
+        return len(self.table["number"])
+
+    @property
+    def numbers(self) -> list[int]:
+        return [int(n) for n in self.table["number"]]
+
+    def attributes(self, k: int) -> dict[str, Any]:
+        """One row of the table."""
+        return {name: column[k] for name, column in self.table.items()}
+
+    def datasets(self) -> dict[str, Any]:
+        """The large arrays by name, without the table."""
+        found: dict[str, Any] = {}
+
+        def visit(name: str, item: Any) -> None:
+            if hasattr(item, "shape") and not name.startswith("episodes/"):
+                found[name] = item
+
+        self.group.visititems(visit)
+        return found
+
+    def span(self, name: str, k: int) -> slice:
+        """The rows of a dataset that belong to the k-th episode."""
+        start, stop = int(self.steps[k]), int(self.steps[k + 1])
+        if name.startswith("steps/"):
+            return slice(start, stop)
+        return slice(k, k + 1) if name.startswith("initial/") else slice(start + k, stop + k + 1)
+
+    def episode(self, k: int) -> Episode:
+        """The k-th episode. Raises :class:`DataError` naming the episode and the dataset that is missing or damaged."""
+        row, part = self.attributes(k), "list of arrays"
+        where = f"{self.where} is damaged: episode {row['number']}"
+        tree: dict[str, dict[str, np.ndarray]] = {"steps": {}, "instants": {}, "initial": {}}
+        try:
+            for part, data in self.datasets().items():
+                kind, name = part.split("/", 1)
+                values = data[self.span(part, k)]
+                tree[kind][name] = values[0] if kind == "initial" else values
+            part = "options"
+            options = json.loads(row["options"])
+            steps, instants = tree["steps"], tree["instants"]
+            part = next((name for name in PER_STEP if name not in steps), "state_hash")
+            required = {name: steps[name] for name in PER_STEP} | {"state_hash": instants["state_hash"]}
+        except _DAMAGE as error:
+            raise DataError(f"{where}, {part}: {error}") from None
+        check_lengths(steps | instants, int(row["length"]), where)
+        prefix = "observations/"
+        seen = {name.removeprefix(prefix): v for name, v in instants.items() if name.startswith(prefix)}
+        return Episode(
+            number=int(row["number"]),
+            seed=int(row["seed"]),
+            index=int(row["index"]),
+            options=options,
+            instruction=str(row["instruction"]),
+            health=int(row["health"]),
+            initial=tree["initial"],
+            states=instants.get("states"),
+            observations=seen or None,
+            **required,
+        )
+
+    def shape(self) -> tuple[Any, ...]:
+        """What two blocks must share to become one."""
+        return tuple((name, d.dtype.str, d.shape[1:]) for name, d in sorted(self.datasets().items()))
+
+
+def blocks_of(file: Any, where: str) -> list[Block]:
+    """The blocks of an open HDF5 file, in their order."""
+    try:
+        names = sorted((name for name in file if name.startswith("block_")), key=lambda name: int(name[6:]))
+    except _DAMAGE as error:
+        raise DataError(f"{where} is damaged: its list of blocks cannot be read ({error})") from None
+    return [Block(file[name], where) for name in names]
+
+
+def merge_blocks(target: Any, sources: Sequence[Path]) -> None:
+    """Write what the files hold into an open empty one, one block for each shape, file after file.
+
+    An episode that lies in several files is taken from the first.
+    """
+    seen: set[int] = set()
+    plan: dict[Any, list[tuple[Path, int, np.ndarray]]] = {}  # shape: (file, block, which of its episodes)
+    tables: dict[Any, list[dict[str, Any]]] = {}
+    for source in sources:
+        with h5py.File(source, "r") as file:
+            for i, block in enumerate(blocks_of(file, str(source))):
+                new = np.array([k for k, number in enumerate(block.numbers) if number not in seen], np.int64)
+                seen.update(block.numbers)
+                if len(new):
+                    shape = block.shape()
+                    plan.setdefault(shape, []).append((source, i, new))
+                    tables.setdefault(shape, []).append({n: column[new] for n, column in block.table.items()})
+    for i, (shape, pieces) in enumerate(plan.items()):
+        group = target.create_group(f"block_{i}")
+        table = {name: np.concatenate([t[name] for t in tables[shape]]) for name in tables[shape][0]}
+        for name, column in table.items():
+            if name in ("options", "instruction"):
+                group.create_dataset(f"episodes/{name}", data=column, dtype=_TEXT)
+            else:
+                _create(group, f"episodes/{name}", column.shape, column.dtype)[...] = column
+        episodes, steps = len(table["length"]), int(table["length"].sum())
+        rows = {"steps": steps, "instants": steps + episodes, "initial": episodes}
+        for name, dtype, one in shape:
+            size = (rows[name.split("/", 1)[0]], *one)
+            _create(group, name, size, np.dtype(dtype), compress=True)
+        at = dict.fromkeys(rows, 0)
+        for source, block_number, chosen in pieces:
+            with h5py.File(source, "r") as file:
+                _append(group, Block(file[f"block_{block_number}"], str(source)), chosen, at)
+
+
+def _append(target: Any, block: Block, chosen: np.ndarray, at: dict[str, int]) -> None:
+    """Copy episodes behind what is there; ``at`` counts the rows. Runs of neighbours are copied as one."""
+    for run in np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1):
+        first, last = int(run[0]), int(run[-1])
+        size = {}
+        for name, data in block.datasets().items():
+            kind = name.split("/", 1)[0]
+            start, stop = block.span(name, first).start, block.span(name, last).stop
+            size[kind] = stop - start
+            step = max(1, (1 << 24) // max(1, data.dtype.itemsize * int(np.prod(data.shape[1:]))))  # 16 MB at a time
+            for a in range(start, stop, step):
+                b = min(a + step, stop)
+                target[name][at[kind] + a - start : at[kind] + b - start] = data[a:b]
+        for kind, count in size.items():
+            at[kind] += count
