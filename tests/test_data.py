@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -144,6 +145,57 @@ def test_kill_between_merge_and_removal_of_parts_shows_each_episode_once(tmp_pat
     EpisodeWriter(path, HEADER, resume=True).close()
     with read_episodes(path) as episodes:
         assert episodes.numbers == [0, 1, 2]
+
+
+SHARD = """
+import sys
+sys.path.insert(0, {tests!r})
+from toy_episodes import HEADER, toy_episode
+from manikin.data.record import EpisodeWriter
+for start in range({first}, 60, 15):
+    with EpisodeWriter({path!r}, HEADER, resume=True) as writer:  # merges while the others write
+        for number in range(start, start + 15, 3):
+            writer.write(toy_episode(number))
+"""
+
+
+def test_processes_that_write_and_merge_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    path, tests = tmp_path / "run.h5", str(Path(__file__).parent)
+    children = [
+        subprocess.Popen([sys.executable, "-c", SHARD.format(tests=tests, path=str(path), first=first)])
+        for first in range(3)
+    ]
+    assert [child.wait() for child in children] == [0, 0, 0]
+    with read_episodes(path) as episodes:
+        assert episodes.numbers == list(range(60))
+        for number in range(0, 60, 7):
+            assert_same(episodes[number], toy_episode(number))
+
+
+def test_a_full_disk_is_an_error_that_loses_nothing(tmp_path: Path) -> None:
+    """Writes beyond a limit of the operating system fail like those on a full disk."""
+    path = tmp_path / "run.h5"
+    writer = EpisodeWriter(path, HEADER)
+    writer.write(toy_episode(0), toy_episode(1), dropped=[7])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        with pytest.raises(DataError, match=r"cannot write .*what was written before it is safe"):
+            writer.write(toy_episode(2))
+        with pytest.raises(DataError, match=r"cannot merge into .*every episode is safe in .*run.h5.parts"):
+            writer.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not path.exists() and {p.suffix for p in tmp_path.rglob("*") if p.is_file()} == {".h5"}
+    writer.write(toy_episode(2))
+    writer.close()
+    with EpisodeFile(path) as episodes:
+        assert episodes.numbers == [0, 1, 2] and episodes.dropped == {7}
+        assert_same(episodes[1], toy_episode(1))
+    with EpisodeWriter(path, HEADER, resume=True) as writer:
+        assert writer.finished == {0, 1, 2, 7}
 
 
 def test_unreadable_files_say_what_is_wrong(tmp_path: Path) -> None:

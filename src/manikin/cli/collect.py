@@ -37,6 +37,8 @@ class CollectOptions:
     """Also keep the physics state of every step: lets a failed replay say by how much it differs."""
     resume: bool = False
     """Continue a recording that was interrupted."""
+    shard: str | None = None
+    """I/K: run every K-th episode from the I-th (0/4, 1/4, ...), one process each, into one recording."""
     robot: str | None = None
     """Robot word, by default the task's first."""
     control: str | None = None
@@ -67,6 +69,7 @@ def run(options: CollectOptions) -> int:
 
     if options.episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {options.episodes}")
+    shard, shards = _shard(options.shard)
     out, maker = console(), policy_maker(options.policy)
     settings: dict[str, Any] = {
         k: getattr(options, k)
@@ -85,10 +88,10 @@ def run(options: CollectOptions) -> int:
             observations=options.observations,
             states=options.states,
             keep=options.keep,
-            resume=options.resume,
+            resume=options.resume or shards > 1,
         )
         seeds = range(options.first_seed, options.first_seed + options.episodes)
-        missing = [n for n in range(options.episodes) if n not in recorder.finished]
+        missing = [n for n in range(shard, options.episodes, shards) if n not in recorder.finished]
         with interruptible() as stop, bar(out, f"collecting {env.task.id}", len(missing)) as advance:
             try:
                 done = run_episodes(
@@ -120,3 +123,15 @@ def run(options: CollectOptions) -> int:
         return NOT_GOOD
     out.print(f"verify: manikin replay {path} --check")
     return OK
+
+
+def _shard(word: str | None) -> tuple[int, int]:
+    """(0, 4) for ``0/4``."""
+    from manikin.errors import ConfigError
+
+    if word is None:
+        return 0, 1
+    first, _, count = word.partition("/")
+    if not (first.isdigit() and count.isdigit() and int(first) < int(count)):
+        raise ConfigError(f"--shard {word!r} is not I/K with I from 0 to K-1, for example 0/4")
+    return int(first), int(count)

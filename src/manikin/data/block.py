@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,7 @@ class Block:
         """One row of the table."""
         return {name: column[k] for name, column in self.table.items()}
 
+    @cached_property
     def datasets(self) -> dict[str, Any]:
         """The large arrays by name, without the table."""
         found: dict[str, Any] = {}
@@ -160,7 +162,7 @@ class Block:
         where = f"{self.where} is damaged: episode {row['number']}"
         tree: dict[str, dict[str, np.ndarray]] = {"steps": {}, "instants": {}, "initial": {}}
         try:
-            for part, data in self.datasets().items():
+            for part, data in self.datasets.items():
                 kind, name = part.split("/", 1)
                 values = data[self.span(part, k)]
                 tree[kind][name] = values[0] if kind == "initial" else values
@@ -189,7 +191,7 @@ class Block:
 
     def shape(self) -> tuple[Any, ...]:
         """What two blocks must share to become one."""
-        return tuple((name, d.dtype.str, d.shape[1:]) for name, d in sorted(self.datasets().items()))
+        return tuple((name, d.dtype.str, d.shape[1:]) for name, d in sorted(self.datasets.items()))
 
 
 def blocks_of(file: Any, where: str) -> list[Block]:
@@ -242,7 +244,7 @@ def _append(target: Any, block: Block, chosen: np.ndarray, at: dict[str, int]) -
     for run in np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1):
         first, last = int(run[0]), int(run[-1])
         size = {}
-        for name, data in block.datasets().items():
+        for name, data in block.datasets.items():
             kind = name.split("/", 1)[0]
             start, stop = block.span(name, first).start, block.span(name, last).stop
             size[kind] = stop - start

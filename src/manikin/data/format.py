@@ -6,9 +6,9 @@ Root attributes
     processor (str), config, versions (JSON), fingerprint (JSON: everything needed to build the environment again),
     policy (str: who acted), created (str: UTC, ISO 8601)
 Root dataset ``dropped`` (K,) int64: numbers of episodes that were run and not kept.
-Group ``block_0`` (one for each shape of data; nearly always the only one), with E episodes of T_k steps, S = sum of T_k
-    episodes/number, seed, index, length, health (E,) int64; success_once, success_at_end (E,) bool; return (E,) float64;
-        options (E,) JSON, instruction (E,) str
+Group ``block_0`` (one for each shape of data, nearly always the only one), with E episodes of T_k steps, S in all
+    episodes/number, seed, index, length, health (E,) int64; success_once, success_at_end (E,) bool;
+        return (E,) float64; options (E,) JSON, instruction (E,) str
     steps/actions (S, A) float32, rewards (S,) float32, terminated, truncated, success, fail (S,) bool
     instants/state_hash (S+E,) int64, states (S+E, D) float64 (optional), observations/... (S+E, ...) (optional):
         before the first action of an episode and after each

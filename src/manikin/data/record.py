@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,8 @@ KEEP = ("all", "success")
 
 class EpisodeWriter:
     """Append episodes to a recording. Each is on disk, whole and synced, when :meth:`write` returns.
+
+    Several processes may write different numbers to one recording, each with ``resume=True``.
 
     Args:
         path: the recording, for example ``run.h5``.
@@ -86,7 +89,8 @@ class EpisodeWriter:
     def close(self, *, merge: bool = True) -> None:
         """Merge the parts into one file. ``merge=False`` leaves them, which the reader takes as well."""
         if merge and self._parts.exists():
-            _merge(self.path, self._parts, self.header)
+            with _alone(self.path.parent):
+                _merge(self.path, self._parts, self.header)
 
     def __enter__(self) -> EpisodeWriter:
         return self
@@ -104,7 +108,9 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
         with h5py.File(source, "r") as file:
             dropped.update(file["dropped"][()].tolist() if "dropped" in file else ())
     temporary = path.with_name(path.name + ".tmp")
+    needed = sum(source.stat().st_size for source in sources)
     try:
+        _try_room(temporary, needed)
         with h5py.File(temporary, "w") as target:
             write_header(target, header)
             merge_blocks(target, sources)
@@ -116,21 +122,46 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
         temporary.unlink(missing_ok=True)
         free = shutil.disk_usage(path.parent).free
         raise DataError(
-            f"cannot merge into {path}: {error}. {free / 1e6:.0f} MB are free and about "
-            f"{sum(s.stat().st_size for s in sources) / 1e6:.0f} MB are needed; every episode is safe in {parts} and "
-            "reads from there"
+            f"cannot merge into {path}: {error}. {free / 1e6:.1f} MB are free, up to {needed / 1e6:.1f} MB are needed; "
+            f"every episode is safe in {parts} and reads from there"
         ) from None
     os.replace(temporary, path)
     _sync_folder(path.parent)
-    for part in parts.iterdir():
-        part.unlink()
-    parts.rmdir()
+    for source in sources:
+        if source.parent == parts:
+            source.unlink()
+    with suppress(OSError):  # not empty: another process is still writing
+        parts.rmdir()
+
+
+def _try_room(path: Path, size: int) -> None:
+    """Raise OSError unless a file of that size can be written; HDF5 does not survive running out of it."""
+    with open(path, "wb") as raw:
+        if hasattr(os, "posix_fallocate") and size:
+            os.posix_fallocate(raw.fileno(), 0, size)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a lock on the folder, so that of several processes one merges at a time. Where there is none, go on."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _replace(path: Path, content: bytes) -> None:
     """Write a file that is either there as a whole or not at all, also after a power cut."""
     temporary = path.with_suffix(".tmp")
     try:
+        path.parent.mkdir(exist_ok=True)  # another process may have merged and removed it
         with open(temporary, "wb") as raw:
             raw.write(content)
             raw.flush()
