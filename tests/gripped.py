@@ -9,8 +9,8 @@ import torch
 import manikin
 from manikin.env.card import hold_action
 from manikin.env.task import Task
-from manikin.scene.builder import Shape
 from manikin.scene.gel import Gel
+from manikin.spec.prop import Shape
 
 HEIGHT = 0.3
 

@@ -17,10 +17,11 @@ from manikin.errors import ClosedError, ConfigError, DivergedError, SceneError, 
 from manikin.render import CameraRig, SegmentationTable, gl, make_renderer, view_of
 from manikin.render.meshes import lighter
 from manikin.robots import robot as robot_named
-from manikin.scene.builder import SceneBuilder, Shape
+from manikin.scene.builder import SceneBuilder
 from manikin.sim.cpu import CpuWorld
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
+from manikin.spec.prop import Shape
 from manikin.spec.scene import model_hash
 
 BACKENDS = ("gl", "rays")

@@ -12,7 +12,7 @@ import manikin
 from manikin.env.task import Quantity, Task
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.rng import EpisodeRng
-from manikin.scene.builder import Shape
+from manikin.spec.prop import Shape
 from manikin.spec.vary import Choice, Normal, Uniform
 
 

@@ -12,10 +12,11 @@ import torch
 from manikin.arenas.table import table
 from manikin.errors import ConfigError, DataError, SceneError, UnknownNameError
 from manikin.robots import robot
-from manikin.scene.builder import SceneBuilder, Shape
+from manikin.scene.builder import SceneBuilder
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
 from manikin.spec.physics import Physics
+from manikin.spec.prop import Shape
 from manikin.spec.scene import CompiledScene
 
 

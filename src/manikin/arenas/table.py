@@ -6,8 +6,9 @@ import math
 
 import mujoco
 
-from manikin.scene.builder import SceneBuilder, Shape
+from manikin.scene.builder import SceneBuilder
 from manikin.spec.camera import CameraSpec
+from manikin.spec.prop import Shape
 
 __all__ = ["table"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manikin.scene.builder import Shape
+from manikin.spec.prop import Shape
 
 __all__ = ["open_bin"]
 

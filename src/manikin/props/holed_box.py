@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from manikin.scene.builder import Shape
+from manikin.spec.prop import Shape
 
 __all__ = ["holed_box", "walls"]
 

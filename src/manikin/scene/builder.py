@@ -12,40 +12,24 @@ import numpy as np
 
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene import sensors
+from manikin.scene.bank import TYPES, Bank, add_geom
+from manikin.scene.chosen import ChosenPart
 from manikin.scene.gel import Gel
 from manikin.scene.handles import ContactForce, Grasp, Handle, Marker, Part, Robot, Scope, Variable
 from manikin.scene.robot import assemble
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
+from manikin.spec.prop import Prop, Shape
 from manikin.spec.robot import ArmSpec, GripperSpec
 from manikin.spec.scene import CompiledScene
-from manikin.spec.vary import Vary
+from manikin.spec.vary import Choice, Vary
 
-__all__ = ["SceneBuilder", "Shape", "Variation"]
+__all__ = ["SceneBuilder", "Variation"]
 
 H = TypeVar("H", bound=Handle)
-_G = mujoco.mjtGeom
-_TYPES = {
-    "box": _G.mjGEOM_BOX,
-    "sphere": _G.mjGEOM_SPHERE,
-    "capsule": _G.mjGEOM_CAPSULE,
-    "cylinder": _G.mjGEOM_CYLINDER,
-    "ellipsoid": _G.mjGEOM_ELLIPSOID,
-}
 _AUTOMATIC_GRASPS = 32  # forty contact sensors cost nothing measurable
 _PIXEL = 1e-5  # [m] on the sensor of a camera with intrinsics; only ratios count
 _NET_FORCE = (2, 3, 1)  # data="force", reduce="netforce", num=1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """One primitive of a compound part; ``size`` as in MJCF [m], ``pos`` in the part's frame."""
-
-    type: str
-    size: tuple[float, ...]
-    pos: tuple[float, float, float] = (0, 0, 0)
-    quat: tuple[float, float, float, float] = (1, 0, 0, 0)
-    rgba: tuple[float, float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +109,7 @@ class SceneBuilder:
         resizable: bool = False,
         collide: bool = True,
     ) -> Part:
-        """An object made of primitives. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
+        """An object made of primitives and meshes. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
 
         ``mass`` [kg] overrides ``density`` [kg/m^3] (one shape only). ``mass``, ``friction`` and ``rgba`` may vary per
         episode; ``resizable`` allows ``set_size`` and ``set_offsets``.
@@ -139,16 +123,10 @@ class SceneBuilder:
         slide = 1.0 if isinstance(friction, Vary) else friction
         names = []
         for i, shape in enumerate(shapes):
-            geom = body.add_geom(
-                name=f"{name}/{i}",
-                type=_TYPES[shape.type],
-                size=[*shape.size, 0, 0][:3],
-                pos=shape.pos,
-                quat=shape.quat,
-                rgba=shape.rgba or colour,
-                friction=(slide, 0.005, 0.0001),
-                group=0,
-            )
+            geom = add_geom(self.spec, body, shape, name=f"{name}/{i}")
+            if shape.rgba is None and not geom.material:
+                geom.rgba = colour
+            geom.friction = (slide, 0.005, 0.0001)
             if isinstance(mass, int | float):
                 geom.mass = mass / len(shapes)
             else:
@@ -164,6 +142,40 @@ class SceneBuilder:
         for what, how in (("mass", mass), ("friction", friction), ("rgba", rgba)):
             if isinstance(how, Vary):
                 self.variations.append(Variation(handle, what, how))
+        if kind == "dynamic":
+            self._free.append(handle)
+        return handle
+
+    def mesh(
+        self,
+        name: str,
+        *,
+        choice: Sequence[Prop],
+        kind: str = "dynamic",
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = (1, 0, 0, 0),
+        draw: bool = True,
+    ) -> ChosenPart:
+        """An object that is another one in every row: drawn for each episode, all of ``choice`` equally likely.
+
+        All rows share one layout, so candidates may differ in shapes, size, mass, friction and looks, not in joints.
+        ``kind`` is dynamic or kinematic. ``draw=False`` leaves the choice to the task, which calls ``set_choice`` in
+        ``start``, also to say which rows have the object at all.
+        """
+        if kind not in ("dynamic", "kinematic"):
+            raise UnknownNameError("kind of chosen part", kind, ("dynamic", "kinematic"))
+        bank = Bank(name, choice)
+        body = self.spec.worldbody.add_body(name=self._claim(name), pos=pos, quat=quat, mocap=kind == "kinematic")
+        if kind == "dynamic":
+            body.add_freejoint(name=name)
+        bank.declare(self.spec, body)
+        chosen, absent = (self.variable(f"{word}/{name}", persist=True) for word in ("choice", "absent"))
+        place = sum(isinstance(h, ChosenPart) for h in self.handles)
+        handle = self._add(
+            ChosenPart(self.scope, name, kind=kind, bank=bank, choice=chosen, absent=absent, place=place)
+        )
+        if draw:
+            self.variations.append(Variation(handle, "choice", Choice(tuple(range(len(choice))))))
         if kind == "dynamic":
             self._free.append(handle)
         return handle
@@ -200,14 +212,14 @@ class SceneBuilder:
     ) -> Marker:
         """A shape for human eyes only, moved with ``set_pose``: in no observation, in no contact."""
         body = self.spec.worldbody.add_body(name=self._claim(name), mocap=True)
-        body.add_site(name=name, type=_TYPES[shape], size=[*size, 0, 0][:3], rgba=rgba, group=0)
+        body.add_site(name=name, type=TYPES[shape], size=[*size, 0, 0][:3], rgba=rgba, group=0)
         return self._add(Marker(self.scope, name))
 
     def fixture(self, name: str, shape: Shape, **geom: Any) -> None:
         """Part of the world that nobody asks about: a table top, a wall. ``geom`` are MuJoCo geom attributes."""
         self.spec.worldbody.add_geom(
             name=self._claim(name),
-            type=_TYPES[shape.type],
+            type=TYPES[shape.type],
             size=[*shape.size, 0, 0][:3],
             pos=shape.pos,
             quat=shape.quat,

@@ -62,22 +62,29 @@ def primitive_inertia(kind: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def body_volumes(
-    model: mujoco.MjModel, body: int, aabb: np.ndarray, pos: np.ndarray, quat: np.ndarray, out: np.ndarray
+    model: mujoco.MjModel,
+    body: int,
+    frame: tuple[np.ndarray, np.ndarray],
+    aabb: np.ndarray,
+    pos: np.ndarray,
+    quat: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Recompute one body's bounding volumes in place.
 
-    ``aabb`` (n, ngeom, 6) are the geoms' boxes (centre, half) in their own frames, ``pos`` (n, ngeom, 3) and ``quat``
-    (n, ngeom, 4) those frames in the body, ``out`` (n, nbvh, 6) the boxes in the body's inertial frame.
+    ``frame`` is the body's inertial frame, (n, 3) and (n, 4); ``aabb`` (n, ngeom, 6) are the geoms' boxes (centre,
+    half) in their own frames, ``pos`` (n, ngeom, 3) and ``quat`` (n, ngeom, 4) those frames in the body, ``out``
+    (n, nbvh, 6) the boxes in the body's inertial frame.
     """
     start, count = int(model.body_bvhadr[body]), int(model.body_bvhnum[body])
-    ipos, flat = model.body_ipos[body], np.zeros(9)
-    mujoco.mju_quat2Mat(flat, model.body_iquat[body])
-    imat = flat.reshape(3, 3)
+    ipos, imat = frame[0], _matrices(frame[1])
     for node in range(start + count - 1, start - 1, -1):  # children come after their parents
         geom = int(model.bvh_nodeid[node])
         if geom >= 0:
-            rot = imat.T @ _matrices(quat[:, geom])  # (n, 3, 3), geom frame -> inertial frame
-            centre = (pos[:, geom] - ipos) @ imat + np.einsum("nij,nj->ni", rot, aabb[:, geom, :3])
+            rot = imat.transpose(0, 2, 1) @ _matrices(quat[:, geom])  # (n, 3, 3), geom frame -> inertial frame
+            centre = np.einsum("nji,nj->ni", imat, pos[:, geom] - ipos) + np.einsum(
+                "nij,nj->ni", rot, aabb[:, geom, :3]
+            )
             half = np.einsum("nij,nj->ni", np.abs(rot), aabb[:, geom, 3:])
         else:
             low = np.full((len(out), 3), np.inf)

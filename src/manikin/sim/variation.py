@@ -1,8 +1,10 @@
 """What follows from giving rows their own model parameters, the same for every world.
 
 A caller names a few fields; this module adds those that must change with them: a size changes the geom's bounds, its
-body's mass, inertia and bounding volumes; a mass scales the inertia. The world then writes all of them and recomputes
-MuJoCo's derived constants. Mistakes here are silent in simulation, so tests compare with compiling the same scene.
+body's mass, inertia and bounding volumes; a mass scales the inertia. A caller that gives a body's mass, inertia and
+inertial frame describes it whole, bounds of its geoms included; only the bounding volumes are added then. The world
+then writes all of them and recomputes MuJoCo's derived constants. Mistakes here are silent in simulation, so tests
+compare with compiling the same scene.
 """
 
 from __future__ import annotations
@@ -52,30 +54,38 @@ def assignments(
         count = 0 if field.startswith("opt.") else getattr(model, field).shape[0]
         ids = np.arange(count) if chosen is None else np.asarray(chosen)
         asked.setdefault(field, []).append((ids, np.asarray(value, np.float64)))
+    # of these bodies the caller says everything
+    inertial = [
+        {int(b) for ids, _ in asked.get(f, []) for b in ids} for f in ("body_mass", "body_inertia", "body_ipos")
+    ]
+    whole = set.intersection(*inertial)
     sized: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # body -> mass and inertia at its new size
     moved: set[int] = set()
     for field in ("geom_size", "geom_pos", "geom_quat"):
         for ids, value in asked.pop(field, []):
             value = value.reshape(n, len(ids), -1)
-            for geom in ids:
-                _check_geometry(model, int(geom), field)
+            known = [int(model.geom_bodyid[g]) in whole for g in ids]
+            for geom, given in zip(ids, known, strict=True):
+                if not given:
+                    _check_geometry(model, int(geom), field)
             out.append((field, ids, value))
             moved.update(int(b) for b in model.geom_bodyid[ids])
             if field != "geom_size":
                 continue
             for k, geom in enumerate(ids):
+                if known[k]:
+                    continue
                 kind, body = int(model.geom_type[geom]), int(model.geom_bodyid[geom])
                 rbound, half = bounds.primitive_bounds(kind, value[:, k])
                 out.append(("geom_rbound", ids[k : k + 1], rbound[:, None]))
                 out.append(("geom_aabb", ids[k : k + 1], np.concatenate([0 * half, half], 1)[:, None]))
                 if _moves(model, body):
                     sized[body] = _at_size(model, body, int(geom), value[:, k])
-    given = {int(b) for ids, _ in asked.get("body_mass", []) for b in ids}
     for body, (mass, inertia) in sized.items():
-        if body not in given:
+        if body not in inertial[0]:
             out.append(("body_mass", np.array([body]), mass[:, None]))
             out.append(("body_inertia", np.array([body]), inertia[:, None]))
-    explicit = {int(b) for ids, _ in asked.get("body_inertia", []) for b in ids}
+    explicit = inertial[1]
     for ids, value in asked.pop("body_mass", []):
         mass = value.reshape(n, len(ids))
         out.append(("body_mass", ids, mass))
@@ -136,14 +146,21 @@ def _volumes(
     present: Callable[[str], np.ndarray],
 ) -> list[Assignment]:
     """New bounding volumes of the bodies. (Whether a geom shares its body's frame is worked out by ``set_const``.)"""
-    fields = {f: np.array(present(f)[rows], np.float64) for f in ("geom_aabb", "geom_pos", "geom_quat", "bvh_aabb")}
+    names = ("geom_aabb", "geom_pos", "geom_quat", "bvh_aabb", "body_ipos", "body_iquat")
+    fields = {f: np.array(present(f)[rows], np.float64) for f in names}
     fields["geom_aabb"] = fields["geom_aabb"].reshape(len(rows), -1, 6)
     for field, ids, value in writes:
         if field in fields:
             fields[field][:, ids] = value.reshape(len(rows), len(ids), -1)
     for body in bodies:
         bounds.body_volumes(
-            model, body, fields["geom_aabb"], fields["geom_pos"], fields["geom_quat"], fields["bvh_aabb"]
+            model,
+            body,
+            (fields["body_ipos"][:, body], fields["body_iquat"][:, body]),
+            fields["geom_aabb"],
+            fields["geom_pos"],
+            fields["geom_quat"],
+            fields["bvh_aabb"],
         )
     nodes = [
         k for b in bodies for k in range(int(model.body_bvhadr[b]), int(model.body_bvhadr[b] + model.body_bvhnum[b]))

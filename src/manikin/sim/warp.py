@@ -6,6 +6,7 @@ All rows step together: rows left out of a call are put back exactly as they wer
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -373,12 +374,19 @@ class WarpWorld:
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run."""
-        data = mujoco.MjData(self.scene.model)
+        model = self.scene.model
+        if self._varied:
+            model = copy.copy(model)
+            for field in self._varied:
+                target = getattr(model, field)
+                target[...] = self.model_field(field)[row].reshape(target.shape)
+            mujoco.mj_setConst(model, mujoco.MjData(model))  # bounding volumes, which Warp does not keep
+        data = mujoco.MjData(model)
         for field in ("qpos", "qvel", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat"):
             target = getattr(data, field)
             target[...] = self._flat(field)[row].cpu().numpy().reshape(target.shape)
-        mujoco.mj_forward(self.scene.model, data)
-        return self.scene.model, data
+        mujoco.mj_forward(model, data)
+        return model, data
 
     def state_hash(self, rows: np.ndarray | None = None) -> np.ndarray:
         """(n,) uint64 hash of each row's integration state, exact to the bit."""
@@ -404,8 +412,6 @@ class WarpWorld:
 
 def _supported(model: mujoco.MjModel) -> mujoco.MjModel:
     """A copy without what MuJoCo Warp refuses: it has no autoreset to switch off."""
-    import copy
-
     plain = copy.copy(model)
     plain.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
     return plain

@@ -1,0 +1,244 @@
+"""Rows with different objects, held to simulating each row's own single model with MuJoCo itself, on both worlds."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from manikin.arenas.table import table
+from manikin.errors import SceneError, UnknownNameError
+from manikin.scene.builder import SceneBuilder
+from manikin.sim.cpu import CpuWorld
+from manikin.spec.physics import Physics
+from manikin.spec.prop import Mesh, Prop, Shape
+
+
+def wedge(name: str, *size: float) -> Mesh:
+    """A slanted block, whose inertial frame is turned and off its origin."""
+    a, b, c = size
+    corners = [(x, y, z) for x in (-a, a) for y in (-b, b) for z in (0, c)]
+    return Mesh(name=name, points=tuple(v for x, y, z in corners for v in (x + z / 3 + 0.01, y * (1.2 - z / c / 2), z)))
+
+
+PROPS = (
+    Prop(
+        name="wedge",
+        shapes=(Shape(type="mesh", mesh=wedge("wedge", 0.03, 0.02, 0.04)),),
+        mass=0.3,
+        friction=0.5,
+    ),
+    Prop(
+        name="hammer",
+        shapes=(
+            Shape(type="mesh", mesh=wedge("head", 0.02, 0.02, 0.03), pos=(0.06, 0, 0), quat=(0.8, 0, 0, 0.6)),
+            Shape(type="cylinder", size=(0.01, 0.06), quat=(0.70710678, 0, 0.70710678, 0)),
+        ),
+    ),
+    Prop(
+        name="brick",
+        shapes=(Shape(type="box", size=(0.03, 0.02, 0.015), pos=(0.004, -0.01, 0.015)),),
+        looks=(Shape(type="mesh", mesh=wedge("look", 0.03, 0.02, 0.03)),),
+        mass=0.2,
+    ),
+)
+
+
+def build(props=PROPS):
+    b = SceneBuilder([], Physics())
+    table(b)
+    thing = b.mesh("thing", choice=props, draw=False)
+    block = b.box("block", half_size=(0.04, 0.04, 0.02))
+    return b, thing, block
+
+
+def alone(prop: Prop | None) -> mujoco.MjModel:
+    """The row's own scene, made by hand with MuJoCo's own words."""
+    b = SceneBuilder([], Physics())
+    table(b)
+    body = b.spec.worldbody.add_body(name="thing")
+    body.add_freejoint(name="thing")
+    if prop is None:  # nothing but the joint
+        body.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.01, 0, 0], contype=0, conaffinity=0)
+        body.gravcomp = 1.0
+    for i, shape in enumerate(prop.shapes if prop else ()):
+        kind = getattr(mujoco.mjtGeom, f"mjGEOM_{shape.type.upper()}")
+        geom = body.add_geom(name=f"g{i}", type=kind, pos=shape.pos, quat=shape.quat, size=[*shape.size, 0, 0, 0][:3])
+        geom.friction[0] = prop.friction
+        if shape.mesh is not None:
+            made = b.spec.add_mesh(name=shape.mesh.name)
+            made.uservert, made.inertia = list(shape.mesh.points), mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX
+            geom.meshname = shape.mesh.name
+    b.box("block", half_size=(0.04, 0.04, 0.02))
+    model = b.compile().model
+    if prop is not None and prop.mass is not None:
+        i = model.body("thing").id
+        model.body_inertia[i] *= prop.mass / model.body_mass[i]
+        model.body_mass[i] = prop.mass
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
+
+
+def start(kind, rows):
+    """One row per entry: a candidate's number, or None for an absent object; it is dropped onto the block's edge."""
+    b, thing, block = build()
+    world = kind(b.compile(), len(rows))
+    b.bind(world)
+    world.reset()
+    number = torch.tensor([0 if r is None else r for r in rows])
+    thing.set_choice(number, torch.tensor([r is not None for r in rows]))
+    thing.set_pose((0.05, 0.01, 0.1), (0.9, 0.3, 0.1, 0.3))
+    block.set_pose((0.0, 0.0, 0.021))
+    world.forward()
+    return world, thing, block
+
+
+def single(world, row: int, prop: Prop | None) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    model = alone(prop)
+    data = mujoco.MjData(model)
+    data.qpos[:] = world.read("qpos")[row].cpu().double().numpy()
+    return model, data
+
+
+ROWS = [0, 1, 2, None, 1]
+
+
+def held_to_singles(world, steps: int, tol: float) -> float:
+    """Largest difference of positions [m, quaternion] over the steps."""
+    pairs = [single(world, row, None if r is None else PROPS[r]) for row, r in enumerate(ROWS)]
+    worst = 0.0
+    for _ in range(steps // 10):
+        world.step(10)
+        for model, data in pairs:
+            mujoco.mj_step(model, data, 10)
+        mine = world.read("qpos").cpu().numpy()
+        theirs = np.stack([data.qpos for _, data in pairs])
+        worst = max(worst, float(np.abs(mine - theirs).max()))
+        assert worst < tol
+    return worst
+
+
+def test_mesh_choice_is_the_rows_own_single_model_on_the_cpu(record_property):
+    world, thing, block = start(CpuWorld, ROWS)
+    for row, r in enumerate(ROWS):
+        model = alone(None if r is None else PROPS[r])
+        mine, theirs = int(world.scene.model.body("thing").id), int(model.body("thing").id)
+        if r is None:
+            continue
+        fields = "body_mass body_inertia body_ipos body_iquat body_invweight0 body_subtreemass"
+        for field in fields.split():
+            one, two = world.model_field(field)[row, mine], getattr(model, field)[theirs]
+            assert np.allclose(one, two, rtol=1e-9, atol=1e-12), (field, r)
+        for field in ("dof_invweight0", "dof_M0"):  # not dof_length, which only sleeping asks for
+            assert np.allclose(world.model_field(field)[row], getattr(model, field), rtol=1e-9, atol=1e-12), (field, r)
+    worst = held_to_singles(world, 250, 1e-6)
+    record_property("largest difference from single models, CPU [m]", str(worst))
+    z = thing.pos[:, 2]
+    assert (z[[0, 1, 2, 4]] > 0).all() and (z[[0, 1, 2, 4]] < 0.09).all()  # they fell, and lie on something
+    assert torch.equal(z[1], z[4])
+    assert thing.present.tolist() == [True, True, True, False, True]
+    assert z[3] == -20 and block.pos[3, :2].abs().max() < 1e-4  # the absent one floats far away and pushes nothing
+
+
+def test_mesh_choice_is_the_rows_own_single_model_on_warp(record_property):
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    from manikin.sim.warp import WarpWorld
+
+    world, thing, _ = start(WarpWorld, ROWS)
+    worst = held_to_singles(world, 60, 2e-3)
+    record_property("largest difference from single models, Warp [m]", str(worst))
+    assert thing.pos[3, 2] == pytest.approx(-20, abs=1e-4)
+    cpu = start(CpuWorld, ROWS)[0]
+    for row in range(len(ROWS)):  # a row's own model, for pictures: its object and the volumes that rays look into
+        mine, theirs = world.data(row)[0], cpu.data(row)[0]
+        for field in ("body_mass", "geom_dataid", "geom_rgba", "geom_pos", "bvh_aabb"):
+            assert np.allclose(getattr(mine, field), getattr(theirs, field), rtol=1e-5, atol=1e-6), (field, row)
+
+
+def test_a_choice_is_part_of_snapshots_and_only_of_the_rows_in_view():
+    world, thing, _ = start(CpuWorld, ROWS)
+    before = world.save()
+    thing.scope.rows = np.array([1], np.int32)
+    thing.set_choice(torch.tensor([2]))
+    thing.scope.rows = None
+    assert thing.choice.tolist() == [0, 2, 2, 0, 1]
+    after = world.save()
+    for field, value in before.model.items():
+        others = [0, 2, 3, 4]
+        assert np.array_equal(value[others], after.model[field][others]), field
+    mass = world.scene.model.body("thing").id
+    assert after.model["body_mass"][1, mass] == pytest.approx(0.2)
+    world.load(before)
+    assert world.model_field("body_mass")[1, mass] == before.model["body_mass"][1, mass]
+
+
+def test_extents_are_those_of_what_collides():
+    _, thing, _ = start(CpuWorld, ROWS)
+    assert torch.allclose(thing.extents[2], torch.tensor([0.03, 0.02, 0.015]))
+    assert torch.allclose(thing.centre[2], torch.tensor([0.004, -0.01, 0.015]))
+    model = alone(PROPS[0])
+    g = model.geom("g0").id
+    points, rotation = model.mesh_vert, np.zeros(9)
+    mujoco.mju_quat2Mat(rotation, model.geom_quat[g])
+    points = points @ rotation.reshape(3, 3).T + model.geom_pos[g]
+    half = (points.max(0) - points.min(0)) / 2
+    assert thing.extents[0].numpy() == pytest.approx(half, abs=1e-6)
+    assert thing.masses.tolist() == pytest.approx([0.3, float(alone(PROPS[1]).body("thing").mass[0]), 0.2, 0.3,
+                                                   float(alone(PROPS[1]).body("thing").mass[0])])  # fmt: skip
+
+
+def test_bad_choices_say_what_is_wrong():
+    b = SceneBuilder([], Physics())
+    with pytest.raises(SceneError, match="at least one"):
+        b.mesh("a", choice=[])
+    with pytest.raises(UnknownNameError, match="type of shape"):
+        b.mesh("b", choice=[Prop(name="x", shapes=(Shape(type="cone", size=(1,)),))])
+    with pytest.raises(SceneError, match="needs mesh"):
+        b.mesh("c", choice=[Prop(name="x", shapes=(Shape(type="mesh"),))])
+    with pytest.raises(UnknownNameError, match="kind of chosen part"):
+        b.mesh("d", choice=PROPS, kind="fixed")
+    _, thing, _ = start(CpuWorld, ROWS)
+    with pytest.raises(SceneError, match="3 objects to choose from"):
+        thing.set_choice(torch.full((5,), 3))
+
+
+# ---- the other kinds on Warp, against single models (the CPU's are in test_world.py) --------------------------------
+
+
+def test_direct_fields_masses_and_sizes_are_the_rows_own_single_model_on_warp(record_property):
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    from manikin.sim.warp import WarpWorld
+
+    b = SceneBuilder([], Physics())
+    table(b)
+    slow, heavy, large = (b.box(f"box{k}", half_size=(0.03, 0.02, 0.02), resizable=True) for k in range(3))
+    world = WarpWorld(b.compile(), 2)
+    b.bind(world)
+    world.reset()
+    slow.set_property("friction", torch.tensor([0.1, 1.0]))
+    heavy.set_property("mass", torch.tensor([0.5, 0.096]))
+    large.set_size(torch.tensor([[0.02, 0.04, 0.03], [0.03, 0.02, 0.02]]))
+    for k, part in enumerate((slow, heavy, large)):
+        part.set_pose((0.0, 0.2 * k, 0.0301 if part is large else 0.0201))
+        part.set_velocity((1.0, 0.0, 0.0))
+    large.set_pose((0.05, 0.22, 0.08))  # falls onto the heavy one
+    world.forward()
+
+    c = SceneBuilder([], Physics())
+    table(c)
+    for k in range(3):
+        c.box(f"box{k}", half_size=(0.02, 0.04, 0.03) if k == 2 else (0.03, 0.02, 0.02))
+    c.spec.geom("box0/0").friction[0] = 0.1
+    c.spec.geom("box1/0").mass = 0.5
+    model = c.compile().model
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = world.read("qpos")[0].double().numpy(), world.read("qvel")[0].double().numpy()
+    worst = 0.0
+    for _ in range(10):
+        world.step(10)
+        mujoco.mj_step(model, data, 10)
+        worst = max(worst, float(np.abs(world.read("qpos")[0].numpy() - data.qpos).max()))
+    record_property("largest difference of kinds a, b, c from single models, Warp [m]", str(worst))
+    assert worst < 2e-3
+    assert slow.pos[0, 0] > slow.pos[1, 0] + 0.05  # the slippery one slid further
