@@ -344,7 +344,7 @@ def test_no_growth():
         ({"robot": "pandda"}, UnknownNameError, "Valid: panda"),
         ({"robot": "panda:meshes"}, UnknownNameError, "menagerie"),
         ({"control": "ee_pos"}, UnknownNameError, "ee_delta_pos"),
-        ({"device": "cuda"}, UnknownNameError, "Valid: cpu, warp:cpu"),
+        ({"device": "gpu"}, UnknownNameError, "Valid: cpu, cuda, cuda:0, cuda:1, warp:cpu"),
         ({"observe": "rgbd"}, UnknownNameError, "state_dict"),
         ({"reward": "shaped"}, UnknownNameError, "sparse"),
         ({"autoreset": "always"}, UnknownNameError, "same_step"),

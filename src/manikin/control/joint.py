@@ -19,7 +19,9 @@ class GripperMap:
     def __init__(self, robot: Robot) -> None:
         self.size = 1 if robot.gripper else 0
         if robot.gripper:
-            opened, closed = torch.tensor(robot.gripper.open_q), torch.tensor(robot.gripper.closed_q)
+            device = robot.limits.device
+            opened = torch.tensor(robot.gripper.open_q, device=device)
+            closed = torch.tensor(robot.gripper.closed_q, device=device)
             self._middle, self._half = (opened + closed) / 2, (opened - closed) / 2
 
     def __call__(self, action: Tensor) -> Tensor:
@@ -50,15 +52,16 @@ class JointController:
         self._n = len(arm.joints)
         self._low, self._high = robot.limits[: self._n, 0].clone(), robot.limits[: self._n, 1].clone()
         self._gripper = GripperMap(robot)
-        step = torch.tensor(arm.joint_delta or (0.1,) * self._n)
-        middle = torch.zeros(self._n)
+        device = self._low.device
+        step = torch.tensor(arm.joint_delta or (0.1,) * self._n, device=device)
+        middle = torch.zeros(self._n, device=device)
         unit, reference = "rad", "measured"
         if name == "joint_pos":
             middle, step, reference = (self._low + self._high) / 2, (self._high - self._low) / 2, "absolute"
         elif name == "joint_target_delta_pos":
             reference = "commanded"
         elif name == "joint_vel":
-            step, unit, reference = torch.full((self._n,), arm.joint_speed), "rad/s", "absolute"
+            step, unit, reference = torch.full((self._n,), arm.joint_speed, device=device), "rad/s", "absolute"
         elif name != "joint_delta_pos":
             raise UnknownNameError("joint controller", name, arm.controllers)
         self._middle, self._step, self._absolute = middle, step, name == "joint_pos"
@@ -66,8 +69,8 @@ class JointController:
         self._move = step * self._dt if name == "joint_vel" else step  # [rad] per control step at +1
         self._keeps_target = name in ("joint_target_delta_pos", "joint_vel")
         dims = tuple(
-            ActionDim(name=j, unit=unit, frame="joint", reference=reference, scale=float(s), offset=float(m))
-            for j, s, m in zip(arm.joints, step, middle, strict=True)
+            ActionDim(name=j, unit=unit, frame="joint", reference=reference, scale=s, offset=m)
+            for j, s, m in zip(arm.joints, step.tolist(), middle.tolist(), strict=True)
         )
         self.card = ActionCard(controller=name, robot=arm.name, dims=(*dims, *self._gripper.dims()))
 

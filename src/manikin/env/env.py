@@ -25,7 +25,7 @@ from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot, View
 from manikin.scene.looks import Dresser, Looks
 from manikin.sense.imperfect import Imperfection, SensorSuite
-from manikin.sim import DEVICES, make_world
+from manikin.sim import make_world, on_device, torch_device
 from manikin.sim.snapshot import Snapshot
 
 __all__ = ["AUTORESET", "REWARD", "Env"]
@@ -52,7 +52,8 @@ class Env(gymnasium.vector.VectorEnv):
         vision: which cameras, renderer, cloud and grid; see :class:`Vision`.
         reward: ``normalized_dense`` (dense / its declared maximum), ``dense``, ``sparse`` (success - fail) or ``none``.
         autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
-        device: ``cpu``; or ``warp:cpu``, the GPU path's kernels on the processor, slow, for tests.
+        device: ``cpu``; ``cuda`` or ``cuda:1`` for a GPU; ``warp:cpu`` for the GPU path's kernels on the processor,
+            slow, for tests.
         physics_hz, control_hz: default the task's; control_hz must divide physics_hz.
         horizon: control steps until truncation; default the task's time.
         terminate: whether success or fail ends an episode; default the task's.
@@ -99,7 +100,7 @@ class Env(gymnasium.vector.VectorEnv):
         parse(observe)
         arguments.one_of("reward mode", reward, REWARD)
         arguments.one_of("out_of_range", out_of_range, ("clip", "refuse"))
-        arguments.one_of("device", device, DEVICES)
+        self._on = on_device(torch_device(device))
         arguments.one_of("render mode", str(render_mode), ("None", "rgb_array"))
         if isinstance(autoreset, AutoresetMode):
             autoreset = next(word for word, mode in AUTORESET.items() if mode is autoreset)
@@ -118,7 +119,8 @@ class Env(gymnasium.vector.VectorEnv):
         self.terminates = task.terminate if terminate is None else bool(terminate)
 
         builder = SceneBuilder([chosen], physics)
-        declared = task.scene(builder)
+        with self._on:
+            declared = task.scene(builder)
         self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
         self.vision = vision or Vision()
         self.vision.declare(builder)
@@ -133,10 +135,11 @@ class Env(gymnasium.vector.VectorEnv):
         self.world = make_world(self.scene, self.num_envs, device=device, threads=threads, poison=poison)
         self.device_word = device
         self.device = self.world.device
-        builder.bind(self.world)
-        chain = Chain(self.robot.arm, self.robot.gripper)
-        self.robot.solver = IkSolver(chain)
-        self.controller: Controller = controller(control or task.control, self.robot, chain, self.control_hz)
+        with self._on:
+            builder.bind(self.world)
+            chain = Chain(self.robot.arm, self.robot.gripper)
+            self.robot.solver = IkSolver(chain)
+            self.controller: Controller = controller(control or task.control, self.robot, chain, self.control_hz)
         self._chain = chain
 
         self._per_reward = torch.tensor(1.0 / task.reward_max)
@@ -149,7 +152,7 @@ class Env(gymnasium.vector.VectorEnv):
         self._started, self._closed = False, False
         self._entropy: int | None = None
         self._options: dict[str, Any] = {}
-        with torch.no_grad():
+        with torch.no_grad(), self._on:
             for handle in builder.robot_handles:
                 handle.set_qpos(handle.keyframe())
             self.world.set_home()
@@ -199,7 +202,7 @@ class Env(gymnasium.vector.VectorEnv):
         rows = np.flatnonzero(mask).astype(np.int32)
         self._options = options
         self._assign(rows, seed, index)
-        with torch.no_grad():
+        with torch.no_grad(), self._on:
             if len(rows):
                 self._start(rows)
             self._started = bool((self._index >= 0).all())
@@ -218,7 +221,7 @@ class Env(gymnasium.vector.VectorEnv):
         Returns:
             observation, reward (N,) float32, terminated (N,) bool, truncated (N,) bool, info; all owned by the caller.
         """
-        with torch.no_grad():
+        with torch.no_grad(), self._on:
             return self._step(actions, active)
 
     def _step(self, actions: Any, active: Any) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
@@ -314,7 +317,7 @@ class Env(gymnasium.vector.VectorEnv):
         self._check_open()
         state.load(self, snapshot, arguments.row_numbers(rows, self.num_envs))
         self._started = bool((self._index >= 0).all())
-        with torch.no_grad():
+        with torch.no_grad(), self._on:
             return self._observer(), self._info(self.task.evaluate(self.h))
 
     def state_hash(self, rows: Any = None) -> Tensor:

@@ -218,7 +218,7 @@ def space_of(observation: Any) -> gymnasium.Space:
     """Space of one row of a tensor (n, ...) or a nested dict of them."""
     if isinstance(observation, Mapping):
         return gymnasium.spaces.Dict({k: space_of(v) for k, v in observation.items()})
-    shape, kind = tuple(observation.shape[1:]), observation.numpy().dtype
+    shape, kind = tuple(observation.shape[1:]), torch.empty(0, dtype=observation.dtype, device="cpu").numpy().dtype
     if kind == np.uint8:
         return gymnasium.spaces.Box(0, 255, shape, np.uint8)
     if kind.kind == "b":

@@ -5,6 +5,7 @@ Every function gives a row the same bits whatever the batch size and the strides
 
 from __future__ import annotations
 
+from manikin.math._constants import Constant
 from manikin.math.misc import atan2, dot, lerp, norm, tolerance, wrap_to_pi
 from manikin.math.pose import pose, pose_apply, pose_from_matrix, pose_inv, pose_mul, pose_to_matrix
 from manikin.math.rotation import (
@@ -28,6 +29,7 @@ from manikin.math.rotation import (
 )
 
 __all__ = [
+    "Constant",
     "atan2",
     "dot",
     "lerp",

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+__all__ = ["Constant"]
+
 
 class Constant:
     """A number or nested tuple of numbers, handed out as a tensor that suits another tensor."""

@@ -12,7 +12,8 @@ __all__ = ["holed_box", "walls"]
 
 def holed_box(outer: float, hole: float) -> list[Shape]:
     """Shapes of a cube of half side ``outer`` with a centred hole of half side ``hole`` [m]."""
-    sizes, places = walls(torch.tensor([outer]), torch.tensor([hole]), torch.zeros(1, 2))
+    outers, holes = (torch.tensor([half], device="cpu") for half in (outer, hole))
+    sizes, places = walls(outers, holes, torch.zeros(1, 2, device="cpu"))
     pairs = zip(sizes[0].tolist(), places[0].tolist(), strict=True)
     return [Shape(type="box", size=tuple(size), pos=tuple(place)) for size, place in pairs]
 

@@ -22,15 +22,31 @@ __all__ = ["ContactForce", "Grasp", "Handle", "Marker", "Part", "Robot", "Scope"
 
 
 class Scope:
-    """What all handles of one environment share: the world, and which rows are being looked at."""
+    """What all handles of one environment share: the world, and which rows are being looked at.
+
+    Attributes:
+        rows: (k,) numbers of the rows in view; None for all.
+        mask: (N,) bool. With a mask, all rows are in view and what is written reaches only those where it is True: on a
+            GPU, where the number of rows that start is not known to the host, shapes stay the same.
+    """
 
     def __init__(self) -> None:
         self.world: World
         self.rows: np.ndarray | None = None
+        self.mask: Tensor | None = None
 
     @property
     def n(self) -> int:
         return self.world.num_worlds if self.rows is None else len(self.rows)
+
+    @property
+    def device(self) -> torch.device:
+        return self.world.device
+
+    @property
+    def target(self) -> Any:
+        """Where writes go: row numbers, a mask, or None for all rows."""
+        return self.rows if self.mask is None else self.mask
 
 
 class View:
@@ -62,8 +78,8 @@ class Handle:
         return f"<{type(self).__name__} {self.name!r}>"
 
 
-def _expand(value: Any, n: int, width: int) -> Tensor:
-    tensor = torch.as_tensor(value, dtype=torch.float32)
+def _expand(value: Any, n: int, width: int, device: torch.device) -> Tensor:
+    tensor = torch.as_tensor(value, dtype=torch.float32, device=device)
     if tensor.ndim > 2 or (tensor.shape and tensor.shape[-1] != width):
         raise ConfigError(f"expected shape ({n}, {width}) or ({width},), got {tuple(tensor.shape)}")
     return tensor.expand(n, width)
@@ -80,7 +96,7 @@ class Variable(Handle):
         self.shape, self.persist, self.initial = shape, persist, initial
 
     def bind(self, model: mujoco.MjModel) -> None:
-        self.data = torch.full((self.scope.world.num_worlds, *self.shape), self.initial)
+        self.data = torch.full((self.scope.world.num_worlds, *self.shape), self.initial, device=self.scope.device)
 
     @property
     def value(self) -> Tensor:
@@ -89,11 +105,19 @@ class Variable(Handle):
 
     def set(self, value: Tensor | float) -> None:
         """Set the rows in view to (n, *shape), or to one value."""
-        if self.scope.rows is None:
-            self.data.copy_(torch.as_tensor(value, dtype=torch.float32).expand_as(self.data))
+        scope = self.scope
+        value = torch.as_tensor(value, dtype=torch.float32, device=scope.device).expand(scope.n, *self.shape)
+        if scope.rows is not None:
+            self.data[torch.from_numpy(scope.rows)] = value
+        elif scope.mask is not None:
+            self.data.copy_(torch.where(scope.mask.view(-1, *[1] * len(self.shape)), value, self.data))
         else:
-            value = torch.as_tensor(value, dtype=torch.float32).expand(self.scope.n, *self.shape)
-            self.data[torch.from_numpy(self.scope.rows)] = value
+            self.data.copy_(value)
+
+    def begin(self) -> None:
+        """An episode begins in the rows in view."""
+        if not self.persist:
+            self.set(self.initial)
 
 
 class Part(Handle):
@@ -130,7 +154,8 @@ class Part(Handle):
             m = int(body.mocapid[0])
             self._write = world.channel([("mocap_pos", 3 * m, 3 * m + 3), ("mocap_quat", 4 * m, 4 * m + 4)])
         if self._size is not None:
-            self._size.data[:] = torch.from_numpy(model.geom_size[self.geom_ids].astype(np.float32)).squeeze(0)
+            sizes = torch.from_numpy(model.geom_size[self.geom_ids].astype(np.float32)).squeeze(0)
+            self._size.data[:] = sizes.to(self.scope.device)
 
     @property
     def pose(self) -> Tensor:
@@ -173,16 +198,17 @@ class Part(Handle):
         """Put the rows at pos (n, 3) or (3,) and quat (n, 4) or (4,), at rest."""
         if self._write is None:
             raise SceneError(f"{self.name} is fixed; declare it with kind='kinematic' or 'dynamic' to move it")
-        n = self.scope.n
-        pose = torch.cat([_expand(pos, n, 3), _expand(quat, n, 4)], 1)
-        self._write.write(pose, self.scope.rows)
+        n, device, target = self.scope.n, self.scope.device, self.scope.target
+        pose = torch.cat([_expand(pos, n, 3, device), _expand(quat, n, 4, device)], 1)
+        self._write.write(pose, target)
         if self.kind == "dynamic":
-            self._velocity.write(np.zeros((n, 6)), self.scope.rows)
+            self._velocity.write(torch.zeros(n, 6, device=device), target)
 
     def set_velocity(self, linear: Any, angular: Any = (0.0, 0.0, 0.0)) -> None:
         """Linear velocity [m/s] in the world, angular [rad/s] in the body frame; each (n, 3) or (3,)."""
-        n = self.scope.n
-        self._velocity.write(torch.cat([_expand(linear, n, 3), _expand(angular, n, 3)], 1), self.scope.rows)
+        n, device = self.scope.n, self.scope.device
+        both = torch.cat([_expand(linear, n, 3, device), _expand(angular, n, 3, device)], 1)
+        self._velocity.write(both, self.scope.target)
 
     def set_size(self, size: Tensor) -> None:
         """Sizes of the rows in view, (n, up to 3) for one geom or (n, geoms, 3) [m]. Mass follows at constant density
@@ -193,35 +219,33 @@ class Part(Handle):
         if k == 1:  # a ball has one number, a cylinder two; MJCF keeps three
             size = size.reshape(n, -1)
             size = torch.cat([size, size.new_zeros(n, 3 - size.shape[1])], 1)
-        values: dict[Any, Any] = {("geom_size", tuple(self.geom_ids)): np.asarray(size).reshape(n, k, 3)}
+        values: dict[Any, Any] = {("geom_size", tuple(self.geom_ids)): size.reshape(n, k, 3)}
         if self.mass is not None:
-            values["body_mass", (self.body_id,)] = np.full((n, 1), self.mass)
-        self.scope.world.set_model(values, self.scope.rows)
+            values["body_mass", (self.body_id,)] = size.new_full((n, 1), self.mass, dtype=torch.float64)
+        self.scope.world.set_model(values, self.scope.target)
         self._size.set(size)
 
     def set_offsets(self, pos: Tensor) -> None:
         """Places of the geoms in the part's frame, (n, geoms, 3) [m]; for fixed and kinematic parts."""
         n, k = self.scope.n, len(self.geom_ids)
-        self.scope.world.set_model(
-            {("geom_pos", tuple(self.geom_ids)): np.asarray(pos).reshape(n, k, 3)}, self.scope.rows
-        )
+        self.scope.world.set_model({("geom_pos", tuple(self.geom_ids)): pos.reshape(n, k, 3)}, self.scope.target)
 
     def set_property(self, what: str, value: Tensor) -> None:
         """Give the rows their own mass (n,) [kg], friction (n,) (sliding), size (n, 3) or rgba (n, 4)."""
         n, k = self.scope.n, len(self.geom_ids)
-        array = np.asarray(value, np.float64)
-        world, rows, model = self.scope.world, self.scope.rows, self.scope.world.scene.model
+        world, target, model = self.scope.world, self.scope.target, self.scope.world.scene.model
+        geoms = tuple(self.geom_ids)
         if what == "size":
             self.set_size(value)
         elif what == "mass":
-            world.set_model({("body_mass", (self.body_id,)): array.reshape(n, 1)}, rows)
+            world.set_model({("body_mass", (self.body_id,)): value.reshape(n, 1)}, target)
         elif what == "friction":
-            friction = np.broadcast_to(model.geom_friction[self.geom_ids], (n, k, 3)).copy()
-            friction[:, :, 0] = array.reshape(n, 1)
-            world.set_model({("geom_friction", tuple(self.geom_ids)): friction}, rows)
+            compiled = model.geom_friction[self.geom_ids, 1:].tolist()
+            rest = torch.tensor(compiled, dtype=torch.float64, device=self.scope.device)
+            friction = torch.cat([value.double().reshape(n, 1, 1).expand(n, k, 1), rest.expand(n, k, 2)], 2)
+            world.set_model({("geom_friction", geoms): friction}, target)
         elif what == "rgba":
-            colour = np.broadcast_to(array.reshape(n, 1, 4), (n, k, 4))
-            world.set_model({("geom_rgba", tuple(self.geom_ids)): colour}, rows)
+            world.set_model({("geom_rgba", geoms): value.reshape(n, 1, 4).expand(n, k, 4)}, target)
         else:
             raise UnknownNameError("varying property", what, ("size", "mass", "friction", "rgba"))
 
@@ -252,7 +276,9 @@ class Robot(Handle):
         qadr = [int(model.jnt_qposadr[i]) for i in ids]
         vadr = [int(model.jnt_dofadr[i]) for i in ids]
         na = len(self.arm.joints)
-        self.limits = torch.from_numpy(model.jnt_range[ids].astype(np.float32))  # (joints, 2)
+        device = self.scope.device
+        self.base_pose = self.base_pose.to(device)
+        self.limits = torch.from_numpy(model.jnt_range[ids].astype(np.float32)).to(device)  # (joints, 2)
         self._qpos, self._qvel = world.channel(_runs("qpos", qadr)), world.channel(_runs("qvel", vadr))
         self._arm_qpos = world.channel(_runs("qpos", qadr[:na]))
         self._arm_qvel = world.channel(_runs("qvel", vadr[:na]))
@@ -269,8 +295,8 @@ class Robot(Handle):
         self._place_vel = world.channel(_runs("qvel", [int(model.jnt_dofadr[j]) for j in every]))
         self._command = [adr.index(a) for a in qadr]
         if self.gripper:
-            self._open = torch.tensor(self.gripper.open_q)
-            self._closed = torch.tensor(self.gripper.closed_q)
+            self._open = torch.tensor(self.gripper.open_q, device=device)
+            self._closed = torch.tensor(self.gripper.closed_q, device=device)
 
     @property
     def qpos(self) -> Tensor:
@@ -324,18 +350,18 @@ class Robot(Handle):
         """(arm joints,) [rad] of a named keyframe."""
         if name not in self.arm.keyframes:
             raise UnknownNameError(f"keyframe of {self.arm.name}", name, self.arm.keyframes)
-        return torch.tensor(self.arm.keyframes[name])
+        return torch.tensor(self.arm.keyframes[name], device=self.scope.device)
 
     def set_qpos(self, arm: Any, opening: float = 1.0) -> None:
         """Put the arm at joint positions (n, joints) or (joints,), clipped to the limits, the gripper at ``opening``
         (1 open, 0 closed), all at rest and holding there."""
-        n, na = self.scope.n, len(self.arm.joints)
-        arm = torch.minimum(torch.maximum(_expand(arm, n, na), self.limits[:na, 0]), self.limits[:na, 1])
-        fingers = torch.from_numpy(self.model.gripper_qpos(opening).astype(np.float32))
+        n, na, device, target = self.scope.n, len(self.arm.joints), self.scope.device, self.scope.target
+        arm = torch.minimum(torch.maximum(_expand(arm, n, na, device), self.limits[:na, 0]), self.limits[:na, 1])
+        fingers = torch.tensor(self.model.gripper_qpos(opening).tolist(), dtype=torch.float32, device=device)
         whole = torch.cat([arm, fingers.expand(n, len(fingers))], 1)
-        self._place.write(whole, self.scope.rows)
-        self._place_vel.write(np.zeros(whole.shape), self.scope.rows)
-        self._ctrl.write(whole[:, self._command], self.scope.rows)
+        self._place.write(whole, target)
+        self._place_vel.write(torch.zeros_like(whole), target)
+        self._ctrl.write(torch.stack([whole[:, k] for k in self._command], 1), target)
 
     def ik(self, pose: Tensor, start: Tensor | None = None) -> Any:
         """Joint positions for TCP poses (n, 7) in the world, from ``start`` (n, joints) or where the arm is.
@@ -362,7 +388,8 @@ class Grasp(Handle):
     def __init__(self, scope: Scope, robot: Robot, part: Part, min_force: float, max_angle: float) -> None:
         super().__init__(scope, f"grasp/{robot.name}/{part.name}")
         self.robot, self.part, self.min_force = robot, part, min_force
-        self._cos, self._least = torch.tensor(float(np.cos(np.deg2rad(max_angle)))), torch.tensor(float(min_force))
+        self._cos = torch.tensor(float(np.cos(np.deg2rad(max_angle))), device="cpu")  # a number, good on any device
+        self._least = torch.tensor(float(min_force), device="cpu")
         self._seen = -1
         self._value: Tensor
 

@@ -128,7 +128,7 @@ class Tactile(Handle):
                         f"tactile sensing of {part.name!r}: geom {name!r} is not one of {', '.join(SHAPES.values())}"
                     )
                 pieces = [("geom_xpos", 3 * g, 3 * g + 3), ("geom_xquat", 4 * g, 4 * g + 4)]
-                size = torch.from_numpy(model.geom_size[g].astype(np.float32))
+                size = torch.from_numpy(model.geom_size[g].astype(np.float32)).to(self.scope.device)
                 self._shapes.append((part, k, kind, world.channel(pieces), size))
 
     def _place_image(self, model: mujoco.MjModel, body: int, forward: np.ndarray) -> None:
@@ -161,7 +161,8 @@ class Tactile(Handle):
         u = centre[0] + ((np.arange(w) + 0.5) / w - 0.5) * self.size[1]
         grid = np.stack(np.meshgrid(u, v), -1).reshape(-1, 2)
         points = np.concatenate([grid, np.full((len(grid), 1), face)], 1) @ axes
-        self._axes, self._taxels = torch.from_numpy(axes), torch.from_numpy(points)
+        device = self.scope.device
+        self._axes, self._taxels = torch.from_numpy(axes).to(device), torch.from_numpy(points).to(device)
         self._area = self.size[0] * self.size[1] / (h * w)
 
     # ---- what it feels -----------------------------------------------------------------------------------------------
@@ -242,9 +243,9 @@ def declare_force_torque(spec: mujoco.MjSpec, handle: ForceTorque) -> None:
         raise SceneError(f"{robot.name} has no gripper, so nothing acts on its flange")
     if robot.gripper.links:
         root = robot.gripper.links[0]
-        quat = torch.tensor(root.quat, dtype=torch.float64)
+        quat = torch.tensor(root.quat, dtype=torch.float64, device="cpu")
         back = quat_conj(quat)
-        pos = -quat_rotate(back, torch.tensor(root.pos, dtype=torch.float64))
+        pos = -quat_rotate(back, torch.tensor(root.pos, dtype=torch.float64, device="cpu"))
         name, place = root.name, {"pos": pos.tolist(), "quat": back.tolist()}
     else:  # the gripper is part of the arm: its last joint's frame
         name, place = robot.gripper.tcp_body, {}

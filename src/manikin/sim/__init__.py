@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manikin.errors import UnknownNameError
+from manikin.sim.device import DEVICES, on_device, torch_device
 from manikin.spec.scene import CompiledScene
 
 if TYPE_CHECKING:
     from manikin.sim.world import World
 
-__all__ = ["DEVICES", "make_world"]
-
-DEVICES = ("cpu", "warp:cpu")
+__all__ = ["DEVICES", "make_world", "on_device", "torch_device"]
 
 
 def make_world(
@@ -20,15 +18,17 @@ def make_world(
 ) -> World:
     """A World of a scene on a device.
 
-    ``cpu`` is MuJoCo's batch on processor threads, in float64. ``warp:cpu`` runs the GPU path's kernels on the
-    processor, slowly and in float32: for tests of that path.
+    ``cpu`` is MuJoCo's batch on processor threads, in float64. ``cuda`` (the process's current GPU) and ``cuda:1`` are
+    MuJoCo Warp, in float32. ``warp:cpu`` runs the GPU path's kernels on the processor, slowly: for tests of that path.
+
+    Raises:
+        UnknownNameError, AssetError, ConfigError: see :func:`torch_device`.
     """
+    torch_device(device)
     if device == "cpu":
         from manikin.sim.cpu import CpuWorld
 
         return CpuWorld(scene, num_worlds, threads=threads, poison=poison)
-    if device == "warp:cpu":
-        from manikin.sim.warp import WarpWorld
+    from manikin.sim.warp import WarpWorld
 
-        return WarpWorld(scene, num_worlds, device=device)
-    raise UnknownNameError("device", device, DEVICES)
+    return WarpWorld(scene, num_worlds, device=device)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from manikin.assets.paths import cache_root
 from manikin.errors import AssetError, ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.sim.device import torch_device
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
@@ -113,9 +114,8 @@ class WarpWorld:
             raise ConfigError(f"num_envs must be at least 1, not {num_worlds}")
         self._wp, self._mjw = modules()
         self.scene, self.num_worlds, self.version = scene, num_worlds, 0
-        name = device.removeprefix("warp:")
-        self.device = torch.device(name)
-        self._wp_device = self._wp.get_device(name)
+        self.device = torch_device(device)
+        self._wp_device = self._wp.device_from_torch(self.device)
         self._mjm = _supported(scene.model)
         self._budget = {"nconmax": nconmax, "njmax": njmax}
         with self._wp.ScopedDevice(self._wp_device):

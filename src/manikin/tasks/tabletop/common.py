@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manikin.env.task import Episode
-from manikin.math import atan2, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.math import Constant, atan2, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.scene.handles import Robot
 
 __all__ = [
@@ -33,15 +33,15 @@ __all__ = [
     "top_down",
 ]
 
-_DOWN = torch.tensor([0.0, 1.0, 0.0, 0.0])  # gripper axis down, opening along y
+_DOWN = Constant((0.0, 1.0, 0.0, 0.0))  # gripper axis down, opening along y
 ZERO, ONE = torch.tensor(0.0), torch.tensor(1.0)  # a Python number in torch.where costs a call of its own
-_X = torch.tensor([[1.0, 0.0, 0.0]])
+_X = Constant(((1.0, 0.0, 0.0),))
 
 
 @lru_cache(maxsize=256)
 def constant(value: float) -> Tensor:
-    """The number as a tensor, made once: in arithmetic it costs half of what a Python number does."""
-    return torch.tensor(value)
+    """The number as a tensor, made once: in arithmetic it costs half of what a Python number does, on any device."""
+    return torch.tensor(value, device="cpu")
 
 
 class OncePerStep:
@@ -56,7 +56,7 @@ class OncePerStep:
 
     def __call__(self, h: Any) -> Any:
         scope = h.robot.scope
-        if scope.rows is not None:  # a few rows are being looked at
+        if scope.target is not None:  # rows are being started, or a few are looked at
             return self._function(h)
         if self._world is not scope.world or self._seen != scope.world.version:
             self._value = self._function(h)
@@ -80,7 +80,7 @@ def full_turn(ep: Episode, name: str) -> Tensor:
 
 def first_valid(candidates: Tensor, valid: Tensor) -> Tensor:
     """Of each row's ``candidates`` (n, k, ...) the first with ``valid`` (n, k); the first of all where none is."""
-    return candidates[torch.arange(len(valid)), valid.to(torch.uint8).argmax(1)]
+    return candidates[torch.arange(len(valid), device=valid.device), valid.to(torch.uint8).argmax(1)]
 
 
 def closeness(distance: Tensor, scale: float) -> Tensor:
@@ -118,7 +118,7 @@ def bearing(robot: Robot, pos: Tensor) -> Tensor:
 
 def facing_down(robot: Robot) -> Tensor:
     """(n, 4) TCP orientation pointing down, opening along the world's y."""
-    return _DOWN.expand(robot.scope.n, 4)
+    return _DOWN.like(robot.base_pose).expand(robot.scope.n, 4)
 
 
 def finger_gap(robot: Robot) -> Tensor:
@@ -139,4 +139,4 @@ def above(pos: Tensor, height: Any) -> Tensor:
 
 def along_x(quat: Tensor) -> Tensor:
     """(n, 3) the x axis of bodies turned by ``quat`` (n, 4), in the world."""
-    return quat_rotate(quat, _X)
+    return quat_rotate(quat, _X.like(quat))

@@ -1,0 +1,66 @@
+"""Device words, and tensors made where the world lives."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+
+from manikin.errors import AssetError, ConfigError, UnknownNameError
+from manikin.sim.device import OnDevice, torch_device
+
+META = torch.device("meta")
+
+
+def test_words():
+    assert torch_device("cpu") == torch_device("warp:cpu") == torch.device("cpu")
+    for wrong in ("gpu", "cuda:", "cuda:x", "warp:cuda", "mps"):
+        with pytest.raises(UnknownNameError, match="Valid: cpu, cuda, cuda:0"):
+            torch_device(wrong)
+
+
+def test_what_is_missing_is_said(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(AssetError, match=r"manikin\[gpu\]"):
+        torch_device("cuda")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    with pytest.raises(ConfigError, match="without CUDA"):
+        torch_device("cuda")
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(ConfigError, match="finds no CUDA GPU"):
+        torch_device("cuda:1")
+
+
+def test_the_current_gpu_and_others_by_number(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)  # what torchrun's torch.cuda.set_device(2) does
+    assert torch_device("cuda") == torch.device("cuda:2") and torch_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(ConfigError, match="cuda:0 to cuda:3"):
+        torch_device("cuda:4")
+
+
+def test_tensors_are_made_on_the_device():
+    with OnDevice(META):
+        made = [torch.zeros(2), torch.full((2,), 1.0), torch.arange(3), torch.eye(2), torch.tensor([1.0, 2.0])]
+        made += [torch.as_tensor((1, 2)), torch.tensor([1, 2], dtype=torch.float32)]
+        assert all(t.device == META for t in made)
+        assert torch.zeros(2, device="cpu").device.type == "cpu"
+        inside = torch.ones(3, device="cpu")
+        assert torch.as_tensor(inside) is inside
+    assert torch.zeros(2).device.type == "cpu"
+
+
+def test_constants_are_uploaded_once_and_are_not_shared():
+    mode = OnDevice(torch.device("cpu"))
+    with mode:
+        first = torch.tensor([1.0, 2.0])
+        first += 1
+        again = torch.tensor([1.0, 2.0])
+        whole, flags = torch.tensor([1, 2]), torch.tensor([True, False])
+    assert again.tolist() == [1.0, 2.0] and len(mode._uploaded) == 3
+    assert (whole.dtype, flags.dtype) == (torch.int64, torch.bool)
