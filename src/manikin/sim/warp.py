@@ -115,6 +115,7 @@ class WarpWorld:
         self._wp, self._mjw = modules()
         self.scene, self.num_worlds, self.version = scene, num_worlds, 0
         self.device = torch_device(device)
+        self._wp.init()
         self._wp_device = self._wp.device_from_torch(self.device)
         self._mjm = _supported(scene.model)
         self._budget = {"nconmax": nconmax, "njmax": njmax}
