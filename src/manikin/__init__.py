@@ -18,13 +18,26 @@ if TYPE_CHECKING:
     from manikin.env.task import Task
     from manikin.errors import ManikinError
     from manikin.policy.api import Policy
+    from manikin.spec.budget import Budget
     from manikin.spec.robot import ArmSpec, GripperSpec
 
-__all__ = ["ArmSpec", "Env", "GripperSpec", "ManikinError", "Policy", "Task", "__version__", "make", "register"]
+__all__ = [
+    "ArmSpec",
+    "Budget",
+    "Env",
+    "GripperSpec",
+    "ManikinError",
+    "Policy",
+    "Task",
+    "__version__",
+    "make",
+    "register",
+]
 
 # name -> the module it lives in; keep in step with the imports above, which are for type checkers
 _LAZY = {
     "ArmSpec": "manikin.spec.robot",
+    "Budget": "manikin.spec.budget",
     "Env": "manikin.env.env",
     "GripperSpec": "manikin.spec.robot",
     "ManikinError": "manikin.errors",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from manikin.cli.chosen import chosen_task
 from manikin.cli.terminal import OK, console
+
+if TYPE_CHECKING:
+    from manikin.env.speed import Speed
 
 __all__ = ["BenchOptions", "main", "run"]
 
@@ -31,12 +34,14 @@ class BenchOptions:
     """Controller, by default the task's."""
     physics_hz: float | None = None
     """Physics rate [Hz], by default the task's."""
+    device: str = "cpu"
+    """Where to simulate. On Warp devices the price of deterministic=True is measured too."""
     out: Path | None = None
     """Also write the numbers into this JSON file."""
 
 
 def main(options: Annotated[BenchOptions, tyro.conf.arg(name="")]) -> int:
-    """Measure control steps per second on this machine, beside MuJoCo alone on the same model."""
+    """Measure control steps per second on this machine, beside physics alone on the same model."""
     return run(options)
 
 
@@ -45,7 +50,7 @@ def run(options: BenchOptions) -> int:
     from rich.table import Table
 
     from manikin.env.arguments import positive_int
-    from manikin.env.provenance import machine, versions
+    from manikin.env.provenance import machine, processor, versions
     from manikin.env.speed import measure_speed
     from manikin.errors import ConfigError
 
@@ -54,13 +59,17 @@ def run(options: BenchOptions) -> int:
     for n in options.num_envs:
         positive_int("num_envs", n)
     out, task = console(), chosen_task(options.task)
-    settings: dict[str, Any] = {
-        k: getattr(options, k) for k in ("robot", "control", "physics_hz") if getattr(options, k) is not None
-    }
+    given = ("robot", "control", "physics_hz", "device")
+    settings: dict[str, Any] = {k: getattr(options, k) for k in given if getattr(options, k) is not None}
     here = machine()
-    out.print(f"{task.id} on {here['processor']}, random actions, state observations, full reward")
+    where = processor(options.device)
+    out.print(f"{task.id} on {where}, random actions, state observations, full reward")
+    exact: list[Speed] = []
     with out.status("measuring"):
         found = [measure_speed(task, n, seconds=options.seconds, **settings) for n in options.num_envs]
+        if options.device != "cpu":
+            n = max(options.num_envs)
+            exact = [measure_speed(task, n, seconds=options.seconds, deterministic=True, **settings)]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in (
         "environments",
@@ -72,9 +81,9 @@ def run(options: BenchOptions) -> int:
         "memory each",
     ):
         table.add_column(heading, justify="right")
-    for speed in found:
+    for speed in (*found, *exact):
         table.add_row(
-            str(speed.num_envs),
+            str(speed.num_envs) + (" exact" if speed in exact else ""),
             f"{speed.env:,.0f}",
             f"{speed.raw:,.0f}",
             f"{speed.share:.2f}",
@@ -83,8 +92,15 @@ def run(options: BenchOptions) -> int:
             f"{speed.bytes_per_env / 1e6:.2f} MB",
         )
     out.print(table)
+    if exact:
+        price = max(found, key=lambda speed: speed.num_envs).raw / exact[0].raw
+        out.print(
+            f"deterministic=True makes physics alone {price:.2f} times as long at {exact[0].num_envs} environments"
+        )
     if options.out is not None:
-        report = {"task": task.id, "machine": here, "versions": versions(), "speed": [asdict(s) for s in found]}
+        report: dict[str, Any] = {"task": task.id, "device": options.device, "machine": {**here, "processor": where}}
+        report |= {"versions": versions(), "speed": [asdict(s) for s in found]}
+        report |= {"deterministic": [asdict(s) for s in exact]}
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         out.print(f"wrote {options.out}", soft_wrap=True)

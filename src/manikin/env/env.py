@@ -25,7 +25,7 @@ from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot, View
 from manikin.scene.looks import Dresser, Looks
 from manikin.sense.imperfect import Imperfection, SensorSuite
-from manikin.sim import make_world, on_device, torch_device
+from manikin.sim import Budget, make_world, on_device, torch_device
 from manikin.sim.snapshot import Snapshot
 
 __all__ = ["AUTORESET", "REWARD", "Env"]
@@ -54,6 +54,9 @@ class Env(gymnasium.vector.VectorEnv):
         autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
         device: ``cpu``; ``cuda`` or ``cuda:1`` for a GPU; ``warp:cpu`` for the GPU path's kernels on the processor,
             slow, for tests.
+        budget: room for contacts and constraints on a Warp device; None finds it by playing the task for a few
+            seconds on the CPU, once, and keeps it on disk. The CPU needs none.
+        deterministic: on a Warp device, the same bits in every run, at a price; the CPU always gives them.
         physics_hz, control_hz: default the task's; control_hz must divide physics_hz.
         horizon: control steps until truncation; default the task's time.
         terminate: whether success or fail ends an episode; default the task's.
@@ -77,6 +80,8 @@ class Env(gymnasium.vector.VectorEnv):
         reward: str = "normalized_dense",
         autoreset: str | AutoresetMode = "same_step",
         device: str = "cpu",
+        budget: Budget | None = None,
+        deterministic: bool = False,
         physics_hz: float | None = None,
         control_hz: float | None = None,
         horizon: int | None = None,
@@ -132,7 +137,21 @@ class Env(gymnasium.vector.VectorEnv):
         self.robot: Robot = builder.robot_handles[0]
         if not hasattr(self.h, "n"):
             self.h = View(self.h, self._scope)
-        self.world = make_world(self.scene, self.num_envs, device=device, threads=threads, poison=poison)
+        if budget is None and device != "cpu":
+            from manikin.env.budget import task_budget  # which plays an environment
+
+            rates = {"control_hz": self.control_hz, "physics_hz": self.physics_hz}
+            budget = task_budget(task, self.scene, robot=self.robot_word, control=control or task.control, **rates)
+        self.budget = budget
+        self.world = make_world(
+            self.scene,
+            self.num_envs,
+            device=device,
+            threads=threads,
+            poison=poison,
+            budget=budget,
+            deterministic=deterministic,
+        )
         self.device_word = device
         self.device = self.world.device
         with self._on:

@@ -12,9 +12,9 @@ from manikin._version import __version__
 if TYPE_CHECKING:
     from manikin.env.env import Env
 
-__all__ = ["fingerprint", "machine", "versions"]
+__all__ = ["fingerprint", "machine", "processor", "versions"]
 
-_PACKAGES = ("mujoco", "torch", "numpy", "gymnasium")
+_PACKAGES = ("mujoco", "mujoco-warp", "torch", "numpy", "gymnasium")
 
 
 def versions() -> dict[str, str]:
@@ -37,6 +37,15 @@ def machine() -> dict[str, str]:
     except (OSError, StopIteration):
         pass
     return {"system": platform.system(), "architecture": platform.machine(), "processor": model}
+
+
+def processor(device: str) -> str:
+    """Name of what simulates on a device: the graphics card's, or the processor's."""
+    if device.startswith("cuda"):
+        import torch
+
+        return str(torch.cuda.get_device_name(torch.device(device)))
+    return machine()["processor"] + (" (Warp's kernels)" if device != "cpu" else "")
 
 
 def fingerprint(env: Env) -> dict[str, Any]:

@@ -7,15 +7,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import mujoco
 import numpy as np
 import torch
 
 from manikin.env.env import Env
+from manikin.env.raw import Raw, raw_physics
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
-from manikin.sim.cpu import CpuWorld
 
 __all__ = ["Speed", "measure_speed"]
 
@@ -28,8 +27,8 @@ class Speed:
 
     Attributes:
         env: with action, observation, reward and success.
-        raw: MuJoCo alone: the same model, rows, substeps and controls.
-        create_s: to make the environment [s].
+        raw: physics alone: the same model, rows, substeps and controls.
+        create_s: to make the environment and take its first step [s]; on Warp devices kernels are compiled in it.
         reset_one_row_ms: to restart one row [ms], median.
         bytes_per_env: memory of one more row.
     """
@@ -69,21 +68,25 @@ def measure_speed(task: str | type[Task], num_envs: int, *, seconds: float = 2.0
 def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str, Any]) -> Speed:
     began = time.perf_counter()
     env = Env(task, num_envs=num_envs, **{"horizon": 10**9, "terminate": False, **options})
-    create = time.perf_counter() - began
     env.reset(seed=0)
     seeds = torch.arange(num_envs)
     actions = EpisodeRng(seeds, torch.zeros_like(seeds)).uniform("bench", -1.0, 1.0, (32, env.controller.card.size))
-    moves = actions.transpose(0, 1).contiguous()
-    for k in range(max(2, 200 // num_envs)):  # warm
+    moves = actions.transpose(0, 1).contiguous().to(env.device)
+    env.step(moves[0])
+    _wait(env.device)
+    create = time.perf_counter() - began
+    physics = raw_physics(env)
+    for k in range(max(2, 200 // num_envs) if env.device_word == "cpu" else 2):  # warm
         env.step(moves[k % 32])
     spent, raw, steps = 0.0, 0.0, 0
     while spent < seconds:  # the two take turns, so that a slow moment of the machine meets both
-        block = _block(env, moves, min(_BLOCK_S, seconds - spent))
+        block = _block(env, physics, moves, min(_BLOCK_S, seconds - spent))
         spent, raw, steps = spent + block[0], raw + block[1], steps + block[2] * num_envs
     resets = []
-    for k in range(20):
+    for k in range(20 if env.device_word == "cpu" else 5):
         begin = time.perf_counter()
         env.reset(seed=[k], options={"reset_mask": np.arange(num_envs) == 0})
+        _wait(env.device)
         resets.append(time.perf_counter() - begin)
     memory = env.world.memory_per_row()
     env.close()
@@ -97,27 +100,25 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str,
     )
 
 
-def _block(env: Env, moves: torch.Tensor, seconds: float) -> tuple[float, float, int]:
-    """Step for some seconds, then raw physics from the same state with the same controls, which ends in the same bits.
+def _wait(device: torch.device) -> None:
+    """Until the device has done what was asked of it."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _block(env: Env, physics: Raw, moves: torch.Tensor, seconds: float) -> tuple[float, float, int]:
+    """Step for some seconds, then physics alone from the same state with the same controls.
 
     Returns:
         Time of the environment [s], time of raw physics [s], number of steps.
     """
-    world = env.world
-    assert isinstance(world, CpuWorld)
-    batch, stage = world._b, int(mujoco.mjtStage.mjSTAGE_VEL)
-    state, source = world._state, world._source("ctrl")
-    controls: list[np.ndarray] = []
-    first, spent, raw = state.copy(), 0.0, 0.0
+    physics.mark()
+    controls: list[Any] = []
+    spent = 0.0
     while spent < seconds:
         begin = time.perf_counter()
         env.step(moves[len(controls) % len(moves)])
+        _wait(env.device)
         spent += time.perf_counter() - begin
-        controls.append(source.copy())
-    state[...] = first
-    for control in controls:
-        begin = time.perf_counter()
-        source[...] = control
-        batch.step(None, env.substeps, stage)
-        raw += time.perf_counter() - begin
-    return spent, raw, len(controls)
+        controls.append(physics.controls())
+    return spent, physics.run(controls), len(controls)

@@ -44,7 +44,7 @@ def modules() -> tuple[Any, Any]:
     try:
         import warp
 
-        warp.config.quiet = True
+        warp.config.log_level = warp.LOG_ERROR  # every compiled kernel is a line of output otherwise
         import mujoco_warp
     except ImportError as error:
         raise AssetError(f"MuJoCo Warp is not installed ({error}): pip install 'manikin[gpu]'") from None
@@ -102,13 +102,22 @@ class WarpWorld:
         scene: what to simulate.
         num_worlds: rows N >= 1.
         device: ``warp:cpu`` or ``cuda``, ``cuda:1``.
-        nconmax: contacts per row, on average over the rows. njmax: constraint rows per row, a hard limit.
+        nconmax, njmax, nccdmax: room for contacts and constraints, see :class:`manikin.spec.budget.Budget`.
+        deterministic: the same bits in every run, through Warp's own option; slower.
     """
 
     poison = False
 
     def __init__(
-        self, scene: CompiledScene, num_worlds: int, *, device: str = "warp:cpu", nconmax: int = 64, njmax: int = 256
+        self,
+        scene: CompiledScene,
+        num_worlds: int,
+        *,
+        device: str = "warp:cpu",
+        nconmax: int = 64,
+        njmax: int = 256,
+        nccdmax: int | None = None,
+        deterministic: bool = False,
     ) -> None:
         if num_worlds < 1:
             raise ConfigError(f"num_envs must be at least 1, not {num_worlds}")
@@ -118,10 +127,12 @@ class WarpWorld:
         self._wp.init()
         self._wp_device = self._wp.device_from_torch(self.device)
         self._mjm = _supported(scene.model)
-        self._budget = {"nconmax": nconmax, "njmax": njmax}
+        self._budget = {"nconmax": nconmax, "njmax": njmax, "nccdmax": nccdmax}
         with self._wp.ScopedDevice(self._wp_device):
             self._m = self._mjw.put_model(self._mjm)
             self._m.opt.warn_overflow = False
+            kind = self._mjw.DeterminismType
+            self._m.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
             self._d = self._mjw.make_data(self._mjm, nworld=num_worlds, **self._budget)
         self._views: dict[str, Tensor] = {}
         self._reads: dict[str, _Channel] = {}
@@ -399,9 +410,11 @@ class WarpWorld:
             return (x ^ (x >> np.uint64(31))).sum(1, dtype=np.uint64)
 
     def memory_per_row(self) -> int:
-        """Bytes of Data a row takes."""
-        arrays = [getattr(self._d, n) for n in vars(self._d)]
-        return int(sum(a.capacity for a in arrays if hasattr(a, "ptr")) / self.num_worlds)
+        """Bytes of Data a row takes, and of the model fields that it has of its own."""
+        held = (self._d, self._d.contact, self._d.efc)
+        arrays = [array for part in held for array in vars(part).values() if hasattr(array, "ptr")]
+        arrays += [getattr(self._m, field) for field in self._varied]
+        return int(sum(array.capacity for array in arrays) / self.num_worlds)
 
     def close(self) -> None:
         """Free the simulations. Idempotent."""

@@ -1,0 +1,112 @@
+"""How much room a task needs on a Warp device, found by playing it for a while on the CPU and kept on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import torch
+from torch import Tensor
+
+from manikin.assets.paths import cache_root
+from manikin.env.env import Env
+from manikin.env.task import Task
+from manikin.errors import ConfigError, ManikinError
+from manikin.rng import EpisodeRng
+from manikin.sim.budget import Meter
+from manikin.spec.budget import Budget
+from manikin.spec.scene import CompiledScene
+
+__all__ = ["probe", "task_budget"]
+
+_VERSION = 1  # of the probe; raised when it changes, so that what older ones found is not used
+_ROWS, _STEPS, _HELD = 8, 200, 8
+_EXECUTOR = "manikin.plan.executor"  # above this layer, so named and not imported, as the registry does with tasks
+
+
+def task_budget(task: Task, scene: CompiledScene, **options: Any) -> Budget:
+    """The budget of a task, from disk when it was found before for this very scene, configuration and controller.
+
+    Args:
+        task: what is played.
+        scene: its compiled scene.
+        options: ``robot``, ``control``, ``control_hz``, ``physics_hz``, as for :class:`Env`.
+    """
+    about = [task.id, repr(task.config), scene.hash, sorted(options.items()), mujoco.__version__, _VERSION]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]
+    path = cache_root() / "budgets" / f"{task.id}-{key}.json"
+    try:
+        return Budget(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, ConfigError):  # not there, or damaged: found again
+        pass
+    found = probe(task, **options)
+    _keep(path, found)
+    return found
+
+
+def probe(task: Task, **options: Any) -> Budget:
+    """Play random actions and the task's expert on a few rows of the CPU world; what they needed, with headroom."""
+    env = Env(
+        type(task)(task.config),
+        num_envs=_ROWS,
+        autoreset="disabled",
+        terminate=False,
+        reward="none",
+        observe="state",
+        **options,
+    )
+    meter = Meter(env.world)
+    try:
+        for actions in (_random(env), _expert(env)):
+            env.reset(seed=0)
+            meter.look()
+            for action in actions:
+                truncated = env.step(action)[3]
+                meter.look()
+                if bool(truncated.any()):
+                    break
+    finally:
+        env.close()
+    return meter.budget()
+
+
+def _random(env: Env) -> Iterator[Tensor]:
+    """Noise in half of the rows; in the others each action is held for a while, which takes the arm far."""
+    seeds = torch.arange(_ROWS)
+    rng = EpisodeRng(seeds, torch.zeros_like(seeds))
+    size = env.controller.card.size
+    noise = rng.uniform("budget/noise", -1.0, 1.0, (_STEPS, size)).transpose(0, 1)
+    held = rng.uniform("budget/held", -1.0, 1.0, (-(-_STEPS // _HELD), size)).transpose(0, 1)
+    for k in range(_STEPS):
+        yield torch.where(seeds[:, None] % 2 == 0, noise[k], held[k // _HELD])
+
+
+def _expert(env: Env) -> Iterator[Tensor]:
+    if type(env.task).expert is Task.expert:
+        return
+    executor = importlib.import_module(_EXECUTOR).WaypointExecutor(env)
+    for _ in range(_STEPS):
+        try:
+            yield executor.act()
+        except ManikinError:  # this controller cannot follow waypoints: random actions have to do
+            return
+
+
+def _keep(path: Path, budget: Budget) -> None:
+    """Write it whole or not at all; a cache that cannot be written is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(dataclasses.asdict(budget), file)
+        os.replace(partial, path)
+    except OSError:
+        return

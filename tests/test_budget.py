@@ -1,0 +1,107 @@
+"""Room for contacts and constraints on Warp devices: counted on the CPU, kept on disk, flagged where too small."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import manikin
+from manikin.env import budget as probing
+from manikin.env.registry import task_class
+from manikin.errors import ConfigError
+from manikin.sim.cpu import CpuWorld
+from manikin.sim.health import Health
+from test_world import build
+
+pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
+
+from manikin.sim.budget import Meter, _room  # noqa: E402
+from manikin.sim.warp import WarpWorld  # noqa: E402
+
+ROBOT = {"robot": "panda", "control": "joint_delta_pos", "control_hz": 20.0, "physics_hz": 100.0}
+
+
+def lying(kind, n=3):
+    """Row 0 has nothing on the ground but the robot, row 1 one cube, row 2 all three things."""
+    b, arm, *parts = build()
+    world = kind(b.compile(), n)
+    b.bind(world)
+    arm.set_qpos(arm.keyframe())
+    for k, part in enumerate(parts[:3]):
+        z = np.full(n, 2.0 + k)
+        z[1 + min(k, 1) :] = 0.029 if k == 1 else 0.049 if k == 2 else 0.019
+        part.set_pose(np.stack([np.full(n, 0.05), np.full(n, 0.15 * k - 0.15), z], 1).astype(np.float32))
+    world.forward()
+    return world
+
+
+def test_the_cpu_counts_what_warp_needs():
+    cpu, warp = lying(CpuWorld), lying(WarpWorld)
+    meter = Meter(cpu)
+    meter.look()
+    of = warp._d.contact.worldid.numpy()[: int(warp._d.nacon.numpy()[0])]
+    in_rows = np.bincount(of, minlength=3)
+    assert in_rows[2] > in_rows[1] > in_rows[0]
+    assert np.array_equal(in_rows, cpu.read("ncon").numpy().ravel())
+    assert meter.contacts == in_rows.max() and meter.constraints == int(warp._d.nefc.numpy().max())
+    pairs = int(warp._d.ncollision.numpy()[0])  # of all rows
+    assert pairs <= meter._near().sum() + 3 * meter._always <= 3 * pairs
+
+
+def test_room_is_more_than_was_seen_in_few_sizes():
+    sizes = [_room(seen) for seen in range(1000)]
+    assert all(size >= 1.5 * seen + 8 for seen, size in enumerate(sizes))
+    assert len(set(sizes)) <= 14 and sizes == sorted(sizes)
+
+
+def test_a_budget_is_found_once_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path))
+    calls = []
+
+    def counted(task, **options):
+        calls.append(options)
+        return manikin.Budget(nconmax=24, njmax=64)
+
+    monkeypatch.setattr(probing, "probe", counted)
+    kind = task_class("PickCube-v1")
+    scene = manikin.make("PickCube-v1").scene
+    found = [probing.task_budget(kind(), scene, **ROBOT) for _ in range(2)]
+    assert found == [manikin.Budget(nconmax=24, njmax=64)] * 2 and calls == [ROBOT]
+    (path,) = (tmp_path / "budgets").iterdir()
+    path.write_text(path.read_text()[:20])  # damaged
+    assert probing.task_budget(kind(), scene, **ROBOT) == found[0] and len(calls) == 2
+    probing.task_budget(kind({"goal_height": 0.2}), scene, **ROBOT)
+    probing.task_budget(kind(), scene, **{**ROBOT, "control": "ee_delta_pose"})
+    assert len(calls) == 4 and len(list((tmp_path / "budgets").iterdir())) == 3
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path / "file"))  # cannot be written: no error
+    assert probing.task_budget(kind(), scene, **ROBOT) == found[0]
+
+
+def test_playing_finds_what_the_expert_needs(monkeypatch):
+    """PickCube's expert makes 2 x 4 contacts of the cube: more than lying about does."""
+    monkeypatch.setattr(probing, "_STEPS", 30)
+    env = manikin.make("PickCube-v1", num_envs=1)
+    env.reset(seed=0)
+    lying = Meter(env.world)
+    lying.look()
+    found = probing.probe(task_class("PickCube-v1")(), **ROBOT)
+    assert lying.contacts == 4 and found.nconmax > _room(lying.contacts)
+    assert found.njmax < 256 and found.nccdmax <= found.nconmax
+
+
+def test_an_environment_takes_the_room_it_is_given_and_flags_what_does_not_fit():
+    budget = manikin.Budget(nconmax=24, njmax=12)  # 4 contacts of 3 rows, 1 for the fingers
+    env = manikin.make("PickCube-v1", num_envs=2, device="warp:cpu", budget=budget)
+    assert env.budget is budget
+    env.reset(seed=0)
+    info = env.step(np.zeros((2, 8), np.float32))[4]
+    assert (info["health"] & int(Health.OVERFLOW)).bool().all()
+    env.close()
+
+
+@pytest.mark.parametrize("wrong", [{"nconmax": 0}, {"njmax": 1.5}, {"njmax": True}, {"nconmax": 8, "nccdmax": 9}])
+def test_room_that_cannot_be_is_refused(wrong):
+    with pytest.raises(ConfigError, match=r"nconmax|njmax"):
+        manikin.Budget(**wrong)
