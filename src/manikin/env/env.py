@@ -143,15 +143,8 @@ class Env(gymnasium.vector.VectorEnv):
             rates = {"control_hz": self.control_hz, "physics_hz": self.physics_hz}
             budget = task_budget(task, self.scene, robot=self.robot_word, control=control or task.control, **rates)
         self.budget = budget
-        self.world = make_world(
-            self.scene,
-            self.num_envs,
-            device=device,
-            threads=threads,
-            poison=poison,
-            budget=budget,
-            deterministic=deterministic,
-        )
+        warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
+        self.world = make_world(self.scene, self.num_envs, device=device, threads=threads, poison=poison, **warp)
         self.device_word = device
         self.device = self.world.device
         with self._on:

@@ -45,6 +45,7 @@ def modules() -> tuple[Any, Any]:
         import warp
 
         warp.config.log_level = warp.LOG_ERROR  # every compiled kernel is a line of output otherwise
+        warp.init()
         import mujoco_warp
     except ImportError as error:
         raise AssetError(f"MuJoCo Warp is not installed ({error}): pip install 'manikin[gpu]'") from None
