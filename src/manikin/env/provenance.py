@@ -55,6 +55,7 @@ def fingerprint(env: Env) -> dict[str, Any]:
         "config": dataclasses.asdict(env.task.config),
         "robot": env.robot_word,
         "control": env.controller.name,
+        "action_names": [dim.name for dim in env.controller.card.dims],
         "observe": env.observe,
         "device": env.device_word,
         "reward": env.reward_mode,

@@ -1,0 +1,70 @@
+"""`manikin convert`: a recording in a format that trainers load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from manikin.cli.terminal import INTERRUPTED, OK, bar, console
+
+__all__ = ["ConvertOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions:
+    """Options of `manikin convert`."""
+
+    file: tyro.conf.Positional[Path]
+    """The recording."""
+    out: tyro.conf.Positional[Path]
+    """What is written: a folder for LeRobot."""
+    to: Literal["lerobot"] = "lerobot"
+    """lerobot: LeRobotDataset v3.0, parquet and mp4."""
+    observe: str | None = None
+    """Play the actions again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
+    episodes: tuple[int, ...] = ()
+    """Numbers of the episodes; by default all."""
+    keep: Literal["all", "success"] = "all"
+    """All of them, or only those that succeeded at any time."""
+    num_envs: int = 16
+    """How many are played side by side; does not change the result."""
+    resume: bool = False
+    """Go on with a conversion that was interrupted."""
+
+
+def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
+    """Write a recording in a format that trainers load."""
+    return run(options)
+
+
+def run(options: ConvertOptions) -> int:
+    """Convert; 0 done, 130 interrupted (what is finished is kept)."""
+    from manikin.data.convert import to_lerobot
+    from manikin.data.read import read_episodes
+    from manikin.eval.runner import interruptible
+
+    out = console()
+    with read_episodes(options.file) as file:
+        numbers = list(options.episodes) or file.numbers
+        if options.keep == "success":
+            numbers = [n for n in numbers if file.attributes(n)["success_once"]]
+    with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
+        to_lerobot(
+            options.file,
+            options.out,
+            observe=options.observe,
+            numbers=numbers,
+            num_envs=options.num_envs,
+            resume=options.resume,
+            on_episode=advance,
+            stop=stop,
+        )
+    if stop.requested:
+        out.print("interrupted; go on with the same command and --resume")
+        return INTERRUPTED
+    out.print(f"{len(numbers)} episodes in {options.out}")
+    out.print(f'load: LeRobotDataset("{options.out.name}", root="{options.out}")')
+    return OK

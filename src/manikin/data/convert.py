@@ -1,0 +1,177 @@
+"""From a recording to the formats that trainers load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manikin.data.format import Episode, Header, flatten, to_numpy
+from manikin.data.lerobot import LeRobotWriter
+from manikin.data.read import EpisodeFile
+from manikin.data.replay import make_env, replay
+from manikin.errors import DataError
+
+__all__ = ["LeRobotExport", "to_lerobot"]
+
+
+class LeRobotExport:
+    """Turns episodes with what was observed into frames of a LeRobot dataset.
+
+    ``observation.state`` are the policy's numbers in the order of the recording, ``observation.environment_state``
+    the privileged ones, ``observation.images.NAME`` a camera's pictures; ``next.*`` is what a step led to.
+
+    Args:
+        root, resume: as :class:`~manikin.data.lerobot.LeRobotWriter`.
+        header: of the recording.
+    """
+
+    def __init__(self, root: str | Path, header: Header, *, resume: bool = False) -> None:
+        self._root, self._header, self._resume = Path(root), header, resume
+        self._writer: LeRobotWriter | None = None
+
+    def finished(self, features: Mapping[str, Any] | None = None) -> set[int]:
+        """Numbers of the episodes that are safe."""
+        parts = self._root / "meta" / "parts"
+        return {int(path.stem) for path in parts.glob("*.parquet")} if self._resume else set()
+
+    def write(self, episode: Episode) -> None:
+        """Make one episode durable.
+
+        Raises:
+            DataError: it holds no observations.
+        """
+        if not episode.observations:
+            raise DataError(
+                f"episode {episode.number} holds no observations; convert with what to observe (--observe state, "
+                "--observe rgb), which plays the actions again"
+            )
+        frames, names = self._frames(episode)
+        if self._writer is None:
+            features = {
+                key: ("video" if value.dtype == np.uint8 else str(value.dtype), value.shape[1:], names.get(key))
+                for key, value in frames.items()
+            }
+            fps, robot = float(self._header.fingerprint["control_hz"]), str(self._header.fingerprint["robot"])
+            self._writer = LeRobotWriter(self._root, fps=fps, robot=robot, features=features, resume=self._resume)
+        self._writer.write(episode.number, episode.instruction, frames)
+
+    def _frames(self, episode: Episode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+        seen, length = {k: v[: len(episode)] for k, v in (episode.observations or {}).items()}, len(episode)
+        frames: dict[str, np.ndarray] = {}
+        names: dict[str, list[str]] = {"action": list(self._header.fingerprint.get("action_names", ())) or None}  # type: ignore[dict-item]
+        for key, prefixes in (("state", ("policy/", "value")), ("environment_state", ("privileged/",))):
+            parts = {k: v.reshape(length, -1) for k, v in seen.items() if k.startswith(prefixes)}
+            if parts:
+                frames[f"observation.{key}"] = np.concatenate(list(parts.values()), 1, dtype=np.float32)
+                names[f"observation.{key}"] = [
+                    f"{k.split('/', 1)[-1]}.{i}" for k, v in parts.items() for i in range(v.shape[1])
+                ]
+        for name, value in seen.items():
+            if name.startswith("cameras/") and name.endswith("/rgb"):
+                frames[f"observation.images.{name.split('/')[1]}"] = value
+        frames["action"] = episode.actions
+        frames["next.reward"] = episode.rewards[:, None]
+        frames["next.success"] = episode.success[:, None]
+        frames["next.done"] = (episode.terminated | episode.truncated)[:, None]
+        return frames, names
+
+    def close(self) -> None:
+        """Join what was written. Raises :class:`DataError` when there is nothing."""
+        if self._writer is None:
+            raise DataError("no episode was converted, so there is no dataset")
+        self._writer.close()
+
+
+class _Watch:
+    """An observer of a replay: completes each episode with what is observed now and hands it on."""
+
+    def __init__(self, episodes: EpisodeFile, write: Callable[[Episode], None]) -> None:
+        self._episodes, self._write = episodes, write
+        self._seen: dict[int, tuple[int, list[dict[str, np.ndarray]]]] = {}
+
+    def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+            self._seen[row] = (number, [])
+        self._look(rows, observation)
+
+    def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, Any]) -> None:
+        self._look(rows, observation)
+
+    def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
+        for row in rows.tolist():
+            number, instants = self._seen.pop(row)
+            episode = self._episodes[number]
+            if len(instants) != len(episode) + 1:
+                raise DataError(
+                    f"episode {number} ended after {len(instants) - 1} of {len(episode)} steps when played again: "
+                    "manikin replay --check says where it parts"
+                )
+            seen = {name: np.stack([instant[name] for instant in instants]) for name in instants[0]}
+            self._write(Episode(**{**vars(episode), "observations": seen}))
+
+    def _look(self, rows: np.ndarray, observation: Any) -> None:
+        leaves = {name: to_numpy(value) for name, value in flatten(observation).items()}
+        for row in rows.tolist():
+            self._seen[row][1].append({name: value[row].copy() for name, value in leaves.items()})
+
+
+def to_lerobot(
+    recording: str | Path,
+    root: str | Path,
+    *,
+    observe: str | None = None,
+    numbers: Iterable[int] | None = None,
+    num_envs: int = 16,
+    resume: bool = False,
+    on_episode: Callable[[], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **overrides: Any,
+) -> Path:
+    """Write a recording as a LeRobotDataset v3.0.
+
+    Args:
+        recording: a recording of manikin's.
+        root: folder of the dataset.
+        observe: play the actions again and observe this (``state_dict``, ``rgb``, ...); None takes what was recorded.
+        numbers: which episodes; None for all.
+        num_envs: rows side by side when playing again; never changes the result.
+        resume: go on with an interrupted conversion.
+        on_episode: called after each episode.
+        stop: asked between steps; True leaves what is finished, to be resumed.
+        **overrides: options of ``manikin.make`` for playing again (cameras, looks).
+
+    Returns:
+        ``root``.
+
+    Raises:
+        DataError: nothing to convert, no observations, or playing again parts from the recording.
+    """
+    with EpisodeFile(recording) as episodes:
+        if episodes.header is None:
+            raise DataError(f"{recording} has no finished episode")
+        export = LeRobotExport(root, episodes.header, resume=resume)
+        done = export.finished()
+        wanted: Sequence[int] = [n for n in (episodes.numbers if numbers is None else numbers) if n not in done]
+
+        def write(episode: Episode) -> None:
+            export.write(episode)
+            if on_episode is not None:
+                on_episode()
+
+        if observe is None:
+            for number in wanted:
+                if stop():
+                    break
+                write(episodes[number])
+        elif wanted:
+            env = make_env(episodes.header.fingerprint, min(num_envs, len(wanted)), observe=observe, **overrides)
+            try:
+                replay(recording, env, check=False, numbers=wanted, observers=[_Watch(episodes, write)], stop=stop)
+            finally:
+                env.close()
+        if not stop():
+            export.close()
+    return Path(root)

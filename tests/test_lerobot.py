@@ -1,0 +1,139 @@
+"""LeRobotDataset v3.0: what is written is read back with pyarrow and PyAV alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import manikin
+from manikin.data.convert import to_lerobot
+from manikin.data.lerobot import LeRobotWriter
+from manikin.data.read import read_episodes
+from manikin.data.record import Recorder
+from manikin.data.statistics import aggregate, summarize
+from manikin.errors import ConfigError, DataError
+from manikin.eval.runner import run_episodes
+from manikin.policy.random import RandomPolicy
+
+pq = pytest.importorskip("pyarrow.parquet", reason="needs manikin[data]")
+av = pytest.importorskip("av", reason="needs manikin[data]")
+
+FEATURES = {
+    "observation.state": ("float32", (3,), ["x", "y", "z"]),
+    "observation.images.top": ("video", (32, 48, 3), None),
+    "action": ("float32", (2,), None),
+    "next.done": ("bool", (1,), None),
+}
+
+
+def frames(number: int, length: int) -> dict[str, np.ndarray]:
+    draw = np.random.Generator(np.random.Philox(number))
+    rows, columns, t = np.ogrid[:32, :48, :length]
+    shade = ((rows * 3 + columns * 2 + t * 7 + number * 40) % 256).transpose(2, 0, 1).astype(np.uint8)
+    return {
+        "observation.state": draw.normal(number, 2, (length, 3)).astype(np.float32),
+        "observation.images.top": np.repeat(shade[..., None], 3, 3),
+        "action": draw.uniform(-1, 1, (length, 2)).astype(np.float32),
+        "next.done": (np.arange(length) == length - 1)[:, None],
+    }
+
+
+def pictures(root: Path, key: str, row: dict) -> np.ndarray:
+    path = root / f"videos/{key}/chunk-{row[f'videos/{key}/chunk_index']:03d}"
+    path /= f"file-{row[f'videos/{key}/file_index']:03d}.mp4"
+    start, end = row[f"videos/{key}/from_timestamp"], row[f"videos/{key}/to_timestamp"]
+    with av.open(str(path)) as video:
+        found = [f.to_ndarray(format="rgb24") for f in video.decode(video=0) if start - 1e-6 <= f.time < end - 1e-6]
+    return np.stack(found)
+
+
+def test_a_dataset_reads_back_and_is_described_right(tmp_path: Path) -> None:
+    root, lengths = tmp_path / "set", {3: 7, 0: 5, 9: 11}
+    with LeRobotWriter(root, fps=20, robot="panda", features=FEATURES) as writer:
+        for number, length in lengths.items():
+            writer.write(number, f"task {number % 2}", frames(number, length))
+    info = json.loads((root / "meta/info.json").read_text())
+    assert info["codebase_version"] == "v3.0" and info["fps"] == 20 and info["robot_type"] == "panda"
+    assert (info["total_episodes"], info["total_frames"], info["total_tasks"]) == (3, 23, 2)
+    assert not (root / "meta/parts").exists()
+    rows = pq.read_table(root / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
+    data = pq.read_table(root / "data/chunk-000/file-000.parquet").to_pydict()
+    tasks = pq.read_table(root / "meta/tasks.parquet").to_pydict()
+    assert data["index"] == list(range(23)) and tasks["task"] == ["task 0", "task 1"]
+    for row, number in zip(rows, sorted(lengths), strict=True):
+        span = slice(row["dataset_from_index"], row["dataset_to_index"])
+        made = frames(number, lengths[number])
+        assert row["length"] == lengths[number] and row["tasks"] == [f"task {number % 2}"]
+        for name in ("observation.state", "action", "next.done"):
+            got = np.array(data[name][span]).reshape(made[name].shape)
+            assert (got == made[name]).all(), name
+        assert data["frame_index"][span] == list(range(lengths[number]))
+        assert np.allclose(data["timestamp"][span], np.arange(lengths[number]) / 20, atol=1e-6)
+        assert {data["task_index"][i] for i in range(span.start, span.stop)} == {number % 2}
+        film = pictures(root, "observation.images.top", row)
+        assert film.shape == made["observation.images.top"].shape
+        assert np.abs(film.astype(int) - made["observation.images.top"]).mean() < 4  # compressed
+        assert np.allclose(row["stats/action/mean"], made["action"].mean(0), atol=1e-6)
+
+
+def test_statistics_of_episodes_add_up_to_those_of_all_frames() -> None:
+    draw = np.random.Generator(np.random.Philox(1))
+    parts = [draw.normal(size=(n, 4)) * 3 + n for n in (5, 17, 40)]
+    whole = np.concatenate(parts)
+    found = aggregate([{"x": summarize(part)} for part in parts])["x"]
+    for name, value in (("min", whole.min(0)), ("max", whole.max(0)), ("mean", whole.mean(0)), ("std", whole.std(0))):
+        assert np.allclose(found[name], value, atol=1e-12), name
+    assert found["count"] == [62]
+    assert np.allclose(summarize(whole)["q10"], np.quantile(whole, 0.1, axis=0))
+    image = np.zeros((2, 4, 4, 3), np.uint8)
+    image[..., 1] = 255
+    assert summarize(image, picture=True)["mean"] == [[[0.0]], [[1.0]], [[0.0]]]
+
+
+def test_an_interrupted_writer_goes_on_and_bad_frames_are_refused(tmp_path: Path) -> None:
+    root = tmp_path / "set"
+    writer = LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
+    writer.write(0, "a", frames(0, 5))
+    with pytest.raises(DataError, match="the dataset"):
+        writer.write(1, "a", {"action": np.zeros((3, 2), np.float32)})
+    with pytest.raises(DataError, match=r"action: \(5, 3\) is not \(5, 2\)"):
+        writer.write(1, "a", frames(0, 5) | {"action": np.zeros((5, 3), np.float32)})
+    (root / "meta/parts/000001.0.mp4").write_bytes(b"half a film")  # killed between film and table
+    with pytest.raises(DataError, match="exists"):
+        LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
+    with pytest.raises(DataError, match="another rate"):
+        LeRobotWriter(root, fps=10, robot="panda", features=FEATURES, resume=True)
+    with LeRobotWriter(root, fps=20, robot="panda", features=FEATURES, resume=True) as writer:
+        assert writer.finished == [0]
+        writer.write(1, "a", frames(1, 6))
+    assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 11
+    with pytest.raises(ConfigError, match="complex64"):
+        LeRobotWriter(tmp_path / "other", fps=20, robot="x", features={"a": ("complex64", (1,), None)})
+    with pytest.raises(DataError, match="no finished episode"):
+        LeRobotWriter(tmp_path / "empty", fps=20, robot="x", features=FEATURES).close()
+
+
+def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: Path) -> None:
+    env = manikin.make("PickCube-v1", 2, horizon=4, autoreset="disabled")
+    recorder = Recorder(env, tmp_path / "run.h5", policy="random")
+    run_episodes(env, RandomPolicy(env), range(3), observers=[recorder])
+    recorder.close()
+    env.close()
+    with pytest.raises(DataError, match="--observe"):
+        to_lerobot(tmp_path / "run.h5", tmp_path / "none")
+    root = to_lerobot(tmp_path / "run.h5", tmp_path / "set", observe="rgb", num_envs=2)
+    info = json.loads((root / "meta/info.json").read_text())
+    assert info["fps"] == 20 and info["total_frames"] == 12
+    assert info["features"]["observation.images.base_camera"]["shape"] == [128, 128, 3]
+    data = pq.read_table(root / "data/chunk-000/file-000.parquet").to_pydict()
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        actions = np.concatenate([episode.actions for episode in episodes])
+    assert (np.array(data["action"], np.float32) == actions).all()
+    names = info["features"]["observation.state"]["names"]
+    assert names[:2] == ["qpos.0", "qpos.1"] and len(names) == len(data["observation.state"][0])
+    rows = pq.read_table(root / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
+    film = pictures(root, "observation.images.base_camera", rows[2])
+    assert film.shape == (4, 128, 128, 3) and film.std() > 10
