@@ -221,8 +221,8 @@ def test_direct_fields_masses_and_sizes_are_the_rows_own_single_model_on_warp(re
     large.set_size(torch.tensor([[0.02, 0.04, 0.03], [0.03, 0.02, 0.02]]))
     for k, part in enumerate((slow, heavy, large)):
         part.set_pose((0.0, 0.2 * k, 0.0301 if part is large else 0.0201))
-        part.set_velocity((1.0, 0.0, 0.0))
-    large.set_pose((0.05, 0.22, 0.08))  # falls onto the heavy one
+    slow.set_velocity((0.4, 0.0, 0.0))
+    large.set_pose((0.01, 0.21, 0.075))  # falls onto the heavy one, over its edge
     world.forward()
 
     c = SceneBuilder([], Physics())
@@ -241,4 +241,4 @@ def test_direct_fields_masses_and_sizes_are_the_rows_own_single_model_on_warp(re
         worst = max(worst, float(np.abs(world.read("qpos")[0].numpy() - data.qpos).max()))
     record_property("largest difference of kinds a, b, c from single models, Warp [m]", str(worst))
     assert worst < 2e-3
-    assert slow.pos[0, 0] > slow.pos[1, 0] + 0.05  # the slippery one slid further
+    assert slow.pos[0, 0] > slow.pos[1, 0] + 0.05 and large.pos[0, 2] > 0.05  # the slippery one slid further
