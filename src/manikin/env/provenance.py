@@ -8,6 +8,7 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from manikin._version import __version__
+from manikin.scene.chosen import ChosenPart
 
 if TYPE_CHECKING:
     from manikin.env.env import Env
@@ -50,6 +51,7 @@ def processor(device: str) -> str:
 
 def fingerprint(env: Env) -> dict[str, Any]:
     """Task, config, robot, control, rates, compiled model, software and processor, ready for JSON."""
+    chosen = [h for h in env._builder.handles if isinstance(h, ChosenPart)]
     return {
         "task": env.task.id,
         "config": dataclasses.asdict(env.task.config),
@@ -64,6 +66,7 @@ def fingerprint(env: Env) -> dict[str, Any]:
         "horizon": env.horizon,
         "terminate": env.terminates,
         "looks": None if env.looks is None else env._dresser.looks.describe(),
+        "props": {part.name: {p.name: p.source for p in part.props} for part in chosen},
         "model_hash": env.scene.hash,
         "versions": versions(),
         "machine": machine(),

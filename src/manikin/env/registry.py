@@ -23,6 +23,7 @@ _BUILTIN = {
     "LiftPegUpright-v1": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
     "PegInsertionSide-v1": f"{_TABLETOP}.peg_insertion_side:PegInsertionSide",
     "PickCube-v1": f"{_TABLETOP}.pick_cube:PickCube",
+    "PickSingleYCB-v1": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
     "PlaceSphere-v1": f"{_TABLETOP}.place_sphere:PlaceSphere",
     "PullCube-v1": f"{_TABLETOP}.pull_cube:PullCube",
     "PushCube-v1": f"{_TABLETOP}.push_cube:PushCube",

@@ -151,7 +151,10 @@ ARM = ArmSpec(
     flange_pos=(0, 0, 0.107),
     flange_quat=(0.9238795325112867, 0, 0, -0.3826834323650898),  # Franka mounts its hand turned by 45 deg
     gripper="panda_hand",
-    keyframes={"rest": (0, pi / 8, 0, -5 * pi / 8, 0, 3 * pi / 4, pi / 4)},
+    keyframes={
+        "rest": (0, pi / 8, 0, -5 * pi / 8, 0, 3 * pi / 4, pi / 4),
+        "raised": (0, 0, 0, -2 * pi / 3, 0, 2 * pi / 3, pi / 4),  # the TCP 32 cm above the base
+    },
     base_pos=(-0.615, 0, 0),
     excludes=(("link0", "link1"),),
     source="mujoco_menagerie franka_emika_panda",

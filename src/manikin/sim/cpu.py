@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -132,6 +133,7 @@ class CpuWorld:
         self._varied: set[str] = set()
         self._nbvh = int(model.body_bvhnum.sum())
         self._max_iterations = int(model.opt.iterations)
+        self._shown: mujoco.MjModel | None = None  # what data() fills with a row's own fields
         self._closed = False
         self._b.reset()
         self._home = self._state[0].copy()
@@ -353,8 +355,22 @@ class CpuWorld:
         self.version += 1
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
-        """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run: for rendering or any mj_ function."""
-        model = self._b.get_model(row) if self._varied else self.scene.model
+        """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run: for rendering or any mj_ function.
+
+        Where rows have their own model the model is borrowed until the next call: textures make copies expensive.
+        """
+        model = self.scene.model
+        if self._varied:
+            if self._shown is None:
+                self._shown = copy.copy(model)
+            model = self._shown
+            for field in self._varied:
+                value, (owner, _, name) = self._b.expanded(field)[row], field.rpartition(".")
+                target = model.opt if owner else model
+                if np.ndim(value):
+                    getattr(target, name)[: len(value)] = value  # bvh_aabb is a prefix of the model's
+                else:
+                    setattr(target, name, value)
         data = mujoco.MjData(model)
         self._b.get_data(row, data)
         mujoco.mj_forward(model, data)

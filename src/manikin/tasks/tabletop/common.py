@@ -64,11 +64,11 @@ class OncePerStep:
         return self._value
 
 
-def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02, *, turn: float = 0.0) -> None:
-    """Rest pose, the last joint turned on by ``turn`` [rad], with normal noise of ``std`` [rad] on every arm joint;
-    gripper open.
+def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02, *, turn: float = 0.0, keyframe: str = "rest") -> None:
+    """Rest pose or another keyframe, the last joint turned on by ``turn`` [rad], with normal noise of ``std`` [rad] on
+    every arm joint; gripper open.
     """
-    rest = robot.keyframe()
+    rest = robot.keyframe(keyframe)
     rest[-1] += turn
     robot.set_qpos(rest + ep.rng.normal("robot/qpos", 0.0, std, (len(rest),)))
 
