@@ -14,7 +14,8 @@ from torch import Tensor
 
 from manikin.env.env import Env
 from manikin.sim.cpu import CpuWorld
-from manikin.sim.warp import _STATE, WarpWorld, _supported, modules
+from manikin.sim.warp import WarpWorld, _supported, modules
+from manikin.sim.warp_channel import STATE
 from manikin.spec.budget import Budget
 
 __all__ = ["Raw", "raw_physics"]
@@ -97,7 +98,7 @@ class _RawWarp:
         return view
 
     def mark(self) -> None:
-        self._first = {f: self._view(self._world._d, f).clone() for f in _STATE}
+        self._first = {f: self._view(self._world._d, f).clone() for f in STATE}
 
     def controls(self) -> Tensor:
         return self._view(self._world._d, "ctrl").clone()

@@ -7,12 +7,15 @@ together; tests hold the result to compiling the same scene.
 
 from __future__ import annotations
 
+from typing import Any
+
 import mujoco
 import numpy as np
+import torch
 
 from manikin.errors import SceneError
 
-__all__ = ["PRIMITIVES", "body_volumes", "primitive_bounds", "primitive_inertia"]
+__all__ = ["PRIMITIVES", "body_volumes", "library", "primitive_bounds", "primitive_inertia"]
 
 _G = mujoco.mjtGeom
 SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX = (
@@ -22,38 +25,43 @@ SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX = (
 PRIMITIVES = (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX)
 
 
-def primitive_bounds(kind: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def library(array: Any) -> Any:
+    """``torch`` for a tensor, ``numpy`` for an array: what is used of them here is called the same in both."""
+    return torch if isinstance(array, torch.Tensor) else np
+
+
+def primitive_bounds(kind: int, size: Any) -> tuple[Any, Any]:
     """Bounding radius (n,) and axis-aligned half extents (n, 3) of a primitive of size (n, 3) in its own frame."""
-    r, h = size[:, 0], size[:, 1]
+    xp, r, h = library(size), size[:, 0], size[:, 1]
     if kind == SPHERE:
-        return r, np.stack([r, r, r], 1)
+        return r, xp.stack([r, r, r], 1)
     if kind == CAPSULE:
-        return r + h, np.stack([r, r, r + h], 1)
+        return r + h, xp.stack([r, r, r + h], 1)
     if kind == CYLINDER:
-        return np.sqrt(r * r + h * h), np.stack([r, r, h], 1)
+        return xp.sqrt(r * r + h * h), xp.stack([r, r, h], 1)
     if kind == ELLIPSOID:
-        return size.max(1), size.copy()
+        return xp.amax(size, 1), size
     if kind == BOX:
-        return np.sqrt((size * size).sum(1)), size.copy()
+        return xp.sqrt((size * size).sum(1)), size
     raise SceneError("only sphere, capsule, cylinder, ellipsoid and box can change size per row")
 
 
-def primitive_inertia(kind: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def primitive_inertia(kind: int, size: Any) -> tuple[Any, Any]:
     """Volume (n,) [m^3] and principal moments per unit mass (n, 3) [m^2] of a solid primitive."""
-    r, h = size[:, 0], size[:, 1]
+    xp, r, h = library(size), size[:, 0], size[:, 1]
     if kind == SPHERE:
         i = 0.4 * r * r
-        return 4 / 3 * np.pi * r**3, np.stack([i, i, i], 1)
+        return 4 / 3 * np.pi * r**3, xp.stack([i, i, i], 1)
     if kind == CYLINDER:
         lateral = (3 * r * r + 4 * h * h) / 12
-        return 2 * np.pi * r * r * h, np.stack([lateral, lateral, r * r / 2], 1)
+        return 2 * np.pi * r * r * h, xp.stack([lateral, lateral, r * r / 2], 1)
     if kind == CAPSULE:
         cylinder, ball = 2 * np.pi * r * r * h, 4 / 3 * np.pi * r**3
         mc, mb = cylinder / (cylinder + ball), ball / (cylinder + ball)
         lateral = mc * (3 * r * r + 4 * h * h) / 12 + mb * (0.4 * r * r + 0.75 * r * h + h * h)
-        return cylinder + ball, np.stack([lateral, lateral, mc * r * r / 2 + mb * 0.4 * r * r], 1)
+        return cylinder + ball, xp.stack([lateral, lateral, mc * r * r / 2 + mb * 0.4 * r * r], 1)
     s = size * size
-    sums = np.stack([s[:, 1] + s[:, 2], s[:, 0] + s[:, 2], s[:, 0] + s[:, 1]], 1)
+    sums = xp.stack([s[:, 1] + s[:, 2], s[:, 0] + s[:, 2], s[:, 0] + s[:, 1]], 1)
     if kind == ELLIPSOID:
         return 4 / 3 * np.pi * size.prod(1), sums / 5
     if kind == BOX:

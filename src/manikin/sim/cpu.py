@@ -308,7 +308,8 @@ class CpuWorld:
             SceneError: a size of a mesh, or of a moving body with several geoms.
         """
         index = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
-        writes = assignments(self.scene.model, values, index, self.model_field, batch.MODEL_FIELDS)
+        present = lambda field: self.model_field(field)[index]  # noqa: E731
+        writes = assignments(self.scene.model, values, len(index), present, batch.MODEL_FIELDS)
         for field, ids, value in writes:
             target = self._b.expand(field)
             self._varied.add(field)

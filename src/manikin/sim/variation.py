@@ -14,52 +14,54 @@ from typing import Any
 
 import mujoco
 import numpy as np
+import torch
 
 from manikin.errors import SceneError, UnknownNameError
 from manikin.sim import bounds
 
 __all__ = ["Assignment", "assignments"]
 
-Assignment = tuple[str, np.ndarray, np.ndarray]
-"""(field, object ids (k,), values (n, k, ...)); ids is empty for a field of the options."""
+Assignment = tuple[str, np.ndarray, Any]
+"""(field, object ids (k,), values (n, k, ...), NumPy or torch); ids is empty for a field of the options."""
 
 
 def assignments(
     model: mujoco.MjModel,
     values: Mapping[Any, Any],
-    rows: np.ndarray,
-    present: Callable[[str], np.ndarray],
+    n: int,
+    present: Callable[[str], Any],
     valid: frozenset[str],
+    device: torch.device | None = None,
 ) -> list[Assignment]:
     """Everything to write, in order.
 
     Args:
         model: the compiled model.
         values: field -> (n, ...) for all objects, or (field, ids) -> (n, len(ids), ...) for some.
-        rows: (n,) the rows that get them.
-        present: a field's values per row, (N, ...).
-        valid: the fields a world can vary.
+        n: how many rows get them.
+        present: a field's values in these rows, (n, ...).
+        valid: the fields a world can vary; bounding volumes are left out of a world that has none.
+        device: where to work, in torch and without waiting for results; None for NumPy.
 
     Raises:
         UnknownNameError: a field that cannot differ between rows.
         SceneError: a size of a mesh, or of a moving body with several geoms.
     """
-    n = len(rows)
     out: list[Assignment] = []
-    asked: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    asked: dict[str, list[tuple[np.ndarray, Any]]] = {}
     for key, value in values.items():
         field, chosen = (key, None) if isinstance(key, str) else key
         if field not in valid:
             raise UnknownNameError("model field", field, valid)
         count = 0 if field.startswith("opt.") else getattr(model, field).shape[0]
         ids = np.arange(count) if chosen is None else np.asarray(chosen)
-        asked.setdefault(field, []).append((ids, np.asarray(value, np.float64)))
+        asked.setdefault(field, []).append((ids, _float64(value, device)))
     # of these bodies the caller says everything
     inertial = [
         {int(b) for ids, _ in asked.get(f, []) for b in ids} for f in ("body_mass", "body_inertia", "body_ipos")
     ]
     whole = set.intersection(*inertial)
-    sized: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # body -> mass and inertia at its new size
+    sized: dict[int, tuple[Any, Any]] = {}  # body -> mass and inertia at its new size
     moved: set[int] = set()
     for field in ("geom_size", "geom_pos", "geom_quat"):
         for ids, value in asked.pop(field, []):
@@ -78,7 +80,9 @@ def assignments(
                 kind, body = int(model.geom_type[geom]), int(model.geom_bodyid[geom])
                 rbound, half = bounds.primitive_bounds(kind, value[:, k])
                 out.append(("geom_rbound", ids[k : k + 1], rbound[:, None]))
-                out.append(("geom_aabb", ids[k : k + 1], np.concatenate([0 * half, half], 1)[:, None]))
+                out.append(
+                    ("geom_aabb", ids[k : k + 1], bounds.library(half).concatenate([0 * half, half], 1)[:, None])
+                )
                 if _moves(model, body):
                     sized[body] = _at_size(model, body, int(geom), value[:, k])
     for body, (mass, inertia) in sized.items():
@@ -91,13 +95,19 @@ def assignments(
         out.append(("body_mass", ids, mass))
         for k, body in enumerate(int(b) for b in ids):
             if body not in explicit and model.body_mass[body] > 0:
-                old_mass, old = sized.get(body) or _at_present(model, body, rows, present)
+                old_mass, old = sized.get(body) or _at_present(model, body, mass[:, k], present)
                 out.append(("body_inertia", ids[k : k + 1], (old * (mass[:, k] / old_mass)[:, None])[:, None]))
     for field, parts in asked.items():
         out += [(field, ids, value) for ids, value in parts]
-    if moved:
-        out += _volumes(model, sorted(moved), out, rows, present)
+    if moved and "bvh_aabb" in valid:
+        out += _volumes(model, sorted(moved), out, n, present)
     return out
+
+
+def _float64(value: Any, device: torch.device | None) -> Any:
+    if device is None:
+        return np.asarray(value, np.float64)
+    return torch.as_tensor(value, dtype=torch.float64, device=device)
 
 
 def _moves(model: mujoco.MjModel, body: int) -> bool:
@@ -113,45 +123,45 @@ def _check_geometry(model: mujoco.MjModel, geom: int, field: str) -> None:
         )
 
 
-def _at_size(model: mujoco.MjModel, body: int, geom: int, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _at_size(model: mujoco.MjModel, body: int, geom: int, size: Any) -> tuple[Any, Any]:
     """Mass (n,) and principal inertia (n, 3) of a body with one geom of the given size, at the compiled density."""
     kind, inertia = int(model.geom_type[geom]), model.body_inertia[body]
     volume0, unit0 = bounds.primitive_inertia(kind, model.geom_size[geom][None])
     volume, unit = bounds.primitive_inertia(kind, size)
-    mass = float(model.body_mass[body]) * volume / volume0
+    mass = float(model.body_mass[body]) * volume / float(volume0[0])
     if not np.allclose(inertia, float(model.body_mass[body]) * unit0[0], rtol=1e-6):
         # the compiler has permuted the principal axes: keep its order
         order = np.argsort(np.argsort(inertia, kind="stable"), kind="stable")
-        unit = np.take_along_axis(np.sort(unit, 1), order[None].repeat(len(unit), 0), 1)
+        ascending = np.sort(unit, 1) if isinstance(unit, np.ndarray) else unit.sort(1).values
+        unit = bounds.library(unit).stack([ascending[:, int(k)] for k in order], 1)
     return mass, mass[:, None] * unit
 
 
-def _at_present(
-    model: mujoco.MjModel, body: int, rows: np.ndarray, present: Callable[[str], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mass and inertia of the rows' body at the compiled density and its present size."""
+def _at_present(model: mujoco.MjModel, body: int, like: Any, present: Callable[[str], Any]) -> tuple[Any, Any]:
+    """Mass and inertia of the rows' body at the compiled density and its present size; arrays like ``like`` (n,)."""
     if model.body_geomnum[body] == 1:
         geom = int(model.body_geomadr[body])
         if int(model.geom_type[geom]) in bounds.PRIMITIVES:
-            return _at_size(model, body, geom, present("geom_size")[rows, geom].astype(np.float64))
-    n = len(rows)
-    return np.full(n, float(model.body_mass[body])), np.broadcast_to(model.body_inertia[body], (n, 3))
+            return _at_size(model, body, geom, present("geom_size")[:, geom])
+    zero = 0 * like
+    inertia = bounds.library(like).stack([zero + float(i) for i in model.body_inertia[body]], 1)
+    return zero + float(model.body_mass[body]), inertia
 
 
 def _volumes(
     model: mujoco.MjModel,
     bodies: list[int],
     writes: list[Assignment],
-    rows: np.ndarray,
+    n: int,
     present: Callable[[str], np.ndarray],
 ) -> list[Assignment]:
     """New bounding volumes of the bodies. (Whether a geom shares its body's frame is worked out by ``set_const``.)"""
     names = ("geom_aabb", "geom_pos", "geom_quat", "bvh_aabb", "body_ipos", "body_iquat")
-    fields = {f: np.array(present(f)[rows], np.float64) for f in names}
-    fields["geom_aabb"] = fields["geom_aabb"].reshape(len(rows), -1, 6)
+    fields = {f: np.array(present(f), np.float64) for f in names}
+    fields["geom_aabb"] = fields["geom_aabb"].reshape(n, -1, 6)
     for field, ids, value in writes:
         if field in fields:
-            fields[field][:, ids] = value.reshape(len(rows), len(ids), -1)
+            fields[field][:, ids] = value.reshape(n, len(ids), -1)
     for body in bodies:
         bounds.body_volumes(
             model,

@@ -1,7 +1,8 @@
 """The World on MuJoCo Warp: the same protocol in float32 on a Warp device, tensors without copies.
 
 ``warp:cpu`` runs the very kernels of the GPU path on the processor; that is how tests hold this world to the CPU's.
-All rows step together: rows left out of a call are put back exactly as they were.
+All rows step together: rows left out of a call are put back exactly as they were. With masks instead of row numbers
+nothing here waits for the device, so that a control step can be recorded as a CUDA graph.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from manikin.sim.device import torch_device
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
+from manikin.sim.warp_channel import STATE, WarpChannel, merged
+from manikin.sim.warp_model import RowModel
 from manikin.sim.world import Piece
 from manikin.spec.scene import CompiledScene
 
-__all__ = ["WarpWorld", "modules"]
+__all__ = ["Rows", "WarpWorld", "modules"]
 
-_STATE = "time qpos qvel act qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
+Rows = np.ndarray | Tensor | None
+"""Row numbers (n,) with n values, a mask (N,) of bool with values for all N rows, or None for all rows."""
+
 _FORCE = ("actuator_force", "qfrc_actuator", "qfrc_constraint", "qacc", "cfrc_ext", "cacc", "cfrc_int")
-_CPU_ONLY = ("bvh_aabb",)  # bookkeeping of MuJoCo's own collision detection
-_DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0")
 _ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
 
 
@@ -50,50 +53,6 @@ def modules() -> tuple[Any, Any]:
     except ImportError as error:
         raise AssetError(f"MuJoCo Warp is not installed ({error}): pip install 'manikin[gpu]'") from None
     return warp, mujoco_warp
-
-
-class _Channel:
-    """See :class:`manikin.sim.world.Channel`. One run of columns is a view; several are gathered when read."""
-
-    def __init__(self, world: WarpWorld, pieces: Sequence[Piece], shape: tuple[int, ...], quat_at: int | None) -> None:
-        self._world, self._pieces, self._quat_at, self._version = world, tuple(pieces), quat_at, -1
-        self._sources = [world._flat(field)[:, a:b] for field, a, b in pieces]
-        self._direct = len(self._sources) == 1 and quat_at is None and self._sources[0].dtype == torch.float32
-        self._shape = shape
-        self._value: Tensor
-
-    def _gather(self, rows: Tensor | None) -> Tensor:
-        parts = self._sources if rows is None else [s[rows] for s in self._sources]
-        flat = torch.cat([p.float() for p in parts], 1)
-        if self._quat_at is not None:
-            quat = flat[:, self._quat_at : self._quat_at + 4]
-            quat *= torch.where(quat[:, :1] < 0, -1.0, 1.0)
-        return flat.reshape(len(flat), *self._shape)
-
-    def all(self) -> Tensor:
-        if self._direct:
-            return self._sources[0].reshape(self._world.num_worlds, *self._shape)
-        if self._version != self._world.version:
-            self._value, self._version = self._gather(None), self._world.version
-        return self._value
-
-    def rows(self, rows: np.ndarray) -> Tensor:
-        return self._gather(self._world._index(rows))
-
-    def write(self, value: Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
-        if any(field not in _STATE for field, _, _ in self._pieces):
-            raise ConfigError(f"only state fields can be written, not {[p[0] for p in self._pieces]}")
-        width = sum(s.shape[1] for s in self._sources)
-        flat = torch.as_tensor(value, dtype=torch.float32, device=self._world.device).reshape(-1, width)
-        at = 0
-        for source in self._sources:
-            part = flat[:, at : at + source.shape[1]].to(source.dtype)
-            if rows is None:
-                source.copy_(part.expand_as(source))
-            else:
-                source[self._world._index(rows)] = part
-            at += source.shape[1]
-        self._world.version += 1
 
 
 class WarpWorld:
@@ -128,21 +87,19 @@ class WarpWorld:
         self._wp.init()
         self._wp_device = self._wp.device_from_torch(self.device)
         self._mjm = _supported(scene.model)
-        self._budget = {"nconmax": nconmax, "njmax": njmax, "nccdmax": nccdmax}
+        self._room = {"nconmax": nconmax, "njmax": njmax}
         with self._wp.ScopedDevice(self._wp_device):
             self._m = self._mjw.put_model(self._mjm)
             self._m.opt.warn_overflow = False
             kind = self._mjw.DeterminismType
             self._m.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
-            self._d = self._mjw.make_data(self._mjm, nworld=num_worlds, **self._budget)
+            self._d = self._mjw.make_data(self._mjm, nworld=num_worlds, nccdmax=nccdmax, **self._room)
         self._views: dict[str, Tensor] = {}
-        self._reads: dict[str, _Channel] = {}
-        self._varied: set[str] = set()
-        per_world = (
-            n for n, v in vars(self._m).items() if getattr(v, "shape", (0,))[:1] == (1,) and hasattr(self._mjm, n)
-        )
-        self._variable = frozenset((*per_world, *_CPU_ONLY))
+        self._reads: dict[str, WarpChannel] = {}
+        self._model = RowModel(self._wp, self._m, self._mjm, num_worlds, self.device)
         self._health = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)
+        self._needed = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)  # rows of constraints, at most
+        self._pooled = torch.zeros(1, dtype=torch.int32, device=self.device)  # contacts or pairs of all rows, at most
         acc = [i for i in range(self._mjm.nsensor) if int(self._mjm.sensor_needstage[i]) == _ACC]
         columns = [
             range(int(self._mjm.sensor_adr[i]), int(self._mjm.sensor_adr[i] + self._mjm.sensor_dim[i])) for i in acc
@@ -150,6 +107,7 @@ class WarpWorld:
         self._acc = torch.tensor([c for run in columns for c in run], dtype=torch.long, device=self.device)
         self._closed = False
         self._run(self._mjw.forward)
+        self._before, self._before_forces = self._state(), self._served()  # where the last step began
         self.set_home()
 
     # ---- reading and writing -------------------------------------------------------------------------------------
@@ -162,10 +120,29 @@ class WarpWorld:
         with self._wp.ScopedDevice(self._wp_device):
             function(self._m, self._d)
 
-    def _index(self, rows: Any) -> Tensor:
+    def index(self, rows: Any) -> Tensor:
+        """Row numbers on the device."""
         return torch.as_tensor(np.asarray(rows), dtype=torch.long, device=self.device)
 
-    def _flat(self, field: str) -> Tensor:
+    def spread(self, value: Tensor, rows: Rows) -> tuple[Tensor | None, Tensor]:
+        """A mask (N,), None for all, and the values at their rows among all N."""
+        if rows is None:
+            return None, value.expand(self.num_worlds, *value.shape[1:])
+        if isinstance(rows, Tensor):
+            return rows, value
+        whole, index = value.new_zeros(self.num_worlds, *value.shape[1:]), self.index(rows)
+        whole[index] = value.expand(len(index), *value.shape[1:])
+        return self._at(rows), whole
+
+    def _mask(self, rows: Rows) -> Tensor | None:
+        return rows if rows is None or isinstance(rows, Tensor) else self._at(rows)
+
+    def _at(self, rows: np.ndarray) -> Tensor:
+        mask = torch.zeros(self.num_worlds, dtype=torch.bool, device=self.device)
+        mask[self.index(rows)] = True
+        return mask
+
+    def flat(self, field: str) -> Tensor:
         """(N, K) view of a Data field."""
         if field not in self._views:
             array = getattr(self._d, field, None)
@@ -179,88 +156,100 @@ class WarpWorld:
 
     def channel(
         self, pieces: Sequence[Piece], shape: tuple[int, ...] | None = None, *, quat_at: int | None = None
-    ) -> _Channel:
+    ) -> WarpChannel:
         """Columns of fields as one tensor (N, *shape); see :class:`manikin.sim.world.Channel`."""
-        return _Channel(self, pieces, shape or (sum(b - a for _, a, b in pieces),), quat_at)
+        return WarpChannel(self, pieces, shape or (sum(b - a for _, a, b in pieces),), quat_at)
 
     def read(self, field: str) -> Tensor:
         """A whole field as float32 (N, ...), borrowed until the next step, forward, reset or load."""
         if field not in self._reads:
-            columns = self._flat(field).shape[1]
+            columns = self.flat(field).shape[1]
             shape = tuple(self._wp.to_torch(getattr(self._d, field)).shape[1:]) or (1,)
             self._reads[field] = self.channel([(field, 0, columns)], shape)
         return self._reads[field].all()
 
     def write(self, field: str, value: Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
         """Write a state field (n, ...)."""
-        if field not in _STATE:
-            raise UnknownNameError("writable physics field", field, _STATE)
-        self.channel([(field, 0, self._flat(field).shape[1])]).write(value, rows)
+        if field not in STATE:
+            raise UnknownNameError("writable physics field", field, STATE)
+        self.channel([(field, 0, self.flat(field).shape[1])]).write(value, rows)
 
     # ---- stepping ------------------------------------------------------------------------------------------------
 
     def _state(self) -> Tensor:
         """(N, nstate) float32, a copy."""
-        return torch.cat([self._flat(f).float() for f in _STATE if self._flat(f).shape[1]], 1)
+        return torch.cat([self.flat(f).float() for f in STATE if self.flat(f).shape[1]], 1)
 
-    def _put_state(self, state: Tensor, rows: Tensor | None = None) -> None:
+    def _put_state(self, state: Tensor, mask: Tensor | None) -> None:
+        """Write (N, nstate) where the mask is True."""
         at = 0
-        for field in _STATE:
-            view = self._flat(field)
-            part = state[:, at : at + view.shape[1]].to(view.dtype)
-            if rows is None:
-                view.copy_(part)
-            else:
-                view[rows] = part
+        for field in STATE:
+            view = self.flat(field)
+            view.copy_(merged(mask, state[:, at : at + view.shape[1]].to(view.dtype), view))
             at += view.shape[1]
 
     def _served(self) -> dict[str, Tensor]:
         """Copies of what the force stage computed."""
-        out = {f: self._flat(f).clone() for f in _FORCE if hasattr(self._d, f)}
-        out["sensordata"] = self._flat("sensordata")[:, self._acc].clone()
+        out = {f: self.flat(f).clone() for f in _FORCE if hasattr(self._d, f)}
+        out["sensordata"] = self.flat("sensordata")[:, self._acc]  # indexing copies
         return out
 
-    def _serve(self, forces: Mapping[str, Tensor], rows: Tensor | None = None) -> None:
-        """Report these force-stage values for the rows until the next step."""
+    def _serve(self, forces: Mapping[str, Tensor], mask: Tensor | None = None) -> None:
+        """Report these force-stage values (N, ...) until the next step, in rows where the mask is True."""
         for field, value in forces.items():
-            view = self._flat(field)
+            view = self.flat(field)
             if field == "sensordata":
-                if rows is None:
-                    view[:, self._acc] = value
-                else:
-                    view[rows[:, None], self._acc] = value[rows]
-            elif rows is None:
-                view.copy_(value)
+                view[:, self._acc] = merged(mask, value, view[:, self._acc])
             else:
-                view[rows] = value[rows]
+                view.copy_(merged(mask, value, view))
 
     def step(
         self,
         substeps: int,
-        active: np.ndarray | None = None,
+        active: np.ndarray | Tensor | None = None,
         before_substep: Callable[[int], None] | None = None,
     ) -> np.ndarray | None:
         """Advance by some timesteps; see :meth:`manikin.sim.cpu.CpuWorld.step`.
 
-        Each substep is Warp's step2 then step1, so that positions, velocities and their sensors are current after it.
+        With ``active`` as a tensor nothing is waited for and nothing returned: rows that diverged are put back, and
+        :meth:`health` tells.
         """
         if self._closed:
             raise ClosedError("this world is closed")
-        state, forces = self._state(), self._served()
+        bad = self.advance(substeps, before_substep)
+        if isinstance(active, Tensor):
+            self.put_back(bad | ~active)
+            return None
+        still = bad if active is None else bad | ~torch.as_tensor(active, device=self.device)
+        if bool(still.any()):
+            self.put_back(still)
+        return bad.cpu().numpy() if bool(bad.any()) else None
+
+    def advance(self, substeps: int, before_substep: Callable[[int], None] | None = None) -> Tensor:
+        """Step all rows without waiting for the device.
+
+        Each substep is Warp's step2 then step1, so that positions, velocities and their sensors are current after it.
+
+        Returns:
+            (N,) bool rows that have left the finite numbers, and must be :meth:`put_back`.
+        """
+        self._before.copy_(self._state())
+        for field, value in self._served().items():
+            self._before_forces[field].copy_(value)
         for i in range(substeps):
             if before_substep is not None:
                 before_substep(i)
             self._run(self._mjw.step2)
-            sensors = self._flat("sensordata")[:, self._acc].clone()  # step1 clears them
+            sensors = self.flat("sensordata")[:, self._acc]  # step1 clears them
             self._run(self._mjw.step1)
-            self._flat("sensordata")[:, self._acc] = sensors
-        bad = self._check_health()
-        still = bad if active is None else bad | ~torch.as_tensor(active, device=self.device)
-        if bool(still.any()):
-            rows = torch.nonzero(still).squeeze(1)
-            self._restore(rows, state[rows], forces)
+            self.flat("sensordata")[:, self._acc] = sensors
         self.version += 1
-        return bad.cpu().numpy() if bool(bad.any()) else None
+        return self._check_health()
+
+    def put_back(self, mask: Tensor) -> None:
+        """Rows where the mask (N,) is True return to where the last step began, forces included; others stay."""
+        self._restore(mask, self._before, self._before_forces)
+        self.version += 1
 
     def _check_health(self) -> Tensor:
         """(N,) bool rows that diverged in this step; ORs overflow and divergence into health."""
@@ -269,141 +258,148 @@ class WarpWorld:
         limits = int(kinds.ITERATIONS | kinds.LS_ITERATIONS)
         bad = torch.zeros(self.num_worlds, dtype=torch.bool, device=self.device)
         for field in ("qpos", "qvel", "qacc", "qacc_smooth"):  # MuJoCo's own bound for each
-            bad |= ~(self._flat(field).abs() <= 1e10).all(1)
+            bad |= ~(self.flat(field).abs() <= 1e10).all(1)
         self._health |= torch.where((overflow & ~limits) != 0, int(Health.OVERFLOW), 0).int()
         self._health |= torch.where((overflow & int(kinds.ITERATIONS)) != 0, int(Health.SOLVER_LIMIT), 0).int()
         self._health |= torch.where(bad, int(Health.DIVERGED), 0).int()
+        torch.maximum(self._needed, self.flat("nefc")[:, 0], out=self._needed)
+        for counter in (self._d.nacon, self._d.ncollision):
+            torch.maximum(self._pooled, self._wp.to_torch(counter), out=self._pooled)
         overflow.zero_()
         return bad
 
-    def _restore(self, rows: Tensor, state: Tensor, forces: Mapping[str, Tensor]) -> None:
+    def _restore(self, mask: Tensor | None, state: Tensor, forces: Mapping[str, Tensor]) -> None:
         """Put rows into a state with current positions and velocities, reporting these forces; others stay."""
-        keep = self._served()
-        for field, value in forces.items():
-            keep[field][rows] = value[rows]
-        self._put_state(state, rows)
+        now = self._served()
+        self._put_state(state, mask)
         self._run(self._mjw.step1)
-        self._serve(keep)
+        self._serve({field: merged(mask, value, now[field]) for field, value in forces.items()})
 
-    def forward(self, rows: np.ndarray | None = None) -> None:
+    def forward(self, rows: Rows = None) -> None:
         """Make every output of the rows current for their present state, forces included."""
-        forces, warm = self._served(), self._flat("qacc_warmstart").clone()
+        mask = self._mask(rows)
+        forces, warm = self._served(), self.flat("qacc_warmstart").clone()
         self._run(self._mjw.forward)
-        self._flat("qacc_warmstart").copy_(warm)
-        if rows is not None:
-            others = torch.ones(self.num_worlds, dtype=torch.bool, device=self.device)
-            others[self._index(rows)] = False
-            self._serve(forces, torch.nonzero(others).squeeze(1))
+        self.flat("qacc_warmstart").copy_(warm)
+        if mask is not None:
+            self._serve(forces, ~mask)
         self.version += 1
 
     def set_home(self) -> None:
         """Make the present state of row 0 the state that ``reset`` gives."""
         self._home = self._state()[:1]
 
-    def reset(self, rows: np.ndarray | None = None) -> None:
+    def reset(self, rows: Rows = None) -> None:
         """Put rows at the home state, health cleared; follow with writes and ``forward``."""
-        index = self._index(range(self.num_worlds) if rows is None else rows)
-        self._put_state(self._home.expand(len(index), -1), index)
-        self._health[index] = 0
+        mask = self._mask(rows)
+        self._put_state(self._home.expand(self.num_worlds, -1), mask)
+        self._health.copy_(merged(mask, torch.zeros_like(self._health), self._health))
         self.version += 1
 
     def health(self) -> np.ndarray:
         """(N,) int32 of :class:`Health` bits since each row's reset."""
         return self._health.cpu().numpy()
 
+    @property
+    def health_bits(self) -> Tensor:
+        """(N,) int32 of :class:`Health` bits on the device, borrowed."""
+        return self._health
+
+    def usage(self) -> dict[str, int]:
+        """The largest ``nconmax`` and ``njmax`` that were needed so far, whether or not there was room."""
+        return {"nconmax": -(-int(self._pooled) // self.num_worlds), "njmax": int(self._needed.max())}
+
     def budget_advice(self) -> str:
-        """What to raise when rows overflow."""
-        needed = int(self._wp.to_torch(self._d.nefc).max())
-        return f"raise nconmax (now {self._budget['nconmax']}) or njmax (now {self._budget['njmax']}, {needed} in use)"
+        """Which budget to raise to what, and for which rows: for the error when rows overflow."""
+        needed, room = self.usage(), self._room
+        words = []
+        if needed["njmax"] > room["njmax"]:
+            rows = torch.nonzero(self._needed > room["njmax"])[:, 0].tolist()
+            words.append(f"njmax to at least {needed['njmax']} (now {room['njmax']}; rows {rows[:10]})")
+        if needed["nconmax"] > room["nconmax"]:  # of the pool it is not known whose were dropped
+            words.append(f"nconmax to at least {needed['nconmax']} (now {room['nconmax']}, shared by all rows)")
+        if not words:
+            words = ["nccdmax"]  # convex pairs: Warp does not say how many there were
+        return "raise " + " and ".join(words) + ", in budget=Budget(...)"
 
     # ---- per-row model -------------------------------------------------------------------------------------------
 
-    def _model_view(self, field: str) -> Tensor:
-        """(N, ...) tensor of a model field, given a row of its own for each world on first use."""
-        array = getattr(self._m, field)
-        if field not in self._varied:
-            shared = self._wp.to_torch(array)[:1]
-            own = shared.expand(self.num_worlds, *shared.shape[1:]).contiguous()
-            setattr(self._m, field, self._wp.from_torch(own, dtype=array.dtype))
-            self._varied.add(field)
-        return self._wp.to_torch(getattr(self._m, field))
+    @property
+    def layout(self) -> int:
+        """Goes up when an array is replaced: what was recorded as a CUDA graph before must be recorded again."""
+        return self._model.layout
 
-    def set_model(self, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> None:
+    def set_model(self, values: Mapping[Any, Any], rows: Rows = None) -> None:
         """Give rows their own model parameters; see :meth:`manikin.sim.cpu.CpuWorld.set_model`."""
-        index = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
-        at = self._index(index)
-        writes = assignments(self._mjm, values, index, self.model_field, self._variable)
-        for field, ids, value in writes:
-            if field in _CPU_ONLY:
-                continue
-            view = self._model_view(field)
-            new = torch.as_tensor(value, dtype=view.dtype, device=self.device)
-            view[at[:, None], self._index(ids)] = new.reshape(len(index), len(ids), *view.shape[2:])
-        if any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes):
-            for field in _DERIVED:
-                self._model_view(field)
-            overflow = self._flat("overflow").clone()
+        n = self.num_worlds if rows is None or isinstance(rows, Tensor) else len(rows)
+        index = None if rows is None or isinstance(rows, Tensor) else self.index(rows)
+        present = lambda field: self._model.read(field) if index is None else self._model.read(field)[index]  # noqa: E731
+        writes = assignments(self._mjm, values, n, present, self._model.variable, self.device)
+        mask = self._mask(rows)
+        if self._model.write([(field, ids, self.spread(value, rows)[1]) for field, ids, value in writes], mask):
+            overflow = self.flat("overflow").clone()
             state, forces = self._state(), self._served()
             self._run(self._mjw.set_const)
-            self._restore(at, state[at], forces)
-            self._flat("overflow").copy_(overflow)
+            self._restore(mask, state, forces)
+            self.flat("overflow").copy_(overflow)
         self.version += 1
 
     def model_field(self, field: str) -> np.ndarray:
         """A model field per row, (N, ...), a copy; what cannot vary here is the compiled model's."""
-        known = field in self._variable and field not in _CPU_ONLY
-        array = self._wp.to_torch(getattr(self._m, field)).cpu().numpy() if known else getattr(self._mjm, field)[None]
-        return np.broadcast_to(array, (self.num_worlds, *array.shape[1:])).copy()
+        return self._model.numpy(field)
 
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
         """Everything about the rows that later steps depend on, owned by the caller."""
-        index = self._index(range(self.num_worlds) if rows is None else rows)
+        index = self.index(range(self.num_worlds) if rows is None else rows)
         return Snapshot(
             scene_hash=self.scene.hash,
             state=self._state()[index].cpu().numpy().astype(np.float64),
-            model={f: self._model_view(f)[index].cpu().numpy() for f in sorted(self._varied)},
+            model={f: self._model.view(f)[index].cpu().numpy() for f in sorted(self._model.varied)},
             served={f: v[index].cpu().numpy().astype(np.float64) for f, v in self._served().items()},
             health=self._health[index].cpu().numpy(),
         )
 
     def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None:
         """Put rows where the snapshot was: as many rows, or one snapshot row into all of them."""
-        index = self._index(range(self.num_worlds) if rows is None else rows)
-        which = snapshot.index_for(len(index), self.scene.hash)
-        width = self._state().shape[1]
+        at = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
+        which = snapshot.index_for(len(at), self.scene.hash)
+        width = self._before.shape[1]
         if snapshot.state.shape[1] != width or "sensordata" not in snapshot.served:
             raise DataError(
                 f"this snapshot was taken on another kind of device ({snapshot.state.shape[1]} numbers, not {width})"
             )
+
+        def ours(value: np.ndarray, dtype: torch.dtype) -> Tensor:
+            return self.spread(torch.as_tensor(value[which], dtype=dtype, device=self.device), at)[1]
+
+        mask = self._at(at)
         for field, value in snapshot.model.items():
-            self._model_view(field)[index] = torch.as_tensor(value[which], device=self.device)
-        forces = self._served()
-        for field, value in snapshot.served.items():
-            forces[field][index] = torch.as_tensor(value[which], dtype=torch.float32, device=self.device)
-        state = torch.as_tensor(snapshot.state[which], dtype=torch.float32, device=self.device)
-        self._restore(index, state, forces)
-        self._health[index] = torch.as_tensor(snapshot.health[which], device=self.device)
+            view = self._model.view(field)
+            view.copy_(merged(mask, ours(value, view.dtype), view))
+        forces = {field: ours(value, torch.float32) for field, value in snapshot.served.items()}
+        self._restore(mask, ours(snapshot.state, torch.float32), forces)
+        self._health.copy_(merged(mask, ours(snapshot.health, torch.int32), self._health))
         self.version += 1
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run."""
         model = self.scene.model
-        if self._varied:
+        if self._model.varied:
             model = copy.copy(model)
-            for field in self._varied:
+            for field in self._model.varied:
                 target = getattr(model, field)
                 target[...] = self.model_field(field)[row].reshape(target.shape)
             mujoco.mj_setConst(model, mujoco.MjData(model))  # bounding volumes, which Warp does not keep
         data = mujoco.MjData(model)
         for field in ("qpos", "qvel", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat"):
             target = getattr(data, field)
-            target[...] = self._flat(field)[row].cpu().numpy().reshape(target.shape)
+            target[...] = self.flat(field)[row].cpu().numpy().reshape(target.shape)
         mujoco.mj_forward(model, data)
         return model, data
 
     def state_hash(self, rows: np.ndarray | None = None) -> np.ndarray:
         """(n,) uint64 hash of each row's integration state, exact to the bit."""
-        state = self._state() if rows is None else self._state()[self._index(rows)]
+        state = self._state() if rows is None else self._state()[self.index(rows)]
         bits = state.cpu().numpy().view(np.uint32).astype(np.uint64)
         with np.errstate(over="ignore"):
             x: np.ndarray = bits + np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -414,7 +410,7 @@ class WarpWorld:
         """Bytes of Data a row takes, and of the model fields that it has of its own."""
         held = (self._d, self._d.contact, self._d.efc)
         arrays = [array for part in held for array in vars(part).values() if hasattr(array, "ptr")]
-        arrays += [getattr(self._m, field) for field in self._varied]
+        arrays += [getattr(self._m, field) for field in self._model.varied]
         return int(sum(array.capacity for array in arrays) / self.num_worlds)
 
     def close(self) -> None:

@@ -1,0 +1,97 @@
+"""The model of a Warp world, whose fields may differ between rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import UnknownNameError
+from manikin.sim.variation import Assignment
+from manikin.sim.warp_channel import merged
+
+__all__ = ["RowModel"]
+
+_DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0")
+
+
+class RowModel:
+    """MuJoCo Warp's model with storage per row for the fields that need it.
+
+    Args:
+        wp: the warp module.
+        m: Warp's model. mjm: the compiled model it was made from.
+        num_worlds: rows N.
+        device: where it lives.
+
+    Attributes:
+        variable: the fields that can differ between rows.
+        varied: those that do.
+        layout: goes up when an array is replaced by another; a CUDA graph that reads the old one must be recorded anew.
+    """
+
+    def __init__(self, wp: Any, m: Any, mjm: mujoco.MjModel, num_worlds: int, device: torch.device) -> None:
+        self._wp, self._m, self._mjm, self._n, self._device = wp, m, mjm, num_worlds, device
+        per_row = (n for n, v in vars(m).items() if getattr(v, "shape", (0,))[:1] == (1,) and hasattr(mjm, n))
+        self.variable = frozenset(per_row)
+        self.varied: set[str] = set()
+        self.layout = 0
+        self._views: dict[str, Tensor] = {}
+        self._ids: dict[bytes, Tensor] = {}
+
+    def view(self, field: str) -> Tensor:
+        """(N, ...) tensor of a model field, given a row of its own for each world on first use."""
+        if field not in self.varied:
+            if field not in self.variable:
+                raise UnknownNameError("model field", field, self.variable)
+            array = getattr(self._m, field)
+            shared = self._wp.to_torch(array)[:1]
+            own = shared.expand(self._n, *shared.shape[1:]).contiguous()
+            setattr(self._m, field, self._wp.from_torch(own, dtype=array.dtype))
+            self._views[field] = self._wp.to_torch(getattr(self._m, field))
+            self.varied.add(field)
+            self.layout += 1
+        return self._views[field]
+
+    def read(self, field: str) -> Tensor:
+        """(N, ...) float64 of a field as it is now; never gives it storage."""
+        if field not in self.variable:
+            raise UnknownNameError("model field", field, self.variable)
+        now = self._views[field] if field in self.varied else self._wp.to_torch(getattr(self._m, field))[:1]
+        return now.expand(self._n, *now.shape[1:]).double()
+
+    def numpy(self, field: str) -> np.ndarray:
+        """(N, ...) a copy; what cannot vary here is the compiled model's."""
+        if field in self.varied:
+            array = self._views[field].cpu().numpy()
+        elif field in self.variable:
+            array = self._wp.to_torch(getattr(self._m, field)).cpu().numpy()
+        else:
+            array = getattr(self._mjm, field)[None]
+        return np.broadcast_to(array, (self._n, *array.shape[1:])).copy()
+
+    def write(self, writes: Sequence[Assignment], mask: Tensor | None) -> bool:
+        """Carry out the assignments, with values for all N rows, where the mask (N,) is True.
+
+        Returns:
+            Whether constants that MuJoCo derives have to be recomputed; their storage is ready.
+        """
+        for field, ids, value in writes:
+            view, at = self.view(field), self._on_device(ids)
+            new = value.to(view.dtype).reshape(self._n, len(ids), *view.shape[2:])
+            view[:, at] = merged(mask, new, view[:, at])
+        stale = any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes)
+        if stale:
+            for field in _DERIVED:
+                self.view(field)
+        return stale
+
+    def _on_device(self, ids: np.ndarray) -> Tensor:
+        key = np.asarray(ids, np.int64).tobytes()
+        if key not in self._ids:  # uploaded once: an upload cannot be part of a CUDA graph
+            self._ids[key] = torch.as_tensor(np.asarray(ids, np.int64).copy(), device=self._device)
+        return self._ids[key]
