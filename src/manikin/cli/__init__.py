@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Try on a task every promise that tasks make."),
     "view": ("view", "Watch and steer a task in the browser, or film it."),
     "bench": ("bench", "Measure control steps per second on this machine."),
+    "warmup": ("warmup", "Compile ahead of time what tasks need on a GPU."),
     "doctor": ("doctor", "Say what works on this machine and how to get the rest."),
 }
 

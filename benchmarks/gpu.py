@@ -1,0 +1,266 @@
+"""Control steps per second, memory and pictures on a GPU, beside raw MuJoCo Warp and other libraries, in one command.
+
+    python benchmarks/gpu.py                               # one GPU
+    python benchmarks/gpu.py --peers DIR                   # also ManiSkill3 and mjlab
+    torchrun --nproc-per-node 8 benchmarks/gpu.py          # one process per GPU; rates are summed
+    python benchmarks/gpu.py --dry-run                     # the same path on Warp's CPU device, in half a minute
+
+``DIR`` holds one virtual environment per peer: DIR/maniskill (mani_skill==3.0.1), DIR/mjlab (mjlab); a peer that does
+not run is reported with its last words. Every measurement is a process of its own: random actions in [-1, 1], full
+reward, success and info. Raw is ``mujoco_warp`` on the very model with the same room for contacts: the same substeps
+and one more pass of positions and velocities per control step, as one graph. Resets are timed apart.
+
+Without a GPU the result holds the word "unmeasured" and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+OUT = HERE / "results" / "gpu.json"
+UNMEASURED = "unmeasured"
+TASKS = ("CartpoleBalance-v1", "PickCube-v1", "StackCube-v1", "PickSingleYCB-v1", "OpenCabinetDrawer-v1")
+SIZES = (1, 16, 256, 1024, 4096, 16384)
+IMAGES = "rgb+depth+segmentation"
+PICTURES = ((128, 128, (1, 256, 1024)), (640, 480, (1, 64, 256)))  # width, height, environments
+PEERS = {"ManiSkill3 PickCube": "maniskill_gpu", "mjlab lift cube": "mjlab_gpu"}
+# what an H200-class card is meant to reach: (name, bound, at least or at most)
+TARGETS = (
+    ("PickCube state, control steps/s", 1e6, "at least"),
+    ("PickCube state, times ManiSkill3", 3.0, "at least"),
+    ("PickCube state, time over raw", 1.25, "at most"),
+    ("PickCube 128x128 at 1,024, environment frames/s", 6e4, "at least"),
+    ("PickCube memory over ManiSkill3's", 0.5, "at most"),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """One measurement: state observations, or pictures of this size."""
+
+    task: str
+    num_envs: int
+    device: str
+    seconds: float
+    width: int = 0
+    height: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.task} {f'{self.width}x{self.height}' if self.width else 'state'}, N={self.num_envs}"
+
+
+def measure(case: Case) -> dict[str, Any]:
+    """In this process: rates per second, times, and memory."""
+    import torch
+
+    from manikin.env.speed import measure_speed
+
+    on_card = case.device.startswith("cuda")
+    if on_card:
+        torch.cuda.set_device(torch.device(case.device))
+        torch.zeros(1, device=case.device)  # the context is not the environment's
+        free = torch.cuda.mem_get_info()[0]
+    row: dict[str, Any]
+    if case.width:
+        row = pictures(case)
+    else:
+        speed = measure_speed(case.task, case.num_envs, seconds=case.seconds, device=case.device)
+        row = {**dataclasses.asdict(speed), "time_over_raw": speed.raw / speed.env}
+    if on_card:  # pools keep what they once needed, so that this is the most that was in use
+        row["card_bytes"] = free - torch.cuda.mem_get_info()[0]
+    return row
+
+
+def pictures(case: Case) -> dict[str, Any]:
+    """Control steps, each with one camera's pictures, per second."""
+    import torch
+
+    import manikin
+    from manikin.env.observe import Vision
+    from manikin.spec.camera import CameraSpec
+
+    declared = manikin.make(case.task)._builder.cameras["base_camera"]
+    camera: CameraSpec = dataclasses.replace(declared, width=case.width, height=case.height)
+    begin = time.perf_counter()
+    options: dict[str, Any] = {"horizon": 10**9, "terminate": False, "observe": IMAGES}
+    options["vision"] = Vision(cameras=[camera], renderer="warp")
+    env = manikin.make(case.task, case.num_envs, device=case.device, **options)
+    env.reset(seed=0)
+    moves = torch.rand(8, case.num_envs, env.single_action_space.shape[0], device=env.device) * 2 - 1
+
+    def wait() -> float:
+        if env.device.type == "cuda":
+            torch.cuda.synchronize(env.device)
+        return time.perf_counter()
+
+    env.step(moves[0])
+    create, steps, start = wait() - begin, 0, wait()
+    while wait() - start < case.seconds:
+        env.step(moves[steps % 8])
+        steps += 1
+    rate = steps * case.num_envs / (wait() - start)
+    memory = env.world.memory_per_row()
+    env.close()
+    return {"num_envs": case.num_envs, "env": rate, "create_s": create, "bytes_per_env": memory}
+
+
+def in_process(command: Sequence[str], timeout: float = 1800) -> dict[str, Any]:
+    """The JSON object that a command prints last, or {"failed": its last words}."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"failed": str(error)}
+    lines = [line for line in (done.stdout if done.returncode == 0 else done.stderr).splitlines() if line.strip()]
+    try:
+        return json.loads(lines[-1]) if done.returncode == 0 else {"failed": lines[-1] if lines else "no words"}
+    except (IndexError, ValueError) as error:
+        return {"failed": f"no result: {error}"}
+
+
+def summed(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One row of what several GPUs did at the same time: rates and environments add, for the rest the worst counts."""
+    failed = next((row for row in rows if "failed" in row), None)
+    if failed or len(rows) == 1:
+        return failed or rows[0]
+    add = ("env", "raw", "num_envs")
+    out = {k: sum(row[k] for row in rows) if k in add else max(row[k] for row in rows) for k in rows[0]}
+    if "raw" in out:
+        out["time_over_raw"] = out["raw"] / out["env"]
+    return {**out, "gpus": len(rows)}
+
+
+class Ranks:
+    """The processes that torchrun started, one per GPU; alone without it."""
+
+    def __init__(self) -> None:
+        self.rank, self.size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        self.local = int(os.environ.get("LOCAL_RANK", 0))
+        if self.size > 1:
+            import torch.distributed as dist
+
+            dist.init_process_group("gloo")
+
+    def all(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Everybody's, in order; waits for the slowest, so that all begin the next together."""
+        if self.size == 1:
+            return [row]
+        import torch.distributed as dist
+
+        rows: list[Any] = [None] * self.size
+        dist.all_gather_object(rows, row)
+        return rows
+
+    def close(self) -> None:
+        if self.size > 1:
+            import torch.distributed as dist
+
+            dist.destroy_process_group()
+
+
+def cases(args: argparse.Namespace, device: str) -> list[Case]:
+    """What is measured on a device."""
+    from manikin.env.registry import task_ids
+
+    if args.dry_run:
+        both = [Case(task="PickCube-v1", num_envs=2, device=device, seconds=0.1)]
+        return [*both, dataclasses.replace(both[0], width=16, height=16)]
+    out = []
+    for task in (t for t in args.task if t in task_ids()):
+        out += [Case(task=task, num_envs=n, device=device, seconds=args.seconds) for n in args.num_envs]
+    for width, height, sizes in PICTURES:
+        images = {"device": device, "seconds": args.seconds, "width": width, "height": height}
+        out += [Case(task="PickCube-v1", num_envs=n, **images) for n in sizes]
+    return out
+
+
+def targets(rows: dict[str, Any], peers: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each target with what was measured for it, or the word unmeasured."""
+    state = {n: r for n, r in rows.items() if n.startswith("PickCube-v1 state") and "failed" not in r}
+    best = max(state.values(), key=lambda row: row["env"], default=None)
+    there = [r for r in peers.get("ManiSkill3 PickCube", {}).values() if "failed" not in r]
+    theirs = max(there, key=lambda row: row["env"], default=None)
+    frames = rows.get("PickCube-v1 128x128, N=1024", {}).get("env")
+    same = [(r, t) for r in state.values() for t in there if r["num_envs"] == t["num_envs"] and "card_bytes" in r]
+    found = [
+        best and best["env"],
+        best and theirs and best["env"] / theirs["env"],
+        best and best["time_over_raw"],
+        frames,
+        same and max(r["card_bytes"] / t["card_bytes"] for r, t in same),
+    ]
+    names = [name for name, _, _ in TARGETS]
+    return {
+        name: {"wanted": f"{way} {bound:g}", "measured": value or UNMEASURED}
+        for name, (_, bound, way), value in zip(names, TARGETS, found, strict=True)
+    }
+
+
+def card(args: argparse.Namespace, local: int) -> tuple[str | None, str]:
+    """The device word of this process and the card's name; no word where there is no GPU."""
+    import torch
+
+    from manikin.env.provenance import processor
+
+    if args.dry_run:
+        return "warp:cpu", f"dry run on {processor('warp:cpu')}"
+    if not torch.cuda.is_available():
+        return None, UNMEASURED
+    return f"cuda:{local}", processor(f"cuda:{local}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", nargs="+", default=list(TASKS))
+    parser.add_argument("--num-envs", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--seconds", type=float, default=5.0, help="of stepping per measurement")
+    parser.add_argument("--peers", type=Path, help="folder with the peers' virtual environments")
+    parser.add_argument("--dry-run", action="store_true", help="on Warp's CPU device, two environments")
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.worker:
+        print(json.dumps(measure(Case(**json.loads(args.worker)))))
+        return 0
+
+    from manikin.env.provenance import versions
+    from manikin.env.registry import task_ids
+
+    ranks = Ranks()
+    device, name = card(args, ranks.local)
+    result: dict[str, Any] = {"card": name, "gpus": ranks.size, "versions": versions(), "manikin": {}, "peers": {}}
+    result["command"] = "python benchmarks/gpu.py" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.size} ..."
+    result["absent"] = [task for task in args.task if task not in task_ids()]
+    if device is not None:
+        for case in cases(args, device):
+            worker = [sys.executable, __file__, "--worker", json.dumps(dataclasses.asdict(case))]
+            row = summed(ranks.all(in_process(worker)))
+            if ranks.rank == 0:
+                print(f"{case.name}: {json.dumps(row)}", file=sys.stderr, flush=True)
+            result["manikin"][case.name] = row
+        if args.peers and ranks.rank == 0:
+            for title, script in PEERS.items():
+                python = args.peers / script.partition("_")[0] / "bin" / "python"
+                run = [str(python), str(HERE / "peers" / f"{script}.py"), device, str(args.seconds)]
+                result["peers"][title] = {f"N={n}": in_process([*run, str(n)]) for n in args.num_envs}
+    result["targets"] = targets({} if args.dry_run else result["manikin"], result["peers"])
+    if ranks.rank == 0:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(result, indent=2) + "\n")
+        print(f"{name}: wrote {args.out}")
+    ranks.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

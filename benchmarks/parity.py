@@ -1,0 +1,239 @@
+"""Does MuJoCo Warp do what the CPU does? Every task, with its controllers, on both worlds.
+
+    python benchmarks/parity.py                                        # all tasks; an hour on two cores
+    python benchmarks/parity.py --task PickCube-v1 --control all       # one task, all of its controllers
+    python benchmarks/parity.py --device cuda                          # a GPU instead of Warp's CPU device
+    python docs/parity.py                                              # then: the table of docs/devices.md
+
+What is compared, on the same seeds and with the same actions:
+
+free      the arm's joints after one control step, and over fifty, in rows where nothing has touched the arm yet;
+force     constraint forces and contact sensors when both worlds are put into the same state, taken from the expert's
+          episode on the CPU: the largest difference as a share of the largest force in that row (of 1 N, if smaller);
+rows      share of these states in which both have the same number of constraint rows; only there forces are compared,
+          since surfaces that just touch in double precision may just not touch in single;
+jacobian  of the TCP: from the world's ``cdof`` and ``subtree_com`` against ``mj_jac`` [m, rad per unit];
+success   of the task's expert, with Wilson's 95 % intervals. Each rate should lie within the other's interval; where
+          one world has no failure at all, a single one in the other would break that, so what has to hold is that the
+          95 % interval of the difference on the same seeds (Newcombe, paired) contains 0;
+health    bits of all rows of these episodes, counted by kind.
+
+The file is written after every task, so that a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+
+import manikin
+from manikin.env.provenance import processor, versions
+from manikin.env.registry import task_class, task_ids
+from manikin.env.task import Task
+from manikin.eval.stats import compare_paired, wilson
+from manikin.plan.executor import WaypointExecutor
+from manikin.rng import EpisodeRng
+from manikin.robots import arm
+from manikin.sim.health import Health
+
+OUT = Path(__file__).parent / "results" / "parity.json"
+ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.02, 1e-5  # bounds that every entry has to keep
+STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_quat")
+
+
+def make(task: str, control: str | None, device: str, n: int) -> manikin.Env:
+    return manikin.make(
+        task, n, control=control, device=device, autoreset="disabled", terminate=False, reward="none", horizon=10**6
+    )
+
+
+def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: int = 50) -> dict[str, Any]:
+    """Errors after one control step and over all, while nothing begins or ends to touch in a row."""
+    both = [make(task, control, where, rows) for where in ("cpu", device)]
+    seeds = torch.arange(rows)
+    rng = EpisodeRng(seeds, torch.zeros_like(seeds))
+    size = both[0].controller.card.size
+    moves = rng.uniform("parity", -0.4, 0.4, (-(-steps // 5), size)).transpose(0, 1)
+    for env in both:
+        env.reset(seed=0)
+    model, robot = both[0].scene.model, both[0].robot
+    joints = [model.joint(robot.prefix + name) for name in robot.arm.joints]
+    dofs = [int(joint.dofadr[0]) for joint in joints]
+    same, one, worst, compared = torch.ones(rows, dtype=torch.bool), 0.0, 0.0, 0
+    for k in range(steps):
+        seen = []
+        for env in both:
+            env.step(moves[k // 5].to(env.device))
+            same &= env.world.read("qfrc_constraint").cpu()[:, dofs].abs().amax(1) < 1e-3  # [N m]
+            seen.append(env.robot.arm_qpos.cpu().clone())
+        error = (seen[0] - seen[1]).abs().amax(1)
+        if bool(same.any()):
+            worst = max(worst, float(error[same].max()))
+        if k == 0:
+            one = worst
+        compared += int(same.sum())
+    for env in both:
+        env.close()
+    return {"one_step": one, "free": worst, "share_free": round(compared / (rows * steps), 3)}
+
+
+def touching(task: str, control: str | None, device: str, *, rows: int = 8, every: int = 7) -> dict[str, Any]:
+    """Forces, constraint rows and Jacobians in states of the expert's episode, the same on both worlds."""
+    cpu, other = (make(task, control, where, rows) for where in ("cpu", device))
+    for env in (cpu, other):
+        env.reset(seed=0)
+    expert = WaypointExecutor(cpu)
+    forces: list[float] = []
+    jacobian, equal, count = 0.0, 0, 0
+    with torch.no_grad():
+        for k in range(round(cpu.task.horizon_s * cpu.control_hz)):
+            cpu.step(expert.act())
+            if k % every:
+                continue
+            state = {f: cpu.world.read(f).clone() for f in STATE if cpu.world.read(f).numel()}
+            for env in (cpu, other):
+                for field, value in state.items():
+                    env.world.write(field, value.to(env.device))
+                env.world.forward()
+            a, b = (env.world.read("nefc").cpu().ravel() for env in (cpu, other))
+            alike = a == b
+            equal, count = equal + int(alike.sum()), count + rows
+            for field in ("qfrc_constraint", "sensordata"):
+                a, b = (env.world.read(field).cpu()[alike] for env in (cpu, other))
+                if a.numel():
+                    share = (a - b).abs().amax(1) / a.abs().amax(1).clamp_min(1.0)
+                    forces += share.tolist()
+            jacobian = max(jacobian, float(np.abs(exact_jacobian(cpu) - world_jacobian(other)[0]).max()))
+    for env in (cpu, other):
+        env.close()
+    typical = {"force": max(forces, default=0.0), "force_median": float(np.median(forces or [0.0]))}
+    return {**typical, "same_rows": round(equal / count, 4), "jacobian": jacobian, "states": count}
+
+
+def exact_jacobian(env: manikin.Env) -> np.ndarray:
+    """(6, nv) Jacobian of row 0's TCP, by MuJoCo in double precision."""
+    model, data = env.world.data(0)
+    out = np.zeros((6, model.nv))
+    body = model.body(env.robot.prefix + env.robot.model.tcp_body).id
+    mujoco.mj_jac(model, data, out[:3], out[3:], data.xpos[body], body)
+    return out
+
+
+def world_jacobian(env: manikin.Env) -> np.ndarray:
+    """(N, 6, nv) the same from what the world computes: motion of the dofs that carry the TCP, about its place."""
+    model, world = env.scene.model, env.world
+    body = int(model.body(env.robot.prefix + env.robot.model.tcp_body).id)
+    root, at = int(model.body_rootid[body]), body
+    carried = np.zeros(model.nv, bool)
+    while at:
+        first = int(model.body_dofadr[at])
+        carried[first : first + int(model.body_dofnum[at])] = first >= 0
+        at = int(model.body_parentid[at])
+    cdof = world.read("cdof").cpu().numpy().reshape(env.num_envs, model.nv, 6)
+    arm_of = world.read("xpos").cpu().numpy().reshape(env.num_envs, -1, 3)[:, body]
+    arm_of = arm_of - world.read("subtree_com").cpu().numpy().reshape(env.num_envs, -1, 3)[:, root]
+    turn, move = cdof[..., :3], cdof[..., 3:]
+    move = move + np.cross(turn, arm_of[:, None])
+    return np.concatenate([move, turn], -1).transpose(0, 2, 1) * carried
+
+
+def success(task: str, control: str | None, device: str, *, seeds: int = 256, batch: int = 256) -> dict[str, Any]:
+    """The expert's successes on both, with intervals, and what health said."""
+    result: dict[str, Any] = {"seeds": seeds}
+    won: dict[str, list[bool]] = {}
+    for name, where in (("cpu", "cpu"), ("warp", device)):
+        won[name], health = [], dict.fromkeys((flag.name.lower() for flag in Health if flag), 0)
+        for first in range(0, seeds, batch):
+            n = min(batch, seeds - first)
+            env = make(task, control, where, n)
+            env.reset(seed=first)
+            expert, once = WaypointExecutor(env), torch.zeros(n, dtype=torch.bool)
+            bits = torch.zeros(n, dtype=torch.int32)
+            for _ in range(round(env.task.horizon_s * env.control_hz)):
+                info = env.step(expert.act())[4]
+                once |= info["success"].cpu()
+                bits |= info["health"].cpu()
+            won[name] += once.tolist()
+            for flag in Health:
+                if flag:
+                    health[flag.name.lower()] += int((bits & int(flag)).bool().sum())
+            if where != "cpu":
+                result["budget"] = asdict(env.budget)
+            env.close()
+        wins = sum(won[name])
+        interval = wilson(wins, seeds)
+        result[name] = {"successes": wins, "low": interval.low, "high": interval.high, "health": health}
+    a, b = result["cpu"], result["warp"]
+    inside = [x["low"] <= y["successes"] / seeds <= x["high"] for x, y in ((a, b), (b, a))]
+    paired = compare_paired(won["cpu"], won["warp"])
+    result["difference"] = [paired.difference.low, paired.difference.high]
+    result["only_cpu"], result["only_warp"] = paired.only_first, paired.only_second
+    return {**result, "within": all(inside)}
+
+
+def compare(task: str, control: str | None, device: str, *, seeds: int = 256, rows: int = 8) -> dict[str, Any]:
+    """All of it for a task with a controller."""
+    began, kind = time.perf_counter(), task_class(task)
+    entry: dict[str, Any] = {"control": control or kind.control, **free(task, control, device, rows=rows)}
+    if kind.expert is not Task.expert:
+        entry |= touching(task, control, device, rows=rows)
+        if seeds:
+            entry["success"] = success(task, control, device, seeds=seeds)
+    return {**entry, "seconds": round(time.perf_counter() - began, 1)}
+
+
+def broken(entry: dict[str, Any]) -> list[str]:
+    """Which bounds an entry does not keep, in words."""
+    bounds = {"one_step": ONE_STEP, "free": FREE, "force": FORCE, "jacobian": JACOBIAN}
+    out = [f"{k} {entry[k]:.2g} > {most:g}" for k, most in bounds.items() if k in entry and not entry[k] <= most]
+    rates = entry.get("success")
+    if rates and not rates["difference"][0] <= 0 <= rates["difference"][1]:
+        out.append(f"success {rates['cpu']['successes']} and {rates['warp']['successes']} of {rates['seeds']}")
+    if rates and any(rates["warp"]["health"][k] != rates["cpu"]["health"][k] for k in ("overflow", "diverged")):
+        out.append(f"health {rates['cpu']['health']} and {rates['warp']['health']}")
+    return out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", nargs="+", help="default all")
+    parser.add_argument("--control", nargs="+", help="names, or all; default each task's own")
+    parser.add_argument("--device", default="warp:cpu")
+    parser.add_argument("--seeds", type=int, default=256, help="of the expert's episodes; 0 for none")
+    parser.add_argument("--again", action="store_true", help="also what the file has already")
+    parser.add_argument("--out", type=Path, default=OUT)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    done = json.loads(args.out.read_text()) if args.out.exists() else {}
+    if done.get("device", args.device) != args.device:
+        parser.error(f"{args.out} is of {done['device']}; name another file with --out")
+    done |= {"device": args.device, "processor": processor(args.device), "versions": versions()}
+    entries = done.setdefault("entries", {})
+    failed = 0
+    for task in args.task or task_ids():
+        kind = task_class(task)
+        controls = args.control or [kind.control]
+        controls = arm(kind.robots[0].partition("+")[0]).controllers if controls == ["all"] else controls
+        for control in controls:
+            name = f"{task} {control}"
+            if name not in entries or args.again:
+                entries[name] = compare(task, control, args.device, seeds=args.seeds)
+                args.out.parent.mkdir(parents=True, exist_ok=True)
+                args.out.write_text(json.dumps(done, indent=2) + "\n")
+            wrong = broken(entries[name])
+            failed += bool(wrong)
+            print(f"{name}: {'; '.join(wrong) or 'ok'}", json.dumps(entries[name]), flush=True)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""`manikin warmup`: compile now what would be compiled later."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from manikin.cli.chosen import chosen_task
+from manikin.cli.terminal import NOT_GOOD, OK, console
+
+__all__ = ["WarmupOptions", "main", "run"]
+
+# In a process of its own, as a user's program will be: nothing is warm but what is on disk.
+_CREATE = """
+import sys, time
+import torch
+import manikin
+words = sys.argv[1:]
+options = dict(word.split("=", 1) for word in words[3:])
+begin = time.perf_counter()
+env = manikin.make(words[0], int(words[1]), device=words[2], **options)
+env.reset(seed=0)
+env.step(torch.zeros(env.action_space.shape, device=env.device))
+if env.device.type == "cuda":
+    torch.cuda.synchronize(env.device)
+print(time.perf_counter() - begin, env.world.memory_per_row())
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmupOptions:
+    """Options of `manikin warmup`."""
+
+    tasks: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Task ids, module:Class or file.py:Class; default every task."""
+    device: str = "cuda"
+    """cuda, cuda:1, or warp:cpu."""
+    num_envs: int = 1024
+    """Rows: some kernels are made for a size."""
+    robot: str | None = None
+    """Robot word, by default each task's first."""
+    control: str | None = None
+    """Controller, by default each task's."""
+
+
+def main(options: Annotated[WarmupOptions, tyro.conf.arg(name="")]) -> int:
+    """Compile the kernels that tasks need on a GPU and find their room for contacts, so that later runs start at once."""
+    return run(options)
+
+
+def run(options: WarmupOptions) -> int:
+    """Make each task twice, each time in a new process; 0 done, 1 when a task could not be made."""
+    from rich.table import Table
+
+    from manikin.env.arguments import positive_int
+    from manikin.env.registry import task_ids
+    from manikin.sim import torch_device
+
+    positive_int("num_envs", options.num_envs)
+    torch_device(options.device)
+    out, failed = console(), 0
+    tasks = options.tasks or tuple(task_ids())
+    for task in tasks:
+        chosen_task(task)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("task", "first creation", "second creation", "memory each"):
+        table.add_column(heading, justify="left" if heading == "task" else "right")
+    for task in tasks:
+        times = []
+        for words in ("compiling", "once more"):
+            with out.status(f"{task}: {words}"):
+                done = _created(task, options)
+            if isinstance(done, str):
+                failed += 1
+                out.print(f"[red]{task}[/]: {done}", soft_wrap=True)
+                break
+            times.append(done)
+        if len(times) == 2:
+            size = f"{times[1][1] / 1e6:.2f} MB"
+            table.add_row(task, f"{times[0][0]:.1f} s", f"{times[1][0]:.1f} s", size)
+    out.print(table)
+    return NOT_GOOD if failed else OK
+
+
+def _created(task: str, options: WarmupOptions) -> tuple[float, float] | str:
+    """(time to make it and take a step [s], bytes per row); or the last words of a process that could not."""
+    chosen = {"robot": options.robot, "control": options.control}
+    words = [f"{k}={v}" for k, v in chosen.items() if v is not None]
+    command = [sys.executable, "-c", _CREATE, task, str(options.num_envs), options.device, *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        return lines[-1] if lines else f"exit status {done.returncode}"
+    spent, size = map(float, done.stdout.split()[-2:])
+    return spent, size
