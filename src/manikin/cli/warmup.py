@@ -48,7 +48,7 @@ class WarmupOptions:
 
 
 def main(options: Annotated[WarmupOptions, tyro.conf.arg(name="")]) -> int:
-    """Compile the kernels that tasks need on a GPU and find their room for contacts, so that later runs start at once."""
+    """Compile ahead of time the kernels that tasks need on a GPU, and find their room for contacts."""
     return run(options)
 
 

@@ -1,0 +1,140 @@
+"""The scripts that compare Warp with the CPU and measure GPUs, on Warp's CPU device."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from manikin.cli import main
+
+pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", ROOT / "benchmarks" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_warp_agrees_with_the_cpu() -> None:
+    """PickCube with its controller; benchmarks/parity.py does the same for every task, and 256 of its episodes."""
+    parity = script("parity")
+    entry = parity.compare("PickCube-v1", None, "warp:cpu", seeds=0, rows=4)
+    assert entry["share_free"] > 0.5 and entry["states"] >= 28
+    assert entry["one_step"] > 0 and entry["force"] > 0  # they are two simulators
+    assert entry["same_rows"] > 0.95
+    assert not parity.broken(entry)
+
+
+def test_bounds_that_are_not_kept_are_named() -> None:
+    parity = script("parity")
+    good = {"one_step": 1e-7, "free": 1e-6, "force": 1e-4, "jacobian": 1e-7}
+    calm = {"overflow": 0, "diverged": 0}
+    rates = {"seeds": 256, "difference": [-0.01, 0.02], "within": True}
+    rates |= {"cpu": {"successes": 250, "health": calm}, "warp": {"successes": 249, "health": calm}}
+    assert not parity.broken({**good, "success": rates})
+    for name in good:
+        assert parity.broken({**good, name: 1.0})[0].startswith(f"{name} 1 > ")
+        assert parity.broken({**good, name: float("nan")})
+    assert parity.broken({**good, "success": {**rates, "difference": [0.01, 0.05]}}) == ["success 250 and 249 of 256"]
+    ill = {**rates, "warp": {"successes": 249, "health": {"overflow": 1, "diverged": 0}}}
+    assert "overflow" in parity.broken({**good, "success": ill})[0]
+
+
+def test_the_jacobian_of_the_script_is_that_of_mujoco() -> None:
+    parity = script("parity")
+    env = parity.make("PickCube-v1", None, "cpu", 1)
+    env.reset(seed=0)
+    for _ in range(5):
+        env.step(torch.full((1, 8), 0.7))
+    exact = parity.exact_jacobian(env)
+    assert abs(exact).max() > 0.5 and abs(exact - parity.world_jacobian(env)[0]).max() < 1e-6
+
+
+def test_the_gpu_benchmark_runs_dry(tmp_path: Path) -> None:
+    out = tmp_path / "gpu.json"
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--dry-run", "--out", str(out)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    found = json.loads(out.read_text())
+    assert found["card"].startswith("dry run on ")
+    row = found["manikin"]["PickCube-v1 state, N=2"]
+    assert row["num_envs"] == 2 and row["env"] > 0 and row["raw"] > 0 and 1e4 < row["bytes_per_env"] < 1e6
+    assert row["time_over_raw"] == pytest.approx(row["raw"] / row["env"])
+    picture = found["manikin"]["PickCube-v1 16x16, N=2"]
+    assert picture.get("env", 0) > 0 or "failed" in picture
+    assert {target["measured"] for target in found["targets"].values()} == {"unmeasured"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to measure")
+def test_without_a_gpu_it_says_unmeasured(tmp_path: Path) -> None:
+    gpu = script("gpu")
+    assert gpu.main(["--out", str(tmp_path / "gpu.json")]) == 0
+    found = json.loads((tmp_path / "gpu.json").read_text())
+    assert found["card"] == "unmeasured" and not found["manikin"]
+    assert {target["measured"] for target in found["targets"].values()} == {"unmeasured"}
+
+
+def test_rates_of_several_gpus_add_and_the_worst_counts() -> None:
+    gpu = script("gpu")
+    row = {"num_envs": 4, "env": 10.0, "raw": 20.0, "create_s": 3.0, "bytes_per_env": 7, "time_over_raw": 2.0}
+    both = gpu.summed([row, {**row, "env": 15.0, "create_s": 5.0}])
+    assert both["env"] == 25.0 and both["num_envs"] == 8 and both["create_s"] == 5.0 and both["gpus"] == 2
+    assert both["time_over_raw"] == 40.0 / 25.0
+    assert gpu.summed([row]) == row
+    assert gpu.summed([row, {"failed": "no memory"}]) == {"failed": "no memory"}
+
+
+def test_targets_are_judged_on_what_was_measured() -> None:
+    gpu = script("gpu")
+    rows = {
+        "PickCube-v1 state, N=16": {"num_envs": 16, "env": 10.0, "time_over_raw": 1.5, "card_bytes": 50},
+        "PickCube-v1 state, N=64": {"num_envs": 64, "env": 90.0, "time_over_raw": 1.2, "card_bytes": 90},
+        "PickCube-v1 128x128, N=1024": {"num_envs": 1024, "env": 7.0},
+        "StackCube-v1 state, N=64": {"num_envs": 64, "env": 900.0, "time_over_raw": 1.0},
+    }
+    theirs = {"N=64": {"num_envs": 64, "env": 30.0, "card_bytes": 180}, "N=1": {"failed": "no driver"}}
+    found = gpu.targets(rows, {"ManiSkill3 PickCube": theirs})
+    assert [target["measured"] for target in found.values()] == [90.0, 3.0, 1.2, 7.0, 0.5]
+
+
+def test_warmup_makes_a_task_twice_in_new_processes(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    from manikin.cli import warmup
+
+    monkeypatch.setenv("COLUMNS", "200")
+    calls = []
+
+    def created(task: str, options: warmup.WarmupOptions) -> tuple[float, float] | str:
+        calls.append((task, options.device, options.num_envs))
+        return "out of memory" if task.startswith("Stack") else (20.0 / len(calls), 25_000.0)
+
+    monkeypatch.setattr(warmup, "_created", created)
+    words = ["warmup", "PickCube-v1", "--device", "warp:cpu", "--num-envs", "2"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "20.0 s" in out and "10.0 s" in out and "0.03 MB" in out
+    assert calls == [("PickCube-v1", "warp:cpu", 2)] * 2
+    assert main([*words[:2], "StackCube-v1", *words[2:]]) == 1
+    assert "out of memory" in capsys.readouterr().out
+    assert main(["warmup", "PickCube-v1", "--device", "tpu"]) == 2
+
+
+def test_warmup_reports_what_a_process_could_not_do() -> None:
+    from manikin.cli.warmup import WarmupOptions, _created
+
+    said = _created("PickCube-v1", WarmupOptions(device="cpu", num_envs=2, robot="no_such_robot"))
+    assert isinstance(said, str) and "no_such_robot" in said
+    spent, size = _created("PickCube-v1", WarmupOptions(device="cpu", num_envs=2))
+    assert spent > 0 and size > 1e5
