@@ -1,0 +1,71 @@
+"""Labelling runs: live, many rows at a time, and afterwards from a recording's flags, by the same rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from manikin.data.format import Episode
+from manikin.errors import UnknownNameError
+from manikin.spec.labels import Labels, Story
+
+__all__ = ["Tracker", "story_of"]
+
+
+class Tracker:
+    """Follows the flags of N rows and keeps each row's story.
+
+    Args:
+        labels: which events there are.
+        n: rows.
+    """
+
+    def __init__(self, labels: Labels, n: int) -> None:
+        self.labels = labels
+        self._up = np.zeros((len(labels.events), n), bool)
+        self._events: list[list[str]] = [[] for _ in range(n)]
+        self._began: list[frozenset[str] | None] = [None] * n
+
+    def reset(self, rows: Iterable[int]) -> None:
+        """New episodes begin in these rows; before their first step every flag is down."""
+        for row in rows:
+            self._up[:, row], self._events[row], self._began[row] = False, [], None
+
+    def step(self, rows: np.ndarray, flags: Mapping[str, np.ndarray]) -> None:
+        """One step of ``rows``; ``flags`` are (N,) values of every row.
+
+        Raises:
+            UnknownNameError: a flag that an event speaks of is missing.
+        """
+        for row in rows.tolist():
+            if self._began[row] is None:
+                self._began[row] = frozenset(name for name, value in flags.items() if value[row])
+        for i, event in enumerate(self.labels.events):
+            if event.flag not in flags:
+                raise UnknownNameError(f"flag of event {event.name!r}", event.flag, flags)
+            value = flags[event.flag][rows]
+            now = value.astype(bool) if event.above is None else value > event.above
+            before = self._up[i, rows]
+            fired = now & ~before if event.edge == "rise" else before & ~now
+            self._up[i, rows] = now
+            for row in rows[fired].tolist():
+                story = self._events[row]
+                if story[-1:] != [event.name]:
+                    story.append(event.name)
+
+    def story(self, row: int) -> Story:
+        """What has happened in the row so far."""
+        return Story(tuple(self._events[row]), self._began[row] or frozenset())
+
+
+def story_of(episode: Episode, labels: Labels) -> Story:
+    """The story of a recorded episode.
+
+    Raises:
+        UnknownNameError: the recording lacks a flag that an event speaks of.
+    """
+    tracker, row = Tracker(labels, 1), np.zeros(1, np.int64)
+    for t in range(len(episode)):
+        tracker.step(row, {name: values[t : t + 1] for name, values in episode.flags.items()})
+    return tracker.story(0)
