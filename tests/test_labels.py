@@ -10,9 +10,9 @@ import pytest
 from manikin.data.labels import Tracker
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.spec.labels import PLAIN, Event, Labels, Mode, Story
-from manikin.tasks.labels import CLOSE, GRASP, OPEN, PICK, PLACE, TRANSPORT
+from manikin.tasks.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
 
-EVERY = {"plain": PLAIN, "grasp": GRASP, "transport": TRANSPORT} | {
+EVERY = {"plain": PLAIN, "grasp": GRASP, "transport": transport()} | {
     f"{name} {reading}": labels
     for name, both in (("pick", PICK), ("place", PLACE), ("open", OPEN), ("close", CLOSE))
     for reading, labels in both.items()
@@ -121,7 +121,11 @@ def test_live_labels_agree_with_the_definition_at_any_batch_and_with_restarts() 
         (OPEN, "contact", "cant_open", "cant_open"),
         (CLOSE, "", "cant_reach", "cant_reach"),
         (CLOSE, "contact slightly_closed closed", "too_slow", "too_slow"),
-        (CLOSE, "contact closed slightly_closed success excessive_collisions", *["success_then_excessive_collisions"] * 2),
+        (
+            CLOSE,
+            "contact closed slightly_closed success excessive_collisions",
+            *["success_then_excessive_collisions"] * 2,
+        ),
     ],
 )
 def test_modes_of_mobile_manipulation(labels: dict[str, Labels], events: str, released: str, paper: str) -> None:

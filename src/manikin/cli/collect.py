@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
@@ -29,8 +29,8 @@ class CollectOptions:
     """The recording; by default runs/TASK-POLICY.h5."""
     first_seed: int = 0
     """Episode k has the seed FIRST_SEED + k. Evaluation protocols use seeds from 1,000,000."""
-    keep: Literal["all", "success"] = "all"
-    """Keep all episodes or only those that succeeded at any time."""
+    keep: str = "all"
+    """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
     observations: bool = False
     """Also keep what the policy was shown."""
     states: bool = True

@@ -18,6 +18,7 @@ __all__ = ["Block", "blocks_of", "by_shape", "merge_blocks", "write_block"]
 
 _NUMBERS = {"number": np.int64, "seed": np.int64, "index": np.int64, "length": np.int64, "health": np.int64}
 _VERDICTS = {"success_once": np.bool_, "success_at_end": np.bool_, "return": np.float64}
+_WORDS = ("options", "instruction", "mode")
 _TEXT = h5py.string_dtype()
 _CHUNK = 1 << 14  # [bytes] of a chunk at most: what one flipped bit makes unreadable
 _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError)
@@ -51,8 +52,10 @@ def _arrays(episode: Episode) -> dict[str, np.ndarray]:
         values["states"] = np.asarray(episode.states, dtype=np.float64)
     for name, value in (episode.observations or {}).items():
         values[f"observations/{name}"] = np.asarray(value)
+    values |= {f"flags/{name}": np.asarray(value) for name, value in episode.flags.items()}
     check_lengths(values, len(episode), f"episode {episode.number}")
-    placed = {f"{'steps' if name in PER_STEP else 'instants'}/{name}": value for name, value in values.items()}
+    of_step = {name for name in values if name in PER_STEP or name.startswith("flags/")}
+    placed = {f"{'steps' if name in of_step else 'instants'}/{name}": value for name, value in values.items()}
     return placed | {f"initial/{name}": np.asarray(value) for name, value in episode.initial.items()}
 
 
@@ -68,6 +71,7 @@ def _table(episodes: Sequence[Episode]) -> dict[str, Any]:
         "success_at_end": [e.success_at_end for e in episodes],
         "return": [e.return_ for e in episodes],
         "instruction": [e.instruction for e in episodes],
+        "mode": [e.mode for e in episodes],
     }
     try:
         table["options"] = [json.dumps(dict(e.options), sort_keys=True) for e in episodes]
@@ -121,7 +125,7 @@ class Block:
         try:
             table = group["episodes"]
             self.table: dict[str, Any] = {name: table[name][()] for name in (*_NUMBERS, *_VERDICTS)}
-            self.table |= {name: table[name].asstr()[()] for name in ("options", "instruction")}
+            self.table |= {name: table[name].asstr()[()] for name in _WORDS}
         except _DAMAGE as error:
             raise DataError(f"{where} is damaged: its table of episodes cannot be read ({error})") from None
         self.steps = np.concatenate([[0], np.cumsum(self.table["length"])])
@@ -174,8 +178,10 @@ class Block:
         except _DAMAGE as error:
             raise DataError(f"{where}, {part}: {error}") from None
         check_lengths(steps | instants, int(row["length"]), where)
-        prefix = "observations/"
-        seen = {name.removeprefix(prefix): v for name, v in instants.items() if name.startswith(prefix)}
+
+        def under(prefix: str, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}
+
         return Episode(
             number=int(row["number"]),
             seed=int(row["seed"]),
@@ -183,9 +189,11 @@ class Block:
             options=options,
             instruction=str(row["instruction"]),
             health=int(row["health"]),
+            mode=str(row["mode"]),
+            flags=under("flags/", steps),
             initial=tree["initial"],
             states=instants.get("states"),
-            observations=seen or None,
+            observations=under("observations/", instants) or None,
             **required,
         )
 
@@ -224,7 +232,7 @@ def merge_blocks(target: Any, sources: Sequence[Path]) -> None:
         group = target.create_group(f"block_{i}")
         table = {name: np.concatenate([t[name] for t in tables[shape]]) for name in tables[shape][0]}
         for name, column in table.items():
-            if name in ("options", "instruction"):
+            if name in _WORDS:
                 group.create_dataset(f"episodes/{name}", data=column, dtype=_TEXT)
             else:
                 _create(group, f"episodes/{name}", column.shape, column.dtype)[...] = column

@@ -8,8 +8,9 @@ Root attributes
 Root dataset ``dropped`` (K,) int64: numbers of episodes that were run and not kept.
 Group ``block_0`` (one for each shape of data, nearly always the only one), with E episodes of T_k steps, S in all
     episodes/number, seed, index, length, health (E,) int64; success_once, success_at_end (E,) bool;
-        return (E,) float64; options (E,) JSON, instruction (E,) str
-    steps/actions (S, A) float32, rewards (S,) float32, terminated, truncated, success, fail (S,) bool
+        return (E,) float64; options (E,) JSON, instruction (E,) str, mode (E,) str: how it succeeded or failed
+    steps/actions (S, A) float32, rewards (S,) float32, terminated, truncated, success, fail (S,) bool;
+        flags/... (S,) bool or float32: what else the task says of a step
     instants/state_hash (S+E,) int64, states (S+E, D) float64 (optional), observations/... (S+E, ...) (optional):
         before the first action of an episode and after each
     initial/... (E, ...): the complete snapshot of the start, float64 physics state included
@@ -99,12 +100,14 @@ class Episode:
     success: np.ndarray
     fail: np.ndarray
     state_hash: np.ndarray
+    flags: Mapping[str, np.ndarray] = field(default_factory=dict)
     initial: Mapping[str, np.ndarray] = field(default_factory=dict)
     states: np.ndarray | None = None
     observations: Mapping[str, np.ndarray] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     instruction: str = ""
     health: int = 0
+    mode: str = ""
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -185,6 +188,6 @@ def read_header(file: Any, path: Path) -> Header:
 def check_lengths(values: Mapping[str, np.ndarray], length: int, what: str) -> None:
     """Raise :class:`DataError` unless per-step values have ``length`` rows and the others one more."""
     for name, value in values.items():
-        expected = length if name in PER_STEP else length + 1
+        expected = length if name in PER_STEP or name.startswith("flags/") else length + 1
         if value.ndim == 0 or len(value) != expected:
             raise DataError(f"{what}: {name} has shape {value.shape}, expected {expected} rows")

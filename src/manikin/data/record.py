@@ -16,12 +16,12 @@ import numpy as np
 
 from manikin.data.block import by_shape, merge_blocks, write_block
 from manikin.data.format import PER_STEP, Episode, Header, flatten, parts_folder, to_numpy, write_header
+from manikin.data.labels import Tracker
 from manikin.data.read import EpisodeFile
-from manikin.errors import ConfigError, DataError
+from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.spec.labels import PLAIN, Labels
 
 __all__ = ["EpisodeWriter", "Recorder", "initial_state"]
-
-KEEP = ("all", "success")
 
 
 class EpisodeWriter:
@@ -217,6 +217,22 @@ def initial_state(snapshot: Any, rows: int) -> list[dict[str, np.ndarray]]:
     return [{name: array[i] for name, array in leaves.items()} for i in range(rows)]
 
 
+def _modes(keep: str, labels: Labels) -> set[str] | None:
+    """The modes that are kept; None for all."""
+    if keep == "all":
+        return None
+    groups = {"success": labels.success, "failure": labels.failure}
+    if keep in groups:
+        return {mode.name for mode in groups[keep]}
+    kind, _, names = keep.partition(":")
+    if kind != "label" or not names:
+        raise ConfigError(f"keep={keep!r} is none of all, success, failure, label:MODE,MODE")
+    wanted = set(names.split(","))
+    for name in wanted - set(labels.modes):
+        raise UnknownNameError("mode", name, labels.modes)
+    return wanted
+
+
 class Recorder:
     """Collects what happens in every row and writes each episode when it ends. An observer of the runner.
 
@@ -227,7 +243,7 @@ class Recorder:
         observations: also keep what the policy was shown.
         states: also keep the float64 physics state of every step (about 0.5 kB per step), which lets a failed
             verification say by how much it differs.
-        keep: "all" episodes, or only those with "success" at any time.
+        keep: "all" episodes, only those with "success" at any time, "failure", or the modes named in "label:A,B".
         resume: continue a recording that exists; ``finished`` says which numbers it has.
 
     Raises:
@@ -246,9 +262,10 @@ class Recorder:
         keep: str = "all",
         resume: bool = False,
     ) -> None:
-        if keep not in KEEP:
-            raise ConfigError(f"keep={keep!r} is none of {', '.join(KEEP)}")
-        self.env, self.keep = env, keep
+        labels = getattr(getattr(env, "task", None), "labels", PLAIN)
+        self._wanted = _modes(keep, labels)
+        self._tracker = Tracker(labels, env.num_envs)
+        self.env = env
         self.writer = EpisodeWriter(path, Header(fingerprint=env.fingerprint(), policy=policy), resume=resume)
         self._with = {"observations": observations, "states": states}
         self._number = np.full(env.num_envs, -1)
@@ -267,6 +284,7 @@ class Recorder:
         instructions = self.env.instruction
         for i, (row, initial) in enumerate(zip(rows.tolist(), initial_state(snapshot, len(rows)), strict=True)):
             self._number[row], self._step[row] = numbers[i], 0
+            self._tracker.reset([row])
             self._start[row] = {
                 "seed": int(initial["extra/seed"]),
                 "index": int(initial["extra/index"]),
@@ -277,9 +295,12 @@ class Recorder:
         self._store_instant(rows, observation)
 
     def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, Any]) -> None:
-        """One control step of ``rows``. ``outcome`` has rewards, terminated, truncated, success, fail, each (N,)."""
+        """One control step of ``rows``; ``outcome`` as the runner gives it."""
         at = self._step[rows]
         self._put("actions", self.env.horizon, rows, at, to_numpy(actions)[rows].astype(np.float32))
+        prefix = "flags/"
+        flags = {k.removeprefix(prefix): v for k, v in outcome.items() if k.startswith(prefix)}
+        self._tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
         for name, value in outcome.items():
             self._put(name, self.env.horizon, rows, at, to_numpy(value)[rows])
         self._step[rows] += 1
@@ -289,23 +310,28 @@ class Recorder:
         """The episodes in ``rows`` have ended: write them."""
         made = [self._episode(row, int(bits)) for row, bits in zip(rows.tolist(), health, strict=True)]
         self._number[rows] = -1
-        kept = [e for e in made if self.keep == "all" or e.success_once]
+        kept = [e for e in made if self._wanted is None or e.mode in self._wanted]
         self.writer.write(*kept, dropped=[e.number for e in made if e not in kept])
 
     def _episode(self, row: int, health: int) -> Episode:
         """What the buffers hold of the episode in a row; views."""
         length, b = int(self._step[row]), self._buffers
-        prefix = "observations/"
-        observations = {k.removeprefix(prefix): v[row, : length + 1] for k, v in b.items() if k.startswith(prefix)}
+
+        def under(prefix: str, count: int) -> dict[str, np.ndarray]:
+            return {k.removeprefix(prefix): v[row, :count] for k, v in b.items() if k.startswith(prefix)}
+
         steps: dict[str, Any] = {k: b[k][row, :length] for k in PER_STEP}
+        story = self._tracker.story(row)
         return Episode(
             number=int(self._number[row]),
             **self._start.pop(row),
             **steps,
             state_hash=b["state_hash"][row, : length + 1],
             states=b["states"][row, : length + 1] if "states" in b else None,
-            observations=observations or None,
+            observations=under("observations/", length + 1) or None,
+            flags=under("flags/", length),
             health=health,
+            mode=self._tracker.labels.label(story),
         )
 
     def close(self, *, merge: bool = True) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
+from manikin.spec.labels import PLAIN, Labels
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Normal, Uniform, Vary
@@ -101,6 +102,7 @@ class Task:
         observations: unit and frame of every tensor that ``observe`` returns.
         reward_max: the largest dense reward; ``normalized_dense`` divides by it.
         terminate: whether success or failure ends an episode.
+        labels: events and the ways to succeed and fail; an event's flag is what ``evaluate`` calls it.
         settle_s: simulated time after placing, before the episode begins [s]; costs that much physics per reset.
     """
 
@@ -116,6 +118,7 @@ class Task:
     reward_terms: ClassVar[Mapping[str, str]] = {}
     reward_max: ClassVar[float] = 1.0
     terminate: ClassVar[bool] = True
+    labels: ClassVar[Labels] = PLAIN
     settle_s: ClassVar[float] = 0.0
 
     @dataclass(frozen=True)

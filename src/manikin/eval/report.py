@@ -5,7 +5,7 @@
      "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
      "per_task": [{"task", "fingerprint", "control_hz", "held_steps", "unhealthy",
                    "success": {"rule", "once": RATE, "at_end": RATE, "held": RATE},
-                   "aggregated": {... as overall ...},
+                   "aggregated": {... as overall ...}, "modes": {how it succeeded or failed: episodes},
                    "per_episode": [{"episode_ix", "seed", "episode_index", "success", "success_once", ...}]}],
      "comparison": [...] or null}
 
@@ -16,6 +16,7 @@ protocol's rule. Reports are comparable when their protocol hashes are equal.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,7 @@ def _task(task: TaskResult, rule: str) -> dict[str, Any]:
         "held_steps": task.held_steps,
         "unhealthy": len(task.unhealthy),
         "success": {"rule": rule, **rates},
+        "modes": dict(Counter(r.mode for r in task.results).most_common()),
         "aggregated": _aggregated([(r, task) for r in task.results], rule),
         "per_episode": [_episode(r, rule, task.held_steps) for r in task.results],
     }
@@ -115,6 +117,8 @@ def _episode(r: EpisodeResult, rule: str, held_steps: int) -> dict[str, Any]:
         "truncated": r.truncated,
         "fail": r.fail,
         "reached": dict(r.reached),
+        "events": list(r.events),
+        "mode": r.mode,
         "health": describe(r.health),
         "instruction": r.instruction,
     }

@@ -20,9 +20,11 @@ import gymnasium
 import numpy as np
 import torch
 
+from manikin.data.labels import Tracker
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
+from manikin.spec.labels import PLAIN
 
 __all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes"]
 
@@ -45,6 +47,7 @@ class EpisodeResult:
         terminated, truncated: how it ended. fail: whether it failed at any step; success after that does not count.
         health: bits of :class:`manikin.sim.health.Health`; 0 is healthy.
         reached: the task's stage flags (``is_grasped``, ...): whether each was ever true. Says where failures stop.
+        events: what happened, in order; mode: how it succeeded or failed (see :mod:`manikin.spec.labels`).
     """
 
     number: int
@@ -63,6 +66,8 @@ class EpisodeResult:
     fail: bool
     health: int
     reached: Mapping[str, bool] = field(default_factory=dict)
+    events: tuple[str, ...] = ()
+    mode: str = ""
 
     def success(self, rule: str, held_steps: int = 1) -> bool:
         """Whether it counts as a success under ``once``, ``at_end`` or ``held`` (``held_steps`` in a row)."""
@@ -97,7 +102,7 @@ class Observer(Protocol):
 
     def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, np.ndarray]) -> None:
         """``rows`` made one control step. actions (N, A); ``outcome`` has rewards, terminated, truncated, success and
-        fail, each (N,).
+        fail, each (N,), and as ``flags/NAME`` whatever else the task says of a step.
         """
 
     def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
@@ -228,6 +233,8 @@ class _Rows:
         self.failed = np.zeros(n, bool)
         self.best = np.zeros(n, np.float64)
         self.reached: dict[str, np.ndarray] = {}
+        self.labels = getattr(getattr(env, "task", None), "labels", PLAIN)
+        self.tracker = Tracker(self.labels, n)
 
     @property
     def active(self) -> np.ndarray:
@@ -279,6 +286,7 @@ class _Rows:
         self.best[rows] = -np.inf
         for flags in self.reached.values():
             flags[rows] = False
+        self.tracker.reset(rows.tolist())
         self.policy.reset(torch.from_numpy(rows))
         for observer in self.observers:
             observer.start(rows, self.number[rows], observation, self.options)
@@ -307,9 +315,12 @@ class _Rows:
         self.length[rows] += 1
         self.total[rows] += outcome["rewards"][rows].astype(np.float64)
         self.best[rows] = np.maximum(self.best[rows], outcome["rewards"][rows])
-        for name, value in info.items():
-            if name not in outcome and isinstance(value, torch.Tensor) and value.dtype == torch.bool:
-                self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= _numpy(value)[rows]
+        flags = {name: _numpy(value) for name, value in info.items() if _is_flag(name, value)}
+        for name, value in flags.items():
+            if value.dtype == bool:
+                self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= value[rows]
+        self.tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
+        outcome |= {f"flags/{name}": value for name, value in flags.items()}
         self.streak[rows] = np.where(success, self.streak[rows] + 1, 0)
         self.longest[rows] = np.maximum(self.longest[rows], self.streak[rows])
         self.first[rows] = np.where(success & (self.first[rows] == 0), self.length[rows], self.first[rows])
@@ -326,6 +337,7 @@ class _Rows:
     def _result(self, row: int, outcome: Mapping[str, np.ndarray], health: int) -> EpisodeResult:
         number = int(self.number[row])
         seed, index = self.keys[number]
+        story = self.tracker.story(row)
         return EpisodeResult(
             number=number,
             seed=seed,
@@ -343,7 +355,15 @@ class _Rows:
             fail=bool(self.failed[row]),
             health=health,
             reached={name: bool(flags[row]) for name, flags in self.reached.items()},
+            events=story.events,
+            mode=self.labels.label(story),
         )
+
+
+def _is_flag(name: str, value: Any) -> bool:
+    """Whether it is one boolean or number per row that the task says of a step."""
+    known = ("success", "fail", "health", "elapsed", "clipped", "seed", "episode_index")
+    return isinstance(value, torch.Tensor) and value.ndim == 1 and name not in known
 
 
 def _numpy(value: Any) -> np.ndarray:

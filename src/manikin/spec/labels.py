@@ -233,14 +233,14 @@ def _number(node: ast.expr, events: tuple[str, ...], where: str) -> Callable[[St
         return lambda story: -inner(story)
     if isinstance(node, ast.Name) and node.id == "length":
         return lambda story: len(story.events)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        if node.func.id in ("last", "first", "count"):
-            name = _event(node.args[0], events, where)
-            if node.func.id == "count":
-                return lambda story: story.events.count(name)
-            if node.func.id == "first":
-                return lambda story: story.events.index(name) if name in story.events else -1
-            return lambda story: max((i for i, event in enumerate(story.events) if event == name), default=-1)
+    function = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if isinstance(node, ast.Call) and function in ("last", "first", "count") and len(node.args) == 1:
+        name = _event(node.args[0], events, where)
+        if function == "count":
+            return lambda story: story.events.count(name)
+        if function == "first":
+            return lambda story: story.events.index(name) if name in story.events else -1
+        return lambda story: max((i for i, event in enumerate(story.events) if event == name), default=-1)
     raise ConfigError(f"{where}{ast.unparse(node)!r} is no number: use length, last(), first(), count() or an integer")
 
 

@@ -1,8 +1,8 @@
 """Ways to succeed and fail that many tasks share.
 
-``PICK``, ``PLACE``, ``OPEN`` and ``CLOSE`` are those of MS-HAB (Shukla et al. 2024), each in two readings: ``released``,
-what its code does, where the first mode that fits is taken, and ``paper``, what its appendix prints. The paper's
-formulas leave gaps, which are called ``unlabelled`` here, and print mode iii of Open and Close with the wrong sign.
+``PICK``, ``PLACE``, ``OPEN`` and ``CLOSE`` are those of MS-HAB (Shukla et al. 2024), each in two readings:
+``released``, what its code does, where the first mode that fits is taken, and ``paper``, what its appendix prints. The
+paper's formulas leave gaps, called ``unlabelled`` here, and print mode iii of Open and Close with the wrong sign.
 
 Flags: ``contact`` (the robot presses on the object), ``grasped``, ``at_goal``, ``released_at_goal``,
 ``released_outside_goal``, ``opened``, ``slightly_opened``, ``closed``, ``slightly_closed``, ``success``, and
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from manikin.spec.labels import Event, Labels, Mode
 
-__all__ = ["CLOSE", "GRASP", "OPEN", "PICK", "PLACE", "TRANSPORT"]
+__all__ = ["CLOSE", "GRASP", "OPEN", "PICK", "PLACE", "transport"]
 
 _SUCCESS = Event("success", "success")
 _GRASPED = (Event("grasped", "is_grasped"), Event("dropped", "is_grasped", "fall"))
@@ -33,32 +33,35 @@ GRASP = Labels(
     source="tasks whose object is grasped; flag is_grasped",
 )
 
-TRANSPORT = Labels(
-    events=(
-        *_GRASPED,
-        Event("at_goal", "is_placed"),
-        Event("left_goal", "is_placed", "fall"),
-        _SUCCESS,
-        Event("lost", "success", "fall"),
-    ),
-    success=(
-        Mode(
-            "straightforward_success",
-            "count(grasped) <= 1 and count(at_goal) <= 1 and not lost",
-            "one grasp, one arrival",
+
+def transport(placed: str = "is_placed") -> Labels:
+    """Labels of a task that brings an object to a goal. Its flags are ``is_grasped`` and, at the goal, ``placed``."""
+    return Labels(
+        events=(
+            *_GRASPED,
+            Event("at_goal", placed),
+            Event("left_goal", placed, "fall"),
+            _SUCCESS,
+            Event("lost", "success", "fall"),
         ),
-        Mode("success_then_lost", "last(lost) > last(success)", "it did not stay so"),
-        Mode("winding_success", "otherwise", "it took several grasps, arrivals or successes"),
-    ),
-    failure=(
-        Mode("never_grasped", "not grasped and not at_goal", "the fingers never held it"),
-        Mode("dropped", "last(dropped) > last(grasped) and not at_goal", "held it and lost it on the way"),
-        Mode("held_too_slow", "not at_goal", "still held it when time ran out"),
-        Mode("left_goal", "last(left_goal) > last(at_goal)", "it was at the goal and left it"),
-        Mode("not_settled", "otherwise", "at the goal, and the rest of the rule did not hold"),
-    ),
-    source="tasks that bring an object to a goal; flags is_grasped and is_placed",
-)
+        success=(
+            Mode(
+                "straightforward_success",
+                "count(grasped) <= 1 and count(at_goal) <= 1 and not lost",
+                "one grasp, one arrival",
+            ),
+            Mode("success_then_lost", "last(lost) > last(success)", "it did not stay so"),
+            Mode("winding_success", "otherwise", "it took several grasps, arrivals or successes"),
+        ),
+        failure=(
+            Mode("never_grasped", "not grasped and not at_goal", "the fingers never held it"),
+            Mode("dropped", "last(dropped) > last(grasped) and not at_goal", "held it and lost it on the way"),
+            Mode("held_too_slow", "not at_goal", "still held it when time ran out"),
+            Mode("left_goal", "last(left_goal) > last(at_goal)", "it was at the goal and left it"),
+            Mode("not_settled", "otherwise", "at the goal, and the rest of the rule did not hold"),
+        ),
+        source="tasks that bring an object to a goal",
+    )
 
 
 def _force(limit: float) -> Event:
@@ -149,7 +152,7 @@ PLACE = {
         events=_PLACE,
         success=(
             Mode("success_then_excessive_collisions", "excessive_collisions"),
-            Mode("dubious_success", "last(obj_at_goal) < last(obj_left_goal)", "at success the object was on its way out"),
+            Mode("dubious_success", "last(obj_at_goal) < last(obj_left_goal)", "at success it was leaving"),
             Mode("placed_in_goal", "length <= 4 and (released_at_goal or began(at_goal))"),
             Mode("dropped_to_goal", "length <= 4 and (released_outside_goal or not began(at_goal))"),
             Mode("winding_success", "otherwise"),

@@ -11,6 +11,7 @@ from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import dot, norm, pose
 from manikin.spec.plan import Waypoint
+from manikin.tasks.labels import GRASP
 from manikin.tasks.tabletop.common import ONE, above, along_x, bonus, closeness, facing_down, noisy_rest
 
 __all__ = ["LiftPegUpright"]
@@ -31,6 +32,7 @@ class LiftPegUpright(Task):
 
     id = "LiftPegUpright-v1"
     horizon_s = 2.5
+    labels = GRASP
     instruction = "stand the peg upright"
     robots = ("panda",)
     reward_max = 3.0

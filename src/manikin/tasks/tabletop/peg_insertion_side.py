@@ -14,6 +14,7 @@ from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_to_
 from manikin.props.holed_box import holed_box, walls
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
+from manikin.tasks.labels import GRASP
 from manikin.tasks.tabletop.common import OncePerStep, above, along_x, bonus, closeness, noisy_rest, top_down
 
 __all__ = ["PegInsertionSide"]
@@ -33,6 +34,7 @@ class PegInsertionSide(Task):
 
     id = "PegInsertionSide-v1"
     horizon_s = 5.0
+    labels = GRASP
     instruction = "insert the peg into the hole of the box"
     robots = ("panda",)
     physics = Physics(impratio=100)  # 20 line searches are too few: held things sink into others

@@ -10,6 +10,7 @@ from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose
 from manikin.spec.plan import Waypoint
+from manikin.tasks.labels import transport
 from manikin.tasks.tabletop.common import (
     OncePerStep,
     above,
@@ -36,6 +37,7 @@ class PickCube(Task):
 
     id = "PickCube-v1"
     horizon_s = 2.5
+    labels = transport()
     instruction = "pick up the red cube and hold it at the green goal"
     robots = ("panda", "ur5e", "xarm7", "so101")
     robot_config = {

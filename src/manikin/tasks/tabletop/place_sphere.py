@@ -11,6 +11,7 @@ from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul
 from manikin.props.bin import open_bin
 from manikin.spec.plan import Waypoint
+from manikin.tasks.labels import transport
 from manikin.tasks.tabletop.common import (
     ONE,
     above,
@@ -39,6 +40,7 @@ class PlaceSphere(Task):
 
     id = "PlaceSphere-v1"
     horizon_s = 2.5
+    labels = transport()
     instruction = "put the blue ball into the bin"
     robots = ("panda",)
     reward_max = 13.0

@@ -12,6 +12,7 @@ from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate_inv
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
+from manikin.tasks.labels import transport
 from manikin.tasks.tabletop.common import (
     ONE,
     above,
@@ -40,6 +41,7 @@ class StackCube(Task):
 
     id = "StackCube-v1"
     horizon_s = 5.0
+    labels = transport("is_stacked")
     instruction = "stack the red cube on the green cube"
     robots = ("panda",)
     physics = Physics(impratio=100)  # 20 line searches are too few and the cubes sink into the table
