@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from manikin.data.labels import Tracker
+import manikin
+from manikin.data.labels import Tracker, story_of
+from manikin.data.read import read_episodes
+from manikin.data.record import Recorder
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.eval.runner import run_episodes
+from manikin.policy.expert import ExpertPolicy
+from manikin.policy.random import RandomPolicy
 from manikin.spec.labels import PLAIN, Event, Labels, Mode, Story
 from manikin.tasks.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
+from toy_env import Chase, ToyEnv
 
 EVERY = {"plain": PLAIN, "grasp": GRASP, "transport": transport()} | {
     f"{name} {reading}": labels
@@ -143,3 +151,32 @@ def test_a_gap_in_the_printed_formulas_is_called_one() -> None:
     assert PICK["released"].label(story) == "winding_success"
     assert PICK["paper"].label(Story(("grasped", "success"))) == "unlabelled_success"
     assert PICK["released"].label(Story(("grasped", "success"))) == "success_then_drop"
+
+
+def test_a_run_of_a_task_is_labelled_alike_live_on_disk_and_in_the_report(tmp_path: Path) -> None:
+    env = manikin.make("PickCube-v1", 3, horizon=30, autoreset="disabled")
+    recorder = Recorder(env, tmp_path / "run.h5", policy="expert")
+    run = run_episodes(env, ExpertPolicy(env), range(4), observers=[recorder])
+    random = run_episodes(env, RandomPolicy(env), range(2))
+    recorder.close()
+    labels = env.task.labels
+    env.close()
+    assert {r.mode for r in random.results} == {"never_grasped"} and all(not r.events for r in random.results)
+    assert any(r.success_once for r in run.results)
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        for result in run.results:
+            episode = episodes[result.number]
+            assert story_of(episode, labels).events == result.events
+            assert episode.mode == result.mode == labels.label(story_of(episode, labels))
+            assert (result.mode == "straightforward_success") == result.success_once
+            if result.success_once:
+                assert result.events[0] == "grasped" and result.events[-1] == "success"
+            assert episode.flags["is_grasped"].shape == (len(episode),)
+    keep = Recorder(ToyEnv(2, horizon=6), tmp_path / "none.h5", keep="label:no_success")
+    run_episodes(keep.env, Chase(), range(20), observers=[keep])
+    keep.close()
+    with read_episodes(tmp_path / "none.h5") as episodes:
+        assert {e.mode for e in episodes} == {"no_success"} and 0 < len(episodes) < 20
+        assert len(episodes) + len(episodes.dropped) == 20
+    with pytest.raises(UnknownNameError, match="no_success"):
+        Recorder(ToyEnv(2), tmp_path / "x.h5", keep="label:no_sucess")

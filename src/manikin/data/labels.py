@@ -66,6 +66,7 @@ def story_of(episode: Episode, labels: Labels) -> Story:
         UnknownNameError: the recording lacks a flag that an event speaks of.
     """
     tracker, row = Tracker(labels, 1), np.zeros(1, np.int64)
+    flags = {**episode.flags, "success": episode.success, "fail": episode.fail}
     for t in range(len(episode)):
-        tracker.step(row, {name: values[t : t + 1] for name, values in episode.flags.items()})
+        tracker.step(row, {name: values[t : t + 1] for name, values in flags.items()})
     return tracker.story(0)

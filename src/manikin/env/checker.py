@@ -121,6 +121,23 @@ def _runs(t: Trial) -> str:
     return f"{t.n} rows, {env.horizon} control steps at {env.control_hz:g} Hz, model {env.scene.hash}"
 
 
+def _labels(t: Trial) -> str:
+    labels, env = t.task.labels, t.make()
+    env.reset(seed=t.rows)
+    flags = {"fail", *env.task.evaluate(env.h)}
+    for event in labels.events:
+        if event.flag not in flags:
+            raise Broken(
+                f"event {event.name!r} looks at {event.flag!r}, which evaluate() does not return; it has "
+                f"{', '.join(sorted(flags))}"
+            )
+    try:
+        count = labels.check(5)
+    except ConfigError as error:
+        raise Broken(f"labels: {error}") from None
+    return f"{len(labels.modes)} modes; exactly one holds for each of {count} stories"
+
+
 def _robots(t: Trial) -> str:
     words = [t.options["robot"]] if t.options["robot"] else list(t.task.robots)
     for word in words:
@@ -269,6 +286,7 @@ PROMISES: dict[str, Callable[[Trial], str]] = {
     "id": _identity,
     "description": _description,
     "runs": _runs,
+    "labels": _labels,
     "robots": _robots,
     "spaces": _spaces,
     "observations": _observations,

@@ -38,6 +38,7 @@ class TaskSheet:
     Attributes:
         description: the class's docstring as Markdown.
         options: (name, default, unit and meaning) of each field of Config.
+        modes: (name, condition, meaning) of each way to succeed or fail, successes first.
         card: of the controller, measured on the robot.
     """
 
@@ -52,6 +53,7 @@ class TaskSheet:
     reward_max: float
     options: tuple[tuple[str, str, str], ...]
     robot_options: tuple[tuple[str, str], ...]
+    modes: tuple[tuple[str, str, str], ...]
 
     def markdown(self, *, picture: str = "") -> str:
         """The page; ``picture`` is Markdown put under the title."""
@@ -74,6 +76,8 @@ class TaskSheet:
             )
         else:
             parts.append("`sparse` only: 1 in success, -1 in failure.")
+        parts.append("## How episodes are labelled")
+        parts.append(table(("mode", "when", ""), [(f"`{n}`", f"`{w}`", _cell(m)) for n, w, m in self.modes]))
         if self.options:
             name = self.options[0][0]
             parts.append("## Options")
@@ -139,6 +143,7 @@ def task_sheet(
                 (name, ", ".join(f"`{k}` {v!r}" for k, v in values.items()))
                 for name, values in kind.robot_config.items()
             ),
+            modes=tuple((m.name, m.when, m.note) for m in (*kind.labels.success, *kind.labels.failure)),
         )
     finally:
         env.close()

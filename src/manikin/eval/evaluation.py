@@ -103,7 +103,7 @@ def evaluate(
         policy: makes the policy for an environment.
         num_envs: rows side by side; the result does not depend on it.
         execute: actions of each chunk to execute before asking again.
-        film: of each task, this many episodes are run once more with pictures taken (failures first).
+        film: of each task, this many episodes, and one of every mode, are run once more with pictures taken.
         renderer: makes the pictures; needed when ``film`` is not 0.
         on_task: called with the id of a task that begins.
         on_result: called with the task's id and each finished episode.
@@ -187,10 +187,15 @@ def film_episodes(
 
 
 def _worth_seeing(results: Sequence[EpisodeResult], rule: str, held_steps: int, count: int) -> list[EpisodeResult]:
-    """Up to half failures (all of them say something), the rest successes: the slowest and the first ones."""
+    """One of every mode, failures first, even if these are more than ``count``; then further failures, up to half (all
+    of them say something), and successes: the slowest and the first ones.
+    """
     failed = [r for r in results if r.health or not r.success(rule, held_steps)]
     good = [r for r in results if r not in failed]
+    modes = list({r.mode: r for r in reversed([*failed, *good]) if r.mode}.values())[::-1]
     slowest = sorted(good, key=lambda r: -(r.first_success or 0))[:1]
     few = failed[: max(1, count // 2)] if good else failed[:count]
     rest = [*[r for r in good if r not in slowest][: max(0, count - len(few) - len(slowest))], *slowest]
-    return [*few, *rest][:count]
+    more = [r for r in [*few, *rest] if r not in modes]
+    chosen = [*modes, *more[: max(0, count - len(modes))]]
+    return sorted(chosen, key=lambda r: r not in failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
@@ -106,8 +107,8 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
         f'<div class="rates">{rates}{axis}</div></div>'
         f'<p class="caption">{head["successes"]} of {head["episodes"]} episodes succeeded {names[rule]}. With '
         f"{head['confidence']:.0%} confidence the rate lies between <b>{_pc(head['low'])}</b> and "
-        f"<b>{_pc(head['high'])}</b> (Wilson).</p>{_facts(task, hz)}{_map(episodes)}{_stages(episodes)}"
-        f"{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
+        f"<b>{_pc(head['high'])}</b> (Wilson).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
+        f"{_stages(episodes)}{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
     )
 
 
@@ -153,6 +154,26 @@ def _map(episodes: Sequence[Mapping[str, Any]]) -> str:
     return f'{heading}<div class="map">{cells}</div><div class="key">{key}</div>'
 
 
+def _modes(episodes: Sequence[Mapping[str, Any]]) -> str:
+    """How the runs came about, failures and successes apart, with the commonest story of each."""
+    named = [e for e in episodes if e.get("mode")]
+    if not named:
+        return ""
+    rows = []
+    for kind, won in (("failure", False), ("success", True)):
+        some = [e for e in named if e["success_once"] == won]
+        for mode, count in Counter(e["mode"] for e in some).most_common():
+            stories = Counter(tuple(e["events"]) for e in some if e["mode"] == mode)
+            story = ", ".join(_words(event) for event in stories.most_common(1)[0][0]) or "nothing happened"
+            share = f"{_pc(count / len(named))}"
+            rows.append((kind, escape(_words(mode)), str(count), share, f'<span class="dim">{escape(story)}</span>'))
+    return f"<h3>How they went</h3>{_grid(('', 'mode', 'episodes', 'share', 'commonest story'), rows)}"
+
+
+def _words(name: str) -> str:
+    return name.removeprefix("is_").replace("_", " ")
+
+
 def _stages(episodes: Sequence[Mapping[str, Any]]) -> str:
     """How far the failures came, from the task's own stage flags."""
     failed = [e for e in episodes if not e["success"] and e["reached"]]
@@ -160,7 +181,7 @@ def _stages(episodes: Sequence[Mapping[str, Any]]) -> str:
         return ""
     counts = {name: sum(bool(e["reached"].get(name)) for e in failed) for name in failed[0]["reached"]}
     rows = "".join(
-        f"<span>{escape(name.removeprefix('is_').replace('_', ' '))}</span>"
+        f"<span>{escape(_words(name))}</span>"
         f'<div class="track"><i style="left:0;width:{count / len(failed):.1%}"></i></div>'
         f"<span>{count} of {len(failed)}</span>"
         for name, count in sorted(counts.items(), key=lambda item: -item[1])
@@ -185,7 +206,8 @@ def _strips(reels: Sequence[Reel], episodes: Sequence[Mapping[str, Any]], hz: fl
             f"<figcaption>{step / hz:.2f} s</figcaption></figure>"
             for step, image in reel.pick(6)
         )
-        words = f"<p><b>Seed {e['seed']}</b>: {outcome}</p>"
+        mode = f"{escape(_words(e['mode']))}, " if e.get("mode") else ""
+        words = f"<p><b>Seed {e['seed']}</b>: {mode}{outcome}</p>"
         parts.append(f'<div class="reel">{words}<div class="strip">{pictures}</div></div>')
     first = ", failures first" if any(not by_number[r.number]["success"] for r in reels) else ""
     return f"<h3>Some episodes{first}</h3>{''.join(parts)}"

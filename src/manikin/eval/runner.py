@@ -362,8 +362,8 @@ class _Rows:
 
 def _is_flag(name: str, value: Any) -> bool:
     """Whether it is one boolean or number per row that the task says of a step."""
-    known = ("success", "fail", "health", "elapsed", "clipped", "seed", "episode_index")
-    return isinstance(value, torch.Tensor) and value.ndim == 1 and name not in known
+    said = isinstance(value, torch.Tensor) and value.ndim == 1 and value.dtype in (torch.bool, torch.float32)
+    return said and name not in ("success", "fail")
 
 
 def _numpy(value: Any) -> np.ndarray:
