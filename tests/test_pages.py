@@ -97,3 +97,38 @@ def test_the_readme_shows_the_committed_result() -> None:
     result = json.loads(speed.RESULT.read_text()) if speed.RESULT.exists() else None
     readme = (ROOT / "README.md").read_text()
     assert speed.filled(readme, result) == readme, "python docs/speed.py"
+
+
+def test_the_tables_of_devices_are_made_from_the_results() -> None:
+    devices = script("devices")
+    rates = {"seeds": 256, "difference": [-0.01, 0.02]}
+    rates |= {w: {"successes": k, "health": {"overflow": 0, "diverged": 1}} for w, k in (("cpu", 250), ("warp", 249))}
+    entry = {"one_step": 4.77e-7, "free": 1.2e-6, "force": 3.3e-3, "force_median": 2e-6, "jacobian": 3e-7}
+    result = {
+        "device": "warp:cpu",
+        "processor": "a processor",
+        "versions": {"mujoco": "4.0.0", "mujoco-warp": "4.0.1"},
+        "entries": {
+            "PickCube-v1 joint_pos": {**entry, "success": rates},
+            "Other-v1 joint_vel": {"one_step": 0, "free": 0},
+        },
+    }
+    page = "a\n<!-- parity: x -->\nold\n<!-- /parity -->\n<!-- gpu: x -->\n<!-- /gpu -->\nb\n"
+    made = devices.filled(page, {"parity": result, "gpu": None})
+    line = "| PickCube-v1 `joint_pos` | 5e-07 | 1e-06 | 3e-03 (2e-06) | 3e-07 | 250, 249 of 256 | yes |"
+    assert line in made and "diverged in these episodes: 2." in made and "Unmeasured." in made
+    assert devices.filled(made, {"parity": result, "gpu": None}) == made
+    result["entries"]["PickCube-v1 joint_pos"]["success"] = {**rates, "difference": [0.01, 0.05]}
+    assert "| **no** |" in devices.filled(page, {"parity": result, "gpu": None})
+    card = {"card": "H200", "command": "c", "targets": {"rate": {"wanted": "at least 1e+06", "measured": 1.5e6}}}
+    card["manikin"] = {"one": {"env": 10.0, "raw": 20.0, "create_s": 1.0, "bytes_per_env": 7}, "two": {"failed": "why"}}
+    made = devices.filled(page, {"parity": None, "gpu": card})
+    assert "| rate | at least 1e+06 | 1.5e+06 |" in made and "| two | why | | | |" in made
+    with pytest.raises(SystemExit, match="no section"):
+        devices.filled("nothing here", {})
+
+
+def test_the_page_of_devices_shows_the_committed_results() -> None:
+    devices = script("devices")
+    page = devices.PAGE.read_text()
+    assert devices.filled(page, devices.results()) == page, "python docs/devices.py"

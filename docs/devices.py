@@ -1,0 +1,102 @@
+"""Fill the tables of docs/devices.md from the benchmarks' committed results.
+
+python docs/devices.py            # after benchmarks/parity.py and benchmarks/gpu.py
+python docs/devices.py --check    # only say whether it is up to date (exit status 1: it is not)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "devices.md"
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def parity(result: dict[str, Any]) -> str:
+    """One line for each task and controller."""
+    head = ("task, controller", "one step", "fifty steps", "force", "Jacobian", "successes CPU, Warp", "agree")
+    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    for name, entry in result["entries"].items():
+        rates = entry.get("success")
+        wins, agree = "", ""
+        if rates:
+            wins = f"{rates['cpu']['successes']}, {rates['warp']['successes']} of {rates['seeds']}"
+            agree = "yes" if rates["difference"][0] <= 0 <= rates["difference"][1] else "**no**"
+        force = f"{entry['force']:.0e} ({entry['force_median']:.0e})" if "force" in entry else ""
+        jacobian = f"{entry['jacobian']:.0e}" if "jacobian" in entry else ""
+        task, control = name.split(" ")
+        cells = (
+            f"{task} `{control}`",
+            f"{entry['one_step']:.0e}",
+            f"{entry['free']:.0e}",
+            force,
+            jacobian,
+            wins,
+            agree,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    health = [e["success"][k]["health"] for e in result["entries"].values() if "success" in e for k in ("cpu", "warp")]
+    ill = sum(h["overflow"] + h["diverged"] for h in health)
+    words = f"Measured on `{result['device']}` ({result['processor']}), mujoco {result['versions']['mujoco']}, "
+    words += (
+        f"mujoco-warp {result['versions']['mujoco-warp']}. Rows that overflowed or diverged in these episodes: {ill}."
+    )
+    return "\n".join([*lines, "", words])
+
+
+def gpu(result: dict[str, Any]) -> str:
+    """Targets with what was measured, then a line for each measurement."""
+    lines = ["| on an H200-class card | wanted | measured |", "|---|---|---|"]
+    for name, target in result["targets"].items():
+        value = target["measured"]
+        lines.append(f"| {name} | {target['wanted']} | {value if isinstance(value, str) else f'{value:,.3g}'} |")
+    if result["manikin"]:
+        lines += ["", "| measurement | per second | raw | to make it | bytes each |", "|---|---:|---:|---:|---:|"]
+    for name, row in result["manikin"].items():
+        if "failed" in row:
+            lines.append(f"| {name} | {row['failed']} | | | |")
+            continue
+        raw = f"{row['raw']:,.0f}" if "raw" in row else ""
+        lines.append(f"| {name} | {row['env']:,.0f} | {raw} | {row['create_s']:.1f} s | {row['bytes_per_env']:,} |")
+    return "\n".join([*lines, "", f"Card: {result['card']}. Command: `{result['command']}`."])
+
+
+TABLES = {"parity": parity, "gpu": gpu}
+
+
+def filled(page: str, results: dict[str, dict[str, Any] | None]) -> str:
+    """The page with its tables made new; without a result a table is the word unmeasured."""
+    for name, table in TABLES.items():
+        result = results.get(name)
+        body = table(result) if result else "Unmeasured."
+        section = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        page, count = section.subn(lambda found, body=body: f"{found[1]}{body}\n{found[2]}", page)
+        if count != 1:
+            raise SystemExit(f"docs/devices.md has no section between <!-- {name}: ... --> and <!-- /{name} -->")
+    return page
+
+
+def results() -> dict[str, dict[str, Any] | None]:
+    """The committed results by table."""
+    files = {name: RESULTS / f"{name}.json" for name in TABLES}
+    return {name: json.loads(file.read_text()) if file.exists() else None for name, file in files.items()}
+
+
+def main(words: list[str]) -> int:
+    if words not in ([], ["--check"]):
+        raise SystemExit(__doc__)
+    old = PAGE.read_text()
+    new = filled(old, results())
+    if words:
+        return int(new != old)
+    PAGE.write_text(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
