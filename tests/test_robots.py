@@ -82,7 +82,7 @@ def arm_limits(built: RobotModel, model: mujoco.MjModel) -> np.ndarray:
 
 def test_names_are_listed_and_unknown_ones_refused() -> None:
     assert arms() == ("panda", "so101", "ur5e", "xarm7")
-    assert grippers() == ("panda_hand", "robotiq_2f85", "so101_jaw", "xarm_gripper")
+    assert {"panda_hand", "robotiq_2f85", "so101_jaw", "xarm_gripper"} < set(grippers())
     for name in arms():
         assert arm(name).name == name
         assert arm(name).gripper in grippers()
@@ -92,7 +92,7 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
         UnknownNameError, match=r"unknown robot 'pandda'. Did you mean 'panda'\? Valid: panda, so101, ur5e"
     ):
         arm("pandda")
-    with pytest.raises(UnknownNameError, match=r"unknown gripper 'claw'.* Valid: panda_hand"):
+    with pytest.raises(UnknownNameError, match=r"unknown gripper 'claw'.* Valid: .*panda_hand"):
         gripper("claw")
 
 

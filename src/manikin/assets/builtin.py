@@ -9,7 +9,17 @@ import mujoco
 from manikin.errors import SceneError
 from manikin.spec.robot import Geom, Joint, Link
 
-__all__ = ["PAD", "SOLREF", "VISIBLE_GROUP", "COLLISION_GROUP", "build", "make_pad", "set_passive"]
+__all__ = [
+    "PAD",
+    "SOLREF",
+    "VISIBLE_GROUP",
+    "COLLISION_GROUP",
+    "build",
+    "make_pad",
+    "set_inertia",
+    "set_passive",
+    "set_range",
+]
 
 SOLREF = (0.01, 1.0)  # of every geom: twice a step of 5 ms
 VISIBLE_GROUP, COLLISION_GROUP = 2, 3
@@ -43,14 +53,9 @@ def build(links: Sequence[Link], *, name: str = "model") -> mujoco.MjSpec:
         body = bodies[link.parent].add_body(name=link.name, pos=link.pos, quat=link.quat)
         bodies[link.name] = body
         if link.mass > 0:
-            body.explicitinertial = True
-            body.mass, body.ipos = link.mass, link.com
-            if len(link.inertia) == 6:
-                body.fullinertia = link.inertia
-            else:
-                body.inertia, body.iquat = link.inertia, link.com_quat
-        if link.joint is not None:
-            _add_joint(body, link.joint)
+            set_inertia(body, link)
+        for joint in link.joints:
+            _add_joint(body, joint)
         for geom in link.geoms:
             _add_geom(body, geom, where=f"{name}: link {link.name!r}")
     return spec
@@ -63,10 +68,26 @@ def make_pad(geom: mujoco.MjsGeom) -> None:
     geom.solref[:2] = SOLREF
 
 
+def set_inertia(body: mujoco.MjsBody, link: Link) -> None:
+    """Set a body's mass, centre of mass and inertia."""
+    body.explicitinertial = True
+    body.mass, body.ipos = link.mass, link.com
+    if len(link.inertia) == 6:
+        body.fullinertia = link.inertia
+    else:
+        body.inertia, body.iquat = link.inertia, link.com_quat
+
+
 def set_passive(made: mujoco.MjsJoint, joint: Joint) -> None:
     """Set a joint's armature, friction, damping and spring."""
     made.armature, made.frictionloss, made.springref = joint.armature, joint.frictionloss, joint.springref
     made.damping, made.stiffness = (joint.damping, 0, 0), (joint.stiffness, 0, 0)  # polynomials, linear term first
+
+
+def set_range(made: mujoco.MjsJoint, joint: Joint) -> None:
+    """Set a joint's limits, where it has some."""
+    if joint.range is not None:
+        made.range, made.limited = joint.range, mujoco.mjtLimited.mjLIMITED_TRUE
 
 
 def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
@@ -77,8 +98,7 @@ def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
         pos=joint.pos,
     )
     set_passive(made, joint)
-    if joint.range is not None:
-        made.range, made.limited = joint.range, mujoco.mjtLimited.mjLIMITED_TRUE
+    set_range(made, joint)
 
 
 def _add_geom(body: mujoco.MjsBody, geom: Geom, *, where: str) -> None:

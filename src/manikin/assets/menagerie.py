@@ -1,4 +1,4 @@
-"""MuJoCo Menagerie: find a robot's folder, load its MJCF.
+"""MuJoCo Menagerie and other collections of makers' models: find a robot's folder, load its MJCF.
 
 Looked for, in this order: ``MENAGERIE_ROOT`` (a folder of robot folders), ``MANIKIN_DATA/menagerie``, then the
 optional package ``mujoco-menagerie``, which downloads a robot's folder at first use. A root that is set is trusted:
@@ -36,12 +36,14 @@ def root() -> Path | None:
 
 def find(model: MenagerieModel) -> Path:
     """Path of the model's MJCF file. Raises :class:`AssetError` that says where it looked and how to get it."""
-    base = root()
+    base = root() if model.collection == "menagerie" else data_root()
+    if base is None and model.collection != "menagerie":
+        raise AssetError(f"{model.folder!r} is looked for in the folder that MANIKIN_DATA names, which is not set.")
     if base is None:
         folder = _from_package(model.folder)
     else:
         if not base.is_dir():
-            raise AssetError(f"the Menagerie folder {base} does not exist. {_HOW}")
+            raise AssetError(f"the {model.collection} folder {base} does not exist. {_HOW}")
         folder = base / model.folder
         if not folder.is_dir():
             has = ", ".join(sorted(p.name for p in base.iterdir() if p.is_dir())) or "no folders at all"

@@ -17,8 +17,8 @@ class GripperMap:
     """The gripper's share of an action: one dimension, -1 commanded closed, +1 open, all driven joints together."""
 
     def __init__(self, robot: Robot) -> None:
-        self.size = 1 if robot.gripper else 0
-        if robot.gripper:
+        self.size = 1 if robot.drivers else 0
+        if self.size:
             device = robot.limits.device
             opened = torch.tensor(robot.gripper.open_q, device=device)
             closed = torch.tensor(robot.gripper.closed_q, device=device)

@@ -11,7 +11,6 @@ import torch
 from manikin.env.env import Env
 from manikin.env.task import Task
 from manikin.math import norm, quat_conj, quat_mul, quat_to_rotvec
-from manikin.robots import robot as robot_choice
 from manikin.spec.action import ActionCard
 
 __all__ = ["FreeArm", "displacement", "hold_action", "measured_card", "where"]
@@ -45,7 +44,7 @@ def hold_action(env: Env) -> torch.Tensor:
         with torch.no_grad():
             commanded = env.robot.ctrl[:, : len(env.robot.arm.joints)]
             action = env.controller.towards(env._carry, env._reading(), commanded)
-    if env.robot.gripper is not None:
+    if env.robot.drivers:
         action[:, -1] = 1.0
     return action
 
@@ -57,8 +56,8 @@ def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionC
     ``realised``: mean over the relative arm dimensions of the share of a +1 command covered one control step later.
     ``hold_drift``: TCP speed [m/s] under a hold action, between 1 s and 3 s.
     """
-    size = Env(FreeArm, robot=robot, control=control, control_hz=control_hz, reward="none").controller.card.size
-    moving = size - (1 if robot_choice(robot).gripper is not None else 0)
+    one = Env(FreeArm, robot=robot, control=control, control_hz=control_hz, reward="none")
+    moving = one.controller.card.size - bool(one.robot.drivers)
     env = Env(FreeArm, num_envs=moving + 1, robot=robot, control=control, control_hz=control_hz, reward="none")
     card = env.controller.card
     env.reset(seed=0)
@@ -68,7 +67,7 @@ def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionC
             env.step(hold_action(env))
         before = where(env)
         action = hold_action(env)
-        action[:moving] += torch.eye(moving, size)
+        action[:moving] += torch.eye(moving, card.size)
         env.step(action.clamp(-1, 1))
         change = displacement(env, before)[:, :moving]
         change = change[:moving] - change[moving:]  # less what holding does by itself

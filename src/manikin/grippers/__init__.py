@@ -9,7 +9,23 @@ from manikin.spec.robot import GripperSpec
 
 __all__ = ["gripper", "grippers"]
 
-_NAMES = ("panda_hand", "robotiq_2f85", "so101_jaw", "xarm_gripper")
+_NAMES = (
+    "eraser",
+    "fetch_gripper",
+    "google_gripper",
+    "jaco_three_finger",
+    "koch_jaw",
+    "panda_hand",
+    "rethink",
+    "robotiq_2f140",
+    "robotiq_2f85",
+    "robotiq_three_finger",
+    "so101_jaw",
+    "umi",
+    "viperx_fingers",
+    "widowx_fingers",
+    "xarm_gripper",
+)
 
 
 def grippers() -> tuple[str, ...]:
@@ -18,7 +34,10 @@ def grippers() -> tuple[str, ...]:
 
 
 def gripper(name: str) -> GripperSpec:
-    """The gripper called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
+    """The gripper called ``name``; a robot word may also say ``none``, for a bare flange.
+
+    Raises :class:`UnknownNameError`, which lists the names.
+    """
     if name not in _NAMES:
-        raise UnknownNameError("gripper", name, _NAMES)
+        raise UnknownNameError("gripper", name, (*_NAMES, "none"))
     return importlib.import_module(f"manikin.grippers.{name}").GRIPPER

@@ -85,7 +85,7 @@ class WaypointExecutor:
         # as much as the servo can follow; one factor for all joints keeps a long way straight
         want = q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
         action = env.controller.towards(env._carry, env._reading(), want)
-        if env.robot.gripper is not None:
+        if env.robot.drivers:
             action[:, -1] = torch.tensor([s.gripper for s in stages])[torch.from_numpy(self._stage)]
         return action
 

@@ -1,7 +1,7 @@
 """Robot arms by name, one file each, and the words that name a whole robot.
 
-A robot word is ``arm``, ``arm+gripper``, or one of these with ``:menagerie`` for the maker's meshes: ``panda``,
-``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``.
+A robot word is ``arm``, ``arm+gripper``, ``arm+none``, or one of these with ``:menagerie`` for the maker's meshes:
+``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``.
 """
 
 from __future__ import annotations
@@ -50,4 +50,4 @@ def robot(word: str) -> Robot:
     arm_name, plus, gripper_name = names.partition("+")
     spec = arm(arm_name)
     chosen = gripper_name if plus else spec.gripper
-    return Robot(spec, gripper(chosen) if chosen is not None else None, model == "menagerie")
+    return Robot(spec, None if chosen in (None, "none") else gripper(chosen), model == "menagerie")

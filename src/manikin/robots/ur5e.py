@@ -141,7 +141,7 @@ ARM = ArmSpec(
     title="Universal Robots UR5e",
     links=LINKS,
     menagerie=MenagerieModel(folder="universal_robots_ur5e", file="ur5e.xml"),
-    joints=tuple(link.joint.name for link in LINKS if link.joint is not None),
+    joints=tuple(joint.name for link in LINKS for joint in link.joints),
     gains=Gains(
         kp=(1500,) * 3 + (300,) * 3, kd=(150,) * 3 + (18,) * 3, force=(150,) * 3 + (28,) * 3, source="see above"
     ),

@@ -270,9 +270,9 @@ class SceneBuilder:
     # ---- questions about contact: sensors, which must exist before compiling ----------------------------------------
 
     def grasp(self, robot: Robot, part: Part, *, min_force: float = 0.5, max_angle: float = 85.0) -> Grasp:
-        """Ask whether the robot's gripper holds the part: each finger presses >= ``min_force`` [N] within
-        ``max_angle`` [deg] of its closing direction."""
-        if robot.gripper is None:
+        """Ask whether the robot's gripper holds the part: a finger on each side presses >=
+        ``min_force`` [N] within ``max_angle`` [deg] of its closing direction."""
+        if robot.gripper is None or not robot.gripper.fingers:
             raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
         handle = Grasp(self.scope, robot, part, min_force, max_angle)
         for question in handle.sensors():
@@ -359,7 +359,7 @@ class SceneBuilder:
     def compile(self) -> CompiledScene:
         """Compile. Raises :class:`SceneError` with MuJoCo's message, which names the part."""
         for robot in self.robot_handles:
-            if robot.gripper is not None:
+            if robot.gripper is not None and robot.gripper.fingers:
                 for part in self._free[:_AUTOMATIC_GRASPS]:
                     if part.name not in robot.grasps:
                         self.grasp(robot, part)

@@ -282,7 +282,7 @@ class Robot(Handle):
         self._qpos, self._qvel = world.channel(_runs("qpos", qadr)), world.channel(_runs("qvel", vadr))
         self._arm_qpos = world.channel(_runs("qpos", qadr[:na]))
         self._arm_qvel = world.channel(_runs("qvel", vadr[:na]))
-        self._gripper_qpos = world.channel(_runs("qpos", qadr[na:])) if self.gripper else None
+        self._gripper_qpos = world.channel(_runs("qpos", qadr[na:])) if self.drivers else None
         actuators = [int(model.actuator(p + a).id) for a in self.model.actuators]
         self._ctrl = world.channel(_runs("ctrl", actuators))
         tcp = int(model.body(p + self.model.tcp_body).id)
@@ -294,7 +294,7 @@ class Robot(Handle):
         self._place = world.channel(_runs("qpos", adr))
         self._place_vel = world.channel(_runs("qvel", [int(model.jnt_dofadr[j]) for j in every]))
         self._command = [adr.index(a) for a in qadr]
-        if self.gripper:
+        if self.drivers:
             self._open = torch.tensor(self.gripper.open_q, device=device)
             self._closed = torch.tensor(self.gripper.closed_q, device=device)
 
@@ -337,7 +337,7 @@ class Robot(Handle):
     def opening(self) -> Tensor:
         """(n,) how far the gripper is open: 0 commanded closed, 1 fully open."""
         if self._gripper_qpos is None:
-            raise SceneError(f"{self.name} has no gripper")
+            raise SceneError(f"{self.name} has no gripper that opens")
         q = self._get(self._gripper_qpos)[:, 0]
         return (q - self._closed[0]) / (self._open[0] - self._closed[0])
 
@@ -382,14 +382,16 @@ class Robot(Handle):
 
 
 class Grasp(Handle):
-    """Does the gripper hold the part? Every finger presses with at least ``min_force`` [N], within ``max_angle`` [deg]
-    of its closing direction. Forces are those of the last substep."""
+    """Does the gripper hold the part? A finger on each side presses with at least ``min_force`` [N], within
+    ``max_angle`` [deg] of its closing direction; a gripper with two fingers has one on each side. Forces are those of
+    the last substep."""
 
     def __init__(self, scope: Scope, robot: Robot, part: Part, min_force: float, max_angle: float) -> None:
         super().__init__(scope, f"grasp/{robot.name}/{part.name}")
         self.robot, self.part, self.min_force = robot, part, min_force
         self._cos = torch.tensor(float(np.cos(np.deg2rad(max_angle))), device="cpu")  # a number, good on any device
         self._least = torch.tensor(float(min_force), device="cpu")
+        self._sides = robot.gripper.sides
         self._seen = -1
         self._value: Tensor
 
@@ -421,7 +423,11 @@ class Grasp(Handle):
         force = self.force
         along = (force * self._get(self._closing)).sum(-1)
         size = torch.linalg.vector_norm(force, dim=-1)
-        value = ((size >= self._least) & (along >= size * self._cos)).all(-1)
+        presses = (size >= self._least) & (along >= size * self._cos)
+        if self._sides:  # one finger of each is enough
+            each = presses.unbind(-1)
+            presses = torch.stack([torch.stack([each[i] for i in side]).any(0) for side in self._sides], -1)
+        value = presses.all(-1)
         if scope.rows is None:
             self._value, self._seen = value, scope.world.version
         return value

@@ -20,6 +20,8 @@ from manikin.spec.robot import ArmSpec, Finger, Gains, GripperSpec, MenagerieMod
 
 __all__ = ["RobotModel", "assemble"]
 
+_PREFIX = "gripper:"  # while attaching
+
 
 @dataclass(frozen=True)
 class RobotModel:
@@ -105,9 +107,10 @@ def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = Fal
         _frame(spec, arm.flange_body, arm.flange_pos, arm.flange_quat)
     bodies = tuple(b.name for b in spec.bodies[1:])
     for k, finger in enumerate(fingers):
-        _body(spec, finger.body, arm.name).add_site(
+        site = _body(spec, finger.body, arm.name).add_site(
             name=f"finger_closing_{k}", quat=_z_to(finger.closing), size=(0.002, 0.002, 0.002), group=4
         )
+        site.material = ""
     return RobotModel(
         spec=spec,
         arm=arm,
@@ -133,17 +136,22 @@ def _load(part: ArmSpec | GripperSpec, from_menagerie: bool) -> mujoco.MjSpec:
     if part.menagerie is None:
         raise ConfigError(f"{part.name!r} has no Menagerie model; use the built-in one")
     spec = menagerie.load(part.menagerie)
-    _strip(spec, part.menagerie, part.name)
+    spec = _strip(spec, part.menagerie, part.name)
     root = spec.worldbody.first_body()
     root.pos, root.quat = part.links[0].pos, part.links[0].quat
-    passive = {link.joint.name: link.joint for link in part.links if link.joint is not None}
+    root.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT  # the file may say it with angles
+    passive = {joint.name: joint for link in part.links for joint in link.joints}
     for joint in spec.joints:
         if joint.name in passive:
             builtin.set_passive(joint, passive[joint.name])
+            builtin.set_range(joint, passive[joint.name])
+    for link in part.links:
+        if link.name in part.menagerie.own_inertia:
+            builtin.set_inertia(_body(spec, link.name, part.name), link)
     return spec
 
 
-def _strip(spec: mujoco.MjSpec, model: MenagerieModel, name: str) -> None:
+def _strip(spec: mujoco.MjSpec, model: MenagerieModel, name: str) -> mujoco.MjSpec:
     """Leave bodies, joints, geoms, sites and assets; reset everything a scene decides."""
     for kind in (spec.actuators, spec.sensors, spec.equalities, spec.tendons, spec.excludes, spec.pairs, spec.keys):
         for element in list(kind):
@@ -152,31 +160,56 @@ def _strip(spec: mujoco.MjSpec, model: MenagerieModel, name: str) -> None:
         spec.delete(element)
     for gone in model.drop:
         spec.delete(spec.joint(gone) or _body(spec, gone, name))
+    for bare in model.bare:
+        for geom in list(_body(spec, bare, name).geoms):
+            spec.delete(geom)
     fresh = mujoco.MjSpec()
     spec.option, spec.visual, spec.stat = fresh.option, fresh.visual, fresh.stat
     for field in dir(spec.authored):  # or attaching would warn that the parent's options win
         if not field.startswith("_"):
             setattr(spec.authored, field, 0)
+    if model.root:
+        spec = _subtree(spec, _body(spec, model.root, name))
     for element in (*spec.bodies, *spec.joints):
-        element.name = model.rename.get(element.name, element.name)
+        short = element.name.removeprefix(model.prefix)
+        element.name = model.rename.get(short, short)
     for geom in spec.geoms:
         collides = bool(geom.contype) or bool(geom.conaffinity)
         geom.group = builtin.COLLISION_GROUP if collides and geom.group >= 3 else builtin.VISIBLE_GROUP
         if collides:
             geom.solref[:2] = builtin.SOLREF
+    return spec
+
+
+def _subtree(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> mujoco.MjSpec:
+    """A spec of one body and all that hangs on it, less its sites, whose materials would stay behind."""
+    for site in list(spec.sites):
+        spec.delete(site)
+    alone = mujoco.MjSpec()
+    alone.modelname = spec.modelname
+    alone.worldbody.add_frame().attach_body(body, _PREFIX, "")
+    _unprefix(alone)
+    return alone
 
 
 def _attach(spec: mujoco.MjSpec, child: mujoco.MjSpec, frame: mujoco.MjsFrame) -> None:
     """Attach without a lasting prefix: assets of two Menagerie models share names, bodies and joints do not."""
     taken = {element.name for element in (*spec.bodies, *spec.joints)}
-    prefix = "gripper:"
-    spec.attach(child, frame=frame, prefix=prefix)
+    spec.attach(child, frame=frame, prefix=_PREFIX)
+    for name in _unprefix(spec):
+        if name in taken:
+            raise SceneError(f"arm and gripper both have a part named {name!r}; rename one in its spec")
+
+
+def _unprefix(spec: mujoco.MjSpec) -> list[str]:
+    """Take the prefix of attaching off again; what had it, by new name."""
+    names = []
     for kind in (spec.bodies, spec.joints, spec.geoms, spec.sites):
         for element in kind:
-            if element.name.startswith(prefix):
-                element.name = element.name.removeprefix(prefix)
-                if element.name and element.name in taken:
-                    raise SceneError(f"arm and gripper both have a part named {element.name!r}; rename one in its spec")
+            if element.name.startswith(_PREFIX):
+                element.name = element.name.removeprefix(_PREFIX)
+                names.append(element.name)
+    return [name for name in names if name]
 
 
 def _contacts(spec: mujoco.MjSpec, fingers: Iterable[Finger]) -> tuple[str, ...]:
@@ -206,7 +239,7 @@ def _servo(
     for i, name in enumerate(joints):
         joint = spec.joint(name)
         kp, kd, force = gains.kp[i], gains.kd[i], gains.force[i]
-        low, high = reach[i] if reach is not None else joint.range
+        low, high = reach[i] if reach is not None else _range(joint)
         actuator = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         actuator.gaintype, actuator.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
         actuator.gainprm[0] = kp
@@ -215,6 +248,14 @@ def _servo(
         actuator.forcelimited = actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_TRUE
         actuator.forcerange, actuator.ctrlrange = (-force, force), (low, high)
     return joints
+
+
+def _range(joint: mujoco.MjsJoint) -> tuple[float, float]:
+    """A joint's own range; one without limits is commanded within a turn, or 10 m, either way."""
+    if joint.range[0] < joint.range[1]:
+        return float(joint.range[0]), float(joint.range[1])
+    far = 10.0 if joint.type == mujoco.mjtJoint.mjJNT_SLIDE else 2 * math.pi
+    return -far, far
 
 
 def _reach(gripper: GripperSpec) -> tuple[tuple[float, float], ...]:
@@ -242,7 +283,7 @@ def _stiffen(equality: mujoco.MjsEquality) -> None:
 
 def _frame(spec: mujoco.MjSpec, body: str, pos: Vec3, quat: Quat) -> None:
     tcp = _body(spec, body, "TCP").add_body(name="tcp", pos=pos, quat=quat)
-    tcp.add_site(name="tcp", size=(0.002, 0.002, 0.002), group=4)
+    tcp.add_site(name="tcp", size=(0.002, 0.002, 0.002), group=4).material = ""
 
 
 def _body(spec: mujoco.MjSpec, name: str, part: str) -> mujoco.MjsBody:

@@ -257,7 +257,7 @@ def declare_force_torque(spec: mujoco.MjSpec, handle: ForceTorque) -> None:
 def declare_touch(spec: mujoco.MjSpec, handle: Touch) -> None:
     """Add a zone round each finger's pads, and a sensor for each zone."""
     robot = handle.robot
-    if robot.gripper is None:
+    if robot.gripper is None or not robot.gripper.fingers:
         raise SceneError(f"{robot.name} has no gripper, so it has no finger pads")
     for k, name in enumerate(robot.model.finger_bodies):
         body = spec.body(robot.prefix + name)
@@ -313,7 +313,7 @@ def declare_tactile(spec: mujoco.MjSpec, handle: Tactile) -> None:
 
 def finger_number(robot: Robot, finger: int | str) -> int:
     """A finger by number or by its body's name. Raises :class:`UnknownNameError`, which lists both."""
-    if robot.gripper is None:
+    if robot.gripper is None or not robot.gripper.fingers:
         raise SceneError(f"{robot.name} has no gripper, so it has no fingers")
     names = robot.model.finger_bodies
     if finger in names:

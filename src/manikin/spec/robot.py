@@ -109,22 +109,34 @@ class Link:
     parent: str | None
     pos: Vec3 = (0, 0, 0)
     quat: Quat = (1, 0, 0, 0)
-    joint: Joint | None = None
+    joint: Joint | tuple[Joint, ...] | None = None  # several act in order, each carried by the ones before
     mass: float = 0.0  # [kg]; 0 only for links without a joint
     com: Vec3 = (0, 0, 0)  # [m] in the link frame
     inertia: tuple[float, ...] = (0, 0, 0)  # principal (3) in com_quat's frame, or full xx yy zz xy xz yz (6) [kg m^2]
     com_quat: Quat = (1, 0, 0, 0)
     geoms: tuple[Geom, ...] = ()
 
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """Its joints in order, none for a fixed link."""
+        return () if self.joint is None else (self.joint,) if isinstance(self.joint, Joint) else self.joint
+
 
 @dataclass(frozen=True, kw_only=True)
 class MenagerieModel:
-    """Where in MuJoCo Menagerie a model is, and what in it is changed."""
+    """Where the maker's meshes are, in MuJoCo Menagerie or in a folder of MANIKIN_DATA, and what in them is changed.
+
+    Parts are dropped by the names the file has; then ``prefix`` is taken off names, then they are renamed."""
 
     folder: str  # for example franka_emika_panda
     file: str  # for example panda_nohand.xml
+    collection: str = "menagerie"  # or data: a folder of MANIKIN_DATA itself
+    root: str = ""  # the body that is the part, with all that hangs on it, when the file has others too
+    prefix: str = ""  # that names in the file begin with
     drop: tuple[str, ...] = ()  # names of bodies and joints to remove
     rename: Mapping[str, str] = field(default_factory=dict)  # body or joint names that differ from the built-in model's
+    bare: tuple[str, ...] = ()  # bodies, by the names the file has, whose geoms belong to another part
+    own_inertia: tuple[str, ...] = ()  # bodies, by their final names, with the built-in link's mass and inertia instead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +168,8 @@ class GripperSpec:
     positions when fully open / commanded closed (which may lie beyond the joint's limit, to keep a grip force).
     ``joints`` are all joints in qpos order; those of a linkage that only follow have their driver and ratio in
     ``followers``. ``links`` is the built-in model, whose first link's pose is the mounting pose on the flange (of the
-    Menagerie model too), or () when the gripper is part of the arm's own model (SO-101's jaw).
+    Menagerie model too), or () when the gripper is part of the arm's own model (SO-101's jaw). A tool without moving
+    parts (an eraser) has no joints, drivers and fingers.
     """
 
     name: str
@@ -169,6 +182,7 @@ class GripperSpec:
     closed_q: tuple[float, ...]
     gains: Gains  # of the drivers
     fingers: tuple[Finger, ...]
+    sides: tuple[tuple[int, ...], ...] = ()  # fingers that press on the same side of a thing; () is each for itself
     tcp_body: str  # body that carries the TCP frame
     tcp_pos: Vec3
     tcp_quat: Quat = (1, 0, 0, 0)  # z out of the gripper, y along the opening
@@ -185,7 +199,7 @@ class GripperSpec:
 
     def joint_positions(self, opening: float = 1.0) -> tuple[float, ...]:
         """Positions of ``joints`` [rad or m], followers included; ``opening`` 1 is open, 0 closed until a limit."""
-        limit = {link.joint.name: link.joint.range for link in self.links if link.joint is not None}
+        limit = {joint.name: joint.range for link in self.links for joint in link.joints}
         drivers = {}
         for name, opened, closed in zip(self.drivers, self.open_q, self.closed_q, strict=True):
             low, high = limit.get(name) or (-math.inf, math.inf)
@@ -196,7 +210,10 @@ class GripperSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmSpec:
-    """An arm: where its model comes from, its joints in order, gains, flange, keyframes, how it may be controlled."""
+    """An arm: where its model comes from, its joints in order, gains, flange, keyframes, how it may be controlled.
+
+    A robot that is more than an arm (a base that drives, a torso that lifts) names its parts in ``groups``; inverse
+    kinematics then moves the joints of ``ik_groups`` and leaves the others where they are."""
 
     name: str
     title: str
@@ -204,6 +221,8 @@ class ArmSpec:
     menagerie: MenagerieModel | None
     joints: tuple[str, ...]
     gains: Gains
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # {} is {"arm": joints}
+    ik_groups: tuple[str, ...] = ()  # () is all
     flange_body: str
     flange_pos: Vec3 = (0, 0, 0)
     flange_quat: Quat = (1, 0, 0, 0)
@@ -227,4 +246,12 @@ class ArmSpec:
     )
     excludes: tuple[tuple[str, str], ...] = ()
     cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
+    reach: float = 0.0  # [m] the maker's figure: base to flange, or to the gripper's tip where it belongs to the arm
+    payload: float = 0.0  # [kg] the maker's figure, gripper included
     source: str = ""
+
+    @property
+    def ik_joints(self) -> tuple[str, ...]:
+        """The joints that inverse kinematics moves, in order."""
+        moved = {joint for group in self.ik_groups for joint in self.groups[group]}
+        return tuple(joint for joint in self.joints if joint in moved) if moved else self.joints

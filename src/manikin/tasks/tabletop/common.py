@@ -124,7 +124,7 @@ def facing_down(robot: Robot) -> Tensor:
 def finger_gap(robot: Robot) -> Tensor:
     """(n,) 0 where the fingers meet, 1 fully open; :attr:`Robot.opening` is 0 where a closed command goes."""
     spec = robot.gripper
-    joint = next(link.joint for link in spec.links if link.joint and link.joint.name == spec.drivers[0])
+    joint = next(j for link in (*spec.links, *robot.arm.links) for j in link.joints if j.name == spec.drivers[0])
     opened = spec.open_q[0]
     meet = min(max(spec.closed_q[0], joint.range[0]), joint.range[1])
     return (robot.qpos[:, len(robot.arm.joints)] - meet) * (1.0 / (opened - meet))
