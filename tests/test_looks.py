@@ -230,7 +230,7 @@ def test_without_looks_a_step_costs_nothing_more() -> None:
         env = made(looks)
         env.reset(seed=0)
         with Count() as count:
-            env._dresser.step(None, env._seed, env._index, env._elapsed)
+            env._dresser.step(None, env._loop.seed, env._loop.index, env._loop.elapsed)
         counts.append(count.count)
     assert counts == [0, 0]
 

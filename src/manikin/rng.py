@@ -72,6 +72,7 @@ class _Words:
             self._mix_1, self._mix_2 = self._int(_MIX_1, device), self._int(_MIX_2, device)
             self._gamma, self._spread = self._int(_GAMMA, device), self._int(_SPREAD, device)
             self._steps = torch.empty(0, dtype=torch.int64, device=device)
+            self._outgrown: list[Tensor] = []
 
     @staticmethod
     def _int(word: int, device: torch.device) -> Tensor:
@@ -96,6 +97,7 @@ class _Words:
         if count > len(self._steps):
             with torch.inference_mode(False):
                 longer = 1 << max(6, (count - 1).bit_length())
+                self._outgrown.append(self._steps)  # a CUDA graph may still read it
                 self._steps = torch.arange(1, longer + 1, dtype=torch.int64, device=start.device) * self._gamma
         return self.mix(start + self._steps.narrow(0, 0, count))
 
@@ -144,6 +146,12 @@ class EpisodeRng:
     def device(self) -> torch.device:
         """Where the numbers are made."""
         return self._key.device
+
+    def to(self, device: torch.device) -> EpisodeRng:
+        """The same episodes' streams on another device, each from its beginning."""
+        made = EpisodeRng.__new__(EpisodeRng)
+        made._begin(_words_on(device), self._key.to(device))
+        return made
 
     def derive(self, value: Tensor) -> EpisodeRng:
         """Independent streams of the same episodes for another number per row, for example the control step.

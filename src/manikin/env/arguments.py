@@ -14,7 +14,19 @@ from manikin.errors import ActionError, ConfigError, UnknownNameError
 from manikin.spec.action import ActionCard
 from manikin.spec.physics import Physics
 
-__all__ = ["actions", "indices", "mask", "one_of", "physics_at", "positive_int", "row_numbers", "seeds", "substeps"]
+__all__ = [
+    "action_shape",
+    "actions",
+    "indices",
+    "mask",
+    "mask_shape",
+    "one_of",
+    "physics_at",
+    "positive_int",
+    "row_numbers",
+    "seeds",
+    "substeps",
+]
 
 
 def one_of(kind: str, word: str, valid: Iterable[str]) -> str:
@@ -60,9 +72,15 @@ def mask(value: Any, n: int, name: str = "reset_mask") -> np.ndarray:
     if value is None:
         return np.ones(n, bool)
     array = value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
-    if array.shape != (n,) or array.dtype != bool:
-        raise ConfigError(f"{name} must be bool of shape ({n},), got {array.dtype} of shape {array.shape}")
+    mask_shape(array, n, name)
     return array.copy()
+
+
+def mask_shape(value: Tensor | np.ndarray, n: int, name: str) -> None:
+    """Raise :class:`ConfigError` unless ``value`` is (n,) bool."""
+    kind = str(value.dtype).removeprefix("torch.")
+    if tuple(value.shape) != (n,) or kind != "bool":
+        raise ConfigError(f"{name} must be bool of shape ({n},), got {kind} of shape {tuple(value.shape)}")
 
 
 def row_numbers(rows: Any, n: int) -> np.ndarray:
@@ -108,15 +126,20 @@ def indices(index: Any, rows: np.ndarray, n: int) -> np.ndarray:
     return values
 
 
+def action_shape(given: Tensor | np.ndarray, n: int, card: ActionCard) -> None:
+    """Raise :class:`ActionError` unless the actions are floating point of shape (n, size)."""
+    shape = (n, card.size)
+    if tuple(given.shape) != shape:
+        names = ", ".join(d.name for d in card.dims)
+        raise ActionError(f"actions must have shape {shape} ({card.controller}: {names}), got {tuple(given.shape)}")
+    if not (given.is_floating_point() if isinstance(given, Tensor) else given.dtype.kind == "f"):
+        raise ActionError(f"actions must be floating point, not {str(given.dtype).removeprefix('torch.')}")
+
+
 def actions(given: Any, n: int, card: ActionCard, refuse: bool) -> tuple[Tensor, np.ndarray | None]:
     """Actions as float32 (n, size) in [-1, 1], and how many numbers of each row were clipped (None for none)."""
     array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
-    shape = (n, card.size)
-    if array.shape != shape:
-        names = ", ".join(d.name for d in card.dims)
-        raise ActionError(f"actions must have shape {shape} ({card.controller}: {names}), got {array.shape}")
-    if array.dtype.kind != "f":
-        raise ActionError(f"actions must be floating point, not {array.dtype}")
+    action_shape(array, n, card)
     clipped = None
     if np.count_nonzero(np.abs(array) <= 1.0) < array.size:  # also where a number is NaN
         if not np.isfinite(array).all():

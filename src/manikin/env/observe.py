@@ -111,7 +111,10 @@ class Observer:
     ) -> None:
         self.word, self.parts, self.rig = word, parse(word), rig
         self._suite, self.carry = sensors, dict[str, Tensor]()
-        self._fresh = np.ones(robot.scope.world.num_worlds, bool)  # rows whose sensors have seen nothing yet
+        n, device = robot.scope.world.num_worlds, robot.scope.device
+        self._fresh = np.ones(n, bool)  # rows whose sensors have seen nothing yet
+        self._masked_fresh = torch.ones(n, dtype=torch.bool, device=device)  # the same, where rows are chosen by masks
+        self._before: dict[str, Tensor] = {}
         self._task, self._h, self._robot, self._vision, self._rng = task, h, robot, vision, rng
         self.flat = word in ("state", "policy")
 
@@ -133,15 +136,24 @@ class Observer:
         policy = {"qpos": self._robot.qpos, "qvel": self._robot.qvel, **seen.get("policy", {})}
         return {"policy": policy, "privileged": seen.get("privileged", {})}
 
-    def begin(self, rows: np.ndarray) -> None:
-        """An episode starts in these rows: their sensors forget."""
-        self._fresh[rows] = True
+    def begin(self, rows: np.ndarray | Tensor) -> None:
+        """An episode starts in these rows, numbers or a mask: their sensors forget."""
+        if isinstance(rows, Tensor):
+            self._masked_fresh |= rows
+        else:
+            self._fresh[rows] = True
 
-    def __call__(self, rows: np.ndarray | None = None, *, still: np.ndarray | None = _EVERY) -> Any:
+    def rewind(self) -> None:
+        """Take back what the last call with a mask did to the sensors' memory."""
+        for name, value in self._before.items():
+            (self._masked_fresh if name == "" else self.carry[name]).copy_(value)
+
+    def __call__(self, rows: np.ndarray | None = None, *, still: np.ndarray | Tensor | None = _EVERY) -> Any:
         """Observe the rows in view, which are ``rows`` (None for all).
 
         ``still`` (N,) bool are those that made no step since the last call, None for none of them; their sensors say
-        again what they said. By default nothing moved.
+        again what they said. By default nothing moved. As a tensor it is a mask on the device, and nothing is waited
+        for.
         """
         groups = self.groups()
         if self.flat and self._suite is None:
@@ -152,7 +164,10 @@ class Observer:
                 del named["privileged"]
             named |= self._see(rows)
         if self._suite is not None:
-            named = self._sense(named, rows, still)
+            if isinstance(still, Tensor):
+                named = self._sense_masked(named, still)
+            else:
+                named = self._sense(named, rows, still)
         if self.flat:
             return _flatten([v for group in STATE_WORDS[self.word] for v in named[group].values()])
         return named
@@ -177,6 +192,24 @@ class Observer:
         for k, v in carry.items():
             self.carry[k][at] = v
         self._fresh[index] = False
+        return seen
+
+    def _sense_masked(self, truth: dict[str, Any], still: Tensor) -> dict[str, Any]:
+        """The truth as the sensors give it, for all rows; the same results as row by row."""
+        assert self._suite is not None
+        fresh, episode = self._masked_fresh, self._rng(None, False)
+        made = self._suite.start(truth, episode)
+        if not self.carry:
+            self.carry = {k: torch.zeros_like(v) for k, v in made.items()}
+        if not self._before:
+            self._before = {name: torch.zeros_like(value) for name, value in {"": fresh, **self.carry}.items()}
+        for name, value in {"": fresh, **self.carry}.items():
+            self._before[name].copy_(value)
+        carry = {k: torch.where(fresh.view(-1, *[1] * (v.ndim - 1)), made[k], v) for k, v in self.carry.items()}
+        seen, carry = self._suite(carry, truth, self._rng(None, True), fresh | ~still)
+        for k, v in carry.items():
+            self.carry[k].copy_(v)
+        fresh.zero_()
         return seen
 
     def _see(self, rows: np.ndarray | None) -> dict[str, Any]:

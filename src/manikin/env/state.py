@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from manikin.env.loop import COUNTERS
 from manikin.errors import DataError
 from manikin.sim.snapshot import Snapshot
 
@@ -15,18 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-_COUNTERS = ("seed", "index", "elapsed", "done", "clipped")
-
 
 def save(env: Env, index: np.ndarray) -> Snapshot:
     """Everything that later steps of the rows ``index`` depend on, owned by the caller."""
-    at = torch.from_numpy(index)
+    at = torch.from_numpy(index).to(env.device)
     snapshot = env.world.save(index)
     snapshot.extra = {
-        "variables": {v.name: v.data[at].numpy().copy() for v in env._builder.variables},
-        "carry": env._carry[at].numpy().copy(),
-        "sensors": {name: value[at].numpy().copy() for name, value in env._observer.carry.items()},
-        **{name: getattr(env, f"_{name}")[index].copy() for name in _COUNTERS},
+        "variables": {v.name: _numpy(v.data[at]) for v in env._builder.variables},
+        "carry": _numpy(env._loop.carry[at]),
+        "sensors": {name: _numpy(value[at]) for name, value in env._observer.carry.items()},
+        **env._loop.counters(index),
     }
     return snapshot
 
@@ -40,18 +39,24 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
     which, extra = snapshot.index_for(len(index), env.scene.hash), snapshot.extra
     if "carry" not in extra:
         raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
-    if extra["carry"].shape[1] != env._carry.shape[1]:
+    if extra["carry"].shape[1] != env._loop.carry.shape[1]:
         raise DataError(f"this snapshot was taken with another controller than {env.controller.name}")
     sensors = extra.get("sensors", {})
     if env._observer.carry and set(sensors) != set(env._observer.carry):
         raise DataError("this snapshot was taken with other sensor imperfections")
     env.world.load(snapshot, index)
-    at = torch.from_numpy(index)
+    at = torch.from_numpy(index).to(env.device)
     for variable in env._builder.variables:
-        variable.data[at] = torch.from_numpy(extra["variables"][variable.name][which])
-    env._carry = env._carry.clone()
-    env._carry[at] = torch.from_numpy(extra["carry"][which])
+        _put(variable.data, at, extra["variables"][variable.name][which])
+    _put(env._loop.carry, at, extra["carry"][which])
     for name, value in env._observer.carry.items():
-        value[at] = torch.from_numpy(sensors[name][which])
-    for name in _COUNTERS:
-        getattr(env, f"_{name}")[index] = extra[name][which]
+        _put(value, at, sensors[name][which])
+    env._loop.set_counters(index, {name: extra[name][which] for name in COUNTERS})
+
+
+def _numpy(value: torch.Tensor) -> np.ndarray:
+    return value.cpu().numpy().copy()
+
+
+def _put(target: torch.Tensor, at: torch.Tensor, value: np.ndarray) -> None:
+    target[at] = torch.from_numpy(value).to(target)

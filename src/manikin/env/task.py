@@ -40,22 +40,28 @@ class Episode:
         index: (n,) int64, how many episodes of this seed came before.
         options: what the caller passed to ``reset(options=...)``; recorded with the episode.
         rng: every random number of the episode, the same in any row and batch.
+        troubles: on a GPU, where errors that depend on data cannot be raised at once: what went wrong -> (n,) bool.
     """
 
     rows: np.ndarray
     index: Tensor
     rng: EpisodeRng
     options: Mapping[str, Any] = field(default_factory=dict)
+    troubles: dict[str, Tensor] | None = None
 
     def draw(self, name: str, how: Vary) -> Tensor:
         """(n, ...) float32 drawn as declared: ``Uniform``, ``Normal`` or ``Choice``, from the stream ``name``."""
+
+        def made(value: Any) -> Tensor:
+            return torch.tensor(value, device=self.rng.device)
+
         if isinstance(how, Uniform):
             shape = np.shape(how.low) or np.shape(how.high)
-            return self.rng.uniform(name, torch.tensor(how.low), torch.tensor(how.high), tuple(shape))
+            return self.rng.uniform(name, made(how.low), made(how.high), tuple(shape))
         if isinstance(how, Normal):
-            value = self.rng.normal(name, torch.tensor(how.mean), torch.tensor(how.std), tuple(np.shape(how.mean)))
-            return torch.clamp(value, torch.tensor(how.low), torch.tensor(how.high))
-        return torch.tensor(how.options)[self.rng.integers(name, 0, len(how.options)).long()]
+            value = self.rng.normal(name, made(how.mean), made(how.std), tuple(np.shape(how.mean)))
+            return torch.clamp(value, made(how.low), made(how.high))
+        return made(how.options)[self.rng.integers(name, 0, len(how.options)).long()]
 
     def place(
         self,
@@ -75,17 +81,20 @@ class Episode:
             SceneError: some row has no valid placement; names the rows.
         """
         n = len(self.rows)
-        lows, highs = torch.tensor(low, dtype=torch.float32), torch.tensor(high, dtype=torch.float32)
+        device = self.rng.device
+        lows, highs = (torch.tensor(v, dtype=torch.float32, device=device) for v in (low, high))
         points = self.rng.uniform(name, lows, highs, (candidates, count, 2))
         offset = points[:, :, :, None] - points[:, :, None]
         apart = (offset * offset).sum(-1) >= gap * gap  # (n, candidates, count, count)
-        apart |= torch.eye(count, dtype=torch.bool)
+        apart |= torch.eye(count, dtype=torch.bool, device=device)
         valid = apart.flatten(2).all(-1)
-        if not bool(valid.any(1).all()):
-            bad = self.rows[~valid.any(1).numpy()].tolist()
-            raise SceneError(f"no room for {count} things {gap} m apart in {candidates} tries, rows {bad}")
+        failed, message = ~valid.any(1), f"no room for {count} things {gap} m apart in {candidates} tries"
+        if self.troubles is not None:
+            self.troubles[message] = failed | self.troubles.get(message, False)
+        elif bool(failed.any()):
+            raise SceneError(f"{message}, rows {self.rows[failed.numpy()].tolist()}")
         first = valid.to(torch.uint8).argmax(1)
-        return points[torch.arange(n), first]
+        return points[torch.arange(n, device=device), first]
 
 
 class Task:

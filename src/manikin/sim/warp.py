@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, cast
 
 import mujoco
 import numpy as np
@@ -94,6 +95,9 @@ class WarpWorld:
             kind = self._mjw.DeterminismType
             self._m.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
             self._d = self._mjw.make_data(self._mjm, nworld=num_worlds, nccdmax=nccdmax, **self._room)
+        if self._wp_device.is_cuda:
+            self._wp.synchronize_device(self._wp_device)  # it was made on Warp's own stream
+        self._streams: dict[int, Any] = {}
         self._views: dict[str, Tensor] = {}
         self._reads: dict[str, WarpChannel] = {}
         self._model = RowModel(self._wp, self._m, self._mjm, num_worlds, self.device)
@@ -117,8 +121,31 @@ class WarpWorld:
         return float(self._mjm.opt.timestep)
 
     def _run(self, function: Callable[..., None]) -> None:
-        with self._wp.ScopedDevice(self._wp_device):
+        with self._wp.ScopedDevice(self._wp_device), self._on_torch_stream():
             function(self._m, self._d)
+
+    def _stream(self) -> Any:
+        """Warp's name for torch's present stream."""
+        stream = torch.cuda.current_stream(self.device)
+        if stream.cuda_stream not in self._streams:
+            self._streams[stream.cuda_stream] = self._wp.stream_from_torch(stream)
+        return self._streams[stream.cuda_stream]
+
+    def _on_torch_stream(self) -> AbstractContextManager[Any]:
+        """Warp's kernels in one line with torch's, which need not wait for each other."""
+        if self.device.type == "cpu":
+            return nullcontext()
+        return cast(AbstractContextManager[Any], self._wp.ScopedStream(self._stream(), sync_enter=False))
+
+    @contextmanager
+    def joined_capture(self) -> Iterator[None]:
+        """Warp takes part in the recording of a CUDA graph that torch has begun on its present stream."""
+        stream = self._stream()
+        self._wp.capture_begin(stream=stream, external=True)
+        try:
+            yield
+        finally:
+            self._wp.capture_end(stream=stream)
 
     def index(self, rows: Any) -> Tensor:
         """Row numbers on the device."""

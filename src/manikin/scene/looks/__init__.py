@@ -6,11 +6,13 @@ Everything reaches the world by ``set_model``. Nothing that is added collides, w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import mujoco
 import numpy as np
 import torch
+from torch import Tensor
 
 from manikin.errors import ConfigError
 from manikin.rng import EpisodeRng
@@ -21,7 +23,10 @@ from manikin.scene.looks.distractors import Clutter
 from manikin.scene.looks.item import Item, Rngs, Values
 from manikin.scene.looks.lights import lights
 from manikin.scene.looks.surfaces import surfaces
+from manikin.sim.device import OnDevice
 from manikin.spec.looks import Looks
+
+_HOST = torch.device("cpu")
 
 __all__ = ["Dresser", "Looks"]
 
@@ -57,31 +62,40 @@ class Dresser(Handle):
         for item in self._items:
             item.bind(self.scope.world)
 
-    def start(self, rows: np.ndarray, rng: EpisodeRng) -> None:
-        """Give rows (n,) the looks with which their episodes begin."""
-        if self._items:
-            elapsed = torch.zeros(rng.n, dtype=torch.int64, device=rng.device)
-            self._apply(self._items, Rngs(rng, elapsed, within=False), rows)
+    @property
+    def active(self) -> bool:
+        """Whether anything varies."""
+        return bool(self._items)
 
-    def step(self, rows: np.ndarray | None, seed: np.ndarray, index: np.ndarray, elapsed: np.ndarray) -> None:
+    def start(self, rows: np.ndarray | Tensor, rng: EpisodeRng) -> None:
+        """Give rows the looks with which their episodes begin: numbers (n,), or a mask (N,) and streams of all rows."""
+        if self._items:
+            elapsed = torch.zeros(rng.n, dtype=torch.int64, device=_HOST)
+            self._apply(self._items, Rngs(rng.to(_HOST), elapsed, within=False), rows)
+
+    def step(self, rows: np.ndarray | Tensor | None, seed: Any, index: Any, elapsed: Any) -> None:
         """Give rows the looks they have after the coming control step; call before the physics step.
 
         Args:
-            rows: which rows step, (N,) bool or numbers; None for all.
-            seed: (N,) int64 of all rows' episodes.
+            rows: which rows step, (N,) bool or numbers; None for all. On a device a mask (N,).
+            seed: (N,) int64 of all rows' episodes, NumPy or, on a device, torch.
             index: (N,) int64.
             elapsed: (N,) int64 control steps so far.
         """
         if not self._stepping:
             return
-        rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
-        at: Any = slice(None) if rows is None else rows
-        seeds, indices, steps = (torch.from_numpy(a[at].copy()) for a in (seed, index, elapsed + 1))
+        if isinstance(seed, Tensor):
+            seeds, indices, steps = (a.cpu() for a in (seed, index, elapsed + 1))
+        else:
+            rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
+            at: Any = slice(None) if rows is None else rows
+            seeds, indices, steps = (torch.from_numpy(a[at].copy()) for a in (seed, index, elapsed + 1))
         self._apply(self._stepping, Rngs(EpisodeRng(seeds, indices), steps, within=True), rows)
 
-    def _apply(self, items: Sequence[Item], rngs: Rngs, rows: np.ndarray | None) -> None:
+    def _apply(self, items: Sequence[Item], rngs: Rngs, target: Any) -> None:
         values: Values = {}
-        for item in items:
-            values |= item.draw(rngs, rows)
+        with OnDevice(_HOST) if self.scope.device.type != "cpu" else nullcontext():  # drawn on the host
+            for item in items:
+                values |= item.draw(rngs, None if isinstance(target, Tensor) else target)
         if values:
-            self.scope.world.set_model({key: value.cpu().numpy() for key, value in values.items()}, rows)
+            self.scope.world.set_model(values, target)

@@ -1,0 +1,202 @@
+"""The control step on the CPU: NumPy bookkeeping, rows by number, nothing done that the step does not need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.env import arguments
+from manikin.env.loop import COUNTERS, Loop, Step
+from manikin.env.observe import merge
+from manikin.env.task import Episode
+from manikin.rng import EpisodeRng
+
+if TYPE_CHECKING:
+    from manikin.env.env import Env
+
+__all__ = ["RowLoop"]
+
+
+class RowLoop(Loop):
+    """See :class:`Loop`."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        n = env.num_envs
+        self.seed = np.zeros(n, np.int64)
+        self.index = np.full(n, -1, np.int64)
+        self.elapsed = np.zeros(n, np.int64)
+        self.done = np.zeros(n, bool)
+        self.clipped = np.zeros(n, np.int64)
+        self.carry = self.controller.start(self.robot)
+
+    def reset(self, mask: np.ndarray, seed: Any, index: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self.options = options
+        rows = self.assign(mask, seed, index, self.seed, self.index)
+        if len(rows):
+            self._start(rows)
+        self.started = bool((self.index >= 0).all())
+        return self.look()
+
+    def step(self, actions: Any, active: Any) -> Step:
+        action, clipped = arguments.actions(actions, self.num_envs, self.controller.card, self.refuse)
+        going, begun = self._who_moves(active)
+        if clipped is not None:
+            self.clipped += clipped
+        before = None if going is None else [v.data.clone() for v in self.variables]
+        ctrl, carry = self.controller(self.carry, self.robot, action)
+        self._write_ctrl(ctrl, going)
+        old_carry, self.carry = (
+            self.carry,
+            carry if going is None else torch.where(_column(going), carry, self.carry),
+        )
+        self.dresser.step(going, self.seed, self.index, self.elapsed)
+        diverged = self.world.step(self.substeps, going)
+        still = None if going is None else ~going  # rows that did not move
+        if diverged is not None:
+            still = diverged if still is None else diverged | still
+            before = before or [v.data.clone() for v in self.variables]
+        self.task.advance(self.h)
+        if still is not None and before is not None:  # they keep their memory
+            at = torch.from_numpy(still)
+            for variable, value in zip(self.variables, before, strict=True):
+                variable.data[at] = value[at]
+            if diverged is not None:
+                self.carry = torch.where(_column(diverged), old_carry, self.carry)
+        self.elapsed += 1 if going is None else going
+
+        ev = self.task.evaluate(self.h)
+        reward, terms = self.reward(ev, action)
+        success, fail = ev["success"], ev.get("fail")
+        ended = (success if fail is None else success | fail).numpy() if self.terminates else np.zeros_like(self.done)
+        over = self.elapsed >= self.horizon
+        if still is not None:
+            reward[torch.from_numpy(still)] = 0.0
+            ended, over = ended & ~still, over & ~still
+            over = over if diverged is None else over | diverged
+        over = over & ~ended
+        info = self.info(ev, terms)
+        if begun is not None:
+            self._start(begun)
+            info = self.info(self.task.evaluate(self.h), terms)
+        observation = self.observer(still=still)
+        terminated, truncated = torch.from_numpy(ended.copy()), torch.from_numpy(over)
+        done = ended | over
+        if np.count_nonzero(done):
+            self.done |= done
+            if self.autoreset == "same_step":
+                observation, info = self._restart(np.flatnonzero(done).astype(np.int32), done, observation, info, terms)
+        return observation, reward, terminated, truncated, info
+
+    def _start(self, rows: np.ndarray) -> None:
+        """Begin an episode in these rows; others are not touched."""
+        world, at, scope = self.world, torch.from_numpy(rows), self.scope
+        world.reset(rows)
+        seed, index = torch.from_numpy(self.seed[rows]), torch.from_numpy(self.index[rows])
+        episode = Episode(rows, index, EpisodeRng(seed, index), self.options)
+        scope.rows = rows
+        try:
+            for variable in self.variables:
+                variable.begin()
+            for variation in self.variations:
+                value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
+                variation.part.set_property(variation.what, value)
+            self.task.start(self.h, episode)
+            self.dresser.start(rows, episode.rng)
+            if self.settle:
+                active = np.zeros(self.num_envs, bool)
+                active[rows] = True
+                world.step(self.settle, active)
+            world.forward(rows)
+            carry = self.controller.start(self.robot)
+        finally:
+            scope.rows = None
+        if len(rows) == self.num_envs:
+            self.carry = carry
+        else:
+            self.carry = self.carry.clone()
+            self.carry[at] = carry
+        self.elapsed[rows], self.done[rows], self.clipped[rows] = 0, False, 0
+        self.observer.begin(rows)
+
+    def _restart(
+        self, rows: np.ndarray, done: np.ndarray, observation: Any, info: dict[str, Any], terms: dict[str, Tensor]
+    ) -> tuple[Any, dict[str, Any]]:
+        """SAME_STEP: keep what ended in ``final_obs`` and ``final_info``, start the next episode in those rows."""
+        mask = torch.from_numpy(done.copy())
+        self.index[rows] += 1
+        self._start(rows)
+        if len(rows) == self.num_envs:
+            fresh = self.observer()
+            new_info = self.info(self.task.evaluate(self.h), terms)
+        else:
+            at = torch.from_numpy(rows)
+            self.scope.rows = rows
+            try:
+                part, ev = self.observer(rows), self.task.evaluate(self.h)
+            finally:
+                self.scope.rows = None
+            fresh = merge(observation, part, at)
+            new_info = self.info({k: merge(info[k], ev[k], at) for k in ev}, terms)
+        new_info |= {"final_obs": observation, "_final_obs": mask, "final_info": info, "_final_info": mask}
+        return fresh, new_info
+
+    def _who_moves(self, active: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """(N,) rows that step, None for all; and rows that begin instead (NEXT_STEP)."""
+        self.check_started()
+        going = None if active is None else arguments.mask(active, self.num_envs, "active")
+        begun = None
+        if np.count_nonzero(self.done):
+            if self.autoreset == "next_step":
+                begun = np.flatnonzero(self.done if going is None else self.done & going).astype(np.int32)
+                going = ~self.done if going is None else going & ~self.done
+                self.index[begun] += 1
+                begun = begun if len(begun) else None
+            elif (self.done if going is None else self.done & going).any():
+                raise self.ended_error(np.flatnonzero(self.done).tolist())
+        return going, begun
+
+    def _write_ctrl(self, ctrl: Tensor, going: np.ndarray | None) -> None:
+        channel = self.robot._ctrl
+        if going is None:
+            channel.write(ctrl)
+        else:
+            rows = np.flatnonzero(going)
+            channel.write(ctrl[torch.from_numpy(rows)], rows)
+
+    def info(self, ev: dict[str, Tensor], terms: dict[str, Tensor] | None = None) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            **ev,
+            "elapsed": torch.from_numpy(self.elapsed.copy()),
+            "episode_seed": torch.from_numpy(self.seed.copy()),
+            "episode_index": torch.from_numpy(self.index.copy()),
+            "health": torch.from_numpy(self.world.health().copy()),
+            "clipped": torch.from_numpy(self.clipped.copy()),
+        }
+        if terms:
+            info["reward_terms"] = terms
+        if self.entropy is not None:
+            info["entropy"] = self.entropy
+        return info
+
+    def rng(self, rows: np.ndarray | None, present: bool) -> EpisodeRng:
+        index = slice(None) if rows is None else rows
+        seed, number, step = (torch.from_numpy(a[index].copy()) for a in (self.seed, self.index, self.elapsed))
+        rng = EpisodeRng(seed, number)
+        return rng.derive(step) if present else rng
+
+    def counters(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name)[rows].copy() for name in COUNTERS}
+
+    def set_counters(self, rows: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
+        for name in COUNTERS:
+            getattr(self, name)[rows] = values[name]
+        self.started = bool((self.index >= 0).all())
+
+
+def _column(mask: np.ndarray) -> Tensor:
+    return torch.from_numpy(mask)[:, None]
