@@ -45,7 +45,10 @@ def golden(task_id: str) -> dict[str, Any]:
 
 
 def _golden(kind: type[Task]) -> dict[str, Any]:
-    return {"declared": declared(kind), "robots": {word: of_robot(kind, word) for word in kind.robots}}
+    found = {"declared": declared(kind), "robots": {word: of_robot(kind, word) for word in kind.robots}}
+    if kind.layouts:
+        found["layouts"] = {name: of_robot(kind, kind.robots[0], name) for name in kind.layouts[1:]}
+    return found
 
 
 def declared(kind: type[Task]) -> dict[str, Any]:
@@ -62,8 +65,9 @@ def declared(kind: type[Task]) -> dict[str, Any]:
     }
 
 
-def of_robot(kind: type[Task], robot: str) -> dict[str, Any]:
-    env = Env(kind, num_envs=len(SEEDS), robot=robot, observe="state_dict", reward="dense", autoreset="disabled")
+def of_robot(kind: type[Task], robot: str, layout: str | None = None) -> dict[str, Any]:
+    task = kind if layout is None else kind(arm=robot, layout=layout)
+    env = Env(task, num_envs=len(SEEDS), robot=robot, observe="state_dict", reward="dense", autoreset="disabled")
     seen, info = env.reset(seed=list(SEEDS))
     action = torch.zeros(len(SEEDS), env.controller.card.size)
     snapshot = env.save()

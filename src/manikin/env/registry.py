@@ -21,6 +21,7 @@ __all__ = ["make", "register", "register_gymnasium", "task_class", "task_ids"]
 _TABLETOP = "manikin.tasks.tabletop"
 _BUILTIN = {
     "LiftPegUpright-v1": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
+    "OpenCabinetDrawer-v1": f"{_TABLETOP}.open_cabinet_drawer:OpenCabinetDrawer",
     "PegInsertionSide-v1": f"{_TABLETOP}.peg_insertion_side:PegInsertionSide",
     "PickCube-v1": f"{_TABLETOP}.pick_cube:PickCube",
     "PickSingleYCB-v1": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
@@ -98,11 +99,13 @@ def _load(module: str, attribute: str) -> type[Task]:
 def make(task: str | type[Task], num_envs: int = 1, **options: Any) -> Env:
     """A batched environment of a task; options as for :class:`manikin.Env`.
 
+    A task with ``layouts`` gets a :class:`manikin.env.bucket.BucketEnv`, which is used in the same way.
+
     ``make("PickCube-v1", num_envs=256, robot="panda", control="ee_delta_pose", observe="state_dict")``
     """
-    from manikin.env.env import Env
+    from manikin.env.bucket import batched
 
-    return Env(task_class(task), num_envs=num_envs, **options)
+    return batched(task_class(task), num_envs=num_envs, **options)
 
 
 def _make_single(*, task_id: str, **options: Any) -> gymnasium.Env:

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from torch import Tensor
 
-from manikin.env.env import Env
+from manikin.env.bucket import batched
 from manikin.env.task import Task
 
 __all__ = ["SingleEnv"]
@@ -25,7 +25,7 @@ class SingleEnv(gymnasium.Env):
     def __init__(self, task: type[Task] | Task, **options: Any) -> None:
         if "autoreset" in options or "num_envs" in options:
             raise TypeError("a single environment takes neither num_envs nor autoreset; use manikin.make")
-        self.batched = Env(task, num_envs=1, autoreset="disabled", **options)
+        self.batched = batched(task, num_envs=1, autoreset="disabled", **options)
         self.observation_space = self.batched.single_observation_space
         self.action_space = self.batched.single_action_space
         self.render_mode = self.batched.render_mode

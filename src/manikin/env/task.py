@@ -112,6 +112,8 @@ class Task:
         reward_max: the largest dense reward; ``normalized_dense`` divides by it.
         terminate: whether success or failure ends an episode.
         labels: events and the ways to succeed and fail; an event's flag is what ``evaluate`` calls it.
+        layouts: names of scenes with different joints, for rows that differ in them; ``scene`` reads ``self.layout``.
+            An episode's layout follows from its seed: seed modulo their number.
         settle_s: simulated time after placing, before the episode begins [s]; costs that much physics per reset.
     """
 
@@ -129,12 +131,16 @@ class Task:
     terminate: ClassVar[bool] = True
     labels: ClassVar[Labels] = PLAIN
     settle_s: ClassVar[float] = 0.0
+    layouts: ClassVar[tuple[str, ...]] = ()
 
     @dataclass(frozen=True)
     class Config:
         """Numbers of the task that ``make(config=...)`` may override."""
 
-    def __init__(self, config: Any = None, *, arm: str = "") -> None:
+    def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
+        if layout is not None and layout not in self.layouts:
+            raise UnknownNameError(f"layout of {self.id}", layout, self.layouts)
+        self.layout = layout or next(iter(self.layouts), "")
         if config is None or isinstance(config, Mapping):
             config = {**self.robot_config.get(arm, {}), **(config or {})}
             names = {f.name for f in dataclasses.fields(self.Config)}

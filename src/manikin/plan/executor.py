@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
 from manikin.spec.plan import Waypoint
@@ -29,6 +30,9 @@ class WaypointExecutor:
 
     def __init__(self, env: Env) -> None:
         self.env = env
+        self._of_layout: dict[int, WaypointExecutor] = {}
+        if isinstance(env, BucketEnv):
+            return
         n = env.num_envs
         arm = env.robot.arm
         self._dt = 1.0 / env.control_hz
@@ -46,15 +50,29 @@ class WaypointExecutor:
 
     def reset(self, rows: Any = None) -> None:
         """Forget the rows' progress; their next action starts at the first stage."""
+        if isinstance(self.env, BucketEnv):
+            for k, slots in self.env.slots(rows).items():
+                self._inside(self.env.buckets[k]).reset(slots)
+            return
         self._stage[slice(None) if rows is None else np.asarray(rows)] = -1
+
+    def _inside(self, env: Env) -> WaypointExecutor:
+        """The executor for the rows of one layout."""
+        if id(env) not in self._of_layout:
+            self._of_layout[id(env)] = WaypointExecutor(env)
+        return self._of_layout[id(env)]
 
     @property
     def stage(self) -> np.ndarray:
         """(N,) index of the stage each row is in, -1 before the first action."""
+        if isinstance(self.env, BucketEnv):
+            return self.env.each(lambda env: torch.from_numpy(self._inside(env).stage)).numpy()
         return self._stage.copy()
 
     def act(self) -> Tensor:
         """Actions (N, A) in [-1, 1] for the present state."""
+        if isinstance(self.env, BucketEnv):
+            return self.env.each(lambda env: self._inside(env).act())
         with torch.no_grad():
             return self._act()
 

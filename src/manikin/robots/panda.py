@@ -153,6 +153,7 @@ ARM = ArmSpec(
     gripper="panda_hand",
     keyframes={
         "rest": (0, pi / 8, 0, -5 * pi / 8, 0, 3 * pi / 4, pi / 4),
+        "forward": (0, -0.4, 0, -2.6, 0, 2.2 + pi / 4, pi / 4),  # reaching forward and down
         "raised": (0, 0, 0, -2 * pi / 3, 0, 2 * pi / 3, pi / 4),  # the TCP 32 cm above the base
     },
     base_pos=(-0.615, 0, 0),

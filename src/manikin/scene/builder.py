@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ import numpy as np
 
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene import sensors
+from manikin.scene.articulation import Articulation
 from manikin.scene.bank import TYPES, Bank, add_geom
 from manikin.scene.chosen import ChosenPart
 from manikin.scene.gel import Gel
@@ -179,6 +181,29 @@ class SceneBuilder:
         if kind == "dynamic":
             self._free.append(handle)
         return handle
+
+    def articulation(
+        self,
+        name: str,
+        model: mujoco.MjSpec,
+        *,
+        pos: Sequence[float] = (0, 0, 0),
+        quat: Sequence[float] = (1, 0, 0, 0),
+    ) -> Articulation:
+        """A fixed thing with joints that no robot drives: a cabinet, a door.
+
+        Its root is the first body of ``model``, which stays in place; its bodies do not collide with one another. Sites
+        mark places to ask for. Rows share their joints; for rows with other joints a task declares ``layouts``.
+        """
+        bodies = [b.name for b in model.bodies[1:]]
+        joints, frames = [j.name for j in model.joints], [s.name for s in model.sites]
+        if not joints:
+            raise SceneError(f"{name} has no joints: declare it with b.part")
+        prefix = f"{self._claim(name)}/"
+        self.spec.attach(model, frame=self.spec.worldbody.add_frame(pos=pos, quat=quat), prefix=prefix)
+        for one, two in itertools.combinations(bodies, 2):
+            self.spec.add_exclude(bodyname1=prefix + one, bodyname2=prefix + two)
+        return self._add(Articulation(self.scope, name, prefix=prefix, joints=joints, frames=frames, root=bodies[0]))
 
     def box(self, name: str, *, half_size: Sequence[float] | Vary, **options: Any) -> Part:
         """A box of half size (3,) [m]; options as for :meth:`part`."""

@@ -1,0 +1,83 @@
+"""The handle of a thing with joints of its own that no robot drives: a cabinet, a door, a box with a lid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import UnknownNameError
+from manikin.scene.handles import Handle, Scope, _runs
+
+__all__ = ["Articulation"]
+
+
+class Articulation(Handle):
+    """A fixed thing with hinges and slides; see :meth:`manikin.scene.builder.SceneBuilder.articulation`.
+
+    Attributes:
+        joints: names, the order of every joint vector.
+        frames: names of the places that were marked by sites.
+        limits: (joints, 2) [rad or m], once the world exists.
+    """
+
+    def __init__(
+        self, scope: Scope, name: str, *, prefix: str, joints: Sequence[str], frames: Sequence[str], root: str
+    ) -> None:
+        super().__init__(scope, name)
+        self.prefix, self.joints, self.frames, self._root = prefix, tuple(joints), tuple(frames), root
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        world, p = self.scope.world, self.prefix
+        ids = [int(model.joint(p + j).id) for j in self.joints]
+        self.limits = torch.from_numpy(model.jnt_range[ids].astype(np.float32)).to(world.device)
+        self._qpos = world.channel(_runs("qpos", [int(model.jnt_qposadr[i]) for i in ids]))
+        self._qvel = world.channel(_runs("qvel", [int(model.jnt_dofadr[i]) for i in ids]))
+        sites = [int(model.site(p + f).id) for f in self.frames]
+        pieces = [piece for s in sites for piece in _runs("site_xpos", list(range(3 * s, 3 * s + 3)))]
+        self._places = world.channel(pieces, (len(sites), 3)) if sites else None
+        self._body = int(model.body(p + self._root).id)
+        quat = ("xquat", 4 * self._body, 4 * self._body + 4)
+        self._quat = world.channel([quat], quat_at=0)
+
+    @property
+    def qpos(self) -> Tensor:
+        """(n, joints) [rad or m]."""
+        return self._get(self._qpos)
+
+    @property
+    def qvel(self) -> Tensor:
+        """(n, joints) [rad/s or m/s]."""
+        return self._get(self._qvel)
+
+    @property
+    def places(self) -> Tensor:
+        """(n, frames, 3) where the frames are, in the world [m]."""
+        if self._places is None:
+            raise UnknownNameError(f"frame of {self.name}", "any", self.frames)
+        return self._get(self._places)
+
+    @property
+    def base_quat(self) -> Tensor:
+        """(n, 4) wxyz of the root, in the world."""
+        return self._get(self._quat)
+
+    def set_qpos(self, qpos: Any) -> None:
+        """Put the rows at joint positions (n, joints) or (joints,), at rest."""
+        n, k = self.scope.n, len(self.joints)
+        value = torch.as_tensor(qpos, dtype=torch.float32, device=self.limits.device).expand(n, k)
+        self._qpos.write(value, self.scope.rows)
+        self._qvel.write(np.zeros((n, k)), self.scope.rows)
+
+    def set_base(self, pos: Tensor, quat: Tensor) -> None:
+        """Put the root of the rows at pos (n, 3) [m] and quat (n, 4) wxyz."""
+        n = self.scope.n
+        values = {
+            ("body_pos", (self._body,)): np.asarray(pos.cpu(), np.float64).reshape(n, 1, 3),
+            ("body_quat", (self._body,)): np.asarray(quat.cpu(), np.float64).reshape(n, 1, 4),
+        }
+        self.scope.world.set_model(values, self.scope.rows)

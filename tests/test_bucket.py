@@ -1,0 +1,213 @@
+"""Rows with different joints: a BucketEnv against each layout's own environment, and as Gymnasium's vector API."""
+
+from __future__ import annotations
+
+import gymnasium
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+import manikin
+from manikin.env.bucket import BucketEnv
+from manikin.env.env import Env
+from manikin.env.registry import task_class
+from manikin.env.single import SingleEnv
+from manikin.errors import ClosedError, ConfigError, SceneError, UnknownNameError
+from manikin.plan.executor import WaypointExecutor
+from manikin.props.cabinet import CABINETS, Cabinet
+
+DRAWERS = task_class("OpenCabinetDrawer-v1")
+
+
+class OpenAny(DRAWERS):
+    """Three of the cabinets, to be quick."""
+
+    layouts = ("one_drawer", "three_drawers", "two_drawers_two_doors")
+
+
+def make(n: int, **options) -> BucketEnv:
+    env = manikin.make(OpenAny, num_envs=n, **{"observe": "state_dict", "reward": "dense", **options})
+    assert isinstance(env, BucketEnv)
+    return env
+
+
+def moves(n: int, steps: int) -> torch.Tensor:
+    return torch.rand(steps, n, 8, generator=torch.Generator().manual_seed(1)) * 2 - 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "warp:cpu"])
+def test_rows_are_their_layouts_own_environment(device):
+    """To the bit on the CPU; (e), another layout, is a model of its own compiled by itself."""
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    seeds, steps = [0, 1, 2, 4], (4 if device == "cpu" else 2)
+    env = make(4, device=device, autoreset="disabled")
+    seen, info = env.reset(seed=seeds)
+    assert info["layout"].tolist() == [0, 1, 2, 1]
+    actions = moves(4, steps)
+    course = [env.step(a) for a in actions]
+    for row, seed in enumerate(seeds):
+        word = OpenAny.layouts[seed % 3]
+        own = Env(OpenAny(layout=word), observe="state_dict", reward="dense", device=device, autoreset="disabled")
+        first, _ = own.reset(seed=[seed])
+        width = len(own.h.cabinet.joints)
+        pairs = [(seen, first)]
+        for action, whole in zip(actions, course, strict=True):
+            alone = own.step(action[row : row + 1])
+            pairs.append((whole[0], alone[0]))
+            assert torch.allclose(whole[1][row], alone[1][0], atol=0 if device == "cpu" else 1e-5)
+        for many, one in pairs:
+            for group in ("policy", "privileged"):
+                for name, value in one[group].items():
+                    mine = many[group][name][row]
+                    if name == "joint_positions":
+                        assert (mine[width:] == 0).all() and mine.shape == (4,)
+                        assert many[group]["joint_positions_mask"][row].tolist() == [1.0] * width + [0.0] * (4 - width)
+                        mine = mine[:width]
+                    assert torch.allclose(mine, value[0], atol=0 if device == "cpu" else 1e-5), name
+
+
+def test_a_seed_is_the_same_scene_in_any_row_and_batch_also_after_the_buckets_have_grown():
+    many, few = make(7), make(2)
+    whole, _ = many.reset(seed=0)
+    part, info = few.reset(seed=[4, 1])  # both of one layout: its bucket grows
+    assert info["layout"].tolist() == [1, 1] and few.buckets[1].num_envs == 2
+    for group, named in part.items():
+        for name, value in named.items():
+            assert torch.equal(value, whole[group][name][[4, 1]]), name
+    more, info = few.reset(seed=[3], options={"reset_mask": np.array([False, True])})
+    assert info["layout"].tolist() == [1, 0] and info["episode_seed"].tolist() == [4, 3]
+    assert torch.equal(more["privileged"]["handle_pos"], whole["privileged"]["handle_pos"][[4, 3]])
+    again, info = few.reset()
+    assert info["episode_index"].tolist() == [1, 1] and info["layout"].tolist() == [1, 0]
+    assert not torch.equal(again["privileged"]["handle_pos"], more["privileged"]["handle_pos"])
+
+
+def test_growing_leaves_what_runs_alone():
+    env = make(3, autoreset="disabled")
+    env.reset(seed=0)
+    plain = make(3, autoreset="disabled")
+    plain.reset(seed=0)
+    for action in moves(3, 3):
+        env.step(action)
+        plain.step(action)
+    env.reset(seed=[4], options={"reset_mask": np.array([True, False, False])})  # into row 1's bucket
+    assert env.layout.tolist() == [1, 1, 2]
+    assert torch.equal(env.state_hash([1, 2]), plain.state_hash([1, 2]))
+    still = torch.tensor([True, False, True])
+    before = env.state_hash()
+    env.step(moves(3, 1)[0], active=still)
+    assert (env.state_hash() == before).tolist() == [False, True, False]
+
+
+def test_save_and_load_continue_bit_for_bit_in_other_rows():
+    env = make(4, autoreset="disabled")
+    env.reset(seed=0)
+    actions = moves(4, 6)
+    for a in actions[:3]:
+        env.step(a)
+    saved = env.save()
+    course = [env.step(a) for a in actions[3:]]
+    env.load(saved)
+    for a, (seen, reward, *_) in zip(actions[3:], course, strict=True):
+        again = env.step(a)
+        assert torch.equal(again[1], reward)
+        assert torch.equal(again[0]["privileged"]["tcp_to_handle"], seen["privileged"]["tcp_to_handle"])
+    other = make(2, autoreset="disabled")
+    other.load(env.save([2]))  # one row into all; never reset before
+    assert other.layout.tolist() == [2, 2]
+    assert torch.equal(other.state_hash(), env.state_hash([2, 2]))
+
+
+@pytest.mark.parametrize("mode", ["same_step", "next_step"])
+def test_autoreset_keeps_the_layout_and_delivers_the_last_observation(mode):
+    env = make(3, autoreset=mode, horizon=2, observe="state")
+    env.reset(seed=0)
+    zero = torch.zeros(3, 8)
+    env.step(zero)
+    seen, _, _, truncated, info = env.step(zero)
+    assert truncated.all() and env.layout.tolist() == [0, 1, 2]
+    if mode == "same_step":
+        assert info["_final_obs"].all() and info["final_obs"].shape == seen.shape
+        assert info["final_info"]["elapsed"].tolist() == [2, 2, 2] and info["elapsed"].tolist() == [0, 0, 0]
+        assert not torch.equal(info["final_obs"], seen)
+    else:
+        info = env.step(zero)[-1]
+    assert info["episode_index"].tolist() == [1, 1, 1]
+
+
+def test_spaces_names_and_the_single_view():
+    env = make(2, observe="state")
+    assert isinstance(env, gymnasium.vector.VectorEnv)
+    seen, _ = env.reset(seed=0)
+    assert env.observation_space.contains(seen.numpy()) and seen.shape[1] == len(env.observation_names)
+    column = env.observation_names.index("privileged/joint_positions_mask[1]")
+    assert seen[:, column].tolist() == [0.0, 1.0]  # one drawer, three drawers
+    single = SingleEnv(OpenAny, observe="state_dict")
+    first, info = single.reset(seed=2)
+    assert info["layout"] == 2 and single.observation_space.contains(first)
+    *_, info = single.step(single.action_space.sample())
+    assert info["elapsed"] == 1
+    assert env.fingerprint()["layouts"].keys() == set(OpenAny.layouts)
+
+
+def test_expert_opens_drawers_of_every_cabinet():
+    env = manikin.make("OpenCabinetDrawer-v1", num_envs=2 * len(CABINETS), autoreset="disabled", terminate=False)
+    _, info = env.reset(seed=100)
+    assert not info["success"].any()
+    expert, once = WaypointExecutor(env), torch.zeros(env.num_envs, dtype=torch.bool)
+    for _ in range(env.horizon):
+        info = env.step(expert.act())[-1]
+        once |= info["success"]
+    assert once.float().mean() >= 0.9 and not info["health"].any()
+
+
+def test_a_cabinet_in_a_row_moves_as_its_own_single_model():
+    """A turned cabinet whose drawer runs: against MuJoCo on the same scene with the cabinet compiled in that place."""
+    env = Env(OpenAny(layout="three_drawers"), num_envs=2, autoreset="disabled")
+    env.reset(seed=[1, 4])
+    env.h.cabinet._qvel.write(np.tile([0.3, 0.6, 0.0], (2, 1)).astype(np.float32))
+    env.world.forward()
+    model, data = env.world.data(1)
+    b = env._builder.spec
+    body = b.body("cabinet/body")
+    at = model.body("cabinet/body").id
+    body.pos, body.quat = model.body_pos[at], model.body_quat[at]
+    own = b.compile()
+    mine = mujoco.MjData(own)
+    mine.qpos[:], mine.qvel[:], mine.ctrl[:] = data.qpos, data.qvel, data.ctrl
+    env.world.step(40)
+    mujoco.mj_step(own, mine, 40)
+    assert env.world.read("qpos")[1].numpy() == pytest.approx(mine.qpos, abs=1e-6)
+    places = [mine.site(f"cabinet/{f}").xpos for f in env.h.cabinet.frames]
+    mujoco.mj_forward(own, mine)
+    assert env.h.cabinet.places[1].numpy() == pytest.approx(np.array(places), abs=1e-5)
+    assert env.h.cabinet.qpos[1, 1] > 0.02
+
+
+def test_cabinets_have_one_to_four_drawers_and_some_have_doors():
+    joints = {name: [j.name for j in c.build().joints] for name, c in CABINETS.items()}
+    assert len(CABINETS) >= 6
+    assert {len(c.drawers) for c in CABINETS.values()} == {1, 2, 3, 4}
+    assert sum(any(j.startswith("door") for j in names) for names in joints.values()) >= 2
+    with pytest.raises(UnknownNameError, match="kind of front"):
+        Cabinet(columns=(("shelf",),), half_size=(0.1, 0.1, 0.1)).build()
+    with pytest.raises(SceneError, match="needs a drawer"):
+        Cabinet(columns=(("door",),), half_size=(0.1, 0.1, 0.1)).build()
+
+
+def test_wrong_uses_say_what_is_right():
+    env = make(2)
+    with pytest.raises(ClosedError, match="reset"):
+        env.step(torch.zeros(2, 8))
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match="actions must have shape"):
+        env.step(torch.zeros(3, 8))
+    with pytest.raises(UnknownNameError, match="layout"):
+        OpenAny(layout="wardrobe")
+    with pytest.raises(ConfigError, match="no layouts"):
+        BucketEnv(task_class("PickCube-v1"))
+    env.close()
+    with pytest.raises(ClosedError, match="closed"):
+        env.reset(seed=0)
