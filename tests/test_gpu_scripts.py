@@ -67,7 +67,7 @@ def test_the_jacobian_of_the_script_is_that_of_mujoco() -> None:
 def test_the_gpu_benchmark_runs_dry(tmp_path: Path) -> None:
     out = tmp_path / "gpu.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--dry-run", "--out", str(out)]
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    subprocess.run(command, check=True, capture_output=True, timeout=550)
     found = json.loads(out.read_text())
     assert found["card"].startswith("dry run on ")
     row = found["manikin"]["PickCube-v1 state, N=2"]
@@ -95,6 +95,26 @@ def test_rates_of_several_gpus_add_and_the_worst_counts() -> None:
     assert both["time_over_raw"] == 40.0 / 25.0
     assert gpu.summed([row]) == row
     assert gpu.summed([row, {"failed": "no memory"}]) == {"failed": "no memory"}
+
+
+def test_processes_of_torchrun_hear_of_each_other(tmp_path: Path) -> None:
+    """Two of them gather what both measured; without a GPU, since it is not asked for."""
+    program = tmp_path / "both.py"
+    lines = (
+        "import importlib.util, sys",
+        f"spec = importlib.util.spec_from_file_location('gpu', {str(ROOT / 'benchmarks' / 'gpu.py')!r})",
+        "gpu = sys.modules['gpu'] = importlib.util.module_from_spec(spec)",
+        "spec.loader.exec_module(gpu)",
+        "ranks = gpu.Ranks()",
+        "rows = ranks.all({'env': 1.0 + ranks.rank, 'num_envs': 4, 'device': f'cuda:{ranks.local}'})",
+        "assert [row['device'] for row in rows] == ['cuda:0', 'cuda:1'], rows",
+        "assert gpu.summed([{**row, 'device': 0} for row in rows])['env'] == 3.0",
+        "ranks.close()",
+    )
+    program.write_text("\n".join(lines))
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_targets_are_judged_on_what_was_measured() -> None:

@@ -118,12 +118,20 @@ def compute() -> Iterator[Finding]:
     yield _gpu()
     warp = _version("mujoco-warp")
     if warp:
-        yield Finding(
-            group="compute", name="warp", state=OK, detail=f"mujoco-warp {warp}, warp {_version('warp-lang')}"
-        )
+        detail = f"mujoco-warp {warp}, warp {_version('warp-lang')}; {_kernels()}"
+        yield Finding(group="compute", name="warp", state=OK, detail=detail)
     else:
         hint = 'for simulation on an NVIDIA GPU: pip install -c constraints/cuda.txt -e ".[gpu]"'
         yield Finding(group="compute", name="warp", state=MISSING, detail="mujoco-warp is not installed", hint=hint)
+
+
+def _kernels() -> str:
+    """Where Warp's compiled kernels lie, and how many there are."""
+    from manikin.assets.paths import cache_root
+
+    folder = Path(os.environ.get("WARP_CACHE_PATH") or cache_root() / "warp")
+    count = sum(1 for path in folder.glob("*/wp_*") if path.is_dir()) if folder.is_dir() else 0
+    return f"{count} compiled modules in {folder}" if count else f"no kernels compiled yet in {folder}: manikin warmup"
 
 
 def _gpu() -> Finding:
