@@ -1,14 +1,17 @@
-"""What a controller is: a pure function from carry, reading and action to commanded joint positions and a new carry."""
+"""What a controller is: a pure function from carry, reading and action to commands and a new carry."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
 from torch import Tensor
 
+from manikin.control.law import Array
 from manikin.spec.action import ActionCard
 
-__all__ = ["Controller", "Reading"]
+__all__ = ["Controller", "Drive", "OncePerStep", "Reading"]
 
 
 class Reading(Protocol):
@@ -20,25 +23,88 @@ class Reading(Protocol):
 
     @property
     def ctrl(self) -> Tensor:
-        """(n, joints) positions commanded last."""
+        """(n, joints) positions commanded last; of joints driven by torque, that torque."""
+
+    @property
+    def tcp_pose(self) -> Tensor:
+        """(n, 7) of the tool centre point in the world."""
+
+
+class Drive:
+    """A controller at work within one control step: called before each physics step, it commands torques.
+
+    Args:
+        torque: gives the torques (N, joints) of a physics step by its number.
+        apply: commands them.
+        carry: gives the carry (N, k) that the steps so far have led to.
+    """
+
+    def __init__(
+        self, torque: Callable[[int], Array], apply: Callable[[Array], None], carry: Callable[[], Tensor]
+    ) -> None:
+        self._torque, self._apply, self._carry = torque, apply, carry
+
+    def __call__(self, substep: int) -> None:
+        self._apply(self._torque(substep))
+
+    @property
+    def carry(self) -> Tensor:
+        """(N, k) after the last physics step."""
+        return self._carry()
 
 
 class Controller(Protocol):
-    """Maps an action in [-1, 1]^size to commanded joint positions, once per control step.
+    """Maps an action in [-1, 1]^size to what actuators are commanded.
 
-    ``start`` gives the carry of rows that begin an episode; the carry is part of saved state. ``command`` is what the
-    action asks for in the card's units, before any joint limit: the sign test and conversion read it.
+    A position controller acts once per control step: its command stands, MuJoCo's servos do the rest. One with
+    ``every_substep`` drives joints by torque: the call takes the action in, ``drive`` acts at each physics step.
+
+    ``start`` gives the carry of rows that begin an episode; the carry is part of saved state.
+
+    Attributes:
+        name: the word that makes it, options included.
+        rate: [1/s] how fast a standing command is approached; a command's error shrinks by this share per second.
+        every_substep: whether it needs ``drive``.
     """
 
     name: str
     card: ActionCard
+    rate: float
+    every_substep: bool
 
     def start(self, reading: Reading) -> Tensor:
         """(n, k) carry at the start of an episode."""
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Commanded positions (n, joints) and the next carry, from an action (n, size) in [-1, 1]."""
+        """Commands (n, joints) and the next carry, from an action (n, size) in [-1, 1]."""
+
+    def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive | None:
+        """What acts before each physics step of a control step, on ``rows`` (numbers) or all; None for nothing."""
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
         """The action (n, size) that brings the arm closest to ``qpos`` (n, arm joints) in one step, clipped to
         [-1, 1]; gripper dimensions are 0."""
+
+    def hold(self, carry: Tensor, reading: Reading) -> Tensor:
+        """The action (n, size) that asks for nothing new; gripper dimensions are 0."""
+
+
+class OncePerStep:
+    """Of a controller whose commands stand for a control step."""
+
+    every_substep = False
+    card: ActionCard
+    _n: int  # joints of the arm
+
+    def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive | None:
+        return None
+
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def hold(self, carry: Tensor, reading: Reading) -> Tensor:
+        """The position commanded last, or no displacement."""
+        first = self.card.dims[0]
+        if first.reference == "absolute" and first.unit != "rad/s":
+            return self.towards(carry, reading, reading.ctrl[:, : self._n])
+        return reading.qpos.new_zeros(len(reading.qpos), self.card.size)

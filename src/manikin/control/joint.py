@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import statistics
+
 import torch
 from torch import Tensor
 
-from manikin.control.base import Reading
-from manikin.errors import UnknownNameError
+from manikin.control.base import OncePerStep, Reading
 from manikin.scene.handles import Robot
 from manikin.spec.action import ActionCard, ActionDim
+from manikin.spec.control import Control
+from manikin.spec.robot import ArmSpec
 
-__all__ = ["GripperMap", "JointController"]
+__all__ = ["GripperMap", "JointController", "servo_rate"]
+
+
+def servo_rate(arm: ArmSpec) -> float:
+    """[1/s] how fast a position servo closes in on its command: it is overdamped, and this is its slow pole."""
+    return statistics.median(p / d for p, d in zip(arm.gains.kp, arm.gains.kd, strict=True))
 
 
 class GripperMap:
@@ -37,7 +45,7 @@ class GripperMap:
         )
 
 
-class JointController:
+class JointController(OncePerStep):
     """Joint position (absolute, delta on measured, delta on commanded) and joint velocity.
 
     ``joint_pos``: [-1, 1] spans the joint's range. ``joint_delta_pos``: adds to the measured position.
@@ -47,9 +55,9 @@ class JointController:
 
     lead = 0.5  # [rad] a velocity command never winds up further than this
 
-    def __init__(self, name: str, robot: Robot, control_hz: float) -> None:
-        self.name, arm = name, robot.arm
-        self._n = len(arm.joints)
+    def __init__(self, control: Control, robot: Robot, control_hz: float) -> None:
+        name, arm = control.word, robot.arm
+        self.name, self._n, self.rate = name, len(arm.joints), servo_rate(arm)
         self._low, self._high = robot.limits[: self._n, 0].clone(), robot.limits[: self._n, 1].clone()
         self._gripper = GripperMap(robot)
         device = self._low.device
@@ -62,8 +70,6 @@ class JointController:
             reference = "commanded"
         elif name == "joint_vel":
             step, unit, reference = torch.full((self._n,), arm.joint_speed, device=device), "rad/s", "absolute"
-        elif name != "joint_delta_pos":
-            raise UnknownNameError("joint controller", name, arm.controllers)
         self._middle, self._step, self._absolute = middle, step, name == "joint_pos"
         self._dt = 1.0 / control_hz
         self._move = step * self._dt if name == "joint_vel" else step  # [rad] per control step at +1

@@ -10,7 +10,7 @@ import torch
 
 from manikin.env.env import Env
 from manikin.env.task import Task
-from manikin.math import norm, quat_conj, quat_mul, quat_to_rotvec
+from manikin.math import norm, quat_conj, quat_mul, quat_rotate, quat_rotate_inv, quat_to_rotvec
 from manikin.spec.action import ActionCard
 
 __all__ = ["FreeArm", "displacement", "hold_action", "measured_card", "where"]
@@ -38,12 +38,8 @@ class FreeArm(Task):
 
 def hold_action(env: Env) -> torch.Tensor:
     """(N, A) the action that asks for nothing: no displacement, or the present command again; gripper open."""
-    card = env.controller.card
-    action = torch.zeros(env.num_envs, card.size)
-    if card.dims[0].reference == "absolute" and card.dims[0].unit != "rad/s":
-        with torch.no_grad():
-            commanded = env.robot.ctrl[:, : len(env.robot.arm.joints)]
-            action = env.controller.towards(env._carry, env._reading(), commanded)
+    with torch.no_grad():
+        action = env.controller.hold(env._carry, env._reading())
     if env.robot.drivers:
         action[:, -1] = 1.0
     return action
@@ -57,25 +53,27 @@ def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionC
     ``hold_drift``: TCP speed [m/s] under a hold action, between 1 s and 3 s.
     """
     one = Env(FreeArm, robot=robot, control=control, control_hz=control_hz, reward="none")
-    moving = one.controller.card.size - bool(one.robot.drivers)
-    env = Env(FreeArm, num_envs=moving + 1, robot=robot, control=control, control_hz=control_hz, reward="none")
-    card = env.controller.card
+    card = one.controller.card
+    one.close()
+    moving = list(card.moving)
+    k = len(moving)
+    env = Env(FreeArm, num_envs=k + 1, robot=robot, control=control, control_hz=control_hz, reward="none")
     env.reset(seed=0)
     realised = None
-    if card.dims[0].reference != "absolute":
+    if moving:
         for _ in range(20):  # let the servos settle where they hold
             env.step(hold_action(env))
         before = where(env)
         action = hold_action(env)
-        action[:moving] += torch.eye(moving, card.size)
+        action[:k, moving] += torch.eye(k)
         env.step(action.clamp(-1, 1))
-        change = displacement(env, before)[:, :moving]
-        change = change[:moving] - change[moving:]  # less what holding does by itself
-        scale = torch.tensor([d.scale for d in card.dims[:moving]])
+        change = displacement(env, before)[:, :k]
+        change = change[:k] - change[k:]  # less what holding does by itself
+        scale = torch.tensor([card.dims[i].scale for i in moving])
         realised = float((change.diagonal() / scale).mean())
     env.reset(seed=0)
-    for k in range(60):
-        if k == 20:
+    for step in range(60):
+        if step == 20:
             early = env.robot.tcp_pos.clone()
         env.step(hold_action(env))
     drift = float(norm(env.robot.tcp_pos - early).max()) / 2.0
@@ -91,9 +89,15 @@ def where(env: Env) -> torch.Tensor:
 
 
 def displacement(env: Env, before: torch.Tensor) -> torch.Tensor:
-    """(N, joints) or (N, 6) how far it has moved since ``before``: [rad], or [m] and a rotation vector [rad]."""
+    """(N, joints) or (N, 6) how far it has moved since ``before``: [rad], or [m] and a rotation vector [rad] about the
+    axes of the card."""
     now = where(env)
     if now.shape[1] != 7 or env.controller.name.startswith("joint"):
         return now - before
     turn = quat_to_rotvec(quat_mul(now[:, 3:], quat_conj(before[:, 3:])))
-    return torch.cat([now[:, :3] - before[:, :3], turn], 1).float()
+    moved = [now[:, :3] - before[:, :3], turn]
+    frame = next(d.frame for d in env.controller.card.dims if d.name == "x")
+    if frame != "base":
+        base = env.robot.base_pose[3:].to(before).expand(len(before), 4)
+        moved = [quat_rotate_inv(before[:, 3:], m) if frame == "tcp" else quat_rotate(base, m) for m in moved]
+    return torch.cat(moved, 1).float()

@@ -12,7 +12,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from manikin.control import Chain, Controller, IkSolver, Reading, controller
+from manikin.control import Chain, Controller, IkSolver, Reading, controller, torque_joints
 from manikin.env import arguments, state
 from manikin.env.loop import Loop
 from manikin.env.loop_device import DeviceLoop
@@ -30,6 +30,7 @@ from manikin.sense.imperfect import Imperfection, SensorSuite
 from manikin.sim import Budget, make_world, on_device, torch_device
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
+from manikin.spec.control import Control, Whole
 
 __all__ = ["AUTORESET", "REWARD", "Env"]
 
@@ -48,7 +49,7 @@ class Env(gymnasium.vector.VectorEnv):
         task: a Task class or instance.
         num_envs: rows.
         robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first.
-        control: controller name; default the task's.
+        control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``; default the task's.
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
             cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
         sensors: noise, delay, dropout and rate by path in the observation: ``{"policy/qpos": [Noise(0.01)]}``.
@@ -79,7 +80,7 @@ class Env(gymnasium.vector.VectorEnv):
         *,
         num_envs: int = 1,
         robot: str | None = None,
-        control: str | None = None,
+        control: str | Control | Whole | None = None,
         observe: str = "state",
         reward: str = "normalized_dense",
         autoreset: str | AutoresetMode = "same_step",
@@ -128,7 +129,8 @@ class Env(gymnasium.vector.VectorEnv):
         self.horizon = arguments.positive_int("horizon (control steps)", horizon)
         self.terminates = task.terminate if terminate is None else bool(terminate)
 
-        builder = SceneBuilder([chosen], physics)
+        control = task.control if control is None else control
+        builder = SceneBuilder([chosen], physics, [torque_joints(control, chosen.arm)])
         with self._on:
             declared = task.scene(builder)
         self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
@@ -156,7 +158,7 @@ class Env(gymnasium.vector.VectorEnv):
             builder.bind(self.world)
             chain = Chain(self.robot.arm, self.robot.gripper)
             self.robot.solver = IkSolver(chain)
-            self.controller: Controller = controller(control or task.control, self.robot, chain, self.control_hz)
+            self.controller: Controller = controller(control, self.robot, chain, self.control_hz)
         self._chain = chain
 
         self._closed = False

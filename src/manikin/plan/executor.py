@@ -36,11 +36,10 @@ class WaypointExecutor:
         n = env.num_envs
         arm = env.robot.arm
         self._dt = 1.0 / env.control_hz
-        # a position servo covers this share of a command in one control step (overdamped: kp / kd is its rate)
-        rate = float(np.median([p / d for p, d in zip(arm.gains.kp, arm.gains.kd, strict=True)]))
-        self._boost = min(0.9 / (1.0 - math.exp(-rate * self._dt)), 2.5)
+        # the arm covers this share of a command in one control step
+        self._boost = min(0.9 / (1.0 - math.exp(-env.controller.rate * self._dt)), 2.5)
         self._most = torch.tensor(arm.joint_delta or (0.1,) * len(arm.joints))
-        self._turns = env.controller.name != "ee_delta_pos"  # without rotations the gripper stays as it is
+        self._turns = env.controller.card.turns  # without rotations the gripper stays as it is
         self._base_inv = pose_inv(env.robot.base_pose)
         self._stage = np.full(n, -1)
         self._since = np.zeros(n)  # [s] in this stage

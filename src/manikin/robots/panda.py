@@ -147,6 +147,7 @@ ARM = ArmSpec(
     menagerie=MenagerieModel(folder="franka_emika_panda", file="panda_nohand.xml", drop=("attachment",)),
     joints=tuple(f"joint{i}" for i in range(1, 8)),
     gains=Gains(kp=(1000,) * 7, kd=(100,) * 7, force=(100,) * 7, source="ManiSkill3 3.0.1 panda"),
+    effort=(87, 87, 87, 87, 12, 12, 12),  # Franka's data sheet
     flange_body="link7",
     flange_pos=(0, 0, 0.107),
     flange_quat=(0.9238795325112867, 0, 0, -0.3826834323650898),  # Franka mounts its hand turned by 45 deg

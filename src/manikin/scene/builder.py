@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -50,10 +50,12 @@ class SceneBuilder:
     Args:
         robots: (arm, gripper, from Menagerie?) of each robot the user chose; ``robot()`` takes them in order.
         physics: solver options.
+        torque: of each robot, the arm joints driven by torque; the others have position servos.
     """
 
     robots: Sequence[tuple[ArmSpec, GripperSpec | None, bool]]
     physics: Physics
+    torque: Sequence[Collection[str]] = ()
     handles: list[Handle] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     variations: list[Variation] = field(default_factory=list)
@@ -87,7 +89,8 @@ class SceneBuilder:
         if len(self.robot_handles) >= len(self.robots):
             raise SceneError(f"the scene asks for {len(self.robots) + 1} robots but {len(self.robots)} were chosen")
         arm, gripper, menagerie = self.robots[len(self.robot_handles)]
-        model = assemble(arm, gripper, menagerie=menagerie)
+        torque = self.torque[len(self.robot_handles)] if self.torque else ()
+        model = assemble(arm, gripper, menagerie=menagerie, torque=torque)
         pos = arm.base_pos if pos is None else pos
         quat = arm.base_quat if quat is None else quat
         prefix = f"{self._claim(name)}/"

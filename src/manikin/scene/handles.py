@@ -294,6 +294,7 @@ class Robot(Handle):
         self._place = world.channel(_runs("qpos", adr))
         self._place_vel = world.channel(_runs("qvel", [int(model.jnt_dofadr[j]) for j in every]))
         self._command = [adr.index(a) for a in qadr]
+        self._by_torque = {k for k, j in enumerate(self.joints) if j in self.model.torque_joints}
         if self.drivers:
             self._open = torch.tensor(self.gripper.open_q, device=device)
             self._closed = torch.tensor(self.gripper.closed_q, device=device)
@@ -343,7 +344,7 @@ class Robot(Handle):
 
     @property
     def ctrl(self) -> Tensor:
-        """(n, actuators) commanded joint positions, arm then gripper."""
+        """(n, actuators) commanded joint positions, arm then gripper; torques of joints driven by torque."""
         return self._get(self._ctrl)
 
     def keyframe(self, name: str = "rest") -> Tensor:
@@ -361,7 +362,9 @@ class Robot(Handle):
         whole = torch.cat([arm, fingers.expand(n, len(fingers))], 1)
         self._place.write(whole, target)
         self._place_vel.write(torch.zeros_like(whole), target)
-        self._ctrl.write(torch.stack([whole[:, k] for k in self._command], 1), target)
+        still = torch.zeros_like(whole[:, 0])
+        command = [still if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]
+        self._ctrl.write(torch.stack(command, 1), target)
 
     def ik(self, pose: Tensor, start: Tensor | None = None) -> Any:
         """Joint positions for TCP poses (n, 7) in the world, from ``start`` (n, joints) or where the arm is.

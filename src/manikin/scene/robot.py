@@ -8,7 +8,7 @@ finger. No physics options, keyframes, lights or foreign actuators remain.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import mujoco
@@ -37,6 +37,7 @@ class RobotModel:
     gripper_joints: tuple[str, ...]
     arm_actuators: tuple[str, ...]  # named like their joints
     gripper_actuators: tuple[str, ...]  # one per driver, named like it
+    torque_joints: tuple[str, ...]  # arm joints whose actuators take torques; the others take positions
     tcp_body: str
     tcp_site: str
     finger_bodies: tuple[str, ...]
@@ -69,10 +70,13 @@ class RobotModel:
         return np.asarray([] if self.gripper is None else self.gripper.joint_positions(opening), dtype=float)
 
 
-def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = False) -> RobotModel:
+def assemble(
+    arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = False, torque: Collection[str] = ()
+) -> RobotModel:
     """Load or build the arm and the gripper, join them at the flange and make them manikin's own.
 
-    ``menagerie=True`` takes both models from MuJoCo Menagerie. Each call makes a new MjSpec. Raises
+    ``menagerie=True`` takes both models from MuJoCo Menagerie; the arm joints named in ``torque`` get motors instead of
+    position servos, and keep only the damping of the joint itself. Each call makes a new MjSpec. Raises
     :class:`AssetError` when a model is missing, :class:`SceneError` when it does not compile or does not have the parts
     the specs name, :class:`ConfigError` for a pair that cannot be joined.
     """
@@ -94,7 +98,7 @@ def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = Fal
     pads = _contacts(spec, fingers)
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
-    arm_actuators = _servo(spec, arm_joints, arm.gains)
+    arm_actuators = _servo(spec, arm_joints, arm.gains, torque=torque, effort=arm.effort)
     gripper_actuators: tuple[str, ...] = ()
     if gripper is not None:
         gripper_actuators = _servo(spec, gripper.drivers, gripper.gains, reach=_reach(gripper))
@@ -122,6 +126,7 @@ def assemble(arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = Fal
         gripper_joints=gripper_joints,
         arm_actuators=arm_actuators,
         gripper_actuators=gripper_actuators,
+        torque_joints=tuple(j for j in arm_joints if j in torque),
         tcp_body="tcp",
         tcp_site="tcp",
         finger_bodies=tuple(f.body for f in fingers),
@@ -231,9 +236,13 @@ def _servo(
     gains: Gains,
     *,
     reach: tuple[tuple[float, float], ...] | None = None,
+    torque: Collection[str] = (),
+    effort: tuple[float, ...] = (),
 ) -> tuple[str, ...]:
-    """Position actuators named like their joints. kd goes on the joint: there it stays implicit also while the force is
-    at its limit, where a damped actuator chatters; a gripper that holds something always is."""
+    """Position actuators named like their joints, motors for those in ``torque``.
+
+    A servo's kd goes on the joint: there it stays implicit also while the force is at its limit, where a damped
+    actuator chatters; a gripper that holds something always is."""
     if not len(joints) == len(gains.kp) == len(gains.kd) == len(gains.force):
         raise SceneError(f"{len(joints)} joints ({', '.join(joints)}) but gains for {len(gains.kp)}")
     for i, name in enumerate(joints):
@@ -241,7 +250,14 @@ def _servo(
         kp, kd, force = gains.kp[i], gains.kd[i], gains.force[i]
         low, high = reach[i] if reach is not None else _range(joint)
         actuator = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-        actuator.gaintype, actuator.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+        actuator.gaintype = mujoco.mjtGain.mjGAIN_FIXED
+        if name in torque:
+            force = effort[i] if effort else force
+            actuator.gainprm[0], actuator.biastype = 1.0, mujoco.mjtBias.mjBIAS_NONE
+            actuator.forcelimited = actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_TRUE
+            actuator.forcerange = actuator.ctrlrange = (-force, force)
+            continue
+        actuator.biastype = mujoco.mjtBias.mjBIAS_AFFINE
         actuator.gainprm[0] = kp
         actuator.biasprm[:3] = (0, -kp, 0)
         joint.damping[0] = kd

@@ -173,6 +173,10 @@ class CpuWorld:
         self._b.forward()
         self._state[...] = state
 
+    def flat(self, field: str) -> np.ndarray:
+        """A whole field as the physics has it, (N, K) float64; see :class:`manikin.sim.world.World`."""
+        return self._source(field)
+
     def channel(
         self, pieces: Sequence[Piece], shape: tuple[int, ...] | None = None, *, quat_at: int | None = None
     ) -> _Channel:

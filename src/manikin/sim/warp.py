@@ -170,7 +170,7 @@ class WarpWorld:
         return mask
 
     def flat(self, field: str) -> Tensor:
-        """(N, K) view of a Data field."""
+        """A whole field as the physics has it, (N, K) float32; see :class:`manikin.sim.world.World`."""
         if field not in self._views:
             array = getattr(self._d, field, None)
             if array is None or not hasattr(array, "ptr") or array.shape[:1] != (self.num_worlds,):

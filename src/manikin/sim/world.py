@@ -52,6 +52,11 @@ class World(Protocol):
     def timestep(self) -> float: ...
     def read(self, field: str) -> torch.Tensor: ...
     def write(self, field: str, value: torch.Tensor, rows: np.ndarray | None = None) -> None: ...
+    def flat(self, field: str) -> Any:
+        """A field flattened to (N, K), the physics' own array and not a copy: NumPy float64 on the CPU, a torch tensor
+        on a device. It stays the same object and is current after every call and before each physics step of ``step``.
+        Positions, velocities and controls may be written in place there; for controllers that act every step."""
+
     def channel(
         self, pieces: Sequence[Piece], shape: tuple[int, ...] | None = None, *, quat_at: int | None = None
     ) -> Channel:

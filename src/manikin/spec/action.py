@@ -13,8 +13,8 @@ class ActionDim:
 
     Attributes:
         name: what moves: a joint's name, ``x``, ``roll``, ``gripper``.
-        unit: of ``scale`` and ``offset``: rad, m, rad/s, rotvec rad, fraction.
-        frame: joint, base (the robot's base frame), or gripper.
+        unit: of ``scale`` and ``offset``: rad, m, rad/s, N m, 1/s^2 (a stiffness), 1 (a damping ratio), opening.
+        frame: joint; base (the robot's), world or tcp; or gripper.
         reference: ``absolute``; or what a relative action adds to: ``measured`` or ``commanded``.
         scale, offset: the commanded value (or displacement) is offset + scale * action.
     """
@@ -54,6 +54,17 @@ class ActionCard:
     @property
     def size(self) -> int:
         return len(self.dims)
+
+    @property
+    def moving(self) -> tuple[int, ...]:
+        """Numbers of the dimensions that move the arm by an amount relative to where it is or was told to be."""
+        return tuple(i for i, d in enumerate(self.dims) if d.reference != "absolute")
+
+    @property
+    def turns(self) -> bool:
+        """Whether an action can say how the tool is oriented."""
+        names = {d.name for d in self.dims}
+        return "x" not in names or "rx" in names
 
     def summary(self) -> str:
         """One paragraph: what was measured, and what the robot cannot do."""

@@ -231,6 +231,7 @@ class ArmSpec:
     base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
     base_quat: Quat = (1, 0, 0, 0)
     gravcomp: bool = True  # the maker's controller compensates the arm's own weight
+    effort: tuple[float, ...] = ()  # [N m] torque limits of torque controllers; () means those of the servos
     joint_delta: tuple[float, ...] = ()  # [rad] per action unit of delta controllers; () means 0.1 for all
     joint_speed: float = 1.0  # [rad/s] per action unit of joint velocity
     ee_delta_pos: float = 0.1  # [m] per action unit
@@ -243,6 +244,12 @@ class ArmSpec:
         "ee_delta_pos",
         "ee_delta_pose",
         "ee_pose",
+        "ik_pose",
+        "osc_position",
+        "osc_pose",
+        "joint_impedance",
+        "joint_vel_pid",
+        "joint_torque",
     )
     excludes: tuple[tuple[str, str], ...] = ()
     cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model

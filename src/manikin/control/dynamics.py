@@ -1,0 +1,156 @@
+"""What torque controllers read of the physics at every step: the arrays of a World, not copies of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.control.law import Array, task_jacobian
+from manikin.scene.handles import Robot
+
+__all__ = ["Dynamics"]
+
+
+class Dynamics:
+    """Motion and inertia of some joints of a robot, for all rows: NumPy float64 on the CPU, torch float32 on a device.
+
+    Args:
+        robot: whose.
+        joints: their names; the others count as held still.
+        operational: whether the tool's Jacobian will be asked for.
+    """
+
+    def __init__(self, robot: Robot, joints: Sequence[str], *, operational: bool) -> None:
+        world = robot.scope.world
+        model = world.scene.model
+        names = [robot.prefix + joint for joint in joints]
+        ids = [int(model.joint(name).id) for name in names]
+        dofs = [int(model.jnt_dofadr[i]) for i in ids]
+        self.size, self.n, self.device = len(ids), world.num_worlds, world.device
+        self.numpy = isinstance(world.flat("ctrl"), np.ndarray)
+        self._qpos = _columns(world.flat("qpos"), [int(model.jnt_qposadr[i]) for i in ids])
+        self._qvel = _columns(world.flat("qvel"), dofs)
+        self._ctrl, self._actuators = world.flat("ctrl"), _run([int(model.actuator(name).id) for name in names])
+        self._bias, self._passive = _columns(world.flat("qfrc_bias"), dofs), _columns(world.flat("qfrc_passive"), dofs)
+        self._lift = _columns(world.flat("qfrc_gravcomp"), dofs)
+        self._inertia = world.flat("M")
+        self._entries, self._present = self._pattern(model, dofs)
+        if operational:
+            tcp = int(model.body(robot.prefix + robot.model.tcp_body).id)
+            root = int(model.body_rootid[tcp])
+            self._tcp = world.flat("xpos")[:, 3 * tcp : 3 * tcp + 3]
+            self._turn = world.flat("xmat")[:, 9 * tcp : 9 * tcp + 9]
+            self._centre = world.flat("subtree_com")[:, 3 * root : 3 * root + 3]
+            self._motion = _columns(world.flat("cdof"), [6 * d + k for d in dofs for k in range(6)])
+            carries = _ancestors(model, tcp)
+            moved = np.array([d in carries for d in dofs], float)
+            self._moves = None if moved.all() else self.array(moved)[:, None]
+        forces = model.actuator_forcerange[[int(model.actuator(name).id) for name in names]]
+        self.low, self.high = self.array(forces[:, 0]), self.array(forces[:, 1])
+
+    def array(self, value: Any) -> Array:
+        """A constant, or a tensor of the environment, as this kind of array."""
+        if self.numpy:
+            return np.asarray(value, np.float64)
+        return torch.as_tensor(value, dtype=torch.float32, device=self.device)
+
+    def _pattern(self, model: mujoco.MjModel, dofs: list[int]) -> tuple[Array, Array | None]:
+        """Where in the sparse inertia matrix each (row, column) is, and (m, m) zeros where it has none."""
+        where = np.zeros((self.size, self.size), int)
+        present = np.zeros((self.size, self.size))
+        for a, row in enumerate(dofs):
+            for b, column in enumerate(dofs):
+                low, high = min(row, column), max(row, column)
+                start = int(model.M_rowadr[high])
+                columns = model.M_colind[start : start + int(model.M_rownnz[high])]
+                found = np.flatnonzero(columns == low)
+                if len(found):
+                    where[a, b], present[a, b] = start + int(found[0]), 1.0
+        entries = where.ravel() if self.numpy else torch.as_tensor(where.ravel(), device=self.device)
+        return entries, None if present.all() else self.array(present)
+
+    @property
+    def qpos(self) -> Array:
+        """(n, m) [rad or m]."""
+        return self._qpos()
+
+    @property
+    def qvel(self) -> Array:
+        """(n, m) [rad/s or m/s]."""
+        return self._qvel()
+
+    @property
+    def tcp_pos(self) -> Array:
+        """(n, 3) [m] in the world."""
+        return self._tcp
+
+    @property
+    def tcp_rotation(self) -> Array:
+        """(n, 3, 3) tool to world."""
+        return self._turn.reshape(self.n, 3, 3)
+
+    def jacobian(self) -> Array:
+        """(n, 6, m) of the tool centre point, linear above angular, in the world."""
+        motion = self._motion().reshape(self.n, self.size, 6)
+        motion = motion if self._moves is None else motion * self._moves
+        return task_jacobian(motion, self._tcp - self._centre)
+
+    def inertia(self) -> Array:
+        """(n, m, m) mass matrix of these joints, motors included."""
+        flat = self._inertia
+        flat = flat.take(self._entries, 1) if self.numpy else flat.index_select(1, self._entries)
+        matrix = flat.reshape(self.n, self.size, self.size)
+        return matrix if self._present is None else matrix * self._present
+
+    def gravity(self) -> Array:
+        """(n, m) torques that hold the arm against gravity and Coriolis forces, less what the model's own gravity
+        compensation gives."""
+        return self._bias() - self._lift()
+
+    def compensation(self) -> Array:
+        """(n, m) torques that leave nothing but inertia: gravity, Coriolis forces and the joints' own friction."""
+        return self._bias() - self._passive()
+
+    def apply(self, torque: Array, rows: np.ndarray | None) -> None:
+        """Command torques (n, m), limited to what the motors can; ``rows`` (numbers) or all."""
+        if rows is None:
+            self._ctrl[:, self._actuators] = torque
+        elif self.numpy:
+            self._ctrl[rows[:, None], np.arange(self._ctrl.shape[1])[self._actuators]] = torque[rows]
+        else:  # a device steps all rows and puts the others back
+            self._ctrl[:, self._actuators] = torque
+
+
+def _run(columns: Sequence[int]) -> Any:
+    """A slice where the columns follow each other."""
+    first, last = columns[0], columns[-1]
+    return slice(first, last + 1) if list(columns) == list(range(first, last + 1)) else list(columns)
+
+
+class _columns:
+    """Columns of a live array: a view where they follow each other, else gathered at each call."""
+
+    def __init__(self, source: Array, columns: Sequence[int]) -> None:
+        run = _run(columns)
+        self._view = source[:, run] if isinstance(run, slice) else None
+        self._source, self._index = source, run
+        if self._view is None and isinstance(source, Tensor):
+            self._index = torch.as_tensor(columns, device=source.device)
+
+    def __call__(self) -> Array:
+        return self._view if self._view is not None else self._source[:, self._index]
+
+
+def _ancestors(model: mujoco.MjModel, body: int) -> set[int]:
+    """Degrees of freedom that move a body."""
+    found: set[int] = set()
+    while body:
+        first, count = int(model.body_dofadr[body]), int(model.body_dofnum[body])
+        found.update(range(first, first + count))
+        body = int(model.body_parentid[body])
+    return found

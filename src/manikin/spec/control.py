@@ -1,0 +1,190 @@
+"""A controller and its options as data; reads from and writes to a word: ``osc_pose:impedance=variable,frame=tcp``."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from manikin.errors import ConfigError, UnknownNameError
+
+__all__ = ["ALIASES", "CONTROLLERS", "Control", "Whole", "parse_control"]
+
+FRAMES, GOALS, IMPEDANCES = (
+    ("base", "world", "tcp"),
+    ("measured", "commanded", "absolute"),
+    (
+        "fixed",
+        "variable_kp",
+        "variable",
+    ),
+)
+
+ALIASES = {
+    "OSC_POSE": "osc_pose",
+    "OSC_POSITION": "osc_position",
+    "IK_POSE": "ik_pose",
+    "JOINT_POSITION": "joint_impedance",
+    "JOINT_VELOCITY": "joint_vel_pid",
+    "JOINT_TORQUE": "joint_torque",
+}
+"""Names of robosuite's controllers."""
+
+_GAINS = {"impedance": "fixed", "kp": 150.0, "damping_ratio": 1.0, "refresh": 1, "ramp": 0.0}
+_OSC = {**_GAINS, "frame": "base", "goal": "measured", "pos": 0.05, "uncouple": True, "posture": 10.0}
+CONTROLLERS: dict[str, dict[str, Any]] = {
+    "joint_pos": {},
+    "joint_delta_pos": {},
+    "joint_target_delta_pos": {},
+    "joint_vel": {},
+    "ee_delta_pos": {"frame": "base"},
+    "ee_delta_pose": {"frame": "base"},
+    "ee_pose": {"frame": "base"},
+    "ik_pose": {"frame": "tcp", "pos": 0.02, "rot": 0.05},
+    "osc_position": _OSC,
+    "osc_pose": {**_OSC, "rot": 0.5},
+    "joint_impedance": {**_GAINS, "kp": 50.0, "goal": "measured", "step": 0.05},
+    "joint_vel_pid": {"step": 0.5, "kp": 0.03},
+    "joint_torque": {"step": 0.1},
+}
+"""The options each controller has, with what they are unless given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """One controller and its options. Which of them a controller has is in :data:`CONTROLLERS`.
+
+    Attributes:
+        name: of the controller.
+        frame: axes of the action: ``base`` (of the robot), ``world`` or ``tcp``.
+        goal: what a relative action adds to, ``measured`` or ``commanded``; or ``absolute``.
+        impedance: ``fixed``; ``variable_kp``: the action sets the stiffness too; ``variable``: damping ratio too.
+        kp: stiffness per unit of inertia [1/s^2]; for joint_vel_pid the share of the torque range per rad/s.
+        damping_ratio: 1 is critical: kd = 2 sqrt(kp) damping_ratio.
+        pos, rot: displacement at +1 [m], [rad].
+        step: of a joint at +1 [rad], [rad/s] or [N m].
+        uncouple: position and orientation have an inertia each instead of one together.
+        posture: stiffness of the pull to the starting posture in the null space [1/s^2].
+        ramp: share of the control step over which the goal moves linearly to where the action puts it.
+        refresh: Jacobian and inertia are computed every so many physics steps.
+    """
+
+    name: str
+    frame: str = "base"
+    goal: str = "measured"
+    impedance: str = "fixed"
+    kp: float = 0.0
+    damping_ratio: float = 1.0
+    pos: float = 0.0
+    rot: float = 0.0
+    step: float = 0.0
+    uncouple: bool = True
+    posture: float = 10.0
+    ramp: float = 0.0
+    refresh: int = 1
+
+    @classmethod
+    def of(cls, name: str, **options: Any) -> Control:
+        """A controller by name, or robosuite's name for it, with options.
+
+        Raises:
+            UnknownNameError: no such controller, or it has no such option or no such choice.
+            ConfigError: a number out of range.
+        """
+        name = ALIASES.get(name, name)
+        if name not in CONTROLLERS:
+            raise UnknownNameError("controller", name, (*CONTROLLERS, *ALIASES))
+        known = CONTROLLERS[name]
+        for option in options:
+            if option not in known:
+                raise UnknownNameError(f"option of {name}", option, known)
+        control = cls(name=name, **{**known, **options})
+        goals = GOALS if name != "joint_vel_pid" else ("measured",)
+        for kind, value, valid in (
+            ("frame", control.frame, FRAMES),
+            ("goal", control.goal, goals),
+            ("impedance", control.impedance, IMPEDANCES),
+        ):
+            if value not in valid:
+                raise UnknownNameError(f"{kind} of {name}", value, valid)
+        if control.goal == "absolute" and control.frame == "tcp":
+            raise ConfigError(
+                f"{name}: an absolute goal cannot be in the frame it moves; use frame=base or frame=world"
+            )
+        if control.refresh < 1 or not 0 <= control.ramp <= 1 or min(control.kp, control.posture) < 0:
+            raise ConfigError(f"{name}: needs refresh >= 1, 0 <= ramp <= 1, kp and posture >= 0; got {options}")
+        return control
+
+    @property
+    def every_substep(self) -> bool:
+        """Whether it commands torques at every physics step; else positions once per control step."""
+        return self.name.startswith("osc") or self.name in ("joint_impedance", "joint_vel_pid", "joint_torque")
+
+    @property
+    def word(self) -> str:
+        """The word that :func:`parse_control` reads back."""
+        known = CONTROLLERS[self.name]
+        changed = [f"{k}={_write(getattr(self, k))}" for k, v in known.items() if getattr(self, k) != v]
+        return ":".join([self.name, ",".join(changed)]) if changed else self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """Controllers of named joint groups, one action: ``arm=osc_pose|torso=joint_delta_pos``."""
+
+    parts: tuple[tuple[str, Control], ...]
+
+    @property
+    def word(self) -> str:
+        """The word that :func:`parse_control` reads back."""
+        return "|".join(f"{name}={control.word}" for name, control in self.parts)
+
+
+def parse_control(word: str | Control | Whole) -> Control | Whole:
+    """Read ``name``, ``name:option=value,...`` or ``group=name:...|group=name:...``.
+
+    Raises:
+        UnknownNameError, ConfigError: see :meth:`Control.of`.
+    """
+    if isinstance(word, Control | Whole):
+        return word
+    if "=" in word.split(":")[0]:
+        pairs = [part.split("=", 1) for part in word.split("|")]
+        if any(len(pair) != 2 for pair in pairs):
+            raise ConfigError(f"each part of {word!r} must read group=controller")
+        return Whole(parts=tuple((group.strip(), _one(rest.strip())) for group, rest in pairs))
+    return _one(word)
+
+
+def _one(word: str) -> Control:
+    name, _, rest = word.partition(":")
+    options = {}
+    for piece in filter(None, rest.split(",")):
+        key, equals, value = (part.strip() for part in piece.partition("="))
+        if not equals:
+            raise ConfigError(f"{piece!r} in {word!r} must read option=value")
+        options[key] = _read(key, value)
+    return Control.of(name, **options)
+
+
+_TYPES = {f.name: f.type for f in dataclasses.fields(Control)}
+
+
+def _read(key: str, value: str) -> Any:
+    kind = _TYPES.get(key, "str")
+    try:
+        if kind == "float":
+            return float(value)
+        if kind == "int":
+            return int(value)
+    except ValueError:
+        raise ConfigError(f"{key} must be a number, not {value!r}") from None
+    if kind == "bool":
+        if value not in ("true", "false"):
+            raise ConfigError(f"{key} must be true or false, not {value!r}")
+        return value == "true"
+    return value
+
+
+def _write(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
