@@ -135,8 +135,9 @@ class DeviceLoop(Loop):
         ctrl, carry = self.controller(self.carry, self.robot, self._action)
         cast(WarpChannel, self.robot._ctrl).write(ctrl, going)
         self.dresser.step(going, self.seed, self.index, self.elapsed)
-        self._bad.copy_(self.world.advance(self.substeps))
-        self.carry.copy_(carry)
+        drive = self.controller.drive(carry, None)
+        self._bad.copy_(self.world.advance(self.substeps, drive))
+        self.carry.copy_(carry if drive is None else drive.carry)
         self.task.advance(self.h)
         if going is None:
             self.elapsed += 1
@@ -185,7 +186,8 @@ class DeviceLoop(Loop):
             self.task.start(self.h, episode)
             self.dresser.start(mask, rng)
             if self.settle:
-                world.step(self.settle, mask)
+                held = self.controller.start(self.robot)  # a torque controller holds the arm meanwhile
+                world.step(self.settle, mask, self.controller.drive(held, None))
             world.forward(mask)
             self.carry.copy_(merged(mask, self.controller.start(self.robot), self.carry))
         finally:

@@ -50,12 +50,14 @@ class RowLoop(Loop):
         before = None if going is None else [v.data.clone() for v in self.variables]
         ctrl, carry = self.controller(self.carry, self.robot, action)
         self._write_ctrl(ctrl, going)
+        self.dresser.step(going, self.seed, self.index, self.elapsed)
+        drive = self.controller.drive(carry, None if going is None else np.flatnonzero(going))
+        diverged = self.world.step(self.substeps, going, drive)
+        carry = carry if drive is None else drive.carry
         old_carry, self.carry = (
             self.carry,
             carry if going is None else torch.where(_column(going), carry, self.carry),
         )
-        self.dresser.step(going, self.seed, self.index, self.elapsed)
-        diverged = self.world.step(self.substeps, going)
         still = None if going is None else ~going  # rows that did not move
         if diverged is not None:
             still = diverged if still is None else diverged | still
@@ -94,7 +96,7 @@ class RowLoop(Loop):
 
     def _start(self, rows: np.ndarray) -> None:
         """Begin an episode in these rows; others are not touched."""
-        world, at, scope = self.world, torch.from_numpy(rows), self.scope
+        world, scope = self.world, self.scope
         world.reset(rows)
         seed, index = torch.from_numpy(self.seed[rows]), torch.from_numpy(self.index[rows])
         episode = Episode(rows, index, EpisodeRng(seed, index), self.options)
@@ -110,18 +112,23 @@ class RowLoop(Loop):
             if self.settle:
                 active = np.zeros(self.num_envs, bool)
                 active[rows] = True
-                world.step(self.settle, active)
+                self._begin_control(rows)  # a torque controller holds the arm meanwhile
+                world.step(self.settle, active, self.controller.drive(self.carry, rows))
             world.forward(rows)
-            carry = self.controller.start(self.robot)
+            self._begin_control(rows)
         finally:
             scope.rows = None
+        self.elapsed[rows], self.done[rows], self.clipped[rows] = 0, False, 0
+        self.observer.begin(rows)
+
+    def _begin_control(self, rows: np.ndarray) -> None:
+        """Start the controller of these rows, which are in view, from where they are."""
+        carry = self.controller.start(self.robot)
         if len(rows) == self.num_envs:
             self.carry = carry
         else:
             self.carry = self.carry.clone()
-            self.carry[at] = carry
-        self.elapsed[rows], self.done[rows], self.clipped[rows] = 0, False, 0
-        self.observer.begin(rows)
+            self.carry[torch.from_numpy(rows)] = carry
 
     def _restart(
         self, rows: np.ndarray, done: np.ndarray, observation: Any, info: dict[str, Any], terms: dict[str, Tensor]
