@@ -6,6 +6,7 @@ the processor. Vectors are (n, k); m is the number of joints.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ def operational_torque(
     to_torque, null = operators
     velocity = (jacobian @ qvel[..., None])[..., 0]
     wanted = stiffness * _cat([offset, turn], 1) - damping * velocity
-    settle = posture * posture_error - 2.0 * posture**0.5 * qvel
+    settle = posture * posture_error - 2.0 * math.sqrt(posture) * qvel
     return (to_torque @ wanted[..., None] + null @ settle[..., None])[..., 0]
 
 
