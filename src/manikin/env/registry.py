@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["make", "register", "register_gymnasium", "task_class", "task_ids"]
 
 _TABLETOP = "manikin.tasks.tabletop"
+_ROBOSUITE = "manikin.tasks.robosuite"
 _BUILTIN = {
+    "Lift-v1": f"{_ROBOSUITE}.lift:Lift",
     "LiftPegUpright-v1": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
     "OpenCabinetDrawer-v1": f"{_TABLETOP}.open_cabinet_drawer:OpenCabinetDrawer",
     "PegInsertionSide-v1": f"{_TABLETOP}.peg_insertion_side:PegInsertionSide",
@@ -28,6 +30,7 @@ _BUILTIN = {
     "PlaceSphere-v1": f"{_TABLETOP}.place_sphere:PlaceSphere",
     "PullCube-v1": f"{_TABLETOP}.pull_cube:PullCube",
     "PushCube-v1": f"{_TABLETOP}.push_cube:PushCube",
+    "Stack-v1": f"{_ROBOSUITE}.stack:Stack",
     "StackCube-v1": f"{_TABLETOP}.stack_cube:StackCube",
 }
 _registered: dict[str, type[Task]] = {}

@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.errors import ConfigError, SceneError, UnknownNameError
+from manikin.env import placement
+from manikin.env.placement import Place
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.labels import PLAIN, Labels
@@ -80,21 +82,29 @@ class Episode:
         Raises:
             SceneError: some row has no valid placement; names the rows.
         """
-        n = len(self.rows)
         device = self.rng.device
         lows, highs = (torch.tensor(v, dtype=torch.float32, device=device) for v in (low, high))
         points = self.rng.uniform(name, lows, highs, (candidates, count, 2))
-        offset = points[:, :, :, None] - points[:, :, None]
-        apart = (offset * offset).sum(-1) >= gap * gap  # (n, candidates, count, count)
-        apart |= torch.eye(count, dtype=torch.bool, device=device)
-        valid = apart.flatten(2).all(-1)
-        failed, message = ~valid.any(1), f"no room for {count} things {gap} m apart in {candidates} tries"
+        valid = placement.apart(points, torch.zeros(len(self.rows), count, device=device), gap)
+        self._complain(~valid.any(1), f"no room for {count} things {gap} m apart in {candidates} tries")
+        return placement.first_valid(points, valid)
+
+    def scatter(self, places: Sequence[Place], *, name: str = "scatter", **options: Any) -> Tensor:
+        """(n, len(places), 7) poses of things of different sizes, each in its own :class:`Place`, never overlapping;
+        ``options`` (gap, around, taken, candidates) as for :func:`manikin.env.placement.scatter`.
+
+        Raises:
+            SceneError: a rectangle is too small for its thing, or some row has no valid placement; names both.
+        """
+        poses, failed = placement.scatter(self.rng, places, name=name, **options)
+        self._complain(failed, f"{name}: no room for {len(places)} things that may not overlap")
+        return poses
+
+    def _complain(self, failed: Tensor, message: str) -> None:
         if self.troubles is not None:
             self.troubles[message] = failed | self.troubles.get(message, False)
         elif bool(failed.any()):
             raise SceneError(f"{message}, rows {self.rows[failed.numpy()].tolist()}")
-        first = valid.to(torch.uint8).argmax(1)
-        return points[torch.arange(n, device=device), first]
 
 
 class Task:

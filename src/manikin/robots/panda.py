@@ -156,6 +156,7 @@ ARM = ArmSpec(
         "rest": (0, pi / 8, 0, -5 * pi / 8, 0, 3 * pi / 4, pi / 4),
         "forward": (0, -0.4, 0, -2.6, 0, 2.2 + pi / 4, pi / 4),  # reaching forward and down
         "raised": (0, 0, 0, -2 * pi / 3, 0, 2 * pi / 3, pi / 4),  # the TCP 32 cm above the base
+        "ready": (0, pi / 16, 0, -5 * pi / 6, 0, pi - 0.2, pi / 4),  # robosuite's
     },
     base_pos=(-0.615, 0, 0),
     excludes=(("link0", "link1"),),
