@@ -69,9 +69,9 @@ class Stack(StagedTask):
     def start(self, h, ep):
         c, r = self.config, self.config.spawn_half_size
         ready(h.robot, ep)
-        field = {"low": (-r, -r), "high": (r, r)}
         sizes = (c.red_half_size, c.green_half_size)
-        spots = ep.scatter([Place(**field, radius=sqrt(2) * s, z=s) for s in sizes], name="cubes")
+        places = [Place(low=(-r, -r), high=(r, r), radius=sqrt(2) * s, z=s) for s in sizes]
+        spots = ep.scatter(places, name="cubes")
         h.red.set_pose(spots[:, 0, :3], spots[:, 0, 3:])
         h.green.set_pose(spots[:, 1, :3], spots[:, 1, 3:])
 

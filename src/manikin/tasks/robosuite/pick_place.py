@@ -1,0 +1,262 @@
+"""PickPlace-v1 and its single-thing forms PickPlaceMilk-v1, PickPlaceBread-v1, PickPlaceCereal-v1, PickPlaceCan-v1."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from manikin.arenas.two_bins import FLOOR, FROM, INNER, QUARTERS, WALL_TOP, two_bins
+from manikin.env.placement import Place
+from manikin.env.task import Quantity
+from manikin.math import norm, pose, quat_conj, quat_from_yaw, quat_mul, quat_to_yaw
+from manikin.props.groceries import GROCERIES
+from manikin.spec.plan import Waypoint
+from manikin.tasks.robosuite.common import OFFSET, POSE, TCP, StagedTask, held, pick, ready
+from manikin.tasks.robosuite.staged import TERMS, near, stages
+from manikin.tasks.tabletop.common import OncePerStep, facing_down
+
+__all__ = ["PickPlace", "PickPlaceBread", "PickPlaceCan", "PickPlaceCereal", "PickPlaceMilk"]
+
+PALM = 0.036  # [m] what is held may reach this far above the TCP
+REACH = 0.76  # [m] from the robot's axis, for a gripper that points down
+LOWEST = WALL_TOP - PALM + 0.001  # [m] TCP height at which the hand passes over the walls
+
+
+def _observed(*things: str) -> dict[str, Quantity]:
+    out = dict(TCP)
+    for t in things:
+        out |= {f"{t}_pose": POSE, f"tcp_to_{t}": OFFSET, f"{t}_quat_in_tcp": Quantity("quaternion wxyz", "tcp")}
+    return out
+
+
+class PickPlace(StagedTask):
+    """Carry milk, bread, cereal and a can from one bin, each to its own quarter of the other.
+
+    Randomization: the things' places in the first bin, never overlapping, and their turns about the vertical; the arm's
+    joints, a little noise.
+    Success: every thing lies in its quarter, low, and the gripper is away from it.
+
+    Numbers: robosuite 1.0; the middle of the bins' floors is z = 0. Things are boxes and a cylinder of
+    its meshes' sizes.
+    """
+
+    id = "PickPlace-v1"
+    instruction = "put the milk, the bread, the cereal and the can into their quarters of the red bin"
+    things: ClassVar[tuple[str, ...]] = ("milk", "bread", "cereal", "can")
+    rounds: ClassVar[int] = 6  # tries of the expert, one thing each
+    reward_max = 4.0
+    reward_terms = TERMS
+    observations = _observed(*things)
+
+    @dataclass(frozen=True)
+    class Config:
+        margin: float = 0.05  # [m] between the first bin's walls and where things start
+        lift_height: float = 0.25  # [m] of a thing's middle, where lifting is complete
+        low: float = 0.1  # [m] a thing in its quarter is no higher
+
+    def scene(self, b):
+        robot = two_bins(b)
+        parts, marks = [], []
+        for name in self.things:
+            grocery = GROCERIES[name]
+            parts.append(b.part(name, grocery.shapes, density=grocery.density, friction=0.95))
+            shape, size = ("cylinder", (grocery.half[0], grocery.half[2])) if grocery.round else ("box", grocery.half)
+            marks.append(b.marker(f"target/{name}", shape=shape, size=size, rgba=(*grocery.colours[0][:3], 0.25)))
+        numbers = [list(GROCERIES).index(name) for name in self.things]
+        self._quarter = torch.tensor([QUARTERS[k] for k in numbers])  # (k, 2)
+        self._half = torch.tensor([GROCERIES[name].half for name in self.things])
+        self._radius = torch.tensor([GROCERIES[name].radius for name in self.things])
+        self._round = torch.tensor([GROCERIES[name].round for name in self.things])
+        self._room = torch.tensor([side / 4 for side in INNER])
+        self._geometry = OncePerStep(self._measure)
+        return {"robot": robot, "parts": parts, "marks": marks, "grasps": [b.grasp(robot, p) for p in parts]}
+
+    def start(self, h, ep):
+        ready(h.robot, ep)
+        half = [side / 2 - self.config.margin for side in INNER]
+        low, high = [tuple(c + s * r for c, r in zip(FROM, half, strict=True)) for s in (-1, 1)]
+        places = [
+            Place(low=low, high=high, radius=GROCERIES[t].radius, z=FLOOR + GROCERIES[t].half[2], inside=True)
+            for t in self.things
+        ]
+        spots = ep.scatter(places, name="things")
+        for k, (part, mark) in enumerate(zip(h.parts, h.marks, strict=True)):
+            part.set_pose(spots[:, k, :3], spots[:, k, 3:])
+            mark.set_pose(torch.cat([self._quarter[k], FLOOR + self._half[k, 2:]]))
+
+    def _measure(self, h):
+        """Positions (n, k, 3) of the things, offsets from the TCP (n, k, 3) and their lengths (n, k) [m]."""
+        pos = torch.stack([p.pos for p in h.parts], 1)
+        reach = pos - h.robot.tcp_pos[:, None]
+        return pos, reach, norm(reach)
+
+    def _in_quarter(self, pos: Tensor) -> Tensor:
+        """(n, k) bool: over its quarter, whatever the height."""
+        return ((pos[..., :2] - self._quarter).abs() < self._room).all(-1)
+
+    def evaluate(self, h):
+        pos, _, reach = self._geometry(h)
+        z = pos[..., 2]
+        placed = self._in_quarter(pos) & (z > 0) & (z < self.config.low) & ~near(reach)
+        return {"success": placed.all(1), "is_placed": placed, "is_grasped": held(h.grasps)}
+
+    def observe(self, h):
+        _, reach, _ = self._geometry(h)
+        quat = torch.stack([p.quat for p in h.parts], 1)
+        turned = quat_mul(quat_conj(h.robot.tcp_quat)[:, None].expand_as(quat), quat)
+        privileged = {}
+        for k, (name, part) in enumerate(zip(self.things, h.parts, strict=True)):
+            privileged[f"{name}_pose"] = part.pose
+            privileged[f"tcp_to_{name}"] = reach[:, k]
+            privileged[f"{name}_quat_in_tcp"] = turned[:, k]
+        return {"policy": {"tcp_pose": h.robot.tcp_pose}, "privileged": privileged}
+
+    def reward(self, h, ev, action):
+        pos, _, reach = self._geometry(h)
+        away = norm(pos[..., :2] - self._quarter)
+        rise = self.config.lift_height - pos[..., 2]
+        return stages(ev["is_placed"], reach, ev["is_grasped"], rise, away, self._in_quarter(pos))
+
+    # ---- expert ----------------------------------------------------------------------------------------------------
+
+    def expert(self, h):
+        pos, _, reach = self._geometry(h)
+        tcp, quat = h.robot.tcp_pos, h.robot.tcp_quat
+        there = self._in_quarter(pos) & (pos[..., 2] < self.config.low) & (reach > 0.06)
+        order = self._half[:, 2] * 10 - there * 100.0  # the tallest first: they stand in the way of others
+        which = order.argmax(1)
+        row = torch.arange(h.n)
+        mine, half, goal = pos[row, which], self._half[which], self._within_reach(h, which)
+        top = mine[:, 2] + half[:, 2]
+        place = mine.clone()
+        place[:, 2] = torch.maximum(mine[:, 2], top - PALM + 0.002).clamp_min(LOWEST)
+        turn = self._grasp(h, pos, which, place[:, 2])
+        over = torch.cat([tcp[:, :2], (0.16 + half[:, 2] + tcp[:, 2] - mine[:, 2])[:, None]], 1)
+        carry = torch.cat([goal, over[:, 2:]], 1)
+        carry[:, :2] += tcp[:, :2] - mine[:, :2]
+        put = carry.clone()
+        beside = norm(goal - self._quarter[which]) > 0.03  # close to a wall: let go above it, open fingers need room
+        lowest = torch.where(beside, torch.full((h.n,), WALL_TOP + 0.015), torch.full((h.n,), LOWEST))
+        put[:, 2] = torch.maximum(FLOOR + 0.004 + half[:, 2] + tcp[:, 2] - mine[:, 2], lowest)
+        rest = torch.cat([tcp[:, :2], torch.full((h.n, 1), 0.3)], 1)
+        away = pose(rest, quat)
+        one = [
+            *pick(place, turn, h.robot, clear=0.1),
+            Waypoint(name="raise", pose=pose(over, quat), gripper=-1, pos_tol=0.02, speed=0.8),
+            Waypoint(name="carry", pose=pose(carry, quat), gripper=-1, pos_tol=0.015, speed=0.8, timeout_s=3.0),
+            Waypoint(name="put", pose=pose(put, quat), gripper=-1, pos_tol=0.006, speed=0.3, timeout_s=1.5),
+            Waypoint(name="open", pose=pose(tcp, quat), gripper=1, pos_tol=0.05, rot_tol=0.5, dwell_s=0.25),
+            Waypoint(name="away", pose=away, gripper=1, pos_tol=0.05, rot_tol=0.5, speed=0.8),
+        ]
+        done = there.all(1)[:, None]
+        one = [dataclasses.replace(stage, pose=torch.where(done, away, stage.pose)) for stage in one]
+        last = Waypoint(name="end", pose=away, gripper=1, pos_tol=0.0, timeout_s=1e9)
+        return [*one * self.rounds, last]
+
+    def _within_reach(self, h, which: Tensor) -> Tensor:
+        """(n, 2) [m] of the quarter of thing ``which`` (n,) the middle, or what is nearest to it within reach."""
+        quarter, base = self._quarter[which], h.robot.base_pose[:2]
+        way = quarter - base
+        near = base + way * (REACH / norm(way, keepdim=True)).clamp_max(1.0)
+        room = self._room - 0.016 - self._radius[which, None]
+        return torch.maximum(torch.minimum(near, quarter + room), quarter - room)
+
+    def _grasp(self, h, pos: Tensor, which: Tensor, height: Tensor) -> Tensor:
+        """(n, 4) orientation of the TCP for grasping thing ``which`` (n,) at ``height`` (n,) [m]: of the turns that fit
+        it one in which open fingers and palm meet neither other things nor walls, and near the gripper's turn at rest.
+        """
+        row = torch.arange(h.n)
+        quat = torch.stack([p.quat for p in h.parts], 1)[row, which]
+        eighths = torch.arange(4) * (math.pi / 4)
+        turn = quat_to_yaw(quat)[:, None] + eighths  # of the opening's direction from the thing's y
+        turn = turn - torch.round(turn / math.pi) * math.pi  # (n, 4) within a quarter turn either way
+        width = torch.stack([self._half[which, 1], self._half[which, 0]], 1).repeat_interleave(2, 1)
+        fits = (width < 0.036) & ((eighths % (math.pi / 2) < 0.1) | self._round[which, None])
+        opening = torch.stack([-torch.sin(turn), torch.cos(turn)], -1)  # (n, 4, 2)
+        offset = (pos - pos[row, which][:, None])[:, None, :, :2]  # (n, 1, k, 2)
+        along = (offset * opening[:, :, None]).sum(-1).abs()
+        across = (offset[..., 0] * opening[:, :, None, 1] - offset[..., 1] * opening[:, :, None, 0]).abs()
+        fingers = torch.maximum(along - 0.068, across - 0.012)
+        palm = torch.maximum(along - 0.102, across - 0.026)
+        tall = (pos[..., 2] + self._half[:, 2] > (height + PALM)[:, None])[:, None]
+        free = torch.where(tall, palm.minimum(fingers), fingers) - self._radius  # (n, 4, k)
+        same = torch.arange(len(self.things)) == which[:, None]
+        free = torch.where(same[:, None], torch.ones_like(free), free).amin(-1)
+        tips = (pos[row, which, None, :2] - torch.tensor(FROM)).abs() + 0.068 * opening.abs()
+        room = (torch.tensor(INNER) / 2 - 0.012 - tips).amin(-1)
+        score = torch.minimum(free, room).clamp_max(0.004) - 1e-4 * turn.abs() - 10.0 * ~fits
+        best = turn[row, score.argmax(1)]
+        return quat_mul(quat_from_yaw(best), facing_down(h.robot))
+
+
+class PickPlaceMilk(PickPlace):
+    """Carry a milk carton from one bin to the first quarter of the other.
+
+    Randomization: its place in the first bin and its turn about the vertical; the arm's joints, a little noise.
+    Success: it lies in its quarter, low, and the gripper is away from it.
+
+    Numbers: robosuite 1.0, as in PickPlace.
+    """
+
+    id = "PickPlaceMilk-v1"
+    instruction = "put the milk into its quarter of the red bin"
+    things = ("milk",)
+    rounds = 3
+    reward_max = 1.0
+    observations = _observed(*things)
+
+
+class PickPlaceBread(PickPlace):
+    """Carry a loaf of bread from one bin to the second quarter of the other.
+
+    Randomization: its place in the first bin and its turn about the vertical; the arm's joints, a little noise.
+    Success: it lies in its quarter, low, and the gripper is away from it.
+
+    Numbers: robosuite 1.0, as in PickPlace.
+    """
+
+    id = "PickPlaceBread-v1"
+    instruction = "put the bread into its quarter of the red bin"
+    things = ("bread",)
+    rounds = 3
+    reward_max = 1.0
+    observations = _observed(*things)
+
+
+class PickPlaceCereal(PickPlace):
+    """Carry a box of cereal from one bin to the third quarter of the other.
+
+    Randomization: its place in the first bin and its turn about the vertical; the arm's joints, a little noise.
+    Success: it lies in its quarter, low, and the gripper is away from it.
+
+    Numbers: robosuite 1.0, as in PickPlace.
+    """
+
+    id = "PickPlaceCereal-v1"
+    instruction = "put the cereal into its quarter of the red bin"
+    things = ("cereal",)
+    rounds = 3
+    reward_max = 1.0
+    observations = _observed(*things)
+
+
+class PickPlaceCan(PickPlace):
+    """Carry a can from one bin to the fourth quarter of the other.
+
+    Randomization: its place in the first bin and its turn about the vertical; the arm's joints, a little noise.
+    Success: it lies in its quarter, low, and the gripper is away from it.
+
+    Numbers: robosuite 1.0, as in PickPlace.
+    """
+
+    id = "PickPlaceCan-v1"
+    instruction = "put the can into its quarter of the red bin"
+    things = ("can",)
+    rounds = 3
+    reward_max = 1.0
+    observations = _observed(*things)

@@ -1,0 +1,52 @@
+"""The reward that picking and placing shares with nuts and pegs: things brought to their places, and the best of four
+stages for what is not there yet."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from manikin.tasks.tabletop.common import ONE, ZERO, closeness, constant
+
+__all__ = ["TERMS", "near", "stages"]
+
+_REACH, _GRASP, _LIFT, _HOVER = 0.1, 0.35, 0.5, 0.7  # what each stage is worth at most
+_FAR = torch.tensor(1e3)
+
+TERMS = {
+    "done": "1 per thing in its place",
+    "stage": "the largest, over things not yet in place, of: reach 0.1 (1 - tanh(10 d)), d from TCP; grasp 0.35 while "
+    "both fingers touch one; lift, while grasped, 0.35 to 0.5 as 1 - tanh(15 z), z still to rise; hover, lift plus up "
+    "to 0.2 as 1 - tanh(10 d), d to its place from above",
+}
+
+
+def near(distance: Tensor) -> Tensor:
+    """bool: so near that a thing is not yet let go of, by the published rule 1 - tanh(10 d) >= 0.6."""
+    return closeness(distance, 10.0) >= constant(0.6)
+
+
+def stages(
+    done: Tensor, reach: Tensor, held: Tensor, rise: Tensor, away: Tensor, above: Tensor | None = None
+) -> dict[str, Tensor]:
+    """The terms ``done`` and ``stage``, each (n,), from what is true of k things.
+
+    Args:
+        done: (n, k) bool, in place.
+        reach: (n, k) [m] from TCP.
+        held: (n, k) bool.
+        rise: (n, k) [m] still to be lifted.
+        away: (n, k) [m] horizontal distance to its place.
+        above: (n, k) bool, over its place, where hovering counts from 0.5 up, held or not; None for nowhere.
+    """
+    reaching = constant(_REACH) * closeness(torch.where(done, _FAR, reach).amin(1), 10.0)
+    grasped = (held & ~done).any(1)
+    still = torch.where(done, _FAR, rise.clamp_min(0.0)).amin(1)
+    lift = torch.where(grasped, constant(_GRASP) + constant(_LIFT - _GRASP) * closeness(still, 15.0), ZERO)
+    base = lift[:, None]
+    if above is not None:
+        base = torch.where(above, constant(_LIFT), base)
+    hover = torch.where(done, ZERO, base + constant(_HOVER - _LIFT) * closeness(away, 10.0)).amax(1)
+    best = torch.stack([reaching, grasped * constant(_GRASP), lift, hover], 1).amax(1)
+    open_ = ONE - done.all(1).float()
+    return {"done": done.sum(1).float(), "stage": best * open_}
