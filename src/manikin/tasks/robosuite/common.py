@@ -57,7 +57,7 @@ def pick(place: Tensor, turn: Tensor, robot: Robot, *, clear: float, tag: str = 
     high = pose(above(place, clear), turn)
     up = pose(above(robot.tcp_pos, 0.05), robot.tcp_quat)
     return [
-        Waypoint(name=f"above{tag}", pose=high, gripper=1, pos_tol=0.015, rot_tol=0.1, speed=1.0, timeout_s=2.0),
+        Waypoint(name=f"above{tag}", pose=high, gripper=1, pos_tol=0.015, rot_tol=0.1, speed=1.0, timeout_s=3.0),
         Waypoint(name=f"down{tag}", pose=pose(place, turn), gripper=1, pos_tol=0.004, rot_tol=0.05, timeout_s=1.5),
         Waypoint(name=f"close{tag}", pose=pose(place, turn), gripper=-1, pos_tol=0.01, rot_tol=0.1, timeout_s=0.5),
         Waypoint(name=f"lift{tag}", pose=up, gripper=-1, pos_tol=0.02, timeout_s=1.0),
