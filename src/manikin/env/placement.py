@@ -46,8 +46,8 @@ def scatter(
     name: str = "scatter",
     candidates: int = 100,
 ) -> tuple[Tensor, Tensor]:
-    """Poses (n, len(places), 7) in the world whose cylinders keep ``gap`` [m] between them, and (n,) bool, rows in which
-    no candidate did.
+    """Poses (n, len(places), 7) in the world whose cylinders keep ``gap`` [m] between them, and the rows (n,) bool in
+    which no candidate did.
 
     Args:
         rng: of the n rows.
@@ -64,7 +64,7 @@ def scatter(
     n, k, device = rng.n, len(places), rng.device
     for i, p in enumerate(places):
         width = 2.0 * p.radius if p.inside and not isinstance(p.radius, Tensor) else 0.0
-        if min(h - l for l, h in zip(p.low, p.high, strict=True)) < width:
+        if min(b - a for a, b in zip(p.low, p.high, strict=True)) < width:
             raise SceneError(
                 f"{name}: thing {i}, {width:.3g} m wide, does not fit inside its rectangle {p.low} to {p.high}"
             )

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from manikin.env import placement
 from manikin.env.placement import Place
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.labels import PLAIN, Labels

@@ -1,0 +1,341 @@
+"""The tasks after robosuite: solved by their experts, and their rewards and success those of the published rules, which
+are written here a second time from MuJoCo's own state and contacts."""
+
+from __future__ import annotations
+
+import functools
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+import manikin
+from manikin.arenas.two_bins import QUARTERS
+from manikin.env.trial import CountCalls
+from manikin.plan.executor import WaypointExecutor
+
+# of each task: control steps in which its expert is done, how many of the rows it must solve, torch calls of a step
+ROWS = 4
+TASKS = {
+    "Lift-v1": (40, 4, 70),
+    "NutAssembly-v1": (400, 2, 140),
+    "NutAssemblyRound-v1": (180, 3, 120),
+    "NutAssemblySquare-v1": (180, 3, 120),
+    "PickPlace-v1": (400, 2, 160),
+    "PickPlaceBread-v1": (110, 3, 120),
+    "PickPlaceCan-v1": (110, 3, 120),
+    "PickPlaceCereal-v1": (110, 3, 120),
+    "PickPlaceMilk-v1": (110, 3, 120),
+    "Stack-v1": (80, 4, 100),
+}
+
+
+def _make(task: str, num_envs: int, **options: Any) -> manikin.Env:
+    options = {"autoreset": "disabled", "terminate": False, "reward": "dense", "observe": "state_dict", **options}
+    return manikin.make(task, num_envs=num_envs, **options)
+
+
+@functools.cache
+def _episodes(task: str, policy: str) -> SimpleNamespace:
+    steps = TASKS[task][0] if policy == "expert" else 25
+    env = _make(task, ROWS)
+    observation, info = env.reset(seed=1000)
+    out = SimpleNamespace(env=env, start=info, observation=observation, reward=[], terms=[], success=[], states=[])
+    expert, rng = WaypointExecutor(env), torch.Generator().manual_seed(1)
+    for k in range(steps):
+        random = torch.rand(ROWS, env.single_action_space.shape[0], generator=rng) * 2 - 1
+        _, reward, _, _, info = env.step(expert.act() if policy == "expert" else random)
+        out.reward.append(reward)
+        out.terms.append(info["reward_terms"])
+        out.success.append(info["success"])
+        if k % 3 == 0:
+            row = (k // 3) % ROWS
+            out.states.append((_state(env, row), reward[row].item(), bool(info["success"][row])))
+    return out
+
+
+def _state(env: manikin.Env, row: int) -> SimpleNamespace:
+    """Positions of bodies and TCP, and which pairs of bodies push on each other, from MuJoCo."""
+    model, data = env.world.data(row)
+    force, touching = np.zeros(6), set()
+    for i in range(data.ncon):
+        mujoco.mj_contactForce(model, data, i, force)
+        if np.any(force):
+            pair = [model.body(model.geom_bodyid[g]).name for g in data.contact[i].geom]
+            touching |= {tuple(pair), tuple(pair[::-1])}
+    fingers = [env.robot.prefix + f.body for f in env.robot.gripper.fingers]
+    return SimpleNamespace(
+        pos={model.body(i).name: data.xpos[i].copy() for i in range(model.nbody)},
+        rot={model.body(i).name: data.xmat[i].reshape(3, 3).copy() for i in range(model.nbody)},
+        tcp=data.body(env.robot.prefix + env.robot.model.tcp_body).xpos.copy(),
+        touching=touching,
+        held=lambda thing: all((f, thing) in touching for f in fingers),
+        fingered=lambda thing: any((f, thing) in touching for f in fingers),
+        joint=lambda name: float(data.joint(name).qpos[0]),
+    )
+
+
+# ---- a second writing of rewards and success, from robosuite's published stages ------------------------------------
+
+
+def _near(k: float, d: Any) -> float:
+    return 1 - math.tanh(k * float(np.linalg.norm(d)))
+
+
+def _lift(s: Any) -> tuple[float, bool]:
+    cube = s.pos["cube"]
+    if cube[2] > 0.04:
+        return 2.25, True
+    return _near(10, s.tcp - cube) + 0.25 * s.held("cube"), False
+
+
+def _stack(s: Any) -> tuple[float, bool]:
+    red, green = s.pos["red"], s.pos["green"]
+    lifted = red[2] > 0.04
+    stacked = lifted and ("red", "green") in s.touching and not s.fingered("red")
+    reach = 0.25 * _near(10, s.tcp - red) + 0.25 * s.held("red")
+    lift = 1 + 0.5 * _near(1, (red - green)[:2]) if lifted else 0
+    return max(reach, lift, 2.0 * stacked), stacked
+
+
+def _staged(s: Any, things: dict[str, Any]) -> tuple[float, bool]:
+    """Things: name -> (placed, point to reach, height still to rise, horizontal distance, over its place)."""
+    active = {name: of for name, of in things.items() if not of[0]}
+    count = len(things) - len(active)
+    if not active:
+        return float(count), True
+    reach = 0.1 * max(_near(10, s.tcp - of[1]) for of in active.values())
+    grasp = 0.35 * any(s.held(name) for name in active)
+    lift = 0.35 + 0.15 * max(_near(15, max(of[2], 0.0)) for of in active.values()) if grasp else 0.0
+    hover = max((0.5 if of[4] else lift) + 0.2 * _near(10, of[3]) for of in active.values())
+    return count + max(reach, grasp, lift, hover), False
+
+
+def _pick_place(names: tuple[str, ...], s: Any) -> tuple[float, bool]:
+    things = {}
+    for name in names:
+        pos, low = s.pos[name], np.array([0.1, 0.28])
+        if name in ("milk", "cereal"):
+            low[0] -= 0.39 / 2
+        if name in ("milk", "bread"):
+            low[1] -= 0.49 / 2
+        high = low + np.array([0.39, 0.49]) / 2
+        inside = bool((low < pos[:2]).all() and (pos[:2] < high).all())
+        placed = inside and 0 < pos[2] < 0.1 and _near(10, s.tcp - pos) < 0.6
+        things[name] = (placed, pos, 0.25 - pos[2], pos[:2] - (low + high) / 2, inside)
+    return _staged(s, things)
+
+
+def _nuts(names: tuple[str, ...], s: Any) -> tuple[float, bool]:
+    things = {}
+    for name in names:
+        pos, peg = s.pos[name], np.array([0.23, 0.1 if name == "square" else -0.1])
+        handle = pos + s.rot[name] @ [0.054 if name == "square" else 0.06, 0, 0]
+        placed = (np.abs(pos[:2] - peg) < 0.03).all() and pos[2] < 0.05 and _near(10, s.tcp - pos) < 0.6
+        things[name] = (bool(placed), handle, 0.2 - pos[2], pos[:2] - peg, False)
+    return _staged(s, things)
+
+
+REFERENCE = {
+    "Lift-v1": _lift,
+    "NutAssembly-v1": functools.partial(_nuts, ("square", "round")),
+    "NutAssemblyRound-v1": functools.partial(_nuts, ("round",)),
+    "NutAssemblySquare-v1": functools.partial(_nuts, ("square",)),
+    "PickPlace-v1": functools.partial(_pick_place, ("milk", "bread", "cereal", "can")),
+    "PickPlaceBread-v1": functools.partial(_pick_place, ("bread",)),
+    "PickPlaceCan-v1": functools.partial(_pick_place, ("can",)),
+    "PickPlaceCereal-v1": functools.partial(_pick_place, ("cereal",)),
+    "PickPlaceMilk-v1": functools.partial(_pick_place, ("milk",)),
+    "Stack-v1": _stack,
+}
+
+
+# ---- every task ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_expert_solves_and_chance_does_not(task: str) -> None:
+    solved = torch.stack(_episodes(task, "expert").success).any(0)
+    assert solved.sum() >= TASKS[task][1]
+    assert not torch.stack(_episodes(task, "random").success).any()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_rates_and_scales_are_the_published_ones(task: str) -> None:
+    env = _episodes(task, "random").env
+    assert (env.horizon, env.control_hz, env.physics_hz, env.terminates) == (500, 20.0, 500.0, False)
+    most = {"Lift-v1": 2.25, "Stack-v1": 2.0, "PickPlace-v1": 4.0, "NutAssembly-v1": 2.0}
+    assert env.task.reward_max == most.get(task, 1.0)
+
+
+@pytest.mark.parametrize("policy", ["expert", "random"])
+@pytest.mark.parametrize("task", TASKS)
+def test_reward_and_success_are_the_published_ones(task: str, policy: str) -> None:
+    run = _episodes(task, policy)
+    most = run.env.task.reward_max
+    for reward, terms in zip(run.reward, run.terms, strict=True):
+        assert set(terms) == set(run.env.task.reward_terms)
+        assert ((reward >= 0) & (reward <= most * (1 + 1e-6))).all()
+        torch.testing.assert_close(sum(terms.values()), reward, rtol=1e-6, atol=1e-6)
+    seen = set()
+    for state, reward, success in run.states:
+        expected, solved = REFERENCE[task](state)
+        assert bool(solved) == success
+        assert reward == pytest.approx(float(expected), abs=2e-4)
+        seen.add((round(float(expected), 1), bool(solved)))
+    if policy == "expert":
+        assert {solved for _, solved in seen} == {False, True}
+        assert len(seen) >= 3  # several stages were met
+        done, paid = torch.stack(run.success), torch.stack(run.reward)
+        torch.testing.assert_close(paid[done], torch.full_like(paid[done], most))
+        assert paid[~done].max() < most
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_task_starts_successful_and_every_observation_has_a_unit(task: str) -> None:
+    run = _episodes(task, "random")
+    assert not run.start["success"].any()
+    seen = {name for group in run.observation.values() for name in group} - {"qpos", "qvel"}
+    assert seen == set(run.env.task.observations)
+    assert all(q.unit for q in run.env.task.observations.values())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_torch_calls_of_a_step(task: str) -> None:
+    env = manikin.make(task, num_envs=1, autoreset="disabled")
+    env.reset(seed=0)
+    action = torch.zeros(1, *env.single_action_space.shape)
+    env.step(action)
+    with CountCalls() as calls:
+        env.step(action)
+    assert calls.count <= TASKS[task][2]
+
+
+# ---- single tasks --------------------------------------------------------------------------------------------------
+
+
+def _judge(env: manikin.Env) -> torch.Tensor:
+    env.world.forward()
+    with torch.no_grad():
+        return env.task.evaluate(env.h)["success"]
+
+
+def _put(part: Any, rows: list[tuple[float, float, float]]) -> None:
+    part.set_pose(torch.tensor(rows))
+
+
+def test_cube_is_lifted_above_four_centimetres() -> None:
+    env = _make("Lift-v1", 3)
+    env.reset(seed=0)
+    _put(env.h.cube, [(0.2, 0.2, 0.0399), (0.2, 0.2, 0.0401), (0.2, 0.2, 0.3)])
+    assert _judge(env).tolist() == [False, True, True]
+
+
+def test_cubes_of_lift_have_three_sides_of_their_own() -> None:
+    env = _make("Lift-v1", 64)
+    env.reset(seed=0)
+    size = env.h.cube.size
+    assert (size >= 0.020).all() and (size <= 0.022).all() and size.std(0).min() > 3e-4
+    torch.testing.assert_close(env.h.cube.pos[:, 2], size[:, 2])
+    assert env.h.cube.pos[:, :2].abs().max() <= 0.03
+    model = env.world.data(5)[0]
+    assert model.body("cube").mass[0] == pytest.approx(8000 * float(size[5].prod()), rel=1e-5)
+
+
+def test_stacked_means_resting_on_the_other_cube_and_let_go() -> None:
+    env = _make("Stack-v1", 4)
+    env.reset(seed=0)
+    _put(env.h.green, [(0.2, 0.2, 0.025)] * 4)
+    # on it, above it in the air, beside it on the table, on it but off centre
+    _put(env.h.red, [(0.2, 0.2, 0.0699), (0.2, 0.2, 0.09), (0.1, 0.2, 0.02), (0.22, 0.2, 0.0699)])
+    assert _judge(env).tolist() == [True, False, False, True]
+    tcp = env.h.robot.tcp_pos.clone()
+    tcp[:, 2] -= 0.002
+    env.h.red.set_pose(tcp)  # between the open fingers of a hand in the air
+    env.h.green.set_pose(tcp - torch.tensor([0.0, 0.0, 0.0449]))
+    assert _judge(env).all()
+    env.h.robot.set_qpos(env.h.robot.arm_qpos.clone(), opening=0.45)  # closed on it
+    env.world.forward()
+    with torch.no_grad():
+        ev = env.task.evaluate(env.h)
+    assert ev["is_grasped"].all() and not ev["success"].any()
+
+
+def test_can_counts_in_its_own_quarter_low_and_let_go() -> None:
+    env = _make("PickPlaceCan-v1", 7)
+    env.reset(seed=0)
+    x, y = QUARTERS[3]
+    edge = (0.1, 0.28)  # where the four quarters meet
+    rows = [(x, y, 0.06), (x, y, 0.11), (x, y, -0.01), (edge[0] + 0.001, edge[1] + 0.001, 0.06)]
+    rows += [(edge[0] - 0.001, edge[1] + 0.001, 0.06), (0.1 + 0.1949, 0.28 + 0.2449, 0.06), (*QUARTERS[0], 0.06)]
+    _put(env.h.parts[0], rows)
+    assert _judge(env).tolist() == [True, False, False, True, False, True, False]
+
+
+def test_a_thing_is_let_go_of_where_the_published_reach_falls_below_six_tenths() -> None:
+    env = _make("PickPlaceCan-v1", 2)
+    env.reset(seed=0)
+    aim = torch.tensor([QUARTERS[3][0] - 0.05, QUARTERS[3][1] - 0.06, 0.12])
+    found = env.h.robot.ik(torch.cat([aim, torch.tensor([0.0, 1.0, 0.0, 0.0])]).expand(2, 7))
+    env.h.robot.set_qpos(found.q.float())
+    env.world.forward()
+    tcp = env.h.robot.tcp_pos.clone()
+    edge = math.atanh(0.4) / 10  # [m]
+    _put(env.h.parts[0], [(*tcp[0, :2].tolist(), float(tcp[0, 2]) - d) for d in (edge - 1e-3, edge + 1e-3)])
+    assert (env.h.parts[0].pos[:, 2] < 0.1).all()
+    assert _judge(env).tolist() == [False, True]
+
+
+def test_groceries_start_inside_the_first_bin_and_apart() -> None:
+    env = _make("PickPlace-v1", 64)
+    env.reset(seed=0)
+    pos = torch.stack([p.pos for p in env.h.parts], 1)
+    radius = torch.tensor([0.0280, 0.03124, 0.0522, 0.025])
+    off = (pos[..., :2] - torch.tensor([0.1, -0.25])).abs()
+    assert (off <= torch.tensor([0.145, 0.195]) - radius[:, None] + 1e-4).all()
+    for i in range(4):
+        for j in range(i):
+            assert ((pos[:, i] - pos[:, j])[:, :2].norm(dim=1) >= radius[i] + radius[j] - 1e-3).all()
+    env.step(torch.zeros(64, 8))
+    assert all(p.linvel.norm(dim=1).max() < 0.02 for p in env.h.parts)  # they stand
+    masses = [env.world.data(0)[0].body(n).mass[0] for n in ("milk", "bread", "cereal", "can")]
+    volumes = [0.0396**2 * 0.144, 0.048 * 0.04 * 0.048, 0.03 * 0.1 * 0.15, math.pi * 0.025**2 * 0.08]
+    assert masses == pytest.approx([d * v for d, v in zip((100, 50, 150, 100), volumes, strict=True)], rel=1e-3)
+
+
+@pytest.mark.parametrize(("task", "y"), [("NutAssemblySquare-v1", 0.1), ("NutAssemblyRound-v1", -0.1)])
+def test_nut_counts_around_its_peg_and_low(task: str, y: float) -> None:
+    env = _make(task, 6)
+    env.reset(seed=0)
+    x = 0.23
+    rows = [(x, y, 0.02), (x + 0.029, y - 0.029, 0.02), (x + 0.031, y, 0.02), (x, y + 0.031, 0.02), (x, y, 0.051)]
+    _put(env.h.parts[0], [*rows, (x, -y, 0.02)])
+    assert _judge(env).tolist() == [True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize("task", ["NutAssemblySquare-v1", "NutAssemblyRound-v1"])
+def test_nut_falls_over_its_peg_and_only_there(task: str) -> None:
+    """Dropped over the peg's middle it slides down to the table; held to the peg's edge it stays on top."""
+    env = _make(task, 2)
+    env.reset(seed=0)
+    x, y = (0.23, 0.1 if task == "NutAssemblySquare-v1" else -0.1)
+    _put(env.h.parts[0], [(x, y, 0.15), (x + 0.04, y, 0.15)])
+    hold = torch.zeros(2, 8)
+    for _ in range(16):
+        env.step(hold)
+    height = env.h.parts[0].pos[:, 2]
+    assert height[0] == pytest.approx(0.01, abs=1e-3)
+    assert height[1] > 0.05 or (env.h.parts[0].pos[1, :2] - torch.tensor([x, y])).norm() > 0.03
+
+
+def test_nuts_start_in_their_strips() -> None:
+    env = _make("NutAssembly-v1", 64)
+    env.reset(seed=0)
+    for part, low, high in zip(env.h.parts, (0.11, -0.225), (0.225, -0.11), strict=True):
+        assert (part.pos[:, 0] >= -0.115).all() and (part.pos[:, 0] <= -0.11).all()
+        assert (part.pos[:, 1] >= low).all() and (part.pos[:, 1] <= high).all()
+        assert part.pos[:, 1].max() - part.pos[:, 1].min() > 0.1
