@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from manikin.spec.prop import Shape
@@ -33,7 +34,7 @@ class Grocery:
     def radius(self) -> float:
         """[m] of the upright cylinder around it."""
         x, y, _ = self.half
-        return x if self.round else float((x * x + y * y) ** 0.5)
+        return x if self.round else math.hypot(x, y)
 
     @property
     def shapes(self) -> list[Shape]:
