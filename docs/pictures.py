@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
-from manikin.env.registry import task_class, task_ids
+from manikin.env.registry import make, task_class, task_ids
 from manikin.errors import UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.render import make_renderer, tile, write_png
@@ -64,14 +65,39 @@ def draw(env: Env, width: int, height: int) -> np.ndarray:
     return image
 
 
+def different() -> np.ndarray:
+    """Rows of two environments whose things differ, each at the start and at the end of the expert's episode."""
+    views = {
+        "OpenCabinetDrawer-v1": CameraSpec(name="docs", pos=(-0.25, 0.95, 0.75), target=(0, 0, 0.18), fovy=0.8),
+        "PickSingleYCB-v1": CameraSpec(name="docs", pos=(0.5, 0.6, 0.5), target=(-0.1, 0, 0.15), fovy=0.8),
+    }
+    pictures, renderer = [], make_renderer()
+    for task_id, view in views.items():
+        env = make(task_id, num_envs=7, autoreset="disabled", terminate=False)
+        env.reset(seed=0)
+        expert = WaypointExecutor(env)
+        for steps in (0, env.horizon):
+            for _ in range(steps):
+                env.step(expert.act())
+            for row in (1, 2, 5, 6):
+                inside = isinstance(env, BucketEnv)
+                world = env.buckets[int(env.layout[row])].world if inside else env.world
+                model, data = world.data(0 if inside else row)
+                pictures.append(renderer.rgb(model, data, view, width=200, height=170))
+    renderer.close()
+    return tile(pictures, columns=4)
+
+
 def main(words: list[str]) -> None:
     torch.set_num_threads(1)
     for word in words:
-        if word not in (*task_ids(), "readme"):
-            raise UnknownNameError("picture", word, (*task_ids(), "readme"))
+        if word not in (*task_ids(), "readme", "different"):
+            raise UnknownNameError("picture", word, (*task_ids(), "readme", "different"))
     for task_id in task_ids():
         if not words or task_id in words:
             write_png(IMAGES / "tasks" / f"{task_id}.png", draw(middle(task_id), 480, 360))
+    if not words or "different" in words:
+        write_png(IMAGES / "different-objects.png", different())
     if not words or "readme" in words:
         pictures = [draw(middle(task, robot, seed), 320, 240) for task, robot, seed in README]
         write_png(IMAGES / "tasks.png", tile(pictures, columns=3))

@@ -21,6 +21,7 @@ from manikin.plan.executor import WaypointExecutor
 CALLS = {
     "LiftPegUpright-v1": 80,
     "PegInsertionSide-v1": 90,
+    "PickClutterYCB-v1": 95,
     "PickCube-v1": 70,
     "PickSingleYCB-v1": 80,
     "PlaceSphere-v1": 90,
@@ -214,6 +215,7 @@ def _peg_insertion_side(s: Any) -> tuple[float, bool]:
 REFERENCE = {
     "LiftPegUpright-v1": _lift_peg_upright,
     "PegInsertionSide-v1": _peg_insertion_side,
+    "PickClutterYCB-v1": _pick_ycb,
     "PickCube-v1": _pick_cube,
     "PickSingleYCB-v1": _pick_ycb,
     "PlaceSphere-v1": _place_sphere,

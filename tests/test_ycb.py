@@ -70,3 +70,24 @@ def test_rows_have_different_objects_and_a_seed_has_its_own_in_any_batch():
     assert few.h.thing.choice.tolist() == choice[[7, 3]].tolist()
     height = env.h.thing.extents[:, 2]
     assert torch.allclose(env.h.thing.pos[:, 2], height)
+
+
+def test_clutter_differs_in_number_stands_apart_and_the_absent_are_out_of_the_way():
+    env = manikin.make("PickClutterYCB-v1", num_envs=24, observe="state_dict", autoreset="disabled", terminate=False)
+    seen, _ = env.reset(seed=0)
+    there = seen["privileged"]["others_present"].bool()
+    assert set(there.sum(1).tolist()) == {2, 3, 4, 5}
+    places = seen["privileged"]["others_pos"]
+    assert (places[~there] == 0).all()
+    assert (places[there][:, 2] > 0.01).all()
+    parts = [env.h.thing, *env.h.others]
+    choice = torch.stack([p.choice for p in parts], 1)
+    assert all(len(set(row.tolist())) == 6 for row in choice)
+    start = torch.stack([p.pos for p in parts], 1).clone()
+    apart = (start[:, :1, :2] - start[:, 1:, :2]).norm(dim=2)[there]
+    assert apart.min() > 0.12 + 0.02  # the gripper has room around the wanted one
+    for _ in range(20):
+        env.step(torch.zeros(24, 8))
+    moved = (torch.stack([p.pos for p in parts], 1) - start).norm(dim=2)
+    assert moved[:, 0].max() < 1e-3 and moved[:, 1:][there].max() < 1e-3  # nothing was put into another
+    assert moved[:, 1:][~there].max() < 1e-4  # the absent float

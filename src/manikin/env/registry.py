@@ -28,6 +28,7 @@ _BUILTIN = {
     "NutAssemblySquare-v1": f"{_ROBOSUITE}.nut_assembly:NutAssemblySquare",
     "OpenCabinetDrawer-v1": f"{_TABLETOP}.open_cabinet_drawer:OpenCabinetDrawer",
     "PegInsertionSide-v1": f"{_TABLETOP}.peg_insertion_side:PegInsertionSide",
+    "PickClutterYCB-v1": f"{_TABLETOP}.pick_clutter_ycb:PickClutterYCB",
     "PickCube-v1": f"{_TABLETOP}.pick_cube:PickCube",
     "PickPlace-v1": f"{_ROBOSUITE}.pick_place:PickPlace",
     "PickPlaceBread-v1": f"{_ROBOSUITE}.pick_place:PickPlaceBread",

@@ -12,6 +12,7 @@ from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.ycb import GRASPABLE, ycb
 from manikin.spec.plan import Waypoint
+from manikin.tasks.labels import transport
 from manikin.tasks.tabletop.common import (
     ONE,
     ZERO,
@@ -49,6 +50,7 @@ class PickSingleYCB(Task):
     horizon_s = 3.5
     instruction = "pick up the object and hold it at the green goal"
     robots = ("panda",)
+    labels = transport()
     reward_max = 6.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
