@@ -152,3 +152,15 @@ def test_a_start_without_room_is_reported_with_its_rows():
     env = manikin.make("StackCube-v1", num_envs=N, device="warp:cpu", config=crowded, budget=Budget())
     with pytest.raises(SceneError, match=r"no room for 2 things .* rows \[0, 1, 2\]"):
         env.reset(seed=0)
+
+
+def test_another_object_in_every_row(monkeypatch):
+    device, rows = pair(monkeypatch, "PickSingleYCB-v1", horizon=2)
+    same(device.reset(seed=1), rows.reset(seed=1))
+    for move in moves(rows, 3):
+        same(device.step(move), rows.step(move))
+    mask = np.array([False, False, True])
+    same(device.reset(seed=9, options={"reset_mask": mask}), rows.reset(seed=9, options={"reset_mask": mask}))
+    assert np.array_equal(device.world.state_hash(), rows.world.state_hash())
+    for field in sorted(rows.world._model.varied):
+        assert np.array_equal(device.world.model_field(field), rows.world.model_field(field)), field

@@ -14,6 +14,7 @@ import torch
 from mujoco import batch
 from torch import Tensor
 
+from manikin.control.chain import TorchKinematics
 from manikin.math import quat_conj, quat_mul, quat_to_rotvec
 from manikin.scene.robot import assemble
 from manikin.spec.robot import ArmSpec, GripperSpec
@@ -21,6 +22,7 @@ from manikin.spec.robot import ArmSpec, GripperSpec
 __all__ = ["Chain", "IkResult", "IkSolver"]
 
 _POS = int(mujoco.mjtStage.mjSTAGE_POS)
+_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -41,24 +43,29 @@ class IkResult:
 
 
 class Chain:
-    """Kinematics of one arm in its base frame: TCP pose and Jacobian of (n, joints) configurations."""
+    """Kinematics of one arm in its base frame: TCP pose and Jacobian of (n, joints) configurations.
 
-    def __init__(self, arm: ArmSpec, gripper: GripperSpec | None) -> None:
+    On the CPU it is MuJoCo's; on another device torch computes the same without waiting for results.
+    """
+
+    def __init__(self, arm: ArmSpec, gripper: GripperSpec | None, device: torch.device = _CPU) -> None:
         robot = assemble(arm, gripper)
         spec = robot.spec
         spec.option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_EQUALITY)
         model = spec.compile()
-        self._model = model
-        self._grow(1)
+        self._model, self.device = model, device
         joints = [model.joint(name).id for name in robot.arm_joints]
         self._qadr, self._joints = [int(model.jnt_qposadr[j]) for j in joints], joints
-        self._slide = torch.tensor([int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints])
+        slide = [int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints]
+        self._slide, self._slides = torch.tensor(slide, device=device), any(slide)
         self._tcp = int(model.body(robot.tcp_body).id)
-        self.limits = torch.from_numpy(model.jnt_range[joints].copy())
-        unlimited = torch.from_numpy(model.jnt_limited[joints] == 0)
-        self.limits[unlimited] = torch.tensor([-2 * np.pi, 2 * np.pi], dtype=torch.float64)
-        self.rest = torch.tensor(arm.keyframes["rest"], dtype=torch.float64)
+        limits = np.where(model.jnt_limited[joints, None] == 0, [-2 * np.pi, 2 * np.pi], model.jnt_range[joints])
+        self.limits = torch.tensor(limits.tolist(), dtype=torch.float64, device=device)
+        self.rest = torch.tensor(arm.keyframes["rest"], dtype=torch.float64, device=device)
         self.size = len(joints)
+        self._torch = None if device.type == "cpu" else TorchKinematics(model, joints, self._tcp, device)
+        if self._torch is None:
+            self._grow(1)
 
     def _grow(self, n: int) -> None:
         self._batch = batch.Batch(self._model, n)
@@ -76,6 +83,8 @@ class Chain:
 
     def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
         """TCP position (n, 3) [m] and quaternion (n, 4) wxyz in the base frame, float64, for q (n, joints)."""
+        if self._torch is not None:
+            return self._torch(q.double())[:2]
         self._solve(q.double())
         xpos, xquat, _, _ = self._outputs
         n = len(q)
@@ -83,12 +92,15 @@ class Chain:
 
     def fk_jacobian(self, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """TCP position, quaternion and Jacobian (n, 6, joints): linear [m/rad] above angular, in the base frame."""
-        pos, quat = self.fk(q)
-        _, _, anchors, axes = self._outputs
-        n = len(q)
-        anchor, axis = torch.tensor(anchors[:n, self._joints]), torch.tensor(axes[:n, self._joints])
+        if self._torch is not None:
+            pos, quat, anchor, axis = self._torch(q.double())
+        else:
+            pos, quat = self.fk(q)
+            _, _, anchors, axes = self._outputs
+            n = len(q)
+            anchor, axis = torch.tensor(anchors[:n, self._joints]), torch.tensor(axes[:n, self._joints])
         linear = torch.linalg.cross(axis, pos[:, None] - anchor)
-        if self._slide.any():
+        if self._slides:
             linear = torch.where(self._slide[:, None], axis, linear)
             axis = axis * ~self._slide[:, None]
         return pos, quat, torch.cat([linear, axis], 2).transpose(1, 2)
@@ -104,7 +116,7 @@ class IkSolver:
 
     def __init__(self, chain: Chain, *, rotation_weight: float = 0.2) -> None:
         self.chain = chain
-        self._weight = torch.tensor([1.0] * 3 + [rotation_weight] * 3, dtype=torch.float64)
+        self._weight = torch.tensor([1.0] * 3 + [rotation_weight] * 3, dtype=torch.float64, device=chain.device)
         self.free_rotation = rotation_weight == 0
 
     def solve(
@@ -125,6 +137,8 @@ class IkSolver:
         row: the rest pose, then points spread over the joint ranges. ``posture`` pulls redundant joints towards rest.
         """
         pos, quat, start = pos.double(), quat.double(), start.double()
+        if self.chain.device.type != "cpu":
+            return self._solve_all(pos, quat, start, iterations, restarts, pos_tolerance, rot_tolerance, posture)
         best = self._descend(pos, quat, start, iterations, pos_tolerance, rot_tolerance, posture)
         for attempt in range(restarts):
             todo = torch.nonzero(~best.reached).squeeze(1)
@@ -145,6 +159,25 @@ class IkSolver:
                 getattr(best, name)[rows] = getattr(again, name)[better]
         return best
 
+    def _solve_all(
+        self,
+        pos: Tensor,
+        quat: Tensor,
+        start: Tensor,
+        iterations: int,
+        restarts: int,
+        pos_tol: float,
+        rot_tol: float,
+        posture: float,
+    ) -> IkResult:
+        """The same with every row in every iteration, so that nothing waits for the device."""
+        best = self._descend_all(pos, quat, start, iterations, pos_tol, rot_tol, posture)
+        for attempt in range(restarts):
+            begin = self._restart(attempt, start)
+            again = self._descend_all(pos, quat, begin, iterations, pos_tol, rot_tol, posture)
+            best = _better(~best.reached & (self._cost(again) < self._cost(best)), again, best)
+        return best
+
     def _cost(self, result: IkResult) -> Tensor:
         cost = result.pos_error + self._weight[-1] * result.rot_error
         return torch.where(result.reached, cost - 1e3, cost)
@@ -154,7 +187,7 @@ class IkSolver:
         if attempt == 0:
             return self.chain.rest.expand(n, -1).clone()
         # additive recurrence with irrational steps: spread out, no generator needed
-        steps = torch.arange(1, self.chain.size + 1, dtype=torch.float64).sqrt()
+        steps = torch.arange(1, self.chain.size + 1, dtype=torch.float64, device=self.chain.device).sqrt()
         share = torch.frac(attempt * steps * 0.6180339887498949)
         spread = limits[:, 0] + share * (limits[:, 1] - limits[:, 0])
         return (0.5 * (spread + self.chain.rest)).expand(n, -1).clone()
@@ -198,6 +231,37 @@ class IkSolver:
             q = self._step(q, weighted, error, damping, eye, eye_q, posture, low, high)
         return best
 
+    def _descend_all(
+        self, pos: Tensor, quat: Tensor, start: Tensor, iterations: int, pos_tol: float, rot_tol: float, posture: float
+    ) -> IkResult:
+        """As ``_descend``; rows that have arrived stay where they are instead of being left out."""
+        chain, low, high, n = self.chain, self.chain.limits[:, 0], self.chain.limits[:, 1], len(start)
+        q = torch.minimum(torch.maximum(start, low), high)
+        far, moving = torch.full_like(q[:, 0], torch.inf), torch.ones_like(q[:, 0], dtype=torch.bool)
+        best = IkResult(q, ~moving, far, far)
+        eye = torch.eye(6, dtype=torch.float64, device=chain.device)
+        eye_q = torch.eye(chain.size, dtype=torch.float64, device=chain.device)
+        damping, last = torch.full((n, 1, 1), 1e-3, dtype=torch.float64, device=chain.device), far
+        for step in range(iterations + 1):
+            at, rot, jac = chain.fk_jacobian(q)
+            error_pos, error_rot = pos - at, quat_to_rotvec(quat_mul(quat, quat_conj(rot)))
+            size_pos, size_rot = (error_pos**2).sum(1).sqrt(), (error_rot**2).sum(1).sqrt()
+            cost = size_pos + self._weight[-1] * size_rot
+            done = (size_pos < pos_tol) & ((size_rot < rot_tol) | self.free_rotation)
+            closer = done | (cost < best.pos_error + self._weight[-1] * best.rot_error)
+            best = _better(moving & closer, IkResult(q, done, size_pos, size_rot), best)
+            if step == iterations:
+                break
+            moving = moving & ~done
+            damping = torch.where((cost > last)[:, None, None], damping * 4, (damping * 0.5).clamp_min(1e-6)).clamp_max(
+                1.0
+            )
+            last = cost
+            error = (torch.cat([error_pos, error_rot], 1) * self._weight)[:, :, None]
+            weighted = jac * self._weight[:, None]
+            q = torch.where(moving[:, None], self._step(q, weighted, error, damping, eye, eye_q, posture, low, high), q)
+        return best
+
     def _step(
         self,
         q: Tensor,
@@ -215,7 +279,7 @@ class IkSolver:
         for _ in range(2):
             active = jac * free[:, None]
             square = active @ active.transpose(1, 2) + damping * eye
-            inverse = torch.linalg.solve(square, torch.cat([error, active], 2))  # (n, 6, 1 + joints)
+            inverse = _solve(square, torch.cat([error, active], 2))  # (n, 6, 1 + joints)
             move = (active.transpose(1, 2) @ inverse[:, :, :1]).squeeze(2)
             if posture:
                 null = eye_q - active.transpose(1, 2) @ inverse[:, :, 1:]
@@ -223,7 +287,24 @@ class IkSolver:
             largest = move.abs().amax(1, keepdim=True)
             move = move * (0.3 / largest.clamp_min(0.3))  # at most 0.3 rad at once
             out = ((q + move < low) & (move < 0)) | ((q + move > high) & (move > 0))
-            if not out.any():
+            if q.device.type == "cpu" and not out.any():  # elsewhere the second round finds the same
                 break
             free = torch.where(out, torch.zeros_like(free), free)
         return torch.minimum(torch.maximum(q + move, low), high)
+
+
+def _solve(a: Tensor, b: Tensor) -> Tensor:
+    if a.device.type == "cpu":
+        return torch.linalg.solve(a, b)
+    result: Tensor = torch.linalg.solve_ex(a, b).result  # does not wait to see whether it could; a is never singular
+    return result
+
+
+def _better(mask: Tensor, one: IkResult, other: IkResult) -> IkResult:
+    """``one`` in rows where the mask is True, ``other`` elsewhere."""
+    return IkResult(
+        torch.where(mask[:, None], one.q, other.q),
+        torch.where(mask, one.reached, other.reached),
+        torch.where(mask, one.pos_error, other.pos_error),
+        torch.where(mask, one.rot_error, other.rot_error),
+    )

@@ -156,7 +156,7 @@ class Env(gymnasium.vector.VectorEnv):
         self.device = self.world.device
         with self._on:
             builder.bind(self.world)
-            chain = Chain(self.robot.arm, self.robot.gripper)
+            chain = Chain(self.robot.arm, self.robot.gripper, self.device)
             self.robot.solver = IkSolver(chain)
             self.controller: Controller = controller(control, self.robot, chain, self.control_hz)
         self._chain = chain

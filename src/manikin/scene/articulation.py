@@ -70,14 +70,14 @@ class Articulation(Handle):
         """Put the rows at joint positions (n, joints) or (joints,), at rest."""
         n, k = self.scope.n, len(self.joints)
         value = torch.as_tensor(qpos, dtype=torch.float32, device=self.limits.device).expand(n, k)
-        self._qpos.write(value, self.scope.rows)
-        self._qvel.write(np.zeros((n, k)), self.scope.rows)
+        self._qpos.write(value, self.scope.target)
+        self._qvel.write(torch.zeros_like(value), self.scope.target)
 
     def set_base(self, pos: Tensor, quat: Tensor) -> None:
         """Put the root of the rows at pos (n, 3) [m] and quat (n, 4) wxyz."""
         n = self.scope.n
         values = {
-            ("body_pos", (self._body,)): np.asarray(pos.cpu(), np.float64).reshape(n, 1, 3),
-            ("body_quat", (self._body,)): np.asarray(quat.cpu(), np.float64).reshape(n, 1, 4),
+            ("body_pos", (self._body,)): pos.reshape(n, 1, 3),
+            ("body_quat", (self._body,)): quat.reshape(n, 1, 4),
         }
-        self.scope.world.set_model(values, self.scope.rows)
+        self.scope.world.set_model(values, self.scope.target)

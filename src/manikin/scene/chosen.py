@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import mujoco
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,11 +34,14 @@ class ChosenPart(Part):
 
     def bind(self, model: mujoco.MjModel) -> None:
         super().bind(model)
-        self._of_geom, self._of_body = self.bank.table(model)
         device = self._choice.data.device
+        self._of_geom, self._of_body = (
+            {field: torch.as_tensor(table, dtype=torch.float64, device=device) for field, table in tables.items()}
+            for tables in self.bank.table(model)
+        )
         for name in ("extents", "centres", "masses"):
             self._tables[name] = torch.tensor(getattr(self.bank, name), dtype=torch.float32, device=device)
-        self._put(np.zeros(self.scope.n, np.int64))
+        self._put(torch.zeros(self.scope.n, dtype=torch.int64, device=device))
 
     @property
     def choice(self) -> Tensor:
@@ -71,27 +73,24 @@ class ChosenPart(Part):
 
         An absent object touches nothing, is not seen, and floats far away; leave it out of observations.
         """
-        n, count = self.scope.n, len(self.props)
-        numbers = np.asarray(choice.cpu(), np.int64).reshape(n)
-        if n and not 0 <= numbers.min() <= numbers.max() < count:
+        n, count, device = self.scope.n, len(self.props), self.scope.device
+        numbers = choice.reshape(n).to(device, torch.int64)
+        waits = self.scope.mask is None  # with a mask nothing may wait for the device
+        if waits and bool(((numbers < 0) | (numbers >= count)).any()):
             raise SceneError(f"{self.name} has {count} objects to choose from, numbered from 0; got {numbers.tolist()}")
-        there = np.ones(n, bool) if present is None else np.asarray(present.cpu(), bool).reshape(n)
-        self._choice.set(choice.float())
-        self._absent.set(torch.from_numpy(~there).to(self._absent.data))
-        self._put(np.where(there, numbers, count))
-        if not there.all():
-            pose = self.pose.clone()
-            parked = pose.new_tensor([2.0 * self._place_no, 0.0, _PARKED, 1.0, 0.0, 0.0, 0.0])
-            pose = torch.where(torch.from_numpy(there).to(pose.device)[:, None], pose, parked)
+        there = torch.ones_like(numbers, dtype=torch.bool) if present is None else present.reshape(n).to(device)
+        self._choice.set(numbers.float())
+        self._absent.set((~there).float())
+        self._put(torch.where(there, numbers, count))
+        if present is not None:
+            pose = torch.where(there[:, None], self.pose, torch.tensor([*self._parked, 1.0, 0, 0, 0], device=device))
             self.set_pose(pose[:, :3], pose[:, 3:])
 
     def set_pose(self, pos: Any, quat: Any = (1.0, 0.0, 0.0, 0.0)) -> None:
         """Put the rows at pos (n, 3) or (3,) and quat (n, 4) or (4,), at rest; absent objects stay where they are."""
-        absent = self._absent.value != 0
-        if bool(absent.any()):
-            parked = torch.tensor([2.0 * self._place_no, 0.0, _PARKED], device=absent.device)
-            pos = torch.where(absent[:, None], parked, torch.as_tensor(pos, dtype=torch.float32, device=absent.device))
-        super().set_pose(pos, quat)
+        absent, device = self._absent.value != 0, self.scope.device
+        pos = torch.as_tensor(pos, dtype=torch.float32, device=device)
+        super().set_pose(torch.where(absent[:, None], torch.tensor(self._parked, device=device), pos), quat)
 
     def set_property(self, what: str, value: Tensor) -> None:
         if what == "choice":
@@ -99,9 +98,14 @@ class ChosenPart(Part):
         else:
             super().set_property(what, value)
 
-    def _put(self, index: np.ndarray) -> None:
+    @property
+    def _parked(self) -> tuple[float, float, float]:
+        """Where it is when absent [m]."""
+        return 2.0 * self._place_no, 0.0, _PARKED
+
+    def _put(self, index: Tensor) -> None:
         """Write the table's rows ``index`` (n,) into the model of the rows in view."""
         geoms, body = tuple(self.geom_ids), (self.body_id,)
         values: dict[Any, Any] = {(field, geoms): table[index] for field, table in self._of_geom.items()}
         values |= {(field, body): table[index][:, None] for field, table in self._of_body.items()}
-        self.scope.world.set_model(values, self.scope.rows)
+        self.scope.world.set_model(values, self.scope.target)

@@ -9,7 +9,7 @@ import torch
 
 from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
-from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate
+from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.cabinet import CABINETS
 from manikin.spec.plan import Waypoint
 from manikin.tasks.tabletop.common import ONE, OncePerStep, bonus, closeness, constant, noisy_rest
@@ -19,7 +19,7 @@ __all__ = ["OpenCabinetDrawer"]
 _PITCH = math.radians(50)  # how far the gripper points below the horizontal
 _TILT = (math.pi / 2 - _PITCH) / 2
 # the TCP of an arm that reaches forward and down, opening sideways: around a bar that stands upright
-_FORWARD = torch.tensor([[0.0, math.cos(_TILT), 0.0, math.sin(_TILT)]])
+_FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
 
 
 class OpenCabinetDrawer(Task):
@@ -141,7 +141,7 @@ class OpenCabinetDrawer(Task):
 
     def expert(self, h):
         handle, turn = self._geometry(h)[0], h.cabinet.base_quat
-        facing = quat_mul(turn, _FORWARD.expand_as(turn))
+        facing = quat_mul(turn, _FORWARD.like(turn).expand_as(turn))
         ahead = quat_rotate(facing, torch.tensor([[0.0, 0.0, 1.0]]))  # where the fingers point
         out = quat_rotate(turn, torch.tensor([[-1.0, 0.0, 0.0]]))
         return [
