@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import mujoco
@@ -10,12 +11,15 @@ import pytest
 import torch
 
 import manikin
-from manikin.control import law
+from manikin.control import Chain, Composite, Part, controller, law, torque_joints
 from manikin.control.dynamics import Dynamics
 from manikin.env.card import FreeArm, hold_action
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm, quat_angle, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from manikin.plan.executor import WaypointExecutor
+from manikin.robots import robot as robot_choice
+from manikin.scene.builder import SceneBuilder
+from manikin.sim import make_world
 from manikin.spec.control import ALIASES, Control, parse_control
 from manikin.spec.physics import Physics
 
@@ -383,3 +387,101 @@ def test_the_expert_picks_a_cube_up_with_operational_space_control():
         *_, info = env.step(expert.act())
         success |= info["success"]
     assert success.float().mean() >= 0.95
+
+
+# ---- parts of a robot ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grouped(monkeypatch):
+    """A Panda whose joints are in two groups."""
+    joints = robot_choice("panda").arm.joints
+
+    def chosen(word):
+        choice = robot_choice(word)
+        arm = dataclasses.replace(choice.arm, groups={"shoulder": joints[:1], "arm": joints[1:]})
+        return choice._replace(arm=arm)
+
+    monkeypatch.setattr("manikin.env.env.robot_choice", chosen)
+
+
+def test_groups_have_a_controller_each_in_one_action(grouped):
+    env = env_of("arm=joint_impedance:goal=commanded|shoulder=joint_target_delta_pos", 2)
+    names = [d.name for d in env.controller.card.dims]
+    assert names == [*(f"arm/joint{k}" for k in range(2, 8)), "shoulder/joint1", "gripper"]
+    assert parse_control(env.controller.name).word == env.controller.name
+    kinds = env.scene.model.actuator_biastype[:7]
+    servo, motor = int(mujoco.mjtBias.mjBIAS_AFFINE), int(mujoco.mjtBias.mjBIAS_NONE)
+    assert kinds.tolist() == [servo, *[motor] * 6]
+    start, action = env.robot.arm_qpos.clone(), hold_action(env)
+    action[0, 0], action[0, 6], action[1, 7] = 1.0, -1.0, -1.0
+    env.step(action)
+    for _ in range(40):
+        env.step(torch.where(action.bool() & (torch.arange(8) < 7), torch.zeros(()), action))
+    moved = env.robot.arm_qpos - start
+    expected = torch.zeros(2, 7)
+    expected[0, 1], expected[0, 0] = 0.05, -env.controller.card.dims[6].scale
+    assert torch.allclose(moved, expected, atol=2e-3)
+    assert env.robot.opening[0] > 0.9 and env.robot.opening[1] < 0.25
+    saved, move = env.save(), torch.full((2, 8), 0.3)
+    env.step(move)
+    after = env.state_hash()
+    env.load(saved)
+    env.step(move)
+    assert torch.equal(env.state_hash(), after)
+
+
+def test_operational_space_works_on_a_group_and_wrong_groups_are_refused(grouped):
+    env = env_of("shoulder=joint_pos|arm=osc_position:goal=commanded")
+    start, action = env.robot.tcp_pose.clone(), hold_action(env)
+    other = env.robot.arm_qpos[:, 0].clone()
+    action[0, 3] = 1.0  # along z
+    env.step(action)
+    for _ in range(40):
+        env.step(hold_action(env))
+    assert abs(float(env.robot.tcp_pos[0, 2] - start[0, 2]) - 0.05) < 2e-3
+    assert (env.robot.arm_qpos[:, 0] - other).abs().max() < 5e-3
+    twice = "arm=osc_pose|arm=joint_pos"
+    for word, kind in (("leg=joint_pos", UnknownNameError), ("arm=ee_pose", ConfigError), (twice, ConfigError)):
+        with pytest.raises(kind):
+            env_of(word)
+
+
+def test_two_robots_have_one_action():
+    """One controller per handle, side by side."""
+
+    class Pair(Fast):
+        def scene(self, b):
+            return {"left": b.robot(name="left"), "right": b.robot(name="right", pos=(0.6, 0.0, 0.0))}
+
+    chosen = robot_choice("panda")
+    control = parse_control("osc_pose")
+    builder = SceneBuilder([chosen, chosen], Fast.physics, [torque_joints(control, chosen.arm)] * 2)
+    Pair().scene(builder)
+    world = make_world(builder.compile(), 1)
+    builder.bind(world)
+    left, right = builder.robot_handles
+    chain = Chain(chosen.arm, chosen.gripper)
+    for handle in (left, right):
+        handle.set_qpos(handle.keyframe())
+    world.forward()
+    parts = [
+        Part(r.name, controller(control, r, chain, 20.0), r, range(9 * k, 9 * k + 9))
+        for k, r in enumerate((left, right))
+    ]
+    both = Composite("pair", "panda panda", parts, None)
+    assert both.card.size == 14 and both.card.dims[7].name == "right/x"
+
+    class Both:
+        ctrl = torch.zeros(1, 18)
+
+    starts = left.tcp_pos.clone(), right.tcp_pos.clone()
+    carry = both.start(Both)
+    for _ in range(10):
+        action = torch.zeros(1, 14)
+        action[0, 2], action[0, 9] = 0.5, -0.5
+        _, carry = both(carry, Both, action)
+        drive = both.drive(carry, None)
+        world.step(25, None, drive)
+        carry = drive.carry
+    assert left.tcp_pos[0, 2] - starts[0][0, 2] > 0.02 and right.tcp_pos[0, 2] - starts[1][0, 2] < -0.02

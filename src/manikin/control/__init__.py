@@ -5,23 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from manikin.control.base import Controller, Drive, Reading
+from manikin.control.composite import Composite, Group, GroupChain, Part, check_groups
 from manikin.control.ee import EndEffectorController
 from manikin.control.ik import Chain, IkResult, IkSolver
-from manikin.control.joint import JointController
+from manikin.control.joint import GripperMap, JointController
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.scene.handles import Robot
 from manikin.spec.control import Control, Whole, parse_control
 from manikin.spec.robot import ArmSpec
 
-__all__ = ["Chain", "Controller", "Drive", "IkResult", "IkSolver", "Reading", "controller", "torque_joints"]
+__all__ = [
+    "Chain",
+    "Composite",
+    "Controller",
+    "Drive",
+    "IkResult",
+    "IkSolver",
+    "Part",
+    "Reading",
+    "controller",
+    "torque_joints",
+]
 
 
 def torque_joints(control: str | Control | Whole, arm: ArmSpec) -> tuple[str, ...]:
     """The arm's joints that a controller drives by torque: what the scene must be built with."""
     control = parse_control(control)
-    assert isinstance(control, Control)
-    return arm.joints if control.every_substep else ()
+    if isinstance(control, Control):
+        return arm.joints if control.every_substep else ()
+    groups = check_groups(control, arm)
+    return tuple(j for name, part in control.parts if part.every_substep for j in groups[name])
 
 
 def controller(control: str | Control | Whole, robot: Robot, chain: Chain, control_hz: float) -> Controller:
@@ -32,7 +46,23 @@ def controller(control: str | Control | Whole, robot: Robot, chain: Chain, contr
         ConfigError: options that do not go together.
     """
     control = parse_control(control)
-    assert isinstance(control, Control)
+    if isinstance(control, Whole):
+        return _composite(control, robot, chain, control_hz)
+    return _single(control, robot, chain, control_hz)
+
+
+def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> Composite:
+    """A controller for each group of a robot's joints, as one."""
+    parts = []
+    for name, joints in check_groups(whole, robot.arm).items():
+        control = dict(whole.parts)[name]
+        group = Group(robot, name, joints)
+        one = _single(control, group, GroupChain(chain, robot, group.columns), control_hz)
+        parts.append(Part(name, one, group, group.columns))
+    return Composite(whole.word, robot.arm.name, parts, GripperMap(robot))
+
+
+def _single(control: Control, robot: Robot | Group, chain: Chain | GroupChain, control_hz: float) -> Controller:
     name = control.name
     if name not in robot.arm.controllers:
         raise UnknownNameError(f"controller of {robot.arm.name}", name, robot.arm.controllers)
@@ -47,4 +77,8 @@ def controller(control: str | Control | Whole, robot: Robot, chain: Chain, contr
         return kinds[name](control, robot, control_hz)
     if name.startswith("joint"):
         return JointController(control, robot, control_hz)
+    if isinstance(robot, Group) or isinstance(chain, GroupChain):
+        raise ConfigError(
+            f"{name} moves the whole robot by inverse kinematics, not one group of joints; use osc_pose there"
+        )
     return EndEffectorController(control, robot, chain)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor
 
 from manikin.control.law import Array
+from manikin.scene.handles import Scope
 from manikin.spec.action import ActionCard
+from manikin.spec.robot import ArmSpec
 
-__all__ = ["Controller", "Drive", "OncePerStep", "Reading"]
+__all__ = ["Controller", "Drive", "Kinematics", "Limb", "OncePerStep", "Reading"]
 
 
 class Reading(Protocol):
@@ -28,6 +30,30 @@ class Reading(Protocol):
     @property
     def tcp_pose(self) -> Tensor:
         """(n, 7) of the tool centre point in the world."""
+
+
+class Limb(Reading, Protocol):
+    """The joints that a controller moves: a whole :class:`~manikin.scene.handles.Robot`, or a group of its joints."""
+
+    arm: ArmSpec
+    gripper: Any
+    drivers: tuple[str, ...]
+    limits: Tensor  # (joints, 2)
+    base_pose: Tensor  # (7,)
+    scope: Scope
+    prefix: str
+    model: Any
+
+
+class Kinematics(Protocol):
+    """Where the tool is. A :class:`~manikin.control.ik.Chain` is one."""
+
+    @property
+    def rest_pose(self) -> tuple[Tensor, Tensor]:
+        """TCP position (3,) [m] and quaternion (4,) at rest, in the base frame."""
+
+    def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        """TCP position (n, 3) [m] and quaternion (n, 4) in the base frame, float64, for q (n, joints)."""
 
 
 class Drive:

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.control.base import Limb
 from manikin.control.law import Array, task_jacobian
-from manikin.scene.handles import Robot
 
 __all__ = ["Dynamics"]
 
@@ -25,7 +25,7 @@ class Dynamics:
         operational: whether the tool's Jacobian will be asked for.
     """
 
-    def __init__(self, robot: Robot, joints: Sequence[str], *, operational: bool) -> None:
+    def __init__(self, robot: Limb, joints: Sequence[str], *, operational: bool) -> None:
         world = robot.scope.world
         model = world.scene.model
         names = [robot.prefix + joint for joint in joints]

@@ -41,7 +41,6 @@ class EndEffectorController(OncePerStep):
         full = self._n >= 6
         self._solver = IkSolver(chain, rotation_weight=0.2 if full else 0.0)
         self._gripper, self.rate = GripperMap(robot), servo_rate(arm)
-        _, rest = chain.fk(chain.rest[None])
         self._pose = PoseGoal(
             frame=control.frame,
             reference="absolute" if absolute else "measured",
@@ -49,7 +48,7 @@ class EndEffectorController(OncePerStep):
             rot=math.pi if absolute else control.rot or arm.ee_delta_rot,
             turns=control.name != "ee_delta_pos",
             base=robot.base_pose,
-            rest=rest[0],
+            rest=chain.rest_pose[1],
         )
         notes = "" if full else f"{self._n} joints: the gripper's orientation follows from its position"
         dims = (*self._pose.dims(), *self._gripper.dims())

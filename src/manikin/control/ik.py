@@ -81,6 +81,12 @@ class Chain:
         self._qpos[:n, self._qadr] = q.numpy()
         self._batch.forward(ids, stage=_POS)
 
+    @property
+    def rest_pose(self) -> tuple[Tensor, Tensor]:
+        """TCP position (3,) [m] and quaternion (4,) at rest, in the base frame."""
+        pos, quat = self.fk(self.rest[None])
+        return pos[0], quat[0]
+
     def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
         """TCP position (n, 3) [m] and quaternion (n, 4) wxyz in the base frame, float64, for q (n, joints)."""
         if self._torch is not None:

@@ -7,8 +7,7 @@ import statistics
 import torch
 from torch import Tensor
 
-from manikin.control.base import OncePerStep, Reading
-from manikin.scene.handles import Robot
+from manikin.control.base import Limb, OncePerStep, Reading
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 from manikin.spec.robot import ArmSpec
@@ -24,7 +23,7 @@ def servo_rate(arm: ArmSpec) -> float:
 class GripperMap:
     """The gripper's share of an action: one dimension, -1 commanded closed, +1 open, all driven joints together."""
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Limb) -> None:
         self.size = 1 if robot.drivers else 0
         if self.size:
             device = robot.limits.device
@@ -55,7 +54,7 @@ class JointController(OncePerStep):
 
     lead = 0.5  # [rad] a velocity command never winds up further than this
 
-    def __init__(self, control: Control, robot: Robot, control_hz: float) -> None:
+    def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         name, arm = control.word, robot.arm
         self.name, self._n, self.rate = name, len(arm.joints), servo_rate(arm)
         self._low, self._high = robot.limits[: self._n, 0].clone(), robot.limits[: self._n, 1].clone()

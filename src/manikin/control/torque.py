@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.control.base import Drive, Reading
+from manikin.control.base import Drive, Kinematics, Limb, Reading
 from manikin.control.dynamics import Dynamics
 from manikin.control.goal import GainActions, PoseGoal
-from manikin.control.ik import Chain
 from manikin.control.joint import GripperMap
 from manikin.control.law import (
     Array,
@@ -25,7 +24,6 @@ from manikin.control.law import (
 )
 from manikin.errors import ConfigError
 from manikin.math import pose_inv, pose_mul, quat_slerp, quat_to_matrix
-from manikin.scene.handles import Robot
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 
@@ -41,7 +39,7 @@ class _TorqueController:
     rate = 0.0
     gains: GainActions | None = None
 
-    def __init__(self, control: Control, robot: Robot, control_hz: float, columns: dict[str, int]) -> None:
+    def __init__(self, control: Control, robot: Limb, control_hz: float, columns: dict[str, int]) -> None:
         self.name, self.control, self._robot = control.word, control, robot
         self._n = len(robot.arm.joints)
         self._gripper = GripperMap(robot)
@@ -109,12 +107,11 @@ class OperationalSpace(_TorqueController):
 
     reach = 1.0  # [m] half width of the cube that absolute goals span
 
-    def __init__(self, control: Control, robot: Robot, chain: Chain, control_hz: float) -> None:
+    def __init__(self, control: Control, robot: Limb, chain: Kinematics, control_hz: float) -> None:
         self.gains = GainActions(control, _DIRECTIONS, control.frame)
         n = len(robot.arm.joints)
         super().__init__(control, robot, control_hz, {"from": 7, "goal": 7, "posture": n, "gains": 12})
         self._chain, absolute = chain, control.goal == "absolute"
-        _, rest = chain.fk(chain.rest[None])
         self._pose = PoseGoal(
             frame=control.frame,
             reference=control.goal,
@@ -122,7 +119,7 @@ class OperationalSpace(_TorqueController):
             rot=math.pi if absolute else control.rot,
             turns=control.name == "osc_pose",
             base=robot.base_pose,
-            rest=rest[0],
+            rest=chain.rest_pose[1],
         )
         self._base, self._base_inv = robot.base_pose, pose_inv(robot.base_pose)
         self.rate = math.sqrt(control.kp) / (2.0 * max(control.damping_ratio, 1.0))
@@ -211,7 +208,7 @@ class OperationalSpace(_TorqueController):
 class JointImpedance(_TorqueController):
     """``joint_impedance``: joints behave like unit inertias on springs and dampers, whatever the arm's posture."""
 
-    def __init__(self, control: Control, robot: Robot, control_hz: float) -> None:
+    def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         joints = robot.arm.joints
         self.gains = GainActions(control, joints, "joint")
         n = len(joints)
@@ -280,7 +277,7 @@ class JointVelocity(_TorqueController):
 
     integral = 2.5  # [1/s] times the proportional gain: robosuite's 0.005 per physics step at 500 Hz
 
-    def __init__(self, control: Control, robot: Robot, control_hz: float) -> None:
+    def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         n = len(robot.arm.joints)
         super().__init__(control, robot, control_hz, {"goal": n, "sum": n})
         self._step = control.step
@@ -326,7 +323,7 @@ class JointVelocity(_TorqueController):
 class JointTorque(_TorqueController):
     """``joint_torque``: torques on top of what holds the arm against gravity and Coriolis forces."""
 
-    def __init__(self, control: Control, robot: Robot, control_hz: float) -> None:
+    def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         super().__init__(control, robot, control_hz, {"goal": len(robot.arm.joints)})
         self._step = control.step
         self._make_card(

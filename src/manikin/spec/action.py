@@ -63,7 +63,7 @@ class ActionCard:
     @property
     def turns(self) -> bool:
         """Whether an action can say how the tool is oriented."""
-        names = {d.name for d in self.dims}
+        names = {d.name.rpartition("/")[2] for d in self.dims}
         return "x" not in names or "rx" in names
 
     def summary(self) -> str:
