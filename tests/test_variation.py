@@ -141,6 +141,7 @@ def test_mesh_choice_is_the_rows_own_single_model_on_the_cpu(record_property):
     assert z[3] == -20 and block.pos[3, :2].abs().max() < 1e-4  # the absent one floats far away and pushes nothing
 
 
+@pytest.mark.xdist_group("warp")
 def test_mesh_choice_is_the_rows_own_single_model_on_warp(record_property):
     pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     from manikin.sim.warp import WarpWorld
@@ -206,6 +207,7 @@ def test_bad_choices_say_what_is_wrong():
 # ---- the other kinds on Warp, against single models (the CPU's are in test_world.py) --------------------------------
 
 
+@pytest.mark.xdist_group("warp")
 def test_direct_fields_masses_and_sizes_are_the_rows_own_single_model_on_warp(record_property):
     pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     from manikin.sim.warp import WarpWorld
