@@ -59,8 +59,10 @@ class Chain:
         slide = [int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints]
         self._slide, self._slides = torch.tensor(slide, device=device), any(slide)
         self._tcp = int(model.body(robot.tcp_body).id)
-        limits = np.where(model.jnt_limited[joints, None] == 0, [-2 * np.pi, 2 * np.pi], model.jnt_range[joints])
-        self.limits = torch.tensor(limits.tolist(), dtype=torch.float64, device=device)
+        commanded = [int(model.actuator(name).id) for name in robot.arm_actuators]
+        self.limits = torch.tensor(model.actuator_ctrlrange[commanded].tolist(), dtype=torch.float64, device=device)
+        moved = [name in arm.ik_joints for name in arm.joints]  # the others stay where they start
+        self.moved = torch.tensor(moved, device=device)
         self.rest = torch.tensor(arm.keyframes["rest"], dtype=torch.float64, device=device)
         self.size = len(joints)
         self._torch = None if device.type == "cpu" else TorchKinematics(model, joints, self._tcp, device)
@@ -189,14 +191,14 @@ class IkSolver:
         return torch.where(result.reached, cost - 1e3, cost)
 
     def _restart(self, attempt: int, start: Tensor) -> Tensor:
-        limits, n = self.chain.limits, len(start)
+        limits = self.chain.limits
         if attempt == 0:
-            return self.chain.rest.expand(n, -1).clone()
+            return torch.where(self.chain.moved, self.chain.rest, start)
         # additive recurrence with irrational steps: spread out, no generator needed
         steps = torch.arange(1, self.chain.size + 1, dtype=torch.float64, device=self.chain.device).sqrt()
         share = torch.frac(attempt * steps * 0.6180339887498949)
         spread = limits[:, 0] + share * (limits[:, 1] - limits[:, 0])
-        return (0.5 * (spread + self.chain.rest)).expand(n, -1).clone()
+        return torch.where(self.chain.moved, 0.5 * (spread + self.chain.rest), start)
 
     def _descend(
         self, pos: Tensor, quat: Tensor, start: Tensor, iterations: int, pos_tol: float, rot_tol: float, posture: float
@@ -281,7 +283,7 @@ class IkSolver:
         high: Tensor,
     ) -> Tensor:
         """One damped step; a joint that would leave its range is held there and the others solve again."""
-        free = torch.ones_like(q)
+        free = self.chain.moved.to(q).expand_as(q)
         for _ in range(2):
             active = jac * free[:, None]
             square = active @ active.transpose(1, 2) + damping * eye

@@ -22,8 +22,8 @@ GRIPPER = GripperSpec(
     closed_q=(0.032,),
     gains=Gains(kp=(2.6,), kd=(0.05,), force=(0.26,), source="derived, see above"),
     fingers=(
-        Finger(body="gripper_static_finger", closing=(0, 1, 0)),
-        Finger(body="gripper_moving_finger", closing=(0, -1, 0)),
+        Finger(body="gripper_static_finger", closing=(0, -1, 0)),
+        Finger(body="gripper_moving_finger", closing=(0, 1, 0)),
     ),
     tcp_body="gripper_static_finger",
     tcp_pos=(-0.058, 0.0, 0.0005),

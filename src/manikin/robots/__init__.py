@@ -1,21 +1,41 @@
 """Robot arms by name, one file each, and the words that name a whole robot.
 
 A robot word is ``arm``, ``arm+gripper``, ``arm+none``, or one of these with ``:menagerie`` for the maker's meshes:
-``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``.
+``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``. Some words mean
+several robots at their own places (``aloha``); :func:`team` reads those too.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from typing import NamedTuple
 
 from manikin.errors import UnknownNameError
 from manikin.grippers import gripper
 from manikin.spec.robot import ArmSpec, GripperSpec
 
-__all__ = ["Robot", "arm", "arms", "robot"]
+__all__ = ["Robot", "arm", "arms", "robot", "team", "teams"]
 
-_NAMES = ("panda", "so101", "ur5e", "xarm7")
+_MODULES = {  # arm: the file it is in
+    "aloha_left": "aloha",
+    "aloha_right": "aloha",
+    "floating": "floating",
+    "google_robot": "google_robot",
+    "iiwa14": "iiwa14",
+    "jaco": "jaco",
+    "kinova_gen3": "kinova_gen3",
+    "koch": "koch",
+    "panda": "panda",
+    "sawyer": "sawyer",
+    "so101": "so101",
+    "ur5e": "ur5e",
+    "viperx": "aloha",
+    "widowx": "widowx",
+    "xarm7": "xarm7",
+}
+_NAMES = tuple(_MODULES)
+_TEAMS = {"aloha": ("aloha_left", "aloha_right")}  # one word for robots that belong together
 _MODELS = ("builtin", "menagerie")
 
 
@@ -36,7 +56,22 @@ def arm(name: str) -> ArmSpec:
     """The arm called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
     if name not in _NAMES:
         raise UnknownNameError("robot", name, _NAMES)
-    return importlib.import_module(f"manikin.robots.{name}").ARM
+    module = importlib.import_module(f"manikin.robots.{_MODULES[name]}")
+    return module.ARM if hasattr(module, "ARM") else module.ARMS[name]
+
+
+def teams() -> tuple[str, ...]:
+    """Words for several robots that belong together, sorted."""
+    return tuple(_TEAMS)
+
+
+def team(word: str) -> tuple[Robot, ...]:
+    """All robots of a word: two for ``aloha``, one for ``panda``. Gripper and model are those of every member.
+
+    Raises :class:`UnknownNameError` as :func:`robot` does.
+    """
+    name = re.split("[+:]", word, maxsplit=1)[0]
+    return tuple(robot(member + word.removeprefix(name)) for member in _TEAMS.get(name, (name,)))
 
 
 def robot(word: str) -> Robot:

@@ -278,7 +278,10 @@ class Robot(Handle):
         na = len(self.arm.joints)
         device = self.scope.device
         self.base_pose = self.base_pose.to(device)
-        self.limits = torch.from_numpy(model.jnt_range[ids].astype(np.float32)).to(device)  # (joints, 2)
+        commanded = model.actuator_ctrlrange[[int(model.actuator(p + a).id) for a in self.joints]]
+        limited = model.jnt_limited[ids].astype(bool)[:, None]  # a joint without limits goes where it is commanded
+        limits = np.where(limited, model.jnt_range[ids], commanded).astype(np.float32)
+        self.limits = torch.from_numpy(limits).to(device)  # (joints, 2)
         self._qpos, self._qvel = world.channel(_runs("qpos", qadr)), world.channel(_runs("qvel", vadr))
         self._arm_qpos = world.channel(_runs("qpos", qadr[:na]))
         self._arm_qvel = world.channel(_runs("qvel", vadr[:na]))
