@@ -1,8 +1,8 @@
 """The Koch v1.1's jaw: one moving finger closes on a fixed one. Its links are part of the arm's model.
 
 Names and geometry: mujoco_menagerie low_cost_robot_arm (Apache-2.0). The TCP lies 10 mm behind the fixed finger's tip
-and 12 mm from it, so that the open jaw passes on both sides of a small thing. Force: half of the XL330 servo's stall
-torque of 0.52 N m, 5 N at the tip; kp reaches it at 0.1 rad, kd lets the jaw close at 5 rad/s.
+and 12 mm from it, so that the open jaw passes on both sides of a small thing. Force: three quarters of the XL330
+servo's stall torque of 0.52 N m, 7 N at the tip; kp reaches it at 0.1 rad, kd lets the jaw close at 5 rad/s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GRIPPER = GripperSpec(
     drivers=("gripper",),
     open_q=(-1.0,),
     closed_q=(0.032,),
-    gains=Gains(kp=(2.6,), kd=(0.05,), force=(0.26,), source="derived, see above"),
+    gains=Gains(kp=(3.9,), kd=(0.08,), force=(0.39,), source="derived, see above"),
     fingers=(
         Finger(body="gripper_static_finger", closing=(0, -1, 0)),
         Finger(body="gripper_moving_finger", closing=(0, 1, 0)),

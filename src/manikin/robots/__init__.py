@@ -20,6 +20,8 @@ __all__ = ["Robot", "arm", "arms", "robot", "team", "teams"]
 _MODULES = {  # arm: the file it is in
     "aloha_left": "aloha",
     "aloha_right": "aloha",
+    "baxter_left": "baxter",
+    "baxter_right": "baxter",
     "floating": "floating",
     "google_robot": "google_robot",
     "iiwa14": "iiwa14",
@@ -35,7 +37,10 @@ _MODULES = {  # arm: the file it is in
     "xarm7": "xarm7",
 }
 _NAMES = tuple(_MODULES)
-_TEAMS = {"aloha": ("aloha_left", "aloha_right")}  # one word for robots that belong together
+_TEAMS = {
+    "aloha": ("aloha_left", "aloha_right"),
+    "baxter": ("baxter_right", "baxter_left"),
+}  # one word for robots that belong together
 _MODELS = ("builtin", "menagerie")
 
 

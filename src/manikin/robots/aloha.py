@@ -3,7 +3,7 @@
 Kinematics, inertia, limits, armature, gains and forces: mujoco_menagerie aloha (BSD-3-Clause), identified on real
 arms by Google DeepMind. The servos do not compensate gravity. Menagerie's joint friction of 1.2 to 2 N m is left out:
 the arm would stop anywhere within it. The arms of ALOHA 2 stand 0.938 m apart on either side of the table. Rest poses
-and the single arm's base placement are chosen: TCP above the origin, or 0.15 m beside it, pointing down.
+and the single arm's base placement are chosen: TCP above the origin, or 0.1 m beside it, pointing down.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ VIPERX = ArmSpec(
     flange_pos=(0, 0, 0),
     flange_quat=(0, H, 0, H),
     gripper="panda_hand",
-    keyframes={"rest": (0, 0, 0, 0, 0, 0)},
+    keyframes={"rest": (0, 0.24648, 0.02452, 0, 1.2998, 0)},
     base_pos=(-0.42, 0, 0),
     gravcomp=False,
     excludes=(("base_link", "shoulder_link"), ("base_link", "upper_arm_link")),
@@ -150,14 +150,19 @@ VIPERX = ArmSpec(
     source="mujoco_menagerie aloha",
 )
 
+BESIDE = {"rest": (0, 0.08677, 0.24465, 0, 1.23938, 0)}
+
 ARMS = {
     "viperx": VIPERX,
-    "aloha_left": replace(VIPERX, name="aloha_left", title="ALOHA 2, left ViperX-300 S", base_pos=(-0.469, 0, 0)),
+    "aloha_left": replace(
+        VIPERX, name="aloha_left", title="ALOHA 2, left ViperX-300 S", keyframes=BESIDE, base_pos=(-0.469, 0, 0)
+    ),
     "aloha_right": replace(
         VIPERX,
         name="aloha_right",
         title="ALOHA 2, right ViperX-300 S",
         menagerie=replace(VIPERX.menagerie, root="right/base_link", prefix="right/", drop=("right/gripper_base",)),
+        keyframes=BESIDE,
         base_pos=(0.469, 0, 0),
         base_quat=(0, 0, 0, 1),
     ),

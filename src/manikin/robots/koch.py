@@ -1,10 +1,10 @@
 """Koch v1.1, Alexander Koch's low-cost arm: five joints and a jaw, all hobby servos.
 
 Kinematics, inertia and limits: mujoco_menagerie low_cost_robot_arm (Apache-2.0), from the maker's drawings. Force:
-stall torque of the servos, XL430 (1.4 N m) in the two shoulder joints, XL330 (0.52 N m) in the others. kp = 20 and 10
-N m/rad: the servo's own gain saturates at about 0.1 rad; kd = kp / 15. Armature 0.01 kg m^2 stands for rotor and
-gears (chosen; Menagerie's 0.5 steadies its own gains). The servos do not compensate gravity. Rest pose and base
-placement are chosen: TCP above the origin, pointing down.
+stall torque of the servos, XL430 (1.4 N m) in the two shoulder joints, XL330 (0.52 N m) in the others. kp reaches it
+at 0.03 rad (chosen: the servo's own gain, 6 N m/rad, sags further); kd = kp / 17. Armature 0.01 kg m^2 stands for
+rotor and gears (chosen; Menagerie's 0.5 steadies its own gains). The servos do not compensate gravity. Rest pose and
+base placement are chosen: TCP above the origin, pointing down.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ LINKS = (
         geoms=(
             box((0.023, 0.006, 0.015), (-0.023, 0.015, 0), WHITE),
             box((0.012, 0.019, 0.015), (-0.011, 0.001, 0), BLACK),
-            box((0.025, 0.006, 0.007), (-0.042, 0.014, 0), WHITE),
-            pad((0.006, 0.002, 0.006), (-0.063, 0.0105, 0.0005), BLACK, name="static_finger_pad"),
+            box((0.025, 0.0045, 0.007), (-0.042, 0.0155, 0), WHITE),
+            pad((0.008, 0.002, 0.008), (-0.063, 0.0105, 0.0005), BLACK, name="static_finger_pad"),
         ),
     ),
     Link(
@@ -109,10 +109,16 @@ LINKS = (
         inertia=(3.49922e-06, 2.45768e-06, 1.4645e-06),
         geoms=(
             box((0.016, 0.006, 0.002), (-0.008, 0.001, 0.002), WHITE),
-            box((0.008, 0.007, 0.008), (-0.044, 0.006, -0.014), WHITE),
+            box((0.008, 0.0055, 0.008), (-0.044, 0.0045, -0.014), WHITE),
             box((0.012, 0.007, 0.015), (-0.026, 0, -0.013), WHITE),
             box((0.016, 0.008, 0.002), (-0.01, 0, -0.03), WHITE),
-            pad((0.006, 0.002, 0.006), (-0.0515, 0.0113, -0.01395), BLACK, name="moving_finger_pad"),
+            pad(
+                (0.008, 0.002, 0.008),
+                (-0.0515, 0.0113, -0.01395),
+                BLACK,
+                quat=(0.9888, 0, 0, -0.1494),
+                name="moving_finger_pad",
+            ),
         ),
     ),
 )
@@ -124,14 +130,14 @@ ARM = ArmSpec(
     menagerie=MenagerieModel(folder="low_cost_robot_arm", file="low_cost_robot_arm.xml"),
     joints=("base_rotation", "pitch", "elbow", "wrist_pitch", "wrist_roll"),
     gains=Gains(
-        kp=(20, 20, 10, 10, 10),
-        kd=(1.4, 1.4, 0.7, 0.7, 0.7),
+        kp=(40, 40, 20, 20, 20),
+        kd=(2.4, 2.4, 1.2, 1.2, 1.2),
         force=(1.4, 1.4, 0.52, 0.52, 0.52),
         source="derived, see above",
     ),
     flange_body="",
     gripper="koch_jaw",
-    keyframes={"rest": (0, 0, 0, 0, 0)},
+    keyframes={"rest": (0.00827, -0.34938, -0.32261, -1.54402, 0.00827)},
     base_pos=(-0.14, 0, 0),
     gravcomp=False,
     controllers=("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos"),
