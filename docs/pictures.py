@@ -2,6 +2,7 @@
 
     python docs/pictures.py            # all
     python docs/pictures.py PickCube-v1
+    python docs/pictures.py robots     # every robot, built in and with the maker's meshes where there are such
 
 A task is shown in the middle of its expert's episode. Run it when a task or a robot has changed its looks, and look at
 what comes out.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import torch
 
@@ -21,6 +23,8 @@ from manikin.env.registry import make, task_class, task_ids
 from manikin.errors import UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.render import make_renderer, tile, write_png
+from manikin.robots import arm, arms, robot
+from manikin.scene.robot import assemble
 from manikin.spec.camera import CameraSpec
 
 IMAGES = Path(__file__).parent / "images"
@@ -88,19 +92,47 @@ def different() -> np.ndarray:
     return tile(pictures, columns=4)
 
 
+def portrait(word: str, size: int = 200) -> np.ndarray:
+    """The robot of a word at rest, seen from ahead and its left, as large as it fits."""
+    chosen = robot(word)
+    built = assemble(chosen.arm, chosen.gripper, menagerie=chosen.menagerie)
+    spec = mujoco.MjSpec()
+    frame = spec.worldbody.add_frame(pos=chosen.arm.base_pos, quat=chosen.arm.base_quat)
+    spec.attach(built.spec, frame=frame, prefix="robot/")
+    spec.worldbody.add_light(pos=(1, 1, 3), dir=(-0.3, -0.3, -1))
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    for name, q in zip(built.joints, built.qpos(), strict=True):
+        data.qpos[model.joint(f"robot/{name}").qposadr[0]] = q
+    mujoco.mj_forward(model, data)
+    seen = model.geom_group == 2
+    radius = 0.7 * model.geom_rbound[seen, None]
+    low, high = (data.geom_xpos[seen] - radius).min(0), (data.geom_xpos[seen] + radius).max(0)
+    middle, away = (low + high) / 2, 1.15 * float(np.linalg.norm(high - low))
+    view = CameraSpec(name="portrait", pos=tuple(middle + away * np.array([0.75, 0.6, 0.28])), target=tuple(middle))
+    renderer = make_renderer(samples=2)
+    image = renderer.rgb(model, data, view, width=size, height=size)
+    renderer.close()
+    return image
+
+
 def main(words: list[str]) -> None:
     torch.set_num_threads(1)
     for word in words:
-        if word not in (*task_ids(), "readme", "different"):
-            raise UnknownNameError("picture", word, (*task_ids(), "readme", "different"))
+        if word not in (*task_ids(), "readme", "different", "robots"):
+            raise UnknownNameError("picture", word, (*task_ids(), "readme", "different", "robots"))
     for task_id in task_ids():
         if not words or task_id in words:
             write_png(IMAGES / "tasks" / f"{task_id}.png", draw(middle(task_id), 480, 360))
     if not words or "different" in words:
         write_png(IMAGES / "different-objects.png", different())
     if not words or "readme" in words:
-        pictures = [draw(middle(task, robot, seed), 320, 240) for task, robot, seed in README]
+        pictures = [draw(middle(task, word, seed), 320, 240) for task, word, seed in README]
         write_png(IMAGES / "tasks.png", tile(pictures, columns=3))
+    if not words or "robots" in words:
+        names = [name for name in arms() if not name.startswith("aloha_") and name != "baxter_left"]
+        pairs = [(name, f"{name}:menagerie") if arm(name).menagerie else (name,) for name in names]
+        write_png(IMAGES / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
 
 
 if __name__ == "__main__":

@@ -110,6 +110,20 @@ def test_robot_words() -> None:
         robot("panda+")
 
 
+def test_the_page_of_robots_lists_each_as_it_is() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "robots.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+    ]
+    assert [row[0] for row in rows] == [f"`{name}`" for name in arms()]
+    for row in rows:
+        spec = arm(row[0].strip("`"))
+        assert row[1:3] == [spec.title, str(len(spec.joints))]
+        assert row[3:5] == [f"{figure:g}" if figure else "?" for figure in (spec.reach, spec.payload)]
+        assert row[5] == f"`{spec.gripper}`" and row[6].startswith("yes" if spec.gravcomp else "no")
+        assert (row[7] == "no") == (spec.menagerie is None)
+
+
 def test_registry_imports_no_robot_until_asked() -> None:
     code = "import sys, manikin.robots as r; assert 'manikin.robots.panda' not in sys.modules; r.arm('panda')"
     assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]) == 0
@@ -248,14 +262,14 @@ def test_assembled_model(word: str) -> None:
     assert model.body(PREFIX + built.tcp_body).mass[0] == 0
 
 
-@pytest.mark.parametrize("word", ALL)
+@pytest.mark.parametrize("word", [w for w in ALL if w != "jaco"])  # three fingers
 def test_fingers_close_along_the_tcp_y_axis(word: str) -> None:
     built, model = compiled(word)
     data = at_rest(built, model, gripper=0.5)
     frame = data.body(PREFIX + built.tcp_body).xmat.reshape(3, 3)
     closing = [frame.T @ data.site(PREFIX + s).xmat.reshape(3, 3)[:, 2] for s in built.finger_sites]
     assert len(closing) == 2
-    if built.gripper.name not in ("so101_jaw", "koch_jaw"):  # those swing
+    if built.gripper.name not in ("so101_jaw", "koch_jaw", "google_gripper"):  # those swing
         assert np.allclose(closing[0], -closing[1], atol=0.05)
     assert abs(closing[0][1]) > 0.99
     # each finger presses towards the other one
@@ -316,7 +330,7 @@ def test_two_robots_in_one_scene() -> None:
     assert model.nu == 9 + 8
 
 
-@pytest.mark.parametrize(("word", "apart"), [("aloha", 0.2), ("baxter", 0.3)])
+@pytest.mark.parametrize(("word", "apart"), [("aloha", 0.3), ("baxter", 0.3)])
 def test_a_team_rests_in_one_scene_without_touching(word: str, apart: float) -> None:
     parent = mujoco.MjSpec()
     members = [assemble(r.arm, r.gripper, menagerie=r.menagerie) for r in team(word)]
@@ -363,7 +377,7 @@ def test_pairs_and_specs_that_cannot_work_are_named() -> None:
     short = Gains(kp=(1,), kd=(1,), force=(1,), source="")
     with pytest.raises(SceneError, match=r"7 joints \(joint1.*gains for 1"):
         assemble(replace(arm("panda"), gains=short), None)
-    with pytest.raises(UnknownNameError, match=r"keyframe of panda 'home'.*Valid: rest"):
+    with pytest.raises(UnknownNameError, match=r"keyframe of panda 'home'.*Valid: .*rest"):
         assemble(arm("panda"), None).qpos("home")
 
 
@@ -483,4 +497,4 @@ def up(built: RobotModel, model: mujoco.MjModel, data: mujoco.MjData, dz: float)
 def test_a_held_cube_stays_in_the_hand(word: str) -> None:
     rose, slipped = hold_cube(word)
     assert rose > (0.03 if word == "koch" else 0.04)  # whose servos sag
-    assert slipped < (1e-3 if word == "koch" else 5e-4)  # whose jaw swings, and turns the cube a little
+    assert slipped < (1e-3 if word in ("koch", "jaco") else 5e-4)  # whose fingers swing, and turn the cube a little

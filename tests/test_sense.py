@@ -15,7 +15,6 @@ from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.math import quat_rotate, quat_rotate_inv
 from manikin.render.rig import CameraRig
 from manikin.rng import EpisodeRng
-from manikin.robots import arms
 from manikin.sense import pointcloud as pc
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate, SensorModel, SensorSuite
 from manikin.sense.voxel import VoxelSpec, voxelize
@@ -436,6 +435,7 @@ def test_imperfections_that_cannot_be_are_refused():
 # ---- forces --------------------------------------------------------------------------------------------------------
 
 GRAVITY = 9.81
+ROBOTS = ("iiwa14", "panda", "sawyer", "so101", "ur5e", "xarm7")
 
 
 def below_flange(env):
@@ -446,7 +446,7 @@ def below_flange(env):
     return float(model.body_subtreemass[root]), data.subtree_com[root].copy(), data.site_xpos[site.id].copy()
 
 
-@pytest.mark.parametrize("name", arms())
+@pytest.mark.parametrize("name", ROBOTS)
 def test_wrist_feels_the_weight_of_the_gripper(name):
     """An arm at rest: in the world the force is the weight, the torque that of the centre of mass."""
     env = gripped(2, robot=name, steps=1, tactile=False)
@@ -489,7 +489,7 @@ def test_wrist_feels_what_is_held_and_what_pulls():
     assert torch.allclose(more[1:, 3:], expected, atol=0.03)
 
 
-@pytest.mark.parametrize("name", [n for n in arms() if n != "so101"])
+@pytest.mark.parametrize("name", [n for n in ROBOTS if n != "so101"])
 def test_touch_is_the_grip(name):
     env = gripped(2, robot=name, thing="box", size=(0.015, 0.015, 0.015), mass=0.05, tactile=False)
     touch, force = env.h.touch.value, env.h.grasp.force

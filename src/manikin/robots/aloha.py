@@ -3,7 +3,7 @@
 Kinematics, inertia, limits, armature, gains and forces: mujoco_menagerie aloha (BSD-3-Clause), identified on real
 arms by Google DeepMind. The servos do not compensate gravity. Menagerie's joint friction of 1.2 to 2 N m is left out:
 the arm would stop anywhere within it. The arms of ALOHA 2 stand 0.938 m apart on either side of the table. Rest poses
-and the single arm's base placement are chosen: TCP above the origin, or 0.1 m beside it, pointing down.
+and the single arm's base placement are chosen: TCP above the origin, or 0.15 m beside it, pointing down.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ LINKS = (
         ),
     ),
     Link(
-        name="gripper_link",
+        name="roll_link",
         parent="wrist_link",
         pos=(0.069744, 0, 0),
         joint=J("wrist_rotate", (-3.14158, 3.14158), (1, 0, 0), armature=0.008),
@@ -128,7 +128,12 @@ VIPERX = ArmSpec(
     title="Trossen ViperX-300 S",
     links=LINKS,
     menagerie=MenagerieModel(
-        folder="aloha", file="aloha.xml", root="left/base_link", prefix="left/", drop=("left/gripper_base",)
+        folder="aloha",
+        file="aloha.xml",
+        root="left/base_link",
+        prefix="left/",
+        drop=("left/gripper_base",),
+        rename={"gripper_link": "roll_link"},
     ),
     joints=tuple(joint.name for link in LINKS for joint in link.joints),
     gains=Gains(
@@ -137,11 +142,11 @@ VIPERX = ArmSpec(
         force=(35, 144, 59, 22, 35, 35),
         source="mujoco_menagerie aloha, identified on real arms",
     ),
-    flange_body="gripper_link",
+    flange_body="roll_link",
     flange_pos=(0, 0, 0),
     flange_quat=(0, H, 0, H),
-    gripper="panda_hand",
-    keyframes={"rest": (0, 0.24648, 0.02452, 0, 1.2998, 0)},
+    gripper="viperx_fingers",
+    keyframes={"rest": (0.0, 0.23364, -0.06833, 0, 1.40548, 0.0)},
     base_pos=(-0.42, 0, 0),
     gravcomp=False,
     excludes=(("base_link", "shoulder_link"), ("base_link", "upper_arm_link")),
@@ -150,7 +155,7 @@ VIPERX = ArmSpec(
     source="mujoco_menagerie aloha",
 )
 
-BESIDE = {"rest": (0, 0.08677, 0.24465, 0, 1.23938, 0)}
+BESIDE = {"rest": (0.0, -0.09129, 0.34564, 0, 1.31645, 0.0)}
 
 ARMS = {
     "viperx": VIPERX,

@@ -176,9 +176,9 @@ def side(side: str, rest: tuple[float, ...]) -> ArmSpec:
         flange_body="wrist",
         flange_pos=(0, 0, 0.11355),
         flange_quat=(0, 0, 0, 1),
-        gripper="panda_hand",
+        gripper="rethink",
         keyframes={"rest": rest},
-        base_pos=(-0.8, 0, 0.0),
+        base_pos=(-0.7, 0, 0),
         excludes=(
             ("torso", "upper_shoulder"),
             ("torso", "lower_shoulder"),
@@ -192,6 +192,6 @@ def side(side: str, rest: tuple[float, ...]) -> ArmSpec:
 
 
 ARMS = {
-    "baxter_left": side("left", (-0.94387, -0.7783, 0.0228, 0.95007, -0.01648, 1.39917, -0.13965)),
-    "baxter_right": side("right", (0.94387, -0.7783, -0.0228, 0.95007, 0.01648, 1.39917, 0.13965)),
+    "baxter_left": side("left", (-0.95428, -1.07816, -0.00133, 1.46336, 0.00068, 1.1856, -0.17031)),
+    "baxter_right": side("right", (0.98499, -1.07773, -0.04401, 1.46322, 0.02247, 1.1858, 0.15238)),
 }

@@ -56,6 +56,5 @@ ARM = ArmSpec(
     flange_quat=(0, 1, 0, 0),
     gripper="panda_hand",
     keyframes={"rest": (0, 0, 0.35, 0, 0, 0)},
-    reach=2.0,
     source="chosen",
 )

@@ -131,11 +131,6 @@ LINKS = (
         com=(-3.20302e-05, 0.000371384, 0.0387883),
         com_quat=(0.997934, 0.0574504, -0.0278948, -0.00699571),
         inertia=(0.000327698, 0.000308611, 0.000272392),
-        geoms=(
-            box((0.029, 0.022, 0.024), (-0.014, -0.008, 0.025), SHELL),
-            capsule((-0.007, 0.001, 0.037), (0.009, 0.001, 0.037), 0.040, SHELL),
-            box((0.038, 0.039, 0.017), (0.007, -0.001, 0.018), SHELL),
-        ),
     ),
 )
 
@@ -143,7 +138,9 @@ ARM = ArmSpec(
     name="google_robot",
     title="Google Robot",
     links=LINKS,
-    menagerie=MenagerieModel(folder="google_robot", file="robot.xml", drop=("link_finger_right", "link_finger_left")),
+    menagerie=MenagerieModel(
+        folder="google_robot", file="robot.xml", drop=("link_finger_right", "link_finger_left"), bare=("link_gripper",)
+    ),
     joints=tuple(joint.name for link in LINKS for joint in link.joints),
     gains=Gains(
         kp=(800, 800, 160, 160, 160, 160, 160),
@@ -154,11 +151,9 @@ ARM = ArmSpec(
     flange_body="link_gripper",
     flange_pos=(0, 0, 0),
     flange_quat=(0, 0, 0, 1),
-    gripper="robotiq_2f85",
+    gripper="google_gripper",
     keyframes={"rest": (0.63263, 0.33612, -0.07148, 1.30981, 0.02363, 1.49648, 0.56338)},
     base_pos=(-0.6, 0, -0.53),
     excludes=(("base_link", "link_torso"), ("base_link", "link_shoulder")),
-    reach=0.9,
-    payload=1.0,
     source="mujoco_menagerie google_robot",
 )

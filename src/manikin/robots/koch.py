@@ -142,7 +142,5 @@ ARM = ArmSpec(
     gravcomp=False,
     controllers=("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos"),
     excludes=(("base_link", "shoulder_rotation"), ("base_link", "shoulder_to_elbow")),
-    reach=0.3,
-    payload=0.1,
     source="mujoco_menagerie low_cost_robot_arm",
 )

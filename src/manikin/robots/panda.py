@@ -160,5 +160,7 @@ ARM = ArmSpec(
     },
     base_pos=(-0.615, 0, 0),
     excludes=(("link0", "link1"),),
+    reach=0.855,
+    payload=3.0,
     source="mujoco_menagerie franka_emika_panda",
 )

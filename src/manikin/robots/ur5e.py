@@ -152,5 +152,7 @@ ARM = ArmSpec(
     keyframes={"rest": (-0.27132, -1.52135, 1.92365, -1.97309, -1.5708, -1.84211)},
     base_pos=(-0.5, 0, 0),
     excludes=(("base", "shoulder_link"),),
+    reach=0.85,
+    payload=5.0,
     source="mujoco_menagerie universal_robots_ur5e",
 )

@@ -111,7 +111,7 @@ LINKS = (
         ),
     ),
     Link(
-        name="gripper_link",
+        name="roll_link",
         parent="wrist_link",
         pos=(0.065, 0, 0),
         joint=J("wrist_rotate", (-3.14158, 3.14158), (1, 0, 0)),
@@ -119,10 +119,6 @@ LINKS = (
         com=(0.0325296, 4.2061e-07, 0.0090959),
         com_quat=(0.546081, 0.419626, 0.62801, 0.362371),
         inertia=(0.00307592, 0.00307326, 0.0030332),
-        geoms=(
-            box((0.016, 0.05, 0.005), (0.057, 0, 0.002), GREY, quat=(0.996, 0.003, 0.092, -0.016)),
-            box((0.025, 0.016, 0.026), (0.023, -0.001, 0.011), GREY),
-        ),
     ),
 )
 
@@ -135,13 +131,15 @@ ARM = ArmSpec(
         file="wx250s.xml",
         prefix="wx250s/",
         drop=("wx250s/left_finger_link", "wx250s/right_finger_link"),
+        bare=("wx250s/gripper_link",),
+        rename={"gripper_link": "roll_link"},
     ),
     joints=tuple(joint.name for link in LINKS for joint in link.joints),
     gains=Gains(kp=(230,) * 6, kd=(23,) * 6, force=(35,) * 6, source="derived, see above"),
-    flange_body="gripper_link",
+    flange_body="roll_link",
     flange_pos=(0, 0, 0),
     flange_quat=(0, H, 0, H),
-    gripper="panda_hand",
+    gripper="widowx_fingers",
     keyframes={"rest": (0, 0.08177, -0.07636, 0, 1.56538, 0)},
     base_pos=(-0.32, 0, 0),
     excludes=(("base_link", "shoulder_link"), ("base_link", "upper_arm_link")),

@@ -156,5 +156,7 @@ ARM = ArmSpec(
     keyframes={"rest": (0, 0.14101, 0, 1.14745, 0, 1.00643, 0)},
     base_pos=(-0.5, 0, 0),
     excludes=(("link_base", "link1"),),
+    reach=0.7,
+    payload=3.5,
     source="mujoco_menagerie ufactory_xarm7",
 )

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.math import pose_inv, pose_mul, quat_rotate
+from manikin.scene.robot import FAR
 from manikin.sim.world import Channel, Piece, World
 
 __all__ = ["ContactForce", "Grasp", "Handle", "Marker", "Part", "Robot", "Scope", "Variable", "View"]
@@ -278,9 +279,8 @@ class Robot(Handle):
         na = len(self.arm.joints)
         device = self.scope.device
         self.base_pose = self.base_pose.to(device)
-        commanded = model.actuator_ctrlrange[[int(model.actuator(p + a).id) for a in self.joints]]
-        limited = model.jnt_limited[ids].astype(bool)[:, None]  # a joint without limits goes where it is commanded
-        limits = np.where(limited, model.jnt_range[ids], commanded).astype(np.float32)
+        far = np.array([FAR[int(t)] for t in model.jnt_type[ids]])[:, None] * (-1.0, 1.0)
+        limits = np.where(model.jnt_limited[ids].astype(bool)[:, None], model.jnt_range[ids], far).astype(np.float32)
         self.limits = torch.from_numpy(limits).to(device)  # (joints, 2)
         self._qpos, self._qvel = world.channel(_runs("qpos", qadr)), world.channel(_runs("qvel", vadr))
         self._arm_qpos = world.channel(_runs("qpos", qadr[:na]))

@@ -18,7 +18,10 @@ from manikin.assets import builtin, menagerie
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.spec.robot import ArmSpec, Finger, Gains, GripperSpec, MenagerieModel, Quat, Vec3
 
-__all__ = ["RobotModel", "assemble"]
+__all__ = ["FAR", "RobotModel", "assemble"]
+
+# how far a joint without limits is commanded either way [rad or m], by MuJoCo's type of joint
+FAR = {int(mujoco.mjtJoint.mjJNT_HINGE): 2 * math.pi, int(mujoco.mjtJoint.mjJNT_SLIDE): 10.0}
 
 _PREFIX = "gripper:"  # while attaching
 
@@ -75,10 +78,11 @@ def assemble(
 ) -> RobotModel:
     """Load or build the arm and the gripper, join them at the flange and make them manikin's own.
 
-    ``menagerie=True`` takes both models from MuJoCo Menagerie; the arm joints named in ``torque`` get motors instead of
-    position servos, and keep only the damping of the joint itself. Each call makes a new MjSpec. Raises
-    :class:`AssetError` when a model is missing, :class:`SceneError` when it does not compile or does not have the parts
-    the specs name, :class:`ConfigError` for a pair that cannot be joined.
+    ``menagerie=True`` takes both models from MuJoCo Menagerie; a gripper that is not there stays the built-in one.
+    The arm joints named in ``torque`` get motors instead of position servos, and keep only the damping of the joint
+    itself. Each call makes a new MjSpec. Raises :class:`AssetError` when a model is missing, :class:`SceneError` when
+    it does not compile or does not have the parts the specs name, :class:`ConfigError` for a pair that cannot be
+    joined.
     """
     if gripper is not None and not gripper.links and gripper.name != arm.gripper:
         raise ConfigError(f"gripper {gripper.name!r} is part of its arm's model and does not attach to {arm.name!r}")
@@ -87,7 +91,7 @@ def assemble(
         raise ConfigError(f"{arm.name!r} has its own gripper {arm.gripper!r} and no flange; it cannot have {other}")
     spec = _load(arm, menagerie)
     if gripper is not None and gripper.links:
-        child = _load(gripper, menagerie)
+        child = _load(gripper, menagerie and gripper.menagerie is not None)
         frame = _body(spec, arm.flange_body, arm.name).add_frame(pos=arm.flange_pos, quat=arm.flange_quat)
         _attach(spec, child, frame)
 
@@ -270,7 +274,7 @@ def _range(joint: mujoco.MjsJoint) -> tuple[float, float]:
     """A joint's own range; one without limits is commanded within a turn, or 10 m, either way."""
     if joint.range[0] < joint.range[1]:
         return float(joint.range[0]), float(joint.range[1])
-    far = 10.0 if joint.type == mujoco.mjtJoint.mjJNT_SLIDE else 2 * math.pi
+    far = FAR[int(joint.type)]
     return -far, far
 
 

@@ -253,8 +253,8 @@ class ArmSpec:
     )
     excludes: tuple[tuple[str, str], ...] = ()
     cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
-    reach: float = 0.0  # [m] the maker's figure: base to flange, or to the gripper's tip where it belongs to the arm
-    payload: float = 0.0  # [kg] the maker's figure, gripper included
+    reach: float = 0.0  # [m] the maker's figure; 0: none is known
+    payload: float = 0.0  # [kg] the maker's figure; 0: none is known
     source: str = ""
 
     @property
