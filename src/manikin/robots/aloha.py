@@ -123,18 +123,20 @@ LINKS = (
     ),
 )
 
+MESHES = MenagerieModel(
+    folder="aloha",
+    file="aloha.xml",
+    root="left/base_link",
+    prefix="left/",
+    drop=("left/gripper_base",),
+    rename={"gripper_link": "roll_link"},
+)
+
 VIPERX = ArmSpec(
     name="viperx",
     title="Trossen ViperX-300 S",
     links=LINKS,
-    menagerie=MenagerieModel(
-        folder="aloha",
-        file="aloha.xml",
-        root="left/base_link",
-        prefix="left/",
-        drop=("left/gripper_base",),
-        rename={"gripper_link": "roll_link"},
-    ),
+    menagerie=MESHES,
     joints=tuple(joint.name for link in LINKS for joint in link.joints),
     gains=Gains(
         kp=(43, 265, 227, 78, 37, 10.4),
@@ -166,7 +168,7 @@ ARMS = {
         VIPERX,
         name="aloha_right",
         title="ALOHA 2, right ViperX-300 S",
-        menagerie=replace(VIPERX.menagerie, root="right/base_link", prefix="right/", drop=("right/gripper_base",)),
+        menagerie=replace(MESHES, root="right/base_link", prefix="right/", drop=("right/gripper_base",)),
         keyframes=BESIDE,
         base_pos=(0.469, 0, 0),
         base_quat=(0, 0, 0, 1),
