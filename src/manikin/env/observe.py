@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.env.task import Task
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import UnknownNameError
 from manikin.render.rig import CameraRig
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
@@ -20,7 +20,6 @@ from manikin.scene.handles import Robot
 from manikin.sense.imperfect import SensorSuite
 from manikin.sense.pointcloud import PointCloudSpec, from_cameras
 from manikin.sense.voxel import VoxelSpec, voxelize
-from manikin.sim.cpu import CpuWorld
 from manikin.sim.world import World
 from manikin.spec.camera import CameraSpec
 
@@ -73,8 +72,6 @@ class Vision:
         """The cameras for an observation of these parts; None when none are needed."""
         if not set(parts) & {*CAMERA_WORDS, *CLOUD_WORDS}:
             return None
-        if not isinstance(world, CpuWorld):
-            raise ConfigError(f"cameras observe on device 'cpu' only, not on {world.device}")
         chosen = [c if isinstance(c, str) else c.name for c in self.cameras or ("base_camera",)]
         for name in chosen:
             if name not in declared:

@@ -102,38 +102,55 @@ def check_outputs(name: str, outputs: Iterable[str], valid: Iterable[str]) -> No
             raise UnknownNameError(f"output of renderer {name!r}", word, valid)
 
 
-def choose(outputs: Iterable[str] = ("rgb",)) -> tuple[str, str]:
+# Pixels up to which Warp's ray tracer was quicker on two cores than OpenGL on the processor, by OpenGL's passes: colour
+# and depth are one, segmentation another (crossover_ms in benchmarks/results/render.json).
+_WARP_UP_TO = {1: 64 * 64, 2: 96 * 96}
+
+
+def choose(outputs: Iterable[str] = ("rgb",), *, pixels: int | None = None) -> tuple[str, str]:
     """The backend ``auto`` takes on this machine, and why not one before it.
 
-    OpenGL where it works: at 128 x 128 it was as fast as any on two cores or nearly so, at 640 x 480 many times faster
-    (benchmarks/render.py), and its pictures are those of MuJoCo's viewer. Without it Warp's ray tracer where installed,
-    else MuJoCo's own rays, which also take over when normals are asked for. Sizes do not decide: a camera keeps its
-    look when its resolution changes.
+    OpenGL where it works, except for small pictures where it draws with the processor and Warp's ray tracer, quicker
+    there, is installed: up to 64 x 64 pixels, 96 x 96 if segmentation is asked for beside colour or depth. Without
+    OpenGL, Warp where installed, else MuJoCo's own rays, which also take over when normals are asked for.
+
+    Args:
+        outputs: what will be asked for.
+        pixels: of the largest picture, samples counted; None for pictures of any size.
     """
     words = set(outputs)
     check_outputs("auto", words, OUTPUTS)
-    why = "gl gives no normals"
-    if "normals" not in words:
-        from manikin.render import gl
+    if "normals" in words:
+        return "rays", "gl gives no normals"
+    from manikin.render import gl
 
-        platform, why = gl.probe()
-        if platform:
-            return "gl", ""
-        why = f"gl: {why}"
-        try:
-            from manikin.render import warp
-        except ImportError as error:
-            missing = str(error)
-        else:
-            missing = warp.probe()
-        if not missing:
-            return "warp", why
-        why += f"; warp: {missing}"
-    return "rays", why
+    platform, why = gl.probe()
+    passes = ("segmentation" in words) + bool(words & {"rgb", "depth"})
+    small = pixels is not None and pixels <= _WARP_UP_TO[max(1, passes)]
+    if platform and not (small and gl.software()):
+        return "gl", ""
+    missing = _without_warp()
+    if not missing:
+        return "warp", "" if platform else f"gl: {why}"
+    return ("gl", "") if platform else ("rays", f"gl: {why}; warp: {missing}")
+
+
+def _without_warp() -> str:
+    """Empty where Warp's ray tracer is installed, else what is missing."""
+    try:
+        from manikin.render import warp
+    except ImportError as error:
+        return str(error)
+    return warp.probe()
 
 
 def make_renderer(
-    backend: str = "auto", *, outputs: Iterable[str] = ("rgb",), samples: int = 1, shadows: bool = False
+    backend: str = "auto",
+    *,
+    outputs: Iterable[str] = ("rgb",),
+    samples: int = 1,
+    shadows: bool = False,
+    pixels: int | None = None,
 ) -> Renderer:
     """A renderer that works on this machine.
 
@@ -145,6 +162,7 @@ def make_renderer(
         outputs: what will be asked of it.
         samples: samples per pixel each way, 1 to 4: smooth edges at samples^2 times the cost (``rays``: of the edges).
         shadows: draw shadows of the lights that cast them.
+        pixels: of the largest picture that will be asked for, for ``auto``; None for any.
 
     Raises:
         UnknownNameError: for another backend, or an output that it cannot give.
@@ -156,7 +174,7 @@ def make_renderer(
         raise ConfigError(f"samples per pixel each way must be 1 to 4; got {samples}")
     outputs = tuple(outputs)
     if backend == "auto":
-        backend, why = choose(outputs)
+        backend, why = choose(outputs, pixels=None if pixels is None else pixels * samples**2)
         if "gl:" in why and why not in _told:
             _told.add(why)
             log.warning("pictures are made by %s, OpenGL does not work here (%s). %s", backend, why, _GET_GL)

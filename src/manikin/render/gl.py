@@ -29,13 +29,21 @@ from manikin.render.shading import place_lights
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["GlRenderer", "probe"]
+__all__ = ["GlRenderer", "probe", "software"]
 
 _PLATFORMS = {"Linux": ("egl", "osmesa"), "Darwin": ("cgl",), "Windows": ("glfw",)}
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
+_SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software")
+_drivers: dict[str, str] = {}  # platform -> what the driver calls itself, of those tried
 _OFF = ("disable", "disabled", "off", "false", "0")
-_QUALITY = {"offsamples": 0, "numslices": 40, "numstacks": 16}
+# Sides of round shapes, by the pixels of the picture: OpenGL on a processor is bound by vertices. Held to rays, both
+# keep 99.9 % of the segmentation at their sizes; more sides cost more than they give.
+_SMALL = 128 * 128
+_ROUND = {True: {"numslices": 28, "numstacks": 12}, False: {"numslices": 40, "numstacks": 16}}
 _KEPT = 4  # prepared sets of meshes and textures, sizes and backdrops a renderer keeps
+_SHOW_ALL = np.zeros(0, np.int64)
+_UNSEEN_GROUP = 5
+_SLACK = 1e-3  # [m] beyond a bounding sphere: what is drawn has edges rounded to pixels
 _NEAR = 0.01  # [m] what is nearer is cut away: a wrist camera sees its fingers
 
 # Draws a red sphere and looks at it: some drivers make a context and then nothing.
@@ -52,6 +60,8 @@ mujoco.mjv_updateScene(model, data, mujoco.MjvOption(), None, camera, int(mujoco
 pixels = np.zeros((64, 64, 3), np.uint8)
 mujoco.mjr_render(mujoco.MjrRect(0, 0, 64, 64), scene, drawer)
 mujoco.mjr_readPixels(pixels, None, mujoco.MjrRect(0, 0, 64, 64), drawer)
+from OpenGL import GL
+print(GL.glGetString(GL.GL_RENDERER).decode())
 drawer.free()
 context.free()
 sys.exit(0 if pixels[32, 32, 0] > 20 else "it draws nothing")
@@ -80,10 +90,17 @@ def probe() -> tuple[str | None, str]:
             failures.append(f"{name}: {type(error).__name__}")
             continue
         if done.returncode == 0:
+            _drivers[name] = (done.stdout.strip().splitlines() or [""])[-1]
             return name, "; ".join(failures)
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         failures.append(f"{name}: {last}")
     return None, "; ".join(failures)
+
+
+def software() -> bool:
+    """Whether OpenGL draws with the processor here: the driver says a name known for it."""
+    driver = _drivers.get(probe()[0] or "", "").lower()
+    return any(word in driver for word in _SOFTWARE)
 
 
 class GlRenderer(RgbOfImages):
@@ -132,7 +149,7 @@ class GlRenderer(RgbOfImages):
         check_outputs(self.name, outputs, self.outputs)
         view = view_of(model, data, camera, width, height)
         self._context.make_current()
-        drawer, scene = self._prepared(model)
+        drawer, scene = self._prepared(model, view.width * view.height * self._samples**2 <= _SMALL)
         mujoco.mjr_setBuffer(int(mujoco.mjtFramebuffer.mjFB_OFFSCREEN), drawer)
         out: dict[str, np.ndarray] = {}
         # Depth comes with the colours, unless these are drawn finer or with markers.
@@ -200,19 +217,19 @@ class GlRenderer(RgbOfImages):
         atexit.unregister(self._finalizer)
         self._finalizer()
 
-    def _prepared(self, model: mujoco.MjModel) -> tuple[mujoco.MjrContext, mujoco.MjvScene]:
+    def _prepared(self, model: mujoco.MjModel, small: bool) -> tuple[mujoco.MjrContext, mujoco.MjvScene]:
         """The meshes and textures of a model on the graphics card, kept for models that share them."""
         assets = self._keys.get(model)
         if assets is None:
             assets = self._keys[model] = _assets_key(model)
         planes = model.geom_size[model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)]  # their grids are prepared too
-        key = (*assets, planes.tobytes())
+        key = (*assets, small, planes.tobytes())
         if key not in self._drawers:
             while len(self._drawers) >= _KEPT:
                 self._drawers.popitem(last=False)[1][0].free()
             room = 4 * model.ngeom + model.nsite + 1000
             drawn = lighter(model)[0] if self._light else model
-            self._drawers[key] = (_make_drawer(drawn), mujoco.MjvScene(model, maxgeom=room))
+            self._drawers[key] = (_make_drawer(drawn, _ROUND[small]), mujoco.MjvScene(model, maxgeom=room))
         self._drawers.move_to_end(key)
         return self._drawers[key]
 
@@ -222,8 +239,14 @@ class GlRenderer(RgbOfImages):
         option = self._option if sites else self._bare
         # The camera comes first for infinite planes, which are drawn around it, and again because the update moves it.
         _place_camera(scene, model, view)
-        free = mujoco.MjvCamera()
-        mujoco.mjv_updateScene(model, data, option, None, free, int(mujoco.mjtCatBit.mjCAT_ALL), scene)
+        free, every = mujoco.MjvCamera(), int(mujoco.mjtCatBit.mjCAT_ALL)
+        hidden = _SHOW_ALL if self._shadows else _out_of_view(model, data, view)  # they may cast shadows into it
+        groups = model.geom_group[hidden]
+        try:
+            model.geom_group[hidden] = _UNSEEN_GROUP
+            mujoco.mjv_updateScene(model, data, option, None, free, every, scene)
+        finally:
+            model.geom_group[hidden] = groups
         _place_camera(scene, model, view)
         place_lights(scene, model, data)
         if self._shadows:
@@ -237,6 +260,16 @@ class GlRenderer(RgbOfImages):
             (mujoco.mjtRndFlag.mjRND_HAZE, False),
         ):
             scene.flags[int(flag)] = on
+
+
+def _out_of_view(model: mujoco.MjModel, data: mujoco.MjData, view: View) -> np.ndarray:
+    """Numbers of the geoms whose bounding spheres lie beyond an edge of the picture or behind the camera."""
+    centre = (data.geom_xpos - view.pos) @ view.rotation
+    left, right, bottom, top = view.frustum()
+    # Inward normals of the four sides and of the plane of the camera, in its frame.
+    sides = np.array([[1, 0, -left], [-1, 0, right], [0, -1, top], [0, 1, -bottom], [0, 0, 1.0]])
+    inside = (centre @ (sides / np.sqrt((sides * sides).sum(1, keepdims=True))).T).min(1)
+    return np.flatnonzero((model.geom_rbound > 0) & (inside < -model.geom_rbound - _SLACK))  # planes have no bound
 
 
 def _place_camera(scene: mujoco.MjvScene, model: mujoco.MjModel, view: View) -> None:
@@ -267,12 +300,12 @@ def _numbers(pixels: np.ndarray, scene: mujoco.MjvScene) -> np.ndarray:
     return table[packed[..., 0] + (packed[..., 1] << 8) + (packed[..., 2] << 16)]
 
 
-def _make_drawer(model: mujoco.MjModel) -> mujoco.MjrContext:
+def _make_drawer(model: mujoco.MjModel, shapes: dict[str, int]) -> mujoco.MjrContext:
     """Without multisampling, which costs more than it gives on software drivers; ``samples`` smooths instead."""
-    quality = model.vis.quality
-    kept = {name: getattr(quality, name) for name in _QUALITY}
+    quality, wanted = model.vis.quality, {"offsamples": 0, **shapes}
+    kept = {name: getattr(quality, name) for name in wanted}
     try:
-        for name, value in _QUALITY.items():
+        for name, value in wanted.items():
             setattr(quality, name, value)
         drawer = mujoco.MjrContext(model, int(mujoco.mjtFontScale.mjFONTSCALE_100))
     finally:

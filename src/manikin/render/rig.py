@@ -1,8 +1,9 @@
-"""The cameras of all rows of a World, drawn by several threads.
+"""The cameras of all rows of a World.
 
-Each thread has a renderer, a copy of the model and an MjData of its own. A row is posed from the world's state
-(positions of joints and mocap bodies) by kinematics alone, so pictures show the state as it is now, never a step ago,
-and what they show depends neither on the number of threads nor on which rows are drawn together.
+A world on MuJoCo Warp is drawn by Warp's ray tracer where it lies, all rows in one launch. Otherwise rows are drawn one
+by one by a few threads: each has a renderer, a copy of the model and an MjData of its own, where a row is posed from
+the world's state (positions of joints and mocap bodies) by kinematics alone. Either way pictures show the state as it
+is now, never a step ago, and what they show depends neither on threads nor on which rows are drawn together.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -24,8 +25,11 @@ from manikin.errors import ClosedError, ConfigError, DivergedError, UnknownNameE
 from manikin.render.api import OUTPUTS, Renderer, check_outputs, make_renderer
 from manikin.render.segmentation import SegmentationTable
 from manikin.render.view import View, view_of
-from manikin.sim.cpu import CpuWorld
+from manikin.sim.world import World
 from manikin.spec.camera import CameraSpec
+
+if TYPE_CHECKING:
+    from manikin.render.traced import TracedCameras
 
 __all__ = ["CameraRig"]
 
@@ -36,12 +40,12 @@ _KINDS: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
     "segmentation": ((), torch.int32),
     "normals": ((3,), torch.float32),
 }
-_STATE = ("qpos", "mocap_pos", "mocap_quat")
 # Of what differs between rows, this is seen; forces and the like are not.
 _SEEN = (
     *("geom_", "site_", "cam_", "light_", "mat_", "tendon_", "body_pos", "body_quat", "jnt_pos", "jnt_axis", "qpos0"),
     "bvh_aabb",
 )
+_SHAPES = ("geom_size", "geom_pos", "geom_quat", "geom_dataid")
 _FIXED_MODES = 1  # camera and light modes up to this follow their body; others need centres of mass
 
 
@@ -53,7 +57,8 @@ class CameraRig:
         cameras: what to draw; names must differ. A camera whose name is in the model is taken from there, so that rows
             may have their own pose and lens (``cam_pos``, ``cam_quat``, ``cam_fovy``, ``cam_intrinsic``).
         outputs: any of ``rgb``, ``depth``, ``segmentation``, ``normals``.
-        backend: see :func:`manikin.render.make_renderer`.
+        backend: see :func:`manikin.render.make_renderer`. On a world of MuJoCo Warp, ``auto`` is its ray tracer and the
+            pictures stay on its device; the others, and normals, draw copies of its rows on the processor.
         threads: that draw; 0 chooses. Never changes results. MuJoCo's bindings keep Python's lock while they draw, so
             more than one gains nothing measurable at present and 0 means one; OpenGL itself uses all cores.
         samples, shadows: see :func:`manikin.render.make_renderer`.
@@ -65,7 +70,7 @@ class CameraRig:
 
     def __init__(
         self,
-        world: CpuWorld,
+        world: World,
         cameras: Sequence[CameraSpec],
         outputs: Iterable[str] = ("rgb",),
         *,
@@ -87,12 +92,20 @@ class CameraRig:
         in_model = {model.camera(i).name for i in range(model.ncam)}
         self._looks: list[str | CameraSpec] = [c.name if c.name in in_model else c for c in self.cameras]
         self._check_mounts(model)
-        most = min(threads or 1, _MOST_THREADS, world.num_worlds * len(names))
-        first = _Worker(model, lambda: make_renderer(backend, outputs=self.outputs, samples=samples, shadows=shadows))
-        self.backend = first.name
-        word = first.name.split()[0]
-        make = lambda: make_renderer(word, outputs=self.outputs, samples=samples, shadows=shadows)  # noqa: E731
-        self._workers = [first, *(_Worker(model, make) for _ in range(most - 1))]
+        self._traced, self._workers = self._tracer(backend, samples, shadows), list[_Worker]()
+        if self._traced is not None:
+            self.backend = self._traced.name
+        else:
+            pixels = max(camera.width * camera.height for camera in self.cameras)
+
+            def make(word: str) -> Renderer:
+                return make_renderer(word, outputs=self.outputs, samples=samples, shadows=shadows, pixels=pixels)
+
+            first = _Worker(model, lambda: make(backend))
+            self.backend = first.name
+            word = first.name.split()[0]
+            most = min(threads or 1, _MOST_THREADS, world.num_worlds * len(names))
+            self._workers = [first, *(_Worker(model, lambda: make(word)) for _ in range(most - 1))]
         self._finalizer = weakref.finalize(self, _stop, self._workers)
         # Before the renderers' own clean-up and the platform's, which were registered earlier.
         self._finalizer.atexit = False
@@ -100,15 +113,28 @@ class CameraRig:
 
     @property
     def threads(self) -> int:
-        """How many draw."""
+        """How many draw; 0 where Warp does."""
         return len(self._workers)
 
-    def render(self, rows: np.ndarray | None = None) -> dict[str, dict[str, Tensor]]:
+    def _tracer(self, backend: str, samples: int, shadows: bool) -> TracedCameras | None:
+        """Warp's ray tracer for a world that lies there, unless something else is wanted."""
+        from manikin.sim.warp import WarpWorld
+
+        if not isinstance(self._world, WarpWorld) or backend not in ("auto", "warp"):
+            return None
+        if backend == "auto" and "normals" in self.outputs:
+            return None
+        from manikin.render.traced import TracedCameras
+
+        looks = list(zip(self.cameras, self._looks, strict=True))
+        return TracedCameras(self._world, looks, self.outputs, samples=samples, shadows=shadows)
+
+    def render(self, rows: np.ndarray | Tensor | None = None) -> dict[str, dict[str, Tensor]]:
         """Draw rows, by default all, as they are now.
 
         Returns:
             Per camera: each output as (n, height, width, ...), ``K`` (n, 3, 3) float32 and ``T`` (n, 4, 4) float32,
-            camera to world, OpenCV axes; n rows in the order given, owned by the receiver. See
+            camera to world, OpenCV axes; n rows in the order given, on the world's device, owned by the receiver. See
             :class:`manikin.render.api.Renderer` for what the numbers are.
 
         Raises:
@@ -117,9 +143,22 @@ class CameraRig:
         """
         if not self._finalizer.alive:
             raise ClosedError("this rig of cameras is closed")
-        which = np.arange(self._world.num_worlds) if rows is None else np.asarray(rows)
+        which = np.arange(self._world.num_worlds) if rows is None else _numpy(rows)
         if which.dtype == bool:
             which = np.flatnonzero(which)
+        if len(which) and not 0 <= which.min() <= which.max() < self._world.num_worlds:
+            raise UnknownNameError("row", which.tolist(), (f"0..{self._world.num_worlds - 1}",))
+        if self._traced is None:
+            out = self._draw_rows(which)
+            return {name: {k: v.to(self._world.device) for k, v in images.items()} for name, images in out.items()}
+        out = self._traced.render()
+        if rows is None:
+            return out
+        index = torch.as_tensor(which, dtype=torch.long, device=self._world.device)
+        return {name: {k: v[index] for k, v in images.items()} for name, images in out.items()}
+
+    def _draw_rows(self, which: np.ndarray) -> dict[str, dict[str, Tensor]]:
+        """Rows one by one, on the processor."""
         state = _State(self._world, which)
         out = {c.name: self._empty(c, len(which)) for c in self.cameras}
         arrays = {name: {k: v.numpy() for k, v in images.items()} for name, images in out.items()}
@@ -170,25 +209,28 @@ class CameraRig:
 class _State:
     """What a picture depends on, of some rows of a world; each is put into a worker's model and data."""
 
-    def __init__(self, world: CpuWorld, rows: np.ndarray) -> None:
-        self._state = {name: world._source(name) for name in _STATE}
-        self._fields = {name: world.model_field(name) for name in sorted(world._varied) if name.startswith(_SEEN)}
-        self._rows = rows
-        if len(rows) and not 0 <= rows.min() <= rows.max() < world.num_worlds:
-            raise UnknownNameError("row", rows.tolist(), (f"0..{world.num_worlds - 1}",))
-        bad = [int(r) for r in rows if not all(np.isfinite(source[r]).all() for source in self._state.values())]
+    def __init__(self, world: World, rows: np.ndarray) -> None:
+        self._state = world.places(rows)
+        varied = sorted(name for name in world.varied if name.startswith(_SEEN))
+        self._fields = {name: world.model_field(name)[rows] for name in varied}
+        # A world that keeps no bounding volumes has MuJoCo's own made anew where shapes differ.
+        self._bounds = "bvh_aabb" not in self._fields and any(name.startswith(_SHAPES) for name in varied)
+        good = [np.isfinite(values).all(1) for values in self._state.values()]
+        bad = [int(r) for r in rows[~np.logical_and.reduce(good)]]
         if bad:
             raise DivergedError(f"rows {bad[:10]} cannot be drawn: their state is not finite")
 
     def pose(self, i: int, worker: _Worker) -> None:
         """Put the i-th row into the worker's model and data, and pose everything that is drawn."""
-        row, model, data = self._rows[i], worker.model, worker.data
+        model, data = worker.model, worker.data
         for name, values in self._fields.items():
-            target, value = getattr(model, name), values[row]
+            target, value = getattr(model, name), values[i]
             target[: len(value)] = value.reshape(len(value), *target.shape[1:])  # bvh_aabb is a prefix of the model's
+        if self._bounds:
+            mujoco.mj_setConst(model, data)
         for name, source in self._state.items():
             target = getattr(data, name)
-            target[...] = source[row].reshape(target.shape)
+            target[...] = source[i].reshape(target.shape)
         mujoco.mj_kinematics(model, data)
         if worker.needs_com:
             mujoco.mj_comPos(model, data)
@@ -236,6 +278,10 @@ class _Worker:
     def stop(self) -> None:
         self._jobs.put(None)
         self._thread.join(timeout=10)
+
+
+def _numpy(rows: np.ndarray | Tensor) -> np.ndarray:
+    return np.asarray(rows.cpu() if isinstance(rows, Tensor) else rows)
 
 
 def _run(jobs: queue.SimpleQueue[Any], made: list[Renderer]) -> None:

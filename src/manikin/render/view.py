@@ -16,7 +16,7 @@ import numpy as np
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.spec.camera import MAX_SIZE, CameraSpec
 
-__all__ = ["View", "extrinsics", "intrinsics", "view_of"]
+__all__ = ["View", "extrinsics", "intrinsics", "mount_of", "view_of"]
 
 DEFAULT_SIZE = (256, 192)  # width, height [pixels] when neither the caller nor the camera says
 
@@ -115,7 +115,7 @@ def view_of(
         width, height = _size(width, height, (camera.width, camera.height))
         pos, rotation = np.array(camera.pos, float), camera.rotation
         if camera.on:
-            body = _mount(model, camera)
+            body = mount_of(model, camera)
             frame = data.xmat[body].reshape(3, 3)
             pos, rotation = data.xpos[body] + frame @ pos, frame @ rotation
         _check_finite(pos, rotation, camera.name)
@@ -140,7 +140,7 @@ def view_of(
     return View(data.cam_xpos[number].copy(), rotation, K, width, height)
 
 
-def _mount(model: mujoco.MjModel, camera: CameraSpec) -> int:
+def mount_of(model: mujoco.MjModel, camera: CameraSpec) -> int:
     """The body a camera is fixed to: the one of that name, or the base of the robot of that name."""
     names = [model.body(i).name for i in range(model.nbody)]
     if camera.on in names:

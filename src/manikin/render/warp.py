@@ -33,7 +33,7 @@ from manikin.render.shading import Light, lights_of, surfaces_of
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["WarpRenderer", "WarpScene", "probe"]
+__all__ = ["WarpRenderer", "WarpScene", "lightened", "probe", "see_through"]
 
 _INSTALL = "pip install manikin[gpu]"
 _PACKAGES = ("warp", "mujoco_warp")
@@ -184,6 +184,7 @@ class WarpScene:
         worlds: number of worlds drawn at once.
         shadows: draw shadows of the lights that cast them.
         device: Warp's name of a device, ``cpu`` or ``cuda:0``.
+        of: the MuJoCo Warp Model and Data that will be drawn, where there are any; otherwise some are made.
 
     Attributes:
         model, data: a MuJoCo Warp Model and Data of the right sizes, for callers without their own.
@@ -192,14 +193,23 @@ class WarpScene:
         ConfigError: if the packages are missing, or MuJoCo Warp cannot represent the model.
     """
 
-    def __init__(self, model: mujoco.MjModel, *, worlds: int = 1, shadows: bool = False, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        *,
+        worlds: int = 1,
+        shadows: bool = False,
+        device: str = "cpu",
+        of: tuple[Any, Any] | None = None,
+    ) -> None:
         self._wp, self._mjw = wp, mjw = _libraries()
         self.worlds, self.device, self._head = worlds, device, model.vis.headlight
         plain = _without_physics(model)
         with _loading, wp.ScopedDevice(device):
             try:
-                self.model = mjw.put_model(plain)
-                self.data = mjw.make_data(plain, nworld=worlds, nconmax=1, njmax=1)
+                self.model, self.data = of or (
+                    mjw.put_model(plain), mjw.make_data(plain, nworld=worlds, nconmax=1, njmax=1)
+                )  # fmt: skip
             except (NotImplementedError, ValueError) as error:
                 raise ConfigError(f"renderer 'warp' cannot draw this model: {error}") from error
             base = mjw.create_render_context(
@@ -229,19 +239,22 @@ class WarpScene:
         *,
         rgb: bool = True,
         lights: list[Light] | None = None,
+        lenses: torch.Tensor | None = None,
     ) -> dict[str, torch.Tensor]:
         """One camera's picture of every world, without leaving the device.
 
         Args:
             m: MuJoCo Warp's Model; it is not changed.
             d: MuJoCo Warp's Data, kinematics and lights up to date; it is not changed.
-            K: (3, 3) intrinsics [pixels], the same in all worlds.
+            K: (3, 3) intrinsics [pixels] of all worlds, unless they have their own.
             pos: (N, 3) float32 optical centres [m].
             rotation: (N, 3, 3) float32, columns right, down, forward.
             width: [pixels].
             height: [pixels].
             rgb: shade the pictures; without, only depth and segmentation.
             lights: of all worlds, the headlight included; by default each world's own in ``m`` and ``d``.
+            lenses: (N, 3, 3) float32 each world's intrinsics [pixels]. Highlights are a little off the more they differ
+                from ``K``.
 
         Returns:
             ``rgb`` (N, H, W, 3) uint8, ``depth`` (N, H, W) float32 [m], planar, 0 where nothing is, and
@@ -251,7 +264,12 @@ class WarpScene:
         lens.aim(K)
         centre, frame = (self._wp.to_torch(a) for a in self._eye)
         centre[:, 0] = pos
-        frame[:, 0] = rotation * rotation.new_tensor([1.0, -1.0, -1.0])
+        aimed = rotation
+        if lenses is not None:
+            # All worlds share their rays; another lens is a stretched frame, which keeps depth along its axis.
+            aimed = rotation @ torch.linalg.inv(lenses) @ torch.as_tensor(K, dtype=rotation.dtype).to(rotation.device)
+        aimed = aimed * rotation.new_tensor([1.0, -1.0, -1.0])
+        frame[:, 0] = aimed
         if lights is None:
             self.lights.follow(self._wp, m, d, self._head, pos, rotation[..., 2])
         else:
@@ -269,7 +287,7 @@ class WarpScene:
             else:
                 self._mjw.refit_bvh(m, d, context)
                 self._trace(m, d, context)
-        return self._developed(lens, rotation, rgb)
+        return self._developed(lens, aimed, rgb)
 
     def _trace(self, m: Any, d: Any, context: Any) -> None:
         context._megakernel = self._base._megakernel
@@ -280,7 +298,7 @@ class WarpScene:
         else:
             self._mjw.render(m, d, context)
 
-    def _developed(self, lens: _Lens, rotation: torch.Tensor, rgb: bool) -> dict[str, torch.Tensor]:
+    def _developed(self, lens: _Lens, aimed: torch.Tensor, rgb: bool) -> dict[str, torch.Tensor]:
         context, wp = lens.context, self._wp
         depth = wp.to_torch(context.depth_data).view(lens.shape).clone()
         kinds = wp.to_torch(context.seg_data).view(*lens.shape, 2)
@@ -292,14 +310,11 @@ class WarpScene:
             out["rgb"] = packed[..., [2, 1, 0]]
             if missed.any():
                 world, row, column = missed.nonzero(as_tuple=True)
-                up = (lens.rays.view(*lens.shape[1:], 3)[row, column] * self._up(rotation)[world]).sum(-1)
+                rays = (aimed[world] @ lens.rays.view(*lens.shape[1:], 3)[row, column, :, None])[..., 0]
+                up = rays[:, 2] / rays.norm(dim=1)
                 step = ((up + 1) * ((_SHADES - 1) / 2)).round().long().clamp_(0, _SHADES - 1)
                 out["rgb"][missed] = self._shades[step]
         return out
-
-    def _up(self, rotation: torch.Tensor) -> torch.Tensor:
-        """(N, 3) the world's vertical in MuJoCo's camera frame."""
-        return rotation[:, 2] * rotation.new_tensor([1.0, -1.0, -1.0])
 
     def _lens(self, width: int, height: int) -> _Lens:
         key = (width, height)
@@ -319,6 +334,28 @@ class WarpScene:
         for name in _PLACES:
             _put(getattr(self.data, name), getattr(data, name))
 
+    def tensor(self, array: Any) -> torch.Tensor:
+        """A Warp array as a tensor of the same memory."""
+        out: torch.Tensor = self._wp.to_torch(array)
+        return out
+
+    def colours(self, m: Any) -> torch.Tensor:
+        """(N, ngeom, 4) the colour of each geom in each world: its material's, unless it has one of its own."""
+        rgba, paint, which = self.tensor(m.geom_rgba), self.tensor(m.mat_rgba), self.tensor(m.geom_matid)
+        rgba, which = rgba.expand(self.worlds, -1, -1), which.expand(self.worlds, -1)
+        if paint.shape[1] == 0:
+            return rgba
+        plain = (rgba == rgba.new_tensor([0.5, 0.5, 0.5, 1.0])).all(-1) & (which >= 0)
+        index = which.clamp(min=0).long()[..., None].expand(-1, -1, 4)
+        return torch.where(plain[..., None], paint.expand(self.worlds, -1, -1).gather(1, index), rgba)
+
+    def without(self, m: Any, geoms: torch.Tensor) -> Any:
+        """The Model without the geoms (N, ngeom) bool; it shares everything else."""
+        out = copy.copy(m)
+        rgba = self.tensor(m.geom_rgba).expand(self.worlds, -1, -1).masked_fill(geoms[..., None], 0)
+        out.geom_rgba = self._wp.from_torch(rgba.contiguous(), dtype=self._wp.vec4)
+        return out
+
     def hide(self, geoms: np.ndarray) -> None:
         """Leave out some geoms until the next :meth:`show`."""
         rgba = self._wp.to_torch(self.model.geom_rgba)
@@ -334,7 +371,7 @@ def _without_physics(model: mujoco.MjModel) -> mujoco.MjModel:
     return plain
 
 
-def _lightened(model: mujoco.MjModel) -> mujoco.MjModel:
+def lightened(model: mujoco.MjModel) -> mujoco.MjModel:
     """The model with fewer faces. MuJoCo Warp reads on to the next mesh's faces; those left over become points."""
     lightened, _ = lighter(model)
     if lightened is not model:
@@ -361,7 +398,7 @@ class WarpRenderer(RgbOfImages):
         self.name = f"warp ({device})"
         self._samples = samples
         self._scenes: Kept[WarpScene] = Kept(
-            lambda model: WarpScene(_lightened(model) if light else model, shadows=shadows, device=device)
+            lambda model: WarpScene(lightened(model) if light else model, shadows=shadows, device=device)
         )
         self._closed = False
 
@@ -388,7 +425,7 @@ class WarpRenderer(RgbOfImages):
         if "rgb" in outputs:
             fine = view.enlarged(self._samples)
             found = _drawn(scene, fine, lights)
-            glass = _glass(model)
+            glass = see_through(model)
             if glass is not None and (glass[found["segmentation"]] < 1).any():
                 scene.hide(glass[1:] < 1)
                 opacity = glass[found["segmentation"]][..., None]
@@ -419,7 +456,7 @@ def _drawn(scene: WarpScene, view: View, lights: list[Light], *, rgb: bool = Tru
     return {word: tensor[0].cpu().numpy() for word, tensor in found.items()}
 
 
-def _glass(model: mujoco.MjModel) -> np.ndarray | None:
+def see_through(model: mujoco.MjModel) -> np.ndarray | None:
     """Opacity (1 + ngeom,) of nothing and each geom, or None where no geom drawn is see-through."""
     alpha = surfaces_of(model).rgba[: model.ngeom, 3]
     clear = (alpha > 0) & (alpha < 1)

@@ -15,7 +15,7 @@ from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
-from manikin.sim.world import Piece
+from manikin.sim.world import PLACES, Piece
 from manikin.spec.scene import CompiledScene
 
 __all__ = ["CpuWorld"]
@@ -326,6 +326,11 @@ class CpuWorld:
             self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
         self.version += 1
 
+    @property
+    def varied(self) -> frozenset[str]:
+        """See :class:`manikin.sim.world.World`."""
+        return frozenset(self._varied)
+
     # ---- saving and looking --------------------------------------------------------------------------------------
 
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
@@ -358,6 +363,10 @@ class CpuWorld:
             served[index] = snapshot.served[field][which] if field in snapshot.served else bound[index]
         self._health[index] = snapshot.health[which]
         self.version += 1
+
+    def places(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """See :class:`manikin.sim.world.World`."""
+        return {field: self._source(field)[rows] for field in PLACES}
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run: for rendering or any mj_ function.

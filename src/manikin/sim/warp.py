@@ -25,8 +25,8 @@ from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.warp_channel import STATE, WarpChannel, merged
-from manikin.sim.warp_model import RowModel
-from manikin.sim.world import Piece
+from manikin.sim.warp_model import PLACING, RowModel
+from manikin.sim.world import PLACES, Piece
 from manikin.spec.scene import CompiledScene
 
 __all__ = ["Rows", "WarpWorld", "modules"]
@@ -369,11 +369,22 @@ class WarpWorld:
             self._run(self._mjw.set_const)
             self._restore(mask, state, forces)
             self.flat("overflow").copy_(overflow)
+        if any(field in PLACING for field, _, _ in writes):
+            self._place_fixed()
         self.version += 1
+
+    def _place_fixed(self) -> None:
+        self._run(self._mjw.kinematics)  # bodies first
+        self._model.place_fixed(self._d)
 
     def model_field(self, field: str) -> np.ndarray:
         """A model field per row, (N, ...), a copy; what cannot vary here is the compiled model's."""
         return self._model.numpy(field)
+
+    @property
+    def varied(self) -> frozenset[str]:
+        """See :class:`manikin.sim.world.World`."""
+        return frozenset(self._model.varied)
 
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
         """Everything about the rows that later steps depend on, owned by the caller."""
@@ -403,10 +414,23 @@ class WarpWorld:
         for field, value in snapshot.model.items():
             view = self._model.view(field)
             view.copy_(merged(mask, ours(value, view.dtype), view))
+        if not PLACING.isdisjoint(snapshot.model):
+            self._place_fixed()
         forces = {field: ours(value, torch.float32) for field, value in snapshot.served.items()}
         self._restore(mask, ours(snapshot.state, torch.float32), forces)
         self._health.copy_(merged(mask, ours(snapshot.health, torch.int32), self._health))
         self.version += 1
+
+    def places(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """See :class:`manikin.sim.world.World`."""
+        index = self.index(rows)
+        return {field: self.flat(field)[index].cpu().numpy() for field in PLACES}
+
+    def posed(self) -> tuple[Any, Any]:
+        """MuJoCo Warp's Model and Data, borrowed, with everything in sight posed for the present state."""
+        for function in (self._mjw.kinematics, self._mjw.com_pos, self._mjw.camlight):
+            self._run(function)
+        return self._m, self._d
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run."""

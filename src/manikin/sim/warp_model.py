@@ -11,10 +11,14 @@ import torch
 from torch import Tensor
 
 from manikin.errors import UnknownNameError
+from manikin.math import quat_mul, quat_rotate, quat_to_matrix
 from manikin.sim.variation import Assignment
 from manikin.sim.warp_channel import merged
 
-__all__ = ["RowModel"]
+__all__ = ["PLACING", "RowModel"]
+
+PLACING = frozenset({"geom_pos", "geom_quat", "body_pos", "body_quat"})
+"""Fields that place what stands still."""
 
 _DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0")
 
@@ -42,6 +46,8 @@ class RowModel:
         self.layout = 0
         self._views: dict[str, Tensor] = {}
         self._ids: dict[bytes, Tensor] = {}
+        root = mjm.body_rootid[mjm.geom_bodyid]
+        self._fixed = np.flatnonzero((mjm.body_weldid[mjm.geom_bodyid] == 0) & (mjm.body_mocapid[root] < 0))
 
     def view(self, field: str) -> Tensor:
         """(N, ...) tensor of a model field, given a row of its own for each world on first use."""
@@ -89,6 +95,16 @@ class RowModel:
             for field in _DERIVED:
                 self.view(field)
         return stale
+
+    def place_fixed(self, d: Any) -> None:
+        """Pose the geoms of what stands still; Warp's kinematics leaves them where they were when ``d`` was made."""
+        if not self.varied & PLACING or not len(self._fixed):
+            return
+        geoms, bodies = self._on_device(self._fixed), self._on_device(self._mjm.geom_bodyid[self._fixed])
+        pos, quat = (self._wp.to_torch(getattr(self._m, f))[:, geoms] for f in ("geom_pos", "geom_quat"))
+        at, turn = (self._wp.to_torch(array)[:, bodies] for array in (d.xpos, d.xquat))
+        self._wp.to_torch(d.geom_xpos)[:, geoms] = at + quat_rotate(turn, pos.expand_as(at))
+        self._wp.to_torch(d.geom_xmat)[:, geoms] = quat_to_matrix(quat_mul(turn, quat.expand_as(turn)))
 
     def _on_device(self, ids: np.ndarray) -> Tensor:
         key = np.asarray(ids, np.int64).tobytes()

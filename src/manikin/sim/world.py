@@ -18,7 +18,10 @@ import torch
 from manikin.sim.snapshot import Snapshot
 from manikin.spec.scene import CompiledScene
 
-__all__ = ["Channel", "ModelKey", "Piece", "World"]
+__all__ = ["PLACES", "Channel", "ModelKey", "Piece", "World"]
+
+PLACES = ("qpos", "mocap_pos", "mocap_quat")
+"""State that poses everything in sight."""
 
 Piece = tuple[str, int, int]
 """(field, start, stop): a run of columns of a field flattened to (N, K)."""
@@ -73,6 +76,13 @@ class World(Protocol):
     def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None: ...
     def health(self) -> np.ndarray: ...
     def model_field(self, field: str) -> np.ndarray: ...
+    @property
+    def varied(self) -> frozenset[str]:
+        """Model fields of which rows have their own."""
+
+    def places(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """:data:`PLACES` of rows, each (n, K) in the world's own precision, owned."""
+
     def state_hash(self, rows: np.ndarray | None = None) -> np.ndarray: ...
     def memory_per_row(self) -> int: ...
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]: ...
