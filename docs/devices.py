@@ -19,7 +19,15 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 def parity(result: dict[str, Any]) -> str:
     """One line for each task and controller."""
-    head = ("task, controller", "one step", "fifty steps", "force", "Jacobian", "successes CPU, Warp", "agree")
+    head = (
+        "task, controller",
+        "one step",
+        "fifty steps",
+        "force: median, 95 %, all",
+        "Jacobian",
+        "successes CPU, Warp",
+        "agree",
+    )
     lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     for name, entry in result["entries"].items():
         rates = entry.get("success")
@@ -27,7 +35,9 @@ def parity(result: dict[str, Any]) -> str:
         if rates:
             wins = f"{rates['cpu']['successes']}, {rates['warp']['successes']} of {rates['seeds']}"
             agree = "yes" if rates["difference"][0] <= 0 <= rates["difference"][1] else "**no**"
-        force = f"{entry['force']:.0e} ({entry['force_median']:.0e})" if "force" in entry else ""
+        force = (
+            " ".join(f"{entry[k]:.0e}" for k in ("force_median", "force", "force_largest")) if "force" in entry else ""
+        )
         jacobian = f"{entry['jacobian']:.0e}" if "jacobian" in entry else ""
         task, control = name.split(" ")
         cells = (
