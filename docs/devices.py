@@ -23,6 +23,7 @@ def parity(result: dict[str, Any]) -> str:
         "task, controller",
         "one step",
         "fifty steps",
+        "same rows",
         "force: median, 95 %, all",
         "Jacobian",
         "successes CPU, Warp",
@@ -38,17 +39,11 @@ def parity(result: dict[str, Any]) -> str:
         force = (
             " ".join(f"{entry[k]:.0e}" for k in ("force_median", "force", "force_largest")) if "force" in entry else ""
         )
+        same = f"{100 * entry['same_rows']:.0f} %" if "same_rows" in entry else ""
         jacobian = f"{entry['jacobian']:.0e}" if "jacobian" in entry else ""
         task, control = name.split(" ")
-        cells = (
-            f"{task} `{control}`",
-            f"{entry['one_step']:.0e}",
-            f"{entry['free']:.0e}",
-            force,
-            jacobian,
-            wins,
-            agree,
-        )
+        errors = (f"{entry['one_step']:.0e}", f"{entry['free']:.0e}")
+        cells = (f"{task} `{control}`", *errors, same, force, jacobian, wins, agree)
         lines.append(f"| {' | '.join(cells)} |")
     health = [e["success"][k]["health"] for e in result["entries"].values() if "success" in e for k in ("cpu", "warp")]
     ill = sum(h["overflow"] + h["diverged"] for h in health)

@@ -104,7 +104,7 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
     rates = {"seeds": 256, "difference": [-0.01, 0.02]}
     rates |= {w: {"successes": k, "health": {"overflow": 0, "diverged": 1}} for w, k in (("cpu", 250), ("warp", 249))}
     entry = {"one_step": 4.77e-7, "free": 1.2e-6, "force": 3.3e-3, "jacobian": 3e-7}
-    entry |= {"force_median": 2e-6, "force_largest": 0.07}
+    entry |= {"force_median": 2e-6, "force_largest": 0.07, "same_rows": 0.906}
     result = {
         "device": "warp:cpu",
         "processor": "a processor",
@@ -116,7 +116,7 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
     }
     page = "a\n<!-- parity: x -->\nold\n<!-- /parity -->\n<!-- gpu: x -->\n<!-- /gpu -->\nb\n"
     made = devices.filled(page, {"parity": result, "gpu": None})
-    line = "| PickCube-v1 `joint_pos` | 5e-07 | 1e-06 | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
+    line = "| PickCube-v1 `joint_pos` | 5e-07 | 1e-06 | 91 % | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
     assert line in made and "diverged in these episodes: 2." in made and "Unmeasured." in made
     assert devices.filled(made, {"parity": result, "gpu": None}) == made
     result["entries"]["PickCube-v1 joint_pos"]["success"] = {**rates, "difference": [0.01, 0.05]}
