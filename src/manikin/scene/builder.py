@@ -192,11 +192,13 @@ class SceneBuilder:
         *,
         pos: Sequence[float] = (0, 0, 0),
         quat: Sequence[float] = (1, 0, 0, 0),
+        collide: Sequence[tuple[str, str]] = (),
     ) -> Articulation:
         """A fixed thing with joints that no robot drives: a cabinet, a door.
 
-        Its root is the first body of ``model``, which stays in place; its bodies do not collide with one another. Sites
-        mark places to ask for. Rows share their joints; for rows with other joints a task declares ``layouts``.
+        Its root is the first body of ``model``, which stays in place; of its bodies only the pairs named in ``collide``
+        collide. Sites mark places to ask for. Rows share their joints; for rows with other joints a task declares
+        ``layouts``.
         """
         bodies = [b.name for b in model.bodies[1:]]
         joints, frames = [j.name for j in model.joints], [s.name for s in model.sites]
@@ -205,6 +207,8 @@ class SceneBuilder:
         prefix = f"{self._claim(name)}/"
         self.spec.attach(model, frame=self.spec.worldbody.add_frame(pos=pos, quat=quat), prefix=prefix)
         for one, two in itertools.combinations(bodies, 2):
+            if (one, two) in collide or (two, one) in collide:
+                continue
             self.spec.add_exclude(bodyname1=prefix + one, bodyname2=prefix + two)
         return self._add(Articulation(self.scope, name, prefix=prefix, joints=joints, frames=frames, root=bodies[0]))
 
