@@ -16,11 +16,13 @@ import torch
 import manikin
 from manikin.arenas.two_bins import QUARTERS
 from manikin.env.trial import CountCalls
+from manikin.math import quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 
 # of each task: control steps in which its expert is done, how many of the rows it must solve, torch calls of a step
 ROWS = 4
 TASKS = {
+    "Door-v1": (125, 4, 60),
     "Lift-v1": (40, 4, 70),
     "NutAssembly-v1": (400, 2, 140),
     "NutAssemblyRound-v1": (180, 3, 120),
@@ -79,6 +81,7 @@ def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
         held=lambda thing: all((f, thing) in touching for f in fingers),
         fingered=lambda thing: any((f, thing) in touching for f in fingers),
         joint=lambda name: float(data.joint(name).qpos[0]),
+        handle=data.site("door/handle").xpos.copy() if env.task.id == "Door-v1" else None,
         flags=info["is_grasped"][row].reshape(-1).tolist() if "is_grasped" in info else [],
     )
 
@@ -144,7 +147,15 @@ def _nuts(names: tuple[str, ...], s: Any) -> tuple[float, bool]:
     return _staged(s, things)
 
 
+def _door(s: Any) -> tuple[float, bool]:
+    if s.joint("door/hinge") > 0.3:
+        return 1.0, True
+    turned = abs(s.joint("door/latch")) / (math.pi / 2)
+    return 0.25 * _near(10, s.tcp - s.handle) + min(0.25 * turned, 0.25), False
+
+
 REFERENCE = {
+    "Door-v1": _door,
     "Lift-v1": _lift,
     "NutAssembly-v1": functools.partial(_nuts, ("square", "round")),
     "NutAssemblyRound-v1": functools.partial(_nuts, ("round",)),
@@ -362,3 +373,132 @@ def test_nuts_start_in_their_strips() -> None:
         assert (part.pos[:, 0] >= -0.115).all() and (part.pos[:, 0] <= -0.11).all()
         assert (part.pos[:, 1] >= low).all() and (part.pos[:, 1] <= high).all()
         assert part.pos[:, 1].max() - part.pos[:, 1].min() > 0.1
+
+
+def test_door_opens_beyond_three_tenths() -> None:
+    env = _make("Door-v1", 3)
+    env.reset(seed=0)
+    env.h.door.set_qpos(torch.tensor([[0.299, 1.5], [0.301, 0.0], [0.4, 0.0]]))
+    assert _judge(env).tolist() == [False, True, True]
+    seen = env.task.observe(env.h)["privileged"]
+    torch.testing.assert_close(seen["hinge"][:, 0], torch.tensor([0.299, 0.301, 0.4]))
+    torch.testing.assert_close(seen["latch"][:, 0], torch.tensor([1.5, 0.0, 0.0]))
+
+
+def test_latch_holds_the_door_until_the_lever_is_turned() -> None:
+    for latch, free in ((True, [False, True]), (False, [True, True])):
+        env = _make("Door-v1", 2, config={"latch": latch})
+        env.reset(seed=0)
+        speed = torch.zeros(2, len(env.h.door.joints))
+        speed[:, 0] = 3.0  # [rad/s] pushed open; the first with the lever at rest, the second with it turned
+        if latch:
+            env.h.door.set_qpos(torch.tensor([[0.0, 0.0], [0.0, 1.5]]))
+        env.h.door._qvel.write(speed)
+        most = torch.zeros(2)
+        for _ in range(8):
+            env.step(torch.zeros(2, 8))
+            most = torch.maximum(most, env.h.door.qpos[:, 0])
+        assert (most > 0.3).tolist() == free
+        assert most[0] < 0.1 or not latch
+
+
+def test_doors_stand_where_they_are_published_to() -> None:
+    env = _make("Door-v1", 64)
+    env.reset(seed=0)
+    middle = env.h.door.places[:, 0]  # robosuite's origin is 0.08 m from there, along the door
+    turn = quat_to_yaw(env.h.place.value[:, 3:]) + math.pi / 2
+    turn = turn - 2 * math.pi * (turn > 0)
+    origin = middle[:, :2] - 0.08 * torch.stack([torch.sin(turn), -torch.cos(turn)], 1)
+    assert ((origin[:, 0] + 0.2 >= 0.07) & (origin[:, 0] + 0.2 <= 0.09)).all()
+    assert ((origin[:, 1] + 0.35).abs() <= 0.01 + 1e-6).all()
+    assert ((turn >= -math.pi / 2 - 0.25 - 1e-5) & (turn <= -math.pi / 2 + 1e-5)).all()
+    assert turn.max() - turn.min() > 0.2
+    torch.testing.assert_close(middle[:, 2], torch.full((64,), 0.3))
+
+
+def _under(env: manikin.Env) -> torch.Tensor:
+    """(n, marks) bool: the mark is inside the rectangle of the eraser's face and within 2 cm of it, from MuJoCo."""
+    out = []
+    for row in range(env.num_envs):
+        data = env.world.data(row)[1]
+        tcp = data.body(env.robot.prefix + env.robot.model.tcp_body)
+        local = (env.h.dirt.value[row].double().numpy() - tcp.xpos) @ tcp.xmat.reshape(3, 3)
+        out.append((np.abs(local) < [0.025, 0.06, 0.02]).all(1))
+    return torch.from_numpy(np.stack(out))
+
+
+def test_wiping_is_the_published_rule_and_reward() -> None:
+    env = _make("Wipe-v1", 3)
+    env.reset(seed=0)
+    expert, wiped, stages = WaypointExecutor(env), torch.zeros(3, 50, dtype=torch.bool), set()
+    for _ in range(90):
+        _, reward, _, _, info = env.step(expert.act())
+        force = env.h.eraser_force.value.norm(dim=1)
+        new = _under(env) & ~wiped & (force > 0)[:, None]
+        wiped |= new
+        assert torch.equal(env.h.wiped.value > 0, wiped)
+        left = ~wiped
+        for row in range(3):
+            expected = 50.0 * int(new[row].sum()) + 0.01 * bool(force[row] > 0)
+            expected -= 0.01 * float(force[row]) * bool(force[row] > 70)
+            if left[row].any():
+                away = (env.h.dirt.value[row][left[row]] - env.h.robot.tcp_pos[row]).norm(dim=1)
+                expected += 5 * (1 - math.tanh(5 * float(away.mean())))
+            else:
+                expected += 25.5
+            assert not info["is_unsafe"][row]
+            assert float(reward[row]) == pytest.approx(expected, abs=2e-3)
+            assert bool(info["success"][row]) == (not left[row].any())
+            stages.add((int(new[row].sum()) > 0, bool(force[row] > 0), not left[row].any()))
+    assert info["success"].all() and len(stages) >= 4
+    norm = _make("Wipe-v1", 1, reward="normalized_dense")
+    norm.reset(seed=0)
+    plain = _make("Wipe-v1", 1)
+    plain.reset(seed=0)
+    still = torch.zeros(1, 7)
+    ratio = float(norm.step(still)[1] / plain.step(still)[1])
+    assert ratio == pytest.approx(500 / (50 * 50 + 500 * (0.01 + 25.5)), rel=1e-5)
+
+
+def test_wiping_with_the_arm_or_at_a_joint_limit_costs_ten() -> None:
+    assert _make("Wipe-v1", 1).task.config.limit_margin == 0.1
+    env = _make("Wipe-v1", 3, config={"limit_margin": 0.05})  # [rad] so that the arm can lean down to the table
+    env.reset(seed=0)
+    rest = env.h.robot.arm_qpos.clone()
+    low = env.h.robot.limits[:7, 0]
+    rest[0, 5] = low[5] + 0.04  # [rad] near its limit
+    rest[1, 5] = low[5] + 0.06
+    rest[2, 1], rest[2, 3] = 1.7, -1.4  # the wrist in the table
+    env.h.robot.set_qpos(rest)
+    env.world.forward()
+    with torch.no_grad():
+        ev = env.task.evaluate(env.h)
+        terms = env.task.reward(env.h, ev, torch.zeros(3, 7))
+    assert ev["is_unsafe"].tolist() == [True, False, True]
+    assert env.h.arm_force.value[2].norm() > 1.0
+    total = sum(terms.values())
+    assert total[[0, 2]].tolist() == [-10.0, -10.0] and total[1] > 0
+
+
+def test_dirt_is_a_trail_within_the_published_part_of_the_table() -> None:
+    env = _make("Wipe-v1", 64)
+    env.reset(seed=0)
+    dirt = env.h.dirt.value
+    step = (dirt[:, 1:] - dirt[:, :-1])[..., :2].norm(dim=2)
+    torch.testing.assert_close(step, torch.full_like(step, 0.005), atol=1e-6, rtol=0)
+    assert (dirt[..., 0].abs() <= 0.3 * 0.6 - 0.02 + 1e-6).all() and (
+        dirt[..., 1].abs() <= 0.4 * 0.6 - 0.02 + 1e-6
+    ).all()
+    assert dirt[:, 0, 1].abs().max() > 0.2 and (dirt[:, 0] - dirt[:, -1]).norm(dim=1).std() > 0.01
+    data = env.world.data(3)[1]
+    seen = np.stack([data.site(f"dirt/{i}").xpos for i in range(50)])
+    np.testing.assert_allclose(seen, dirt[3].numpy(), atol=1e-6)
+
+
+def test_random_actions_do_not_wipe_the_table() -> None:
+    env = _make("Wipe-v1", 4)
+    _, info = env.reset(seed=0)
+    rng = torch.Generator().manual_seed(0)
+    for _ in range(40):
+        assert not info["success"].any()
+        *_, info = env.step(torch.rand(4, 7, generator=rng) * 2 - 1)

@@ -17,6 +17,7 @@ def square_table(
     size: tuple[float, float] = (0.8, 0.8),
     centre: tuple[float, float] = (0.0, 0.0),
     height: float = 0.8,
+    top: float = 0.0,
     base: tuple[float, float, float] = (-0.56, 0.0, 0.113),
     base_camera: View = ((0.5, 0, 0.55), (-0.1, 0, 0.05)),
     human_camera: View = ((0.6, 0.6, 0.55), (-0.12, 0, 0.15)),
@@ -24,14 +25,14 @@ def square_table(
     """Add table, floor, light, cameras and the next robot, whose base is at ``base`` [m]; returns the robot.
 
     Sizes and places as in robosuite's table arena: 0.8 x 0.8 m, 0.8 m high, the base 0.16 m before the table's edge and
-    0.113 m above its top.
+    0.113 m above its top. The uppermost ``top`` [m] are left out for a caller who makes them something else.
     """
-    top = Shape(
+    block = Shape(
         type="box",
-        size=(size[0] / 2, size[1] / 2, height / 2),
-        pos=(centre[0], centre[1], -height / 2),
+        size=(size[0] / 2, size[1] / 2, (height - top) / 2),
+        pos=(centre[0], centre[1], -(height + top) / 2),
         rgba=(0.66, 0.55, 0.44, 1),
     )
-    b.fixture("table", top)  # one block: a thin top lets fast objects through
+    b.fixture("table", block)  # one block: a thin top lets fast objects through
     ground(b, height=-height, base_camera=base_camera, human_camera=human_camera)
     return on_stand(b, pos=base, floor=-height)

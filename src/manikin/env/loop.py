@@ -59,7 +59,9 @@ class Loop:
         self.entropy: int | None = None
         self.options: Mapping[str, Any] = {}
         self.started = False
-        self._per_reward = torch.tensor(1.0 / env.task.reward_max, device="cpu")  # a number, good on any device
+        self._per_reward = torch.tensor(
+            1.0 / (env.task.reward_norm or env.task.reward_max), device="cpu"
+        )  # a number, good on any device
 
     # ---- of either kind ----------------------------------------------------------------------------------------------
 

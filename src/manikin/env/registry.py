@@ -42,6 +42,7 @@ _BUILTIN = {
     "PushCube-v1": f"{_TABLETOP}.push_cube:PushCube",
     "Stack-v1": f"{_ROBOSUITE}.stack:Stack",
     "StackCube-v1": f"{_TABLETOP}.stack_cube:StackCube",
+    "Wipe-v1": f"{_ROBOSUITE}.wipe:Wipe",
 }
 _registered: dict[str, type[Task]] = {}
 

@@ -119,7 +119,8 @@ class Task:
         robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).
         control, control_hz, physics: defaults that ``make`` can override.
         observations: unit and frame of every tensor that ``observe`` returns.
-        reward_max: the largest dense reward; ``normalized_dense`` divides by it.
+        reward_max: the largest dense reward; ``normalized_dense`` divides by it, or by ``reward_norm`` where a task
+            has one because the largest reward is a rare one.
         terminate: whether success or failure ends an episode.
         labels: events and the ways to succeed and fail; an event's flag is what ``evaluate`` calls it.
         layouts: names of scenes with different joints, for rows that differ in them; ``scene`` reads ``self.layout``.
@@ -138,6 +139,7 @@ class Task:
     observations: ClassVar[Mapping[str, Quantity]] = {}
     reward_terms: ClassVar[Mapping[str, str]] = {}
     reward_max: ClassVar[float] = 1.0
+    reward_norm: ClassVar[float | None] = None
     terminate: ClassVar[bool] = True
     labels: ClassVar[Labels] = PLAIN
     settle_s: ClassVar[float] = 0.0

@@ -18,6 +18,7 @@ from manikin.scene.bank import TYPES, Bank, add_geom
 from manikin.scene.chosen import ChosenPart
 from manikin.scene.gel import Gel
 from manikin.scene.handles import ContactForce, Grasp, Handle, Marker, Part, Robot, Scope, Variable
+from manikin.scene.markers import Markers
 from manikin.scene.robot import assemble
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
@@ -247,6 +248,17 @@ class SceneBuilder:
         body.add_site(name=name, type=TYPES[shape], size=[*size, 0, 0][:3], rgba=rgba, group=0)
         return self._add(Marker(self.scope, name))
 
+    def markers(
+        self, name: str, *, count: int, shape: str = "sphere", size: Sequence[float], rgba: Sequence[float]
+    ) -> Markers:
+        """``count`` equal shapes for human eyes only, moved together with ``set_places``."""
+        name = self._claim(name)
+        names = [f"{name}/{i}" for i in range(count)]
+        for each in names:
+            body = self.spec.worldbody.add_body(name=each, mocap=True)
+            body.add_site(name=each, type=TYPES[shape], size=[*size, 0, 0][:3], rgba=rgba, group=0)
+        return self._add(Markers(self.scope, name, names))
+
     def fixture(self, name: str, shape: Shape, **geom: Any) -> None:
         """Part of the world that nobody asks about: a table top, a wall. ``geom`` are MuJoCo geom attributes."""
         self.spec.worldbody.add_geom(
@@ -312,10 +324,15 @@ class SceneBuilder:
         robot.grasps[part.name] = handle
         return self._add(handle)
 
-    def contact_force(self, first: Part | Robot, second: Part | Robot) -> ContactForce:
-        """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world."""
-        name = f"contact/{first.name}/{second.name}"
+    def contact_force(self, first: Part | Robot, second: Part | Robot, *, link: str | None = None) -> ContactForce:
+        """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world.
+
+        Of a robot that is first, ``link`` and what hangs on it can be asked about alone.
+        """
+        name = f"contact/{first.name}{'' if link is None else '/' + link}/{second.name}"
         one, two = (h.prefix + h.model.base_body if isinstance(h, Robot) else h.name for h in (first, second))
+        if link is not None and isinstance(first, Robot):
+            one = first.prefix + link
         self._contact_sensor(name, one, two)
         return self._add(ContactForce(self.scope, name, one, two))
 

@@ -1,0 +1,179 @@
+"""Wipe-v1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manikin.arenas.wipe_table import SIZE, wipe_table
+from manikin.env.task import Quantity
+from manikin.math import atan2, norm, pose, quat_conj, quat_rotate
+from manikin.spec.plan import Waypoint
+from manikin.tasks.robosuite.common import TCP, StagedTask, ready
+from manikin.tasks.tabletop.common import ONE, ZERO, OncePerStep, above, closeness, constant, facing_down
+
+__all__ = ["Wipe"]
+
+_TURNS = 16  # directions tried where a trail meets the edge
+_GONE = torch.tensor(-0.03)  # [m] height of marks that are wiped off: inside the table
+
+
+class Wipe(StagedTask):
+    """Wipe a trail of dirt off the table with an eraser, pressing neither too hard nor with the arm.
+
+    Randomization: the trail, a random walk on the table; the arm's joints, a little noise.
+    Success: every mark is wiped off. A mark is wiped when it lies under the eraser's face while that touches the table.
+
+    Numbers: robosuite 1.0. A reward is divided by what an episode gives per step at best, as there.
+    """
+
+    id = "Wipe-v1"
+    instruction = "wipe all the dirt off the table"
+    robots = ("panda+eraser",)
+    reward_max = 2525.51
+    reward_norm = (50 * 50 + 500 * (0.01 + 25.5)) / 500
+    observations = {
+        **TCP,
+        "mark_pos": Quantity("m", "world", "of every mark"),
+        "mark_wiped": Quantity("0 or 1"),
+        "tcp_to_mark": Quantity("m", "world"),
+        "force": Quantity("N", "world", "of the eraser on the table"),
+    }
+    reward_terms = {
+        "wiped": "50 per mark wiped in this step",
+        "approach": "5 (1 - tanh(5 d)), d the mean distance from TCP to marks not yet wiped; 0 when none is left",
+        "contact": "0.01 while the eraser touches the table",
+        "pressure": "-0.01 per newton, above 70 N",
+        "success": "25.5 when all are wiped",
+        "unsafe": "-10, and none of the others, while the arm touches the table or a joint is 0.1 rad from its limit",
+    }
+
+    @dataclass(frozen=True)
+    class Config:
+        marks: int = 50
+        mark_radius: float = 0.02  # [m]
+        step: float = 0.005  # [m] from mark to mark
+        coverage: float = 0.6  # share of the table, each way, that may be dirty
+        bend: float = 0.3  # chance that the trail turns at a mark
+        bend_std: float = 0.5  # [rad] by how much
+        face: tuple[float, float] = (0.025, 0.06)  # [m] half size of the eraser
+        height: float = 0.02  # [m] a mark this far from the eraser's face is not wiped
+        force_max: float = 70.0  # [N]
+        limit_margin: float = 0.1  # [rad]
+
+    def scene(self, b):
+        c = self.config
+        robot, top, marks = wipe_table(b, marks=c.marks, radius=c.mark_radius)
+        self._geometry = OncePerStep(self._measure)
+        self._face = torch.tensor([*c.face, c.height])
+        return {
+            "robot": robot,
+            "marks": marks,
+            "eraser_force": b.contact_force(robot, top, link="eraser"),
+            "arm_force": b.contact_force(robot, top),
+            "dirt": b.variable("dirt", (c.marks, 3)),  # [m]
+            "wiped": b.variable("wiped", (c.marks,)),
+            "new": b.variable("new"),  # marks wiped in this step
+        }
+
+    def start(self, h, ep):
+        ready(h.robot, ep)
+        spots = self._trail(ep)
+        h.dirt.set(torch.cat([spots, torch.zeros_like(spots[..., :1])], 2))
+        h.marks.set_places(h.dirt.value)
+
+    def _trail(self, ep) -> Tensor:
+        """(n, marks, 2) [m] a walk that turns now and then, and at the edge of what may be dirty."""
+        c, rng, n = self.config, ep.rng, ep.rng.n
+        edge = torch.tensor([c.coverage * side / 2 - c.mark_radius for side in SIZE])
+        at = rng.uniform("trail/start", -edge, edge, (2,))
+        direction = rng.uniform("trail/direction", -math.pi, math.pi)
+        bends = (rng.uniform("trail/bend", 0.0, 1.0, (c.marks,)) < c.bend) * rng.normal(
+            "trail/angle", 0.0, c.bend_std, (c.marks,)
+        )
+        turns = rng.normal("trail/turn", 0.0, c.bend_std, (c.marks, _TURNS)).cumsum(2)
+        row, out = torch.arange(n), [at]
+        for k in range(1, c.marks):
+            direction = direction + bends[:, k]
+            tried = direction[:, None] + torch.cat([torch.zeros(n, 1), turns[:, k]], 1)
+            tried = torch.cat([tried, atan2(-at[:, 0], -at[:, 1])[:, None]], 1)
+            way = at[:, None] + c.step * torch.stack([torch.sin(tried), torch.cos(tried)], 2)
+            first = (way.abs() <= edge).all(2).to(torch.uint8).argmax(1)
+            direction, at = tried[row, first], way[row, first]
+            out.append(at)
+        return torch.stack(out, 1)
+
+    def _measure(self, h):
+        """Offsets from the TCP to the marks (n, marks, 3) [m], force of eraser and of the arm on the table (n,) [N]."""
+        offset = h.dirt.value - h.robot.tcp_pos[:, None]
+        eraser = h.eraser_force.value
+        return offset, norm(eraser), norm(h.arm_force.value - eraser)
+
+    def advance(self, h):
+        offset, force, _ = self._geometry(h)
+        inverse = quat_conj(h.robot.tcp_quat)[:, None].expand(*offset.shape[:2], 4)
+        under = (quat_rotate(inverse, offset).abs() < self._face).all(2)
+        clean = h.wiped.value > 0
+        now = under & ~clean & ((force > 0) & ~self._unsafe(h))[:, None]
+        h.new.set(now.sum(1).float())
+        wiped = clean | now
+        h.wiped.set(wiped.float())
+        places = h.dirt.value.clone()
+        places[..., 2] = torch.where(wiped, _GONE, ZERO)
+        h.marks.set_places(places)
+
+    def _unsafe(self, h) -> Tensor:
+        """(n,) bool: the arm touches the table, or a joint is near its limit."""
+        q = h.robot.arm_qpos
+        limits = h.robot.limits[: q.shape[1]]
+        near = torch.minimum(q - limits[:, 0], limits[:, 1] - q).amin(1) < constant(self.config.limit_margin)
+        return near | (self._geometry(h)[2] > constant(0.1))
+
+    def evaluate(self, h):
+        wiped = h.wiped.value > 0
+        return {
+            "success": wiped.all(1),
+            "is_touching": self._geometry(h)[1] > 0,
+            "is_unsafe": self._unsafe(h),
+        }
+
+    def observe(self, h):
+        return {
+            "policy": {"tcp_pose": h.robot.tcp_pose, "force": h.eraser_force.value},
+            "privileged": {
+                "mark_pos": h.dirt.value,
+                "mark_wiped": h.wiped.value,
+                "tcp_to_mark": self._geometry(h)[0],
+            },
+        }
+
+    def reward(self, h, ev, action):
+        offset, force, _ = self._geometry(h)
+        safe = ONE - ev["is_unsafe"].float()
+        left = ONE - h.wiped.value
+        mean = (norm(offset) * left).sum(1) / left.sum(1).clamp_min(1.0)
+        over = force > constant(self.config.force_max)
+        return {
+            "wiped": safe * h.new.value * constant(50.0),
+            "approach": safe * ~ev["success"] * closeness(mean, 5.0) * constant(5.0),
+            "contact": safe * ev["is_touching"] * constant(0.01),
+            "pressure": safe * torch.where(over, force * constant(-0.01), ZERO),
+            "success": safe * ev["success"] * constant(25.5),
+            "unsafe": (ONE - safe) * constant(-10.0),
+        }
+
+    def expert(self, h):
+        down = facing_down(h.robot)
+        offset = norm(self._geometry(h)[0]) + 10.0 * h.wiped.value
+        nearest = h.dirt.value[torch.arange(h.n), offset.argmin(1)]
+        done = (h.wiped.value > 0).all(1)[:, None]
+        rest = pose(torch.cat([h.robot.tcp_pos[:, :2], torch.full((h.n, 1), 0.1)], 1), down)
+        press = torch.where(done, rest, pose(above(nearest, -0.001), down))
+        return [
+            Waypoint(name="above", pose=pose(above(nearest, 0.03), down), gripper=1, pos_tol=0.01, rot_tol=0.05,
+                     timeout_s=4.0),
+            Waypoint(name="wipe", pose=press, gripper=1, pos_tol=0.0, timeout_s=1e9, speed=0.15, track=True),
+        ]  # fmt: skip
