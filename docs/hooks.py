@@ -13,6 +13,7 @@ from manikin.env.card import measured_card
 from manikin.env.registry import task_class, task_ids
 from manikin.env.sheet import table, task_sheet
 from manikin.robots import arm, arms
+from manikin.spec.control import ALIASES, CONTROLLERS, IMPEDANCES, Control
 
 IMAGES = Path(__file__).parent / "images" / "tasks"
 
@@ -34,6 +35,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **unused: Any) -> str:
     if page.file.src_uri == "tasks/index.md":
         return markdown.replace("<!-- tasks -->", tasks_table())
+    if page.file.src_uri == "controllers.md":
+        return markdown.replace("<!-- controllers -->", controllers_table())
     if page.file.src_uri == "action-cards.md":
         return markdown.replace("<!-- action cards -->", action_cards())
     return markdown
@@ -63,6 +66,32 @@ def tasks_table() -> str:
         words = f"{kind.instruction}<br>robots: {', '.join(kind.robots)}"
         rows.append((picture(task_id, width=200), f"[{task_id}]({task_id}.md)", words))
     return table(("", "task", "what to do"), rows)
+
+
+def controllers_table(robot: str = "panda") -> str:
+    """Every controller with the number of values it takes, with which gains in the action, and what +1 asks for."""
+    theirs = {mine: name for name, mine in ALIASES.items()}
+    rows = []
+    for name, options in CONTROLLERS.items():
+        kinds = IMPEDANCES if "impedance" in options else ("fixed",)
+        cards = [
+            measured_card(robot, Control.of(name, **({"impedance": k} if k != "fixed" else {})).word) for k in kinds
+        ]
+        numbers = " / ".join(str(sum(d.frame != "gripper" for d in card.dims)) for card in cards)
+        units = {d.unit: f"{d.range[1]:.3g} {d.unit}" for d in cards[0].dims if d.frame != "gripper"}
+        when = cards[0].when.removeprefix("once per ").removeprefix("every ")
+        rows.append(
+            (f"`{name}`", theirs.get(name, ""), numbers, cards[0].dims[0].reference, ", ".join(units.values()), when)
+        )
+    head = (
+        "controller",
+        "robosuite",
+        "numbers (fixed / variable kp / variable)",
+        "relative to",
+        "first at +1",
+        "acts each",
+    )
+    return table(head, rows)
 
 
 def action_cards() -> str:

@@ -8,17 +8,11 @@ from typing import Any
 
 from manikin.errors import ConfigError, UnknownNameError
 
-__all__ = ["ALIASES", "CONTROLLERS", "Control", "Whole", "parse_control"]
+__all__ = ["ALIASES", "CONTROLLERS", "IMPEDANCES", "Control", "Whole", "parse_control"]
 
-FRAMES, GOALS, IMPEDANCES = (
-    ("base", "world", "tcp"),
-    ("measured", "commanded", "absolute"),
-    (
-        "fixed",
-        "variable_kp",
-        "variable",
-    ),
-)
+FRAMES = ("base", "world", "tcp")
+GOALS = ("measured", "commanded", "absolute")
+IMPEDANCES = ("fixed", "variable_kp", "variable")
 
 ALIASES = {
     "OSC_POSE": "osc_pose",
