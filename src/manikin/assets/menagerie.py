@@ -13,9 +13,10 @@ from pathlib import Path
 
 import mujoco
 
+from manikin.assets import urdf
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, SceneError
-from manikin.spec.robot import MenagerieModel
+from manikin.spec.robot import MenagerieModel, RobotFile
 
 __all__ = ["find", "load", "root"]
 
@@ -58,7 +59,14 @@ def find(model: MenagerieModel) -> Path:
 def load(model: MenagerieModel) -> mujoco.MjSpec:
     """Load the model's MJCF as an MjSpec. Raises :class:`SceneError` with MuJoCo's message when it does not parse or
     compile (a missing mesh, a broken element)."""
-    path = find(model)
+    if isinstance(model, RobotFile):
+        path = Path(model.folder) / model.file
+        if path.suffix.lower() == ".urdf":
+            return urdf.load(path, packages=model.packages, convex=model.convex)
+        if not path.is_file():
+            raise AssetError(f"there is no file {path}")
+    else:
+        path = find(model)
     try:
         spec = mujoco.MjSpec.from_file(str(path))
         spec.compile()

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
     "new": ("new", "Write a small task that already runs, to start from."),
     "check": ("check", "Try on a task every promise that tasks make."),
+    "robot-check": ("robot_check", "Say what is wrong with a robot of your own; film what it can do."),
     "view": ("view", "Watch and steer a task in the browser, or film it."),
     "bench": ("bench", "Measure control steps per second on this machine."),
     "warmup": ("warmup", "Compile ahead of time what tasks need on a GPU."),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.spec.robot import GripperSpec
 
-__all__ = ["gripper", "grippers"]
+__all__ = ["gripper", "grippers", "register"]
 
 _NAMES = (
     "eraser",
@@ -26,11 +26,20 @@ _NAMES = (
     "widowx_fingers",
     "xarm_gripper",
 )
+_own: dict[str, GripperSpec] = {}  # registered from outside
 
 
 def grippers() -> tuple[str, ...]:
-    """Names of all grippers, sorted."""
-    return _NAMES
+    """Names of all grippers, the registered ones last."""
+    return (*_NAMES, *_own)
+
+
+def register(spec: GripperSpec) -> GripperSpec:
+    """Make a gripper of your own known by its name. Raises :class:`ConfigError` for a name that is built in."""
+    if spec.name in (*_NAMES, "none") or not spec.name.replace("_", "").isalnum():
+        raise ConfigError(f"a gripper of your own cannot be called {spec.name!r}: letters, digits and _, not {_NAMES}")
+    _own[spec.name] = spec
+    return spec
 
 
 def gripper(name: str) -> GripperSpec:
@@ -38,6 +47,8 @@ def gripper(name: str) -> GripperSpec:
 
     Raises :class:`UnknownNameError`, which lists the names.
     """
+    if name in _own:
+        return _own[name]
     if name not in _NAMES:
-        raise UnknownNameError("gripper", name, (*_NAMES, "none"))
+        raise UnknownNameError("gripper", name, (*grippers(), "none"))
     return importlib.import_module(f"manikin.grippers.{name}").GRIPPER

@@ -11,11 +11,24 @@ import importlib
 import re
 from typing import NamedTuple
 
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.grippers import gripper
+from manikin.grippers import register as _register_gripper
+from manikin.robots.own import from_file, gripper_from_file
 from manikin.spec.robot import ArmSpec, GripperSpec
 
-__all__ = ["Robot", "arm", "arms", "robot", "team", "teams"]
+__all__ = [
+    "Robot",
+    "arm",
+    "arms",
+    "from_file",
+    "gripper_from_file",
+    "module_of",
+    "register",
+    "robot",
+    "team",
+    "teams",
+]
 
 _MODULES = {  # arm: the file it is in
     "aloha_left": "aloha",
@@ -42,6 +55,7 @@ _TEAMS = {
     "baxter": ("baxter_right", "baxter_left"),
 }  # one word for robots that belong together
 _MODELS = ("builtin", "menagerie")
+_own: dict[str, ArmSpec] = {}  # registered from outside
 
 
 class Robot(NamedTuple):
@@ -53,16 +67,37 @@ class Robot(NamedTuple):
 
 
 def arms() -> tuple[str, ...]:
-    """Names of all arms, sorted."""
-    return _NAMES
+    """Names of all arms, the registered ones last."""
+    return (*_NAMES, *_own)
+
+
+def register(spec: ArmSpec, *, gripper: GripperSpec | None = None) -> ArmSpec:
+    """Make a robot of your own known by its name; ``gripper`` is one of your own that comes with it.
+
+    The name may be registered again, which replaces it. Raises :class:`ConfigError` for a name that is built in or
+    cannot stand in a robot word.
+    """
+    if spec.name in _NAMES or not spec.name.replace("_", "").isalnum():
+        raise ConfigError(f"a robot of your own cannot be called {spec.name!r}: letters, digits and _, not {_NAMES}")
+    if gripper is not None:
+        _register_gripper(gripper)
+    _own[spec.name] = spec
+    return spec
 
 
 def arm(name: str) -> ArmSpec:
     """The arm called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
+    if name in _own:
+        return _own[name]
     if name not in _NAMES:
-        raise UnknownNameError("robot", name, _NAMES)
-    module = importlib.import_module(f"manikin.robots.{_MODULES[name]}")
+        raise UnknownNameError("robot", name, arms())
+    module = importlib.import_module(module_of(name))
     return module.ARM if hasattr(module, "ARM") else module.ARMS[name]
+
+
+def module_of(name: str) -> str:
+    """The module in which the built-in arm called ``name`` is declared, or "" for one of your own."""
+    return f"manikin.robots.{_MODULES[name]}" if name in _MODULES else ""
 
 
 def teams() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from manikin.assets import builtin, menagerie
 from manikin.errors import ConfigError, SceneError, UnknownNameError
-from manikin.spec.robot import ArmSpec, Finger, Gains, GripperSpec, MenagerieModel, Quat, Vec3
+from manikin.spec.robot import ArmSpec, Finger, Gains, GripperSpec, MenagerieModel, Quat, RobotFile, Vec3
 
 __all__ = ["FAR", "RobotModel", "assemble"]
 
@@ -70,7 +70,11 @@ class RobotModel:
     def gripper_qpos(self, opening: float = 1.0) -> np.ndarray:
         """Positions (len(gripper_joints),) [rad, m], followers included; ``opening`` 1 is open, 0 closed, within the
         joints' limits."""
-        return np.asarray([] if self.gripper is None else self.gripper.joint_positions(opening), dtype=float)
+        if self.gripper is None:
+            return np.zeros(0)
+        limit = {joint.name: joint.range for link in self.arm.links for joint in link.joints}  # of a jaw of the arm's
+        low, high = np.array([limit.get(name) or (-np.inf, np.inf) for name in self.gripper_joints]).reshape(-1, 2).T
+        return np.clip(self.gripper.joint_positions(opening), low, high)
 
 
 def assemble(
@@ -140,7 +144,7 @@ def assemble(
 
 
 def _load(part: ArmSpec | GripperSpec, from_menagerie: bool) -> mujoco.MjSpec:
-    if not from_menagerie:
+    if not from_menagerie and not isinstance(part.menagerie, RobotFile):
         return builtin.build(part.links, name=part.name)
     if part.menagerie is None:
         raise ConfigError(f"{part.name!r} has no Menagerie model; use the built-in one")

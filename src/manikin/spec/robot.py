@@ -22,6 +22,7 @@ __all__ = [
     "Joint",
     "Link",
     "MenagerieModel",
+    "RobotFile",
     "box",
     "capsule",
     "cylinder",
@@ -137,6 +138,15 @@ class MenagerieModel:
     rename: Mapping[str, str] = field(default_factory=dict)  # body or joint names that differ from the built-in model's
     bare: tuple[str, ...] = ()  # bodies, by the names the file has, whose geoms belong to another part
     own_inertia: tuple[str, ...] = ()  # bodies, by their final names, with the built-in link's mass and inertia instead
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotFile(MenagerieModel):
+    """A user's own MJCF or URDF: ``folder`` and ``file`` are its path. The part has no other model than this one, and
+    the links of its spec say what the file says. See :func:`manikin.robots.from_file`."""
+
+    packages: Mapping[str, str] = field(default_factory=dict)  # folder of each package that package:// paths name
+    convex: bool = False  # collision meshes of a URDF in convex pieces
 
 
 @dataclass(frozen=True, kw_only=True)

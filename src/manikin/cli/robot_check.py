@@ -1,0 +1,101 @@
+"""`manikin robot-check`: lints of a robot, how far it reaches, and a film of every joint."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from manikin.cli.terminal import NOT_GOOD, OK, console
+from manikin.errors import AssetError, ConfigError
+
+if TYPE_CHECKING:
+    from manikin.robots import Robot
+
+__all__ = ["RobotCheckOptions", "chosen_robot", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotCheckOptions:
+    """Options of `manikin robot-check`."""
+
+    robot: tyro.conf.Positional[str]
+    """A robot word (ur5e+rethink), a Python file that declares an ArmSpec called ARM, an MJCF or a URDF."""
+    gripper: str | None = None
+    """Gripper on the flange of a file's arm; ``none`` for a bare one."""
+    film: Path | None = None
+    """Where the film goes (.mp4); by default none is made."""
+    reach: bool = True
+    """Also measure how much of the room round the base inverse kinematics reaches."""
+
+
+def main(options: Annotated[RobotCheckOptions, tyro.conf.arg(name="")]) -> int:
+    """Say what is wrong with a robot and which line to change; film its joints and what it reaches."""
+    return run(options)
+
+
+def chosen_robot(word: str, gripper: str | None = None) -> Robot:
+    """The robot that a word or a file names.
+
+    A Python file is run; its ``ARM`` is taken, with ``GRIPPER`` when it declares one.
+    """
+    from manikin.grippers import gripper as gripper_named
+    from manikin.robots import Robot, from_file, robot
+    from manikin.spec.robot import ArmSpec
+
+    path = Path(word).expanduser()
+    if path.suffix.lower() not in (".py", ".xml", ".mjcf", ".urdf"):
+        return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
+    if not path.is_file():
+        raise AssetError(f"there is no file {path}")
+    hand = None
+    if path.suffix.lower() == ".py":
+        space = runpy.run_path(str(path))
+        arm, hand = space.get("ARM"), space.get("GRIPPER")
+        if not isinstance(arm, ArmSpec):
+            raise ConfigError(f"{path} declares no ArmSpec called ARM; write ARM = from_file(...)")
+    else:
+        arm = from_file(path)
+    name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
+    if hand is not None and name == hand.name:
+        return Robot(arm, hand, False)
+    return Robot(arm, None if name == "none" else gripper_named(name), False)
+
+
+def run(options: RobotCheckOptions) -> int:
+    """Check; 0 when nothing is an error, else 1."""
+    import torch
+    from rich.markup import escape
+
+    from manikin.robots.check import check_robot, reach
+    from manikin.robots.film import film_robot
+
+    torch.set_num_threads(1)
+    out = console()
+    robot = chosen_robot(options.robot, options.gripper)
+    hand = robot.gripper.title if robot.gripper is not None else "no gripper"
+    out.print(f"[bold]{escape(robot.arm.title)}[/], {len(robot.arm.joints)} joints, {escape(hand)}\n")
+    findings = check_robot(robot)
+    for finding in findings:
+        sign = "[red]error[/]  " if finding.error else "[yellow]warning[/]"
+        out.print(f"{sign}  [bold]{finding.lint}[/]  {escape(finding.what)}", soft_wrap=True)
+        where = f"{finding.where}: " if finding.where else ""
+        out.print(f"         {escape(where + finding.fix)}", soft_wrap=True)
+    errors = sum(f.error for f in findings)
+    reached = None
+    if not errors:
+        if options.reach:
+            reached = reach(robot.arm, robot.gripper)
+            out.print(
+                f"reach: {reached.anyhow.mean():.0%} of {len(reached.points)} points round the base, "
+                f"{reached.down.mean():.0%} with the gripper turned as at rest"
+            )
+        if options.film is not None:
+            out.print(f"film: {film_robot(options.film, robot, reached)}")
+    warned = len(findings) - errors
+    count = f"{errors} errors, {warned} warnings" if findings else "nothing to fix"
+    out.print(f"\n[red]{count}[/]" if errors else f"\n{count}")
+    return NOT_GOOD if errors else OK
