@@ -180,9 +180,13 @@ def test_joints_axes_and_limits_are_the_makers_file(word: str) -> None:
     spec = robot(word)
     mine = compiled(word)[1]
     checked = 0
-    joints = (*spec.arm.joints, *(spec.gripper.joints if spec.gripper is not None else ()))
-    for part in (spec.arm, spec.gripper):
-        if part is None or part.menagerie is None:
+    hand = spec.gripper
+    own = (
+        not hand.links
+    )  # a jaw that is part of the arm; other grippers' limits are in test_grippers, which narrows some
+    joints = (*spec.arm.joints, *(hand.joints if own or word in FIRST else ()))
+    for part in (spec.arm, hand):
+        if part.menagerie is None:
             continue
         theirs = mujoco.MjModel.from_xml_path(str(menagerie.find(part.menagerie)))  # untouched
         for i in range(theirs.njnt):
@@ -196,7 +200,7 @@ def test_joints_axes_and_limits_are_the_makers_file(word: str) -> None:
             assert np.allclose(ours.axis, joint.axis) and np.allclose(ours.pos, joint.pos), joint.name
             assert ours.type[0] == joint.type[0]
             checked += 1
-    assert checked == mine.njnt
+    assert checked == len(joints)
 
 
 @needs_menagerie
