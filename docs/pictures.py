@@ -92,7 +92,7 @@ def different() -> np.ndarray:
     return tile(pictures, columns=4)
 
 
-def portrait(word: str, size: int = 200) -> np.ndarray:
+def portrait(word: str, size: int = 140) -> np.ndarray:
     """The robot of a word at rest, seen from ahead and its left, as large as it fits."""
     chosen = robot(word)
     built = assemble(chosen.arm, chosen.gripper, menagerie=chosen.menagerie)
@@ -109,7 +109,8 @@ def portrait(word: str, size: int = 200) -> np.ndarray:
     radius = 0.7 * model.geom_rbound[seen, None]
     low, high = (data.geom_xpos[seen] - radius).min(0), (data.geom_xpos[seen] + radius).max(0)
     middle, away = (low + high) / 2, 1.15 * float(np.linalg.norm(high - low))
-    view = CameraSpec(name="portrait", pos=tuple(middle + away * np.array([0.75, 0.6, 0.28])), target=tuple(middle))
+    eye = middle + away * np.array([0.75, 0.6, 0.28])
+    view = CameraSpec(name="portrait", pos=tuple(eye), target=tuple(middle), fovy=0.74)
     renderer = make_renderer(samples=2)
     image = renderer.rgb(model, data, view, width=size, height=size)
     renderer.close()
