@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +52,7 @@ class Vision:
         cameras: names of declared ones, and :class:`CameraSpec` of further ones (one of a declared name replaces it);
             None for the task's ``base_camera``.
         renderer: see :func:`manikin.render.make_renderer`.
-        pointcloud: what ``pointcloud`` and ``voxel`` start from.
+        pointcloud: of which cameras, cropped to what and sampled how; ``voxel`` counts every point left after cropping.
         voxel: the grid of ``voxel``.
     """
 
@@ -214,11 +215,12 @@ class Observer:
         images, parts = self.rig.render(rows), self.parts
         out: dict[str, Any] = {}
         if set(parts) & set(CLOUD_WORDS):
-            cloud = from_cameras(images, self._vision.pointcloud, self._rng(rows, True))
+            spec = self._vision.pointcloud
             if "pointcloud" in parts:
-                out["pointcloud"] = cloud.as_dict()
-            if "voxel" in parts:
-                out["voxel"] = voxelize(cloud, self._vision.voxel).as_dict()
+                out["pointcloud"] = from_cameras(images, spec, self._rng(rows, True)).as_dict()
+            if "voxel" in parts:  # from every point: a fixed count would leave cells of what is seen empty
+                every = from_cameras(images, dataclasses.replace(spec, count=None))
+                out["voxel"] = voxelize(every, self._vision.voxel).as_dict()
         if set(parts) & set(CAMERA_WORDS):
             wanted = {*parts, "K", "T"}
             out["cameras"] = {n: {k: v for k, v in seen.items() if k in wanted} for n, seen in images.items()}
