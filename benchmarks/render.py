@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 CASES = {"128x128 rgb": (128, 128, "rgb"), "128x128 rgb+depth+segmentation": (128, 128, "rgb+depth+segmentation")}
 CASES |= {"640x480 rgb": (640, 480, "rgb")}
 PEERS = {"ManiSkill3 PickCube": "maniskill", "robosuite Lift": "robosuite"}
-SIZES = (32, 64, 128, 256)
+SIZES = (32, 64, 96, 128, 256)
 
 
 def worker(robot: str, num_envs: int, width: int, height: int, outputs: str, backend: str, seconds: float) -> dict:

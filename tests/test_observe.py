@@ -124,6 +124,7 @@ def test_an_episode_looks_the_same_in_any_row_and_batch(sampling):
     inside = cloud["xyz"][cloud["valid"]]
     assert inside[:, 2].min() >= 0.005 and inside.abs().max() <= 0.5
     assert a["voxel"]["occupancy"].shape == (4, 8, 8, 8) and a["voxel"]["occupancy"].any()
+    assert a["voxel"]["count"].sum((1, 2, 3)).min() > 64  # of all points, not of those that were sampled
 
 
 def test_autoreset_gives_the_last_picture_and_the_first_of_the_next_episode():

@@ -99,6 +99,28 @@ def test_the_readme_shows_the_committed_result() -> None:
     assert speed.filled(readme, result) == readme, "python docs/speed.py"
 
 
+def test_the_speed_of_cameras_is_made_from_the_committed_result() -> None:
+    cameras = script("cameras")
+    split = {"draw": 4.0, "read back": 0.5}
+    result = {
+        "machine": "x86_64, 2 cores",
+        "manikin": {"panda, N=8, 64x64 rgb": {"images_per_s": 151.6, "split_ms": split}},
+        "peers_images_per_s": {"ManiSkill3 PickCube, 64x64 rgb": 18.2},
+        "crossover_ms": {"panda": {"gl rgb": {"32x32": 4.04, "64x64": 5.06}, "warp rgb": {"32x32": 1.5, "64x64": 6.0}}},
+    }
+    page = "a\n<!-- render-speed: x -->\nold\n<!-- /render-speed -->\nb\n"
+    made = cameras.filled(page, result)
+    for line in ("| manikin, panda, N=8 | **152** |", "| ManiSkill3 PickCube | 18 |", "| gl rgb | 4.0 | 5.1 |"):
+        assert line in made
+    assert "| panda, N=8, 64x64 rgb | 4.00 | 0.50 |" in made and cameras.filled(made, result) == made
+    assert "Unmeasured." in cameras.filled(made, None)
+    with pytest.raises(SystemExit, match="no section"):
+        cameras.filled("nothing here", result)
+    committed = json.loads(cameras.RESULT.read_text()) if cameras.RESULT.exists() else None
+    shown = cameras.PAGE.read_text()
+    assert cameras.filled(shown, committed) == shown, "python docs/cameras.py"
+
+
 def test_the_tables_of_devices_are_made_from_the_results() -> None:
     devices = script("devices")
     rates = {"seeds": 256, "difference": [-0.01, 0.02]}

@@ -434,6 +434,42 @@ def test_without_opengl_others_take_over(monkeypatch):
         gl.probe.cache_clear()
 
 
+def test_small_pictures_go_to_warp_where_opengl_draws_with_the_processor(monkeypatch):
+    warp = pytest.importorskip("manikin.render.warp")
+    monkeypatch.setattr(gl, "probe", lambda: ("egl", ""))
+    monkeypatch.setattr(warp, "probe", lambda: "")
+    all_three = ("rgb", "depth", "segmentation")
+    for driver, small in (("llvmpipe (LLVM 19.1.7, 256 bits)", "warp"), ("NVIDIA H200/PCIe/SSE2", "gl")):
+        monkeypatch.setattr(gl, "_drivers", {"egl": driver})
+        assert choose(("rgb",), pixels=64 * 64)[0] == small
+        assert choose(("rgb", "depth"), pixels=64 * 64 + 1)[0] == "gl"
+        assert choose(all_three, pixels=96 * 96)[0] == small
+        assert choose(all_three, pixels=96 * 96 + 1)[0] == "gl"
+        assert choose(all_three)[0] == "gl"  # for any size
+        assert choose(("normals",), pixels=1)[0] == "rays"
+    monkeypatch.setattr(gl, "_drivers", {"egl": "llvmpipe"})
+    monkeypatch.setattr(warp, "probe", lambda: "warp not installed")
+    assert choose(("rgb",), pixels=1) == ("gl", "")
+
+
+def test_what_is_out_of_view_is_left_out_and_changes_no_pixel(monkeypatch):
+    renderer = opengl()
+    balls = "".join(f"<geom size='.1' pos='{x} {y} 0'/>" for x in range(-2, 3) for y in range(-2, 3))
+    model, data = compiled(balls + "<geom type='plane' size='0 0 1' pos='0 0 -.2'/>")
+    camera = CameraSpec(name="c", pos=(0.0, -1.2, 0.4), target=(0.0, 0.0, 0.0), fovy=0.6, width=100, height=80)
+    view = view_of(model, data, camera)
+    hidden = gl._out_of_view(model, data, view)
+    assert 10 < len(hidden) < 25 and 25 not in hidden  # never the plane
+    culled = renderer.images(model, data, camera, ("rgb", "depth", "segmentation"))
+    assert (model.geom_group == 0).all()
+    assert not set(np.unique(culled["segmentation"]) - 1) & set(hidden)
+    monkeypatch.setattr(gl, "_out_of_view", lambda *_: gl._SHOW_ALL)
+    whole = renderer.images(model, data, camera, ("rgb", "depth", "segmentation"))
+    for word, image in culled.items():
+        np.testing.assert_array_equal(image, whole[word])
+    renderer.close()
+
+
 def test_a_platform_that_is_not_there_is_reported(monkeypatch):
     monkeypatch.setattr(gl, "_PLATFORMS", {})
     monkeypatch.setattr(gl, "_TRIAL", "import os; os.abort()")
