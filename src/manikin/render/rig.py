@@ -59,8 +59,8 @@ class CameraRig:
         outputs: any of ``rgb``, ``depth``, ``segmentation``, ``normals``.
         backend: see :func:`manikin.render.make_renderer`. On a world of MuJoCo Warp, ``auto`` is its ray tracer and the
             pictures stay on its device; the others, and normals, draw copies of its rows on the processor.
-        threads: that draw; 0 chooses. Never changes results. MuJoCo releases Python's lock while it draws, but OpenGL on
-            the processor uses all cores itself: on two, more than one thread gained nothing, and 0 means one.
+        threads: that draw; 0 chooses. Never changes results. MuJoCo releases Python's lock while it draws, but OpenGL
+            on the processor uses all cores itself: on two, more than one thread gained nothing, and 0 means one.
         samples, shadows: see :func:`manikin.render.make_renderer`.
 
     Raises:
