@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -39,6 +40,14 @@ def test_every_gripper_is_named_and_none_is_a_bare_flange() -> None:
     assert robot("panda+none").gripper is None
     with pytest.raises(UnknownNameError, match=r"unknown gripper 'nothing'.*Valid: .*none, panda_hand"):
         robot("panda+nothing")
+
+
+def test_the_page_lists_every_gripper() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "robots.md").read_text()
+    for name in grippers():
+        spec = gripper(name)
+        line = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert spec.title in line and (not spec.fingers or f"| {spec.max_width * 1e3:.0f} |" in line)
 
 
 # -- geometry ---------------------------------------------------------------------------------------------------------

@@ -37,12 +37,17 @@ def film_robot(
     return write_video(path, _frames(robot, reached, width, height), _FPS)
 
 
-def portrait(robot: Robot, *, width: int = 160, height: int = 160, gripper: float = 1.0) -> np.ndarray:
-    """A picture (height, width, 3) uint8 of the robot at rest, from ahead and to its left."""
+def portrait(robot: Robot, *, width: int = 160, height: int = 160, hand: bool = False) -> np.ndarray:
+    """A picture (height, width, 3) uint8 of the robot at rest, from ahead and to its left; ``hand``: of its wrist."""
     built, model, data = _stage(robot, None)
-    _pose(built, model, data, built.arm_qpos(), gripper)
+    _pose(built, model, data, built.arm_qpos(), 1.0)
+    view = _view(built, model, data)
+    if hand:
+        tcp = data.body(built.tcp_body)
+        middle = tcp.xpos - 0.08 * tcp.xmat.reshape(3, 3)[:, 2]
+        view = CameraSpec(name="film", pos=tuple(np.add(middle, (0.34, 0.26, 0.1))), target=tuple(middle), fovy=0.75)
     renderer = make_renderer(samples=3, shadows=True)
-    picture = renderer.rgb(model, data, _view(built, model, data), width=width, height=height)
+    picture = renderer.rgb(model, data, view, width=width, height=height)
     renderer.close()
     return picture
 
