@@ -49,7 +49,7 @@ class Dynamics:
             self._motion = _columns(world.flat("cdof"), [6 * d + k for d in dofs for k in range(6)])
             carries = _ancestors(model, tcp)
             moved = np.array([d in carries for d in dofs], float)
-            self._moves = None if moved.all() else self.array(moved)[:, None]
+            self._moves = None if moved.all() else self.array(moved.repeat(6))
         forces = model.actuator_forcerange[[int(model.actuator(name).id) for name in names]]
         self.low, self.high = self.array(forces[:, 0]), self.array(forces[:, 1])
 
@@ -71,6 +71,8 @@ class Dynamics:
                 found = np.flatnonzero(columns == low)
                 if len(found):
                     where[a, b], present[a, b] = start + int(found[0]), 1.0
+        lower = np.tril_indices(self.size)
+        self._half, self._half_present = where[lower], None if present[lower].all() else present[lower]
         entries = where.ravel() if self.numpy else torch.as_tensor(where.ravel(), device=self.device)
         return entries, None if present.all() else self.array(present)
 
@@ -94,11 +96,31 @@ class Dynamics:
         """(n, 3, 3) tool to world."""
         return self._turn.reshape(self.n, 3, 3)
 
+    @property
+    def motion(self) -> Array:
+        """(n, 6 m) motion axes of the joints, angular then linear, at the robot's centre of mass; see ``offset``."""
+        motion = self._motion()
+        return motion if self._moves is None else motion * self._moves
+
+    @property
+    def offset(self) -> Array:
+        """(n, 3) [m] from the robot's centre of mass to the tool."""
+        return self._tcp - self._centre
+
+    @property
+    def state(self) -> np.ndarray:
+        """(n, 3 m + 12) positions, velocities, compensation; the tool's position and rotation matrix row by row."""
+        return np.concatenate([self._qpos(), self._qvel(), self.compensation(), self._tcp, self._turn], 1)
+
+    @property
+    def inertia_half(self) -> np.ndarray:
+        """(n, m (m + 1) / 2) lower half of the mass matrix, row by row."""
+        flat = self._inertia.take(self._half, 1)
+        return flat if self._half_present is None else flat * self._half_present
+
     def jacobian(self) -> Array:
         """(n, 6, m) of the tool centre point, linear above angular, in the world."""
-        motion = self._motion().reshape(self.n, self.size, 6)
-        motion = motion if self._moves is None else motion * self._moves
-        return task_jacobian(motion, self._tcp - self._centre)
+        return task_jacobian(self.motion.reshape(self.n, self.size, 6), self.offset)
 
     def inertia(self) -> Array:
         """(n, m, m) mass matrix of these joints, motors included."""

@@ -22,6 +22,7 @@ from manikin.control.law import (
     operational_torque,
     orientation_error,
 )
+from manikin.control.straight import OperationalProgram
 from manikin.errors import ConfigError
 from manikin.math import pose_inv, pose_mul, quat_slerp, quat_to_matrix
 from manikin.spec.action import ActionCard, ActionDim
@@ -123,6 +124,10 @@ class OperationalSpace(_TorqueController):
         )
         self._base, self._base_inv = robot.base_pose, pose_inv(robot.base_pose)
         self.rate = math.sqrt(control.kp) / (2.0 * max(control.damping_ratio, 1.0))
+        d = self.dynamics
+        self._program = (
+            OperationalProgram(d.n, d.size, uncouple=control.uncouple, posture=control.posture) if d.numpy else None
+        )
         self._eye = self.dynamics.array(np.tile(np.eye(6), (self.dynamics.n, 1, 1)))
         self._make_card(self._pose.dims())
 
@@ -156,6 +161,8 @@ class OperationalSpace(_TorqueController):
         stiffness, damping = self._stiffness(carry)
         posture, keep = d.array(self._part(carry, "posture")), self.control.posture
         goals = self._goals(self._part(carry, "from").double(), self._part(carry, "goal").double())
+        if self._program is not None:
+            return self._drive(self._straight(posture, stiffness, damping, goals), rows, lambda: carry)
         kept: dict[str, Array] = {}
 
         def torque(substep: int) -> Array:
@@ -179,6 +186,24 @@ class OperationalSpace(_TorqueController):
             )
 
         return self._drive(torque, rows, lambda: carry)
+
+    def _straight(
+        self, posture: Array, stiffness: Array, damping: Array, goals: list[tuple[Array, Array]]
+    ) -> Callable[[int], Array]:
+        """The same on the CPU; see :mod:`manikin.control.straight`."""
+        d, refresh, program = self.dynamics, self.control.refresh, self._program
+        assert program is not None
+        wanted = [
+            program.numbers(np.concatenate([posture, stiffness, damping, pos, turn.reshape(-1, 9)], 1))
+            for pos, turn in goals
+        ]
+
+        def torque(substep: int) -> Array:
+            if substep % refresh == 0:
+                program.refresh(d.motion, d.offset, d.inertia_half)
+            return program.torque(d.state, wanted[min(substep, len(wanted) - 1)])
+
+        return torque
 
     def _goals(self, start: Tensor, goal: Tensor) -> list[tuple[Array, Array]]:
         """Position and rotation matrix to reach at each physics step of the ramp."""

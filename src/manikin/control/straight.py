@@ -1,0 +1,254 @@
+"""The operational-space law on the CPU as straight-line arithmetic: no matrices, one number after the other.
+
+A few rows are computed with Python's floats, many with one NumPy vector per number. Both add and multiply alike, so a
+row comes out the same to the last bit in any batch; and neither pays for calls on tiny matrices, which cost more than
+the arithmetic in them. The code is written once, by running the law on symbols, and compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from manikin.control.law import LIGHTEST
+
+__all__ = ["OperationalProgram"]
+
+_FEW = 12  # rows: below, a row of floats after the other is faster than vectors (measured)
+
+Number = Any  # a symbol, while the code is written; later a float, or a vector of all rows
+
+
+class _Symbol:
+    """A number not known yet; arithmetic with it writes a line of code."""
+
+    __slots__ = ("_lines", "name")
+
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self.name, self._lines = name, lines
+
+    def _line(self, operator: str, left: Number, right: Number) -> _Symbol:
+        a, b = (x.name if isinstance(x, _Symbol) else repr(float(x)) for x in (left, right))
+        name = f"v{len(self._lines)}"
+        self._lines.append(f"    {name} = {a} {operator} {b}")
+        return _Symbol(name, self._lines)
+
+    def __add__(self, other: Number) -> _Symbol:
+        return self._line("+", self, other)
+
+    def __sub__(self, other: Number) -> _Symbol:
+        return self._line("-", self, other)
+
+    def __mul__(self, other: Number) -> _Symbol:
+        return self._line("*", self, other)
+
+    def __rmul__(self, other: Number) -> _Symbol:
+        return self._line("*", other, self)
+
+    def __rtruediv__(self, other: Number) -> _Symbol:
+        return self._line("/", other, self)
+
+
+Code = Callable[[Sequence[Number]], tuple[Number, ...]]
+"""Straight-line code: all numbers given in a row, all numbers found in a row."""
+
+
+def _written(law: Callable[..., list[Number]], sizes: Sequence[int]) -> Code:
+    """Compile a law of several lists of numbers, ``sizes`` long, that gives a list; it then takes them as one list."""
+    lines: list[str] = []
+    given = [_Symbol(f"x{k}", lines) for k in range(sum(sizes))]
+    ends = np.cumsum(sizes).tolist()
+    out = law(*(given[end - size : end] for size, end in zip(sizes, ends, strict=True)))
+    inside = ", ".join(s.name for s in given)
+    text = [f"def run(x):\n    ({inside},) = x", *lines, f"    return ({', '.join(s.name for s in out)},)"]
+    space: dict[str, Any] = {}
+    exec(compile("\n".join(text), f"<{law.__name__}>", "exec"), space)
+    run: Code = space["run"]
+    return run
+
+
+# ---- the law, on numbers ---------------------------------------------------------------------------------------------
+
+
+def _dot(a: Sequence[Number], b: Sequence[Number]) -> Number:
+    total = a[0] * b[0]
+    for x, y in zip(a[1:], b[1:], strict=True):
+        total = total + x * y
+    return total
+
+
+def _factor(matrix: Sequence[Sequence[Number]]) -> tuple[list[list[Number]], list[Number]]:
+    """L below its unit diagonal, and 1 / D, of a symmetric matrix L D L^T of which the lower half is given."""
+    k = len(matrix)
+    rest = [list(row[: i + 1]) for i, row in enumerate(matrix)]
+    lower: list[list[Number]] = [[] for _ in range(k)]
+    inverse = []
+    for j in range(k):
+        inverse.append(1.0 / rest[j][j])
+        for i in range(j + 1, k):
+            lower[i].append(rest[i][j] * inverse[j])
+        for i in range(j + 1, k):
+            for c in range(j + 1, i + 1):
+                rest[i][c] = rest[i][c] - lower[i][j] * rest[c][j]
+    return lower, inverse
+
+
+def _forward(lower: Sequence[Sequence[Number]], b: Sequence[Number]) -> list[Number]:
+    found: list[Number] = []
+    for row, value in zip(lower, b, strict=True):
+        for share, before in zip(row, found, strict=True):
+            value = value - share * before
+        found.append(value)
+    return found
+
+
+def _solve(lower: Sequence[Sequence[Number]], inverse: Sequence[Number], b: Sequence[Number]) -> list[Number]:
+    found = [y * d for y, d in zip(_forward(lower, b), inverse, strict=True)]
+    for i in reversed(range(len(found))):
+        for j in range(i + 1, len(found)):
+            found[i] = found[i] - lower[j][i] * found[j]
+    return found
+
+
+def _lower(flat: Sequence[Number], k: int) -> list[list[Number]]:
+    """Rows of a lower triangle with its diagonal."""
+    return [list(flat[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]) for i in range(k)]
+
+
+def _unpack(flat: Sequence[Number], k: int) -> tuple[list[list[Number]], list[Number]]:
+    """What ``_pack`` put in a row."""
+    lower, at = [], 0
+    for i in range(k):
+        lower.append(list(flat[at : at + i]))
+        at += i
+    return lower, list(flat[at : at + k])
+
+
+def _pack(factored: tuple[list[list[Number]], list[Number]]) -> list[Number]:
+    return [*(x for row in factored[0] for x in row), *factored[1]]
+
+
+def _packed(k: int) -> int:
+    return k * (k + 1) // 2
+
+
+def _refresh(m: int, uncouple: bool) -> Code:
+    """Motion axes (m x 6), offset (3), lower half of M -> J (6 x m), factored J M^-1 J^T and its two blocks."""
+
+    def refresh(motion: list[Number], offset: list[Number], inertia: list[Number]) -> list[Number]:
+        x, y, z = offset
+        rows: list[list[Number]] = [[] for _ in range(6)]
+        for j in range(m):
+            a, b, c, u, v, w = motion[6 * j : 6 * j + 6]
+            for row, value in zip(
+                rows, (u + (b * z - c * y), v + (c * x - a * z), w + (a * y - b * x), a, b, c), strict=True
+            ):
+                row.append(value)
+        lower, inverse = _factor(_lower(inertia, m))
+        half = [_forward(lower, row) for row in rows]
+        scaled = [[value * d for value, d in zip(row, inverse, strict=True)] for row in half]
+        light = [[_dot(scaled[i], half[j]) for j in range(i + 1)] for i in range(6)]
+        for i in range(6):
+            light[i][i] = light[i][i] + LIGHTEST
+        flat = [x for row in rows for x in row]
+        whole = _pack(_factor(light))
+        if not uncouple:
+            return [*flat, *whole]
+        pos, rot = [row[:3] for row in light[:3]], [row[3:] for row in light[3:]]
+        return [*flat, *whole, *_pack(_factor(pos)), *_pack(_factor(rot))]
+
+    return _written(refresh, (6 * m, 3, m * (m + 1) // 2))
+
+
+def _torque(m: int, uncouple: bool, posture: float) -> Code:
+    """What ``refresh`` gave, lower half of M, (q, qvel, compensation, tool position, rotation), (posture, stiffness,
+    damping, goal position, rotation) -> torques (m)."""
+
+    def torque(
+        flat: list[Number], factors: list[Number], inertia: list[Number], state: list[Number], goal: list[Number]
+    ) -> list[Number]:
+        rows = [flat[i * m : (i + 1) * m] for i in range(6)]
+        q, qvel, compensation, pos, turn = (state[a:b] for a, b in _runs(m, m, m, 3, 9))
+        rest, kp, kd, to, want = (goal[a:b] for a, b in _runs(m, 6, 6, 3, 9))
+
+        def skew(i: int, j: int) -> Number:  # of want turn^T
+            return _dot(want[3 * i : 3 * i + 3], turn[3 * j : 3 * j + 3]) - _dot(
+                want[3 * j : 3 * j + 3], turn[3 * i : 3 * i + 3]
+            )
+
+        error = [
+            *(a - b for a, b in zip(to, pos, strict=True)),
+            *(0.5 * skew(i, j) for i, j in ((2, 1), (0, 2), (1, 0))),
+        ]
+        wish = [k * e - d * _dot(row, qvel) for k, e, d, row in zip(kp, error, kd, rows, strict=True)]
+        settle = [posture * (a - b) - 2.0 * math.sqrt(posture) * v for a, b, v in zip(rest, q, qvel, strict=True)]
+        whole = _unpack(factors[: _packed(6)], 6)
+        moved = [_dot(row, settle) for row in rows]
+        if uncouple:
+            both = [_unpack(factors[_packed(6) + s : _packed(6) + s + _packed(3)], 3) for s in (0, _packed(3))]
+            force = [*_solve(*both[0], wish[:3]), *_solve(*both[1], wish[3:])]
+            force = [f - g for f, g in zip(force, _solve(*whole, moved), strict=True)]
+        else:
+            force = _solve(*whole, [a - b for a, b in zip(wish, moved, strict=True)])
+        half = _lower(inertia, m)
+        mass = [[half[max(i, j)][min(i, j)] for j in range(m)] for i in range(m)]
+        return [compensation[j] + (_dot([row[j] for row in rows], force) + _dot(mass[j], settle)) for j in range(m)]
+
+    factors = _packed(6) + (2 * _packed(3) if uncouple else 0)
+    return _written(torque, (6 * m, factors, m * (m + 1) // 2, 3 * m + 12, m + 24))
+
+
+def _runs(*sizes: int) -> list[tuple[int, int]]:
+    ends = np.cumsum(sizes).tolist()
+    return [(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+
+@functools.lru_cache(maxsize=32)
+def _program(m: int, uncouple: bool, posture: float) -> tuple[Code, Code]:
+    return _refresh(m, uncouple), _torque(m, uncouple, posture)
+
+
+class OperationalProgram:
+    """The law for ``n`` rows of an arm of ``m`` joints; see :func:`manikin.control.law.operational_torque`.
+
+    Args:
+        n: rows.
+        m: joints.
+        uncouple: an inertia each for position and orientation.
+        posture: stiffness of the pull to the posture [1/s^2].
+    """
+
+    def __init__(self, n: int, m: int, *, uncouple: bool, posture: float) -> None:
+        self._few, self._m = n <= _FEW, m
+        self._refresh, self._torque = _program(m, uncouple, float(posture))
+        self._kept: list[Any] = []
+
+    def numbers(self, columns: np.ndarray) -> list[Any]:
+        """(n, k) as the law takes it: a list of floats per row, or one list of k vectors."""
+        return columns.tolist() if self._few else list(np.ascontiguousarray(columns.T))
+
+    def refresh(self, motion: np.ndarray, offset: np.ndarray, inertia: np.ndarray) -> None:
+        """Keep what follows from motion axes (n, 6 m), offset (n, 3) and inertia (n, m (m + 1) / 2), its lower half."""
+        given = self.numbers(np.concatenate([motion, offset, inertia], 1))
+        at = 6 * self._m + 3
+        if self._few:
+            self._kept = [[*self._refresh(row), *row[at:]] for row in given]
+        else:
+            self._kept = [*self._refresh(given), *given[at:]]
+
+    def torque(self, state: np.ndarray, goal: list[Any]) -> np.ndarray:
+        """(n, m) torques [N m].
+
+        Args:
+            state: (n, 3 m + 12) joint positions, velocities, compensation; the tool's position and rotation matrix.
+            goal: ``numbers`` of posture (m), stiffness (6), damping (6), goal position (3) and rotation (9).
+        """
+        given = self.numbers(state)
+        if self._few:
+            rows = zip(self._kept, given, goal, strict=True)
+            return np.array([self._torque([*kept, *row, *to]) for kept, row, to in rows])
+        return np.stack(self._torque([*self._kept, *given, *goal]), 1)
