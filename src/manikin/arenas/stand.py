@@ -21,5 +21,5 @@ def on_stand(
     half = (pos[2] - floor) / 2
     column = Shape(type="cylinder", size=(RADIUS, half), pos=(pos[0], pos[1], floor + half), rgba=(0.35, 0.36, 0.38, 1))
     b.fixture(f"stand/{name}", column)
-    quat = quat_from_yaw(torch.tensor([yaw]))[0].tolist()
+    quat = quat_from_yaw(torch.tensor([yaw], device="cpu"))[0].tolist()
     return b.robot(pos=pos, quat=quat, name=name)

@@ -39,6 +39,7 @@ class Limb(Reading, Protocol):
     gripper: Any
     drivers: tuple[str, ...]
     limits: Tensor  # (joints, 2)
+    ranges: Tensor  # the same on the host
     base_pose: Tensor  # (7,)
     scope: Scope
     prefix: str

@@ -65,7 +65,7 @@ class Group:
         self.name, self.scope, self.prefix, self.model = f"{robot.name}/{name}", robot.scope, robot.prefix, robot.model
         self.gripper: Any = None
         self.drivers: tuple[str, ...] = ()
-        self.limits, self.base_pose = robot.limits[at], robot.base_pose
+        self.limits, self.ranges, self.base_pose = robot.limits[at], robot.ranges[at], robot.base_pose
 
     @property
     def qpos(self) -> Tensor:

@@ -57,21 +57,22 @@ class JointController(OncePerStep):
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         name, arm = control.word, robot.arm
         self.name, self._n, self.rate = name, len(arm.joints), servo_rate(arm)
-        self._low, self._high = robot.limits[: self._n, 0].clone(), robot.limits[: self._n, 1].clone()
         self._gripper = GripperMap(robot)
-        device = self._low.device
-        step = torch.tensor(arm.joint_delta or (0.1,) * self._n, device=device)
-        middle = torch.zeros(self._n, device=device)
+        device, ranges = robot.limits.device, robot.ranges[: self._n]  # the card's numbers are made on the host
+        low, high = ranges.unbind(1)
+        step = torch.tensor(arm.joint_delta or (0.1,) * self._n, device="cpu")
+        middle = torch.zeros(self._n, device="cpu")
         unit, reference = "rad", "measured"
         if name == "joint_pos":
-            middle, step, reference = (self._low + self._high) / 2, (self._high - self._low) / 2, "absolute"
+            middle, step, reference = (low + high) / 2, (high - low) / 2, "absolute"
         elif name == "joint_target_delta_pos":
             reference = "commanded"
         elif name == "joint_vel":
-            step, unit, reference = torch.full((self._n,), arm.joint_speed, device=device), "rad/s", "absolute"
-        self._middle, self._step, self._absolute = middle, step, name == "joint_pos"
-        self._dt = 1.0 / control_hz
-        self._move = step * self._dt if name == "joint_vel" else step  # [rad] per control step at +1
+            step, unit, reference = torch.full((self._n,), arm.joint_speed, device="cpu"), "rad/s", "absolute"
+        self._low, self._high, self._middle = low.to(device).clone(), high.to(device).clone(), middle.to(device)
+        self._dt, self._absolute = 1.0 / control_hz, name == "joint_pos"
+        # [rad] per control step at +1
+        self._move = (step * self._dt if name == "joint_vel" else step).to(device)
         self._keeps_target = name in ("joint_target_delta_pos", "joint_vel")
         dims = tuple(
             ActionDim(name=j, unit=unit, frame="joint", reference=reference, scale=s, offset=m)

@@ -171,7 +171,15 @@ class Env(gymnasium.vector.VectorEnv):
             rig = self.vision.rig(parse(observe), self.world, builder.cameras)
             suite = SensorSuite(sensors, control_hz=self.control_hz) if sensors else None
             self._observer = Observer(
-                observe, task, self.h, self.robot, vision=self.vision, rig=rig, rng=self._loop.rng, sensors=suite
+                observe,
+                task,
+                self.h,
+                self.robot,
+                vision=self.vision,
+                rig=rig,
+                rng=self._loop.rng,
+                sensors=suite,
+                masks=isinstance(self._loop, DeviceLoop),
             )
             self._loop.begin(self._observer)
             self.observation_names = self._observer.names

@@ -93,6 +93,7 @@ class Observer:
     Args:
         rng: the random streams of rows (None for all), at their present step when asked.
         sensors: what each sensor does to the truth, one call of the suite per control step.
+        masks: rows are chosen by masks, as on a device.
     """
 
     def __init__(
@@ -106,11 +107,13 @@ class Observer:
         rig: CameraRig | None,
         rng: Callable[[np.ndarray | None, bool], EpisodeRng],
         sensors: SensorSuite | None = None,
+        masks: bool = False,
     ) -> None:
         self.word, self.parts, self.rig = word, parse(word), rig
         self._suite, self.carry = sensors, dict[str, Tensor]()
         n, device = robot.scope.world.num_worlds, robot.scope.device
         self._fresh = np.ones(n, bool)  # rows whose sensors have seen nothing yet
+        self._masks = masks
         self._masked_fresh = torch.ones(n, dtype=torch.bool, device=device)  # the same, where rows are chosen by masks
         self._before: dict[str, Tensor] = {}
         self._task, self._h, self._robot, self._vision, self._rng = task, h, robot, vision, rng
@@ -164,6 +167,8 @@ class Observer:
         if self._suite is not None:
             if isinstance(still, Tensor):
                 named = self._sense_masked(named, still)
+            elif self._masks:
+                named = self._sense_masked(named, torch.ones_like(self._masked_fresh))
             else:
                 named = self._sense(named, rows, still)
         if self.flat:

@@ -38,14 +38,14 @@ class WaypointExecutor:
         self._dt = 1.0 / env.control_hz
         # the arm covers this share of a command in one control step
         self._boost = min(0.9 / (1.0 - math.exp(-env.controller.rate * self._dt)), 2.5)
-        self._most = torch.tensor(arm.joint_delta or (0.1,) * len(arm.joints))
+        self._most = torch.tensor(arm.joint_delta or (0.1,) * len(arm.joints), device=env.device)
         self._turns = env.controller.card.turns  # without rotations the gripper stays as it is
         self._base_inv = pose_inv(env.robot.base_pose)
         self._stage = np.full(n, -1)
         self._since = np.zeros(n)  # [s] in this stage
         self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
         self._stages: list[Waypoint] = []
-        self._goal, self._path = torch.zeros(n, 7), torch.zeros(n, 7)
+        self._goal, self._path = (torch.zeros(n, 7, device=env.device) for _ in range(2))
 
     def reset(self, rows: Any = None) -> None:
         """Forget the rows' progress; their next action starts at the first stage."""
@@ -72,7 +72,7 @@ class WaypointExecutor:
         """Actions (N, A) in [-1, 1] for the present state."""
         if isinstance(self.env, BucketEnv):
             return self.env.each(lambda env: self._inside(env).act())
-        with torch.no_grad():
+        with torch.no_grad(), self.env._on:
             return self._act()
 
     def _act(self) -> Tensor:
@@ -125,8 +125,8 @@ class WaypointExecutor:
         def column(name: str) -> np.ndarray:
             return np.array([getattr(s, name) for s in stages])[self._stage]
 
-        away = norm(self._goal[:, :3] - tcp[:, :3]).numpy()
-        turned = quat_angle(self._goal[:, 3:], tcp[:, 3:]).numpy()
+        away = norm(self._goal[:, :3] - tcp[:, :3]).cpu().numpy()
+        turned = quat_angle(self._goal[:, 3:], tcp[:, 3:]).cpu().numpy()
         near = away <= column("pos_tol")
         if self._turns:
             near &= turned <= column("rot_tol")

@@ -281,7 +281,8 @@ class Robot(Handle):
         self.base_pose = self.base_pose.to(device)
         far = np.array([FAR[int(t)] for t in model.jnt_type[ids]])[:, None] * (-1.0, 1.0)
         limits = np.where(model.jnt_limited[ids].astype(bool)[:, None], model.jnt_range[ids], far).astype(np.float32)
-        self.limits = torch.from_numpy(limits).to(device)  # (joints, 2)
+        self.ranges = torch.from_numpy(limits)  # (joints, 2), on the host
+        self.limits = self.ranges.to(device)  # the same where the world is
         self._qpos, self._qvel = world.channel(_runs("qpos", qadr)), world.channel(_runs("qvel", vadr))
         self._arm_qpos = world.channel(_runs("qpos", qadr[:na]))
         self._arm_qvel = world.channel(_runs("qvel", vadr[:na]))

@@ -73,7 +73,7 @@ class OpenCabinetDrawer(Task):
         cabinet = b.articulation("cabinet", model)
         drawers = [cabinet.joints.index(name) for name in spec.drawers]
         handles = [cabinet.frames.index(f"handle/{name}") for name in spec.drawers]
-        self._drawers, self._handles = torch.tensor(drawers), torch.tensor(handles)
+        self._drawers, self._handles, self._first = torch.tensor(drawers), torch.tensor(handles), drawers[0]
         self._depth = spec.half_size[0]
         return {
             "robot": robot,
@@ -107,7 +107,7 @@ class OpenCabinetDrawer(Task):
         v = h.cabinet.qvel[:, self._drawers].gather(1, target)[:, 0]
         handle = self._handle(h)
         reach = handle - h.robot.tcp_pos
-        return handle, reach, norm(reach), q / h.cabinet.limits[self._drawers[0], 1], v.abs()
+        return handle, reach, norm(reach), q / h.cabinet.limits[self._first, 1], v.abs()
 
     def evaluate(self, h):
         _, _, _, share, speed = self._geometry(h)

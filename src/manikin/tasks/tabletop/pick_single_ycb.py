@@ -154,7 +154,7 @@ class PickSingleYCB(Task):
 def grip_point(thing):
     """(n, 3) where an upright object is taken from above: its middle, or near the top of a tall one."""
     lift = (thing.extents[:, 2] - constant(_REACH)).clamp_min(0.0)
-    return thing.pos + quat_rotate(thing.quat, torch.stack([ZERO.expand_as(lift)] * 2 + [lift], 1))
+    return thing.pos + quat_rotate(thing.quat, torch.stack([torch.zeros_like(lift)] * 2 + [lift], 1))
 
 
 def across(thing):

@@ -1,0 +1,109 @@
+"""A Warp world without numbers: torch's ``meta`` device computes shapes alone, so whatever would wait for a GPU, or mix
+its tensors with the processor's, is an error here, without a GPU."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import mujoco
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from manikin.sim.warp import WarpWorld, modules
+from manikin.sim.warp_channel import STATE
+
+META = torch.device("meta")
+
+
+class MetaModel:
+    """Fields of a model as meta tensors."""
+
+    def __init__(self, model, n):
+        self._model, self._n, self.layout, self.varied = model, n, 0, set()
+        self.variable = frozenset(f for f in dir(model) if isinstance(getattr(model, f), np.ndarray)) - {"bvh_aabb"}
+        self._ids = {}
+
+    def view(self, field):
+        self.varied.add(field)
+        shape = getattr(self._model, field).shape
+        return torch.empty(self._n, *shape, device=META)
+
+    def read(self, field):
+        return self.view(field).double()
+
+    def numpy(self, field):
+        return np.broadcast_to(getattr(self._model, field), (self._n, *getattr(self._model, field).shape))
+
+
+class MetaWorld(WarpWorld):
+    """Everything of a :class:`WarpWorld` but the physics."""
+
+    def __init__(self, scene, num_worlds):
+        _, self._mjw = modules()
+        self._wp, self._wp_device = SimpleNamespace(to_torch=lambda t: t), None
+        self.scene, self.num_worlds, self.version, self.device = scene, num_worlds, 0, META
+        self._mjm, self._room, self._closed = scene.model, {"nconmax": 1, "njmax": 1}, False
+        data = mujoco.MjData(scene.model)
+        self._data = {f: np.asarray(getattr(data, f)) for f in dir(data) if not f.startswith("_") and f != "bind"
+                      and isinstance(getattr(data, f), (np.ndarray, float))}  # fmt: skip
+        one = torch.zeros(1, dtype=torch.int32, device=META)
+        rows = torch.zeros(num_worlds, dtype=torch.int32, device=META)
+        self._d = SimpleNamespace(overflow=rows.clone(), nacon=one.clone(), ncollision=one.clone(), qacc=None)
+        self._views, self._reads, self._model = {}, {}, MetaModel(scene.model, num_worlds)
+        self._model.write = lambda writes, mask: _write(self._model, writes, mask)
+        self._health, self._needed, self._pooled = rows.clone(), rows.clone(), one.clone()
+        self._acc = torch.arange(scene.model.nsensordata, device=META)
+        self._before, self._before_forces = self._state(), self._served()
+        self.set_home()
+
+    def flat(self, field):
+        if field not in self._views:
+            kind = torch.int32 if field in ("nefc", "overflow") else torch.float32
+            width = 1 if field in ("nefc", "overflow", "time") else self._width(field)
+            self._views[field] = torch.zeros(self.num_worlds, width, dtype=kind, device=META)
+        return self._views[field]
+
+    def _width(self, field):
+        if field in ("xquat", "site_xquat", "geom_xquat"):
+            count = {"xquat": self._mjm.nbody, "site_xquat": self._mjm.nsite, "geom_xquat": self._mjm.ngeom}[field]
+            return 4 * count
+        assert field in self._data or field in STATE, field
+        return self._data[field].size
+
+    def _run(self, function):
+        self.version += 1
+
+
+def _write(model, writes, mask):
+    from manikin.sim.warp_channel import merged
+
+    for field, ids, value in writes:
+        view = model.view(field)
+        at = model._ids.setdefault(np.asarray(ids).tobytes(), torch.arange(len(ids), device=META))
+        new = value.to(view.dtype).reshape(model._n, len(ids), *view.shape[2:])
+        view[:, at] = merged(mask, new, view[:, at])
+    return True
+
+
+class OnlyMeta(TorchDispatchMode):
+    """Refuses the processor's tensors beside the device's, except single numbers, and uploads."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tensors = [a for a in _leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
+        here = [t for t in tensors if t.device.type == "cpu" and t.dim()]
+        there = any(t.device == META for t in tensors) or kwargs.get("device") == META
+        if here and there:
+            raise RuntimeError(f"{func} mixes the processor's tensor of shape {tuple(here[0].shape)} with the device's")
+        return func(*args, **kwargs)
+
+
+def _leaves(tree):
+    if isinstance(tree, (list, tuple)):
+        for item in tree:
+            yield from _leaves(item)
+    elif isinstance(tree, dict):
+        yield from _leaves(list(tree.values()))
+    else:
+        yield tree

@@ -1,0 +1,93 @@
+"""No step of any task or controller waits for the device, or leaves it: tried with tensors that have no numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from manikin.control.ik import IkSolver
+from manikin.env.env import Env
+from manikin.env.loop_device import DeviceLoop
+from manikin.env.registry import task_class, task_ids
+from manikin.sense.imperfect import Delay, Dropout, Noise, Rate
+from manikin.spec.budget import Budget
+from meta_world import META, MetaWorld, OnlyMeta
+
+pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+
+
+def on_meta(monkeypatch, task, **options):
+    monkeypatch.setattr("manikin.env.env.torch_device", lambda word: META)
+    monkeypatch.setattr("manikin.env.env.make_world", lambda scene, n, **_: MetaWorld(scene, n))
+    env = Env(task, num_envs=3, device="cuda", budget=Budget(), **options)
+    assert isinstance(env._loop, DeviceLoop) and env.device == META
+    return env
+
+
+def run(env):
+    """Everything of a control step that is recorded as a graph."""
+    loop = env._loop
+    with torch.no_grad(), env._on:
+        out = [loop._begin()]
+        for going in (None, loop._going):
+            loop._act(going)
+            out.append(loop._look_at_step())
+        loop._put_back(loop._bad)
+        loop.observer.rewind()
+    return out
+
+
+def leaves(tree):
+    if isinstance(tree, dict | tuple | list):
+        for value in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(value)
+    else:
+        yield tree
+
+
+def check(env):
+    run(env)  # constants are uploaded once
+    with OnlyMeta():
+        out = run(env)
+    made = [t for t in leaves(out) if isinstance(t, torch.Tensor)]
+    assert len(made) > 20 and all(t.device == META for t in made)
+
+
+@pytest.mark.parametrize("task", task_ids())
+def test_tasks(monkeypatch, task):
+    check(on_meta(monkeypatch, task_class(task), reward="none" if task == "OpenCabinetDrawer-v1" else "dense"))
+
+
+@pytest.mark.parametrize(
+    "control",
+    ["joint_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos", "ee_delta_pose", "ee_pose"],
+)
+def test_controllers(monkeypatch, control):
+    whole = IkSolver._solve_all
+    short = lambda self, pos, quat, start, iterations, *rest: whole(self, pos, quat, start, 2, *rest)  # noqa: E731
+    monkeypatch.setattr(IkSolver, "_solve_all", short)  # every iteration is the same
+    check(on_meta(monkeypatch, task_class("PickCube-v1"), control=control))
+
+
+def test_sensors(monkeypatch):
+    made = {"policy/qpos": [Noise(0.01, bias_std=0.02), Rate(7), Delay(2), Dropout(0.1)]}
+    check(on_meta(monkeypatch, task_class("PushCube-v1"), sensors=made, observe="state_dict"))
+
+
+def test_what_waits_or_mixes_is_found(monkeypatch):
+    base = task_class("PushCube-v1")
+
+    def broken(evaluate):
+        return type("Broken", (base,), {"id": "Broken-v1", "evaluate": evaluate})
+
+    def waits(self, h):
+        return base.evaluate(self, h) if bool(h.cube.pos.sum() > 0) else {}
+
+    def mixes(self, h):
+        other = torch.ones(h.n, 3, device="cpu")
+        return {"success": (h.cube.pos + other).sum(1) > 0}
+
+    for evaluate in (waits, mixes):
+        env = on_meta(monkeypatch, broken(evaluate))
+        with pytest.raises(RuntimeError):
+            run(env)
