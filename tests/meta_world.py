@@ -24,6 +24,9 @@ class MetaModel:
         self.variable = frozenset(f for f in dir(model) if isinstance(getattr(model, f), np.ndarray)) - {"bvh_aabb"}
         self._ids = {}
 
+    def place_fixed(self, d):
+        """What stands still has no poses here."""
+
     def view(self, field):
         self.varied.add(field)
         shape = getattr(self._model, field).shape
