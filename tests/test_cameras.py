@@ -13,7 +13,8 @@ import torch
 
 import manikin
 from manikin.assets.decimate import decimate
-from manikin.errors import ClosedError, ConfigError, DivergedError, SceneError, UnknownNameError
+from manikin.env.observe import Vision
+from manikin.errors import ClosedError, ConfigError, DataError, DivergedError, SceneError, UnknownNameError
 from manikin.render import CameraRig, SegmentationTable, gl, make_renderer, view_of
 from manikin.render.meshes import lighter
 from manikin.robots import robot as robot_named
@@ -567,3 +568,26 @@ def test_models_are_drawn_lighter_and_simulated_as_they_are(tmp_path, monkeypatc
     assert lighter(light, budget=10**6)[0] is light
     drawn.close()
     full.close()
+
+
+def test_snapshots_fit_scenes_with_other_cameras_but_not_other_physics():
+    side = dataclasses.replace(FRONT, name="side", pos=(0.2, 1.0, 0.5))
+    plain, more = (
+        manikin.make("PickCube-v1", num_envs=2, **options)
+        for options in ({}, {"vision": Vision(cameras=["base_camera", side])})
+    )
+    assert plain.scene.hash != more.scene.hash and plain.scene.physics_hash == more.scene.physics_hash
+    for env in (plain, more):
+        env.reset(seed=1)
+    plain.step(torch.ones(2, plain.single_action_space.shape[0]))
+    action = torch.full((2, plain.single_action_space.shape[0]), -0.5)
+    more.load(plain.save())
+    np.testing.assert_array_equal(more.world.state_hash(), plain.world.state_hash())
+    for env in (plain, more):
+        env.step(action)
+    np.testing.assert_array_equal(more.world.state_hash(), plain.world.state_hash())
+    heavy = manikin.make("StackCube-v1", num_envs=2)
+    with pytest.raises(DataError, match="belongs to scene"):
+        heavy.load(plain.save())
+    for env in (plain, more, heavy):
+        env.close()

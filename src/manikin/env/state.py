@@ -36,7 +36,7 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
     Raises:
         DataError: it was taken from another scene, controller or set of sensors.
     """
-    which, extra = snapshot.index_for(len(index), env.scene.hash), snapshot.extra
+    which, extra = snapshot.index_for(len(index), env.scene.physics_hash), snapshot.extra
     if "carry" not in extra:
         raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
     if extra["carry"].shape[1] != env._loop.carry.shape[1]:

@@ -337,7 +337,8 @@ class CpuWorld:
         """Everything about the rows that later steps depend on, owned by the caller."""
         index: Any = np.arange(self.num_worlds) if rows is None else rows
         return Snapshot(
-            scene_hash=self.scene.hash,
+            scene_hash=self.scene.physics_hash,
+            look_hash=self.scene.hash,
             state=self._state[index].copy(),
             model={f: np.array(self._b.expanded(f)[index]) for f in sorted(self._varied)},
             served={f: served[index].copy() for f, (_, served) in self._served.items()},
@@ -347,14 +348,15 @@ class CpuWorld:
     def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None:
         """Put rows where the snapshot was: as many rows, or one snapshot row into all of them."""
         index = np.arange(self.num_worlds, dtype=np.int32) if rows is None else np.asarray(rows, np.int32)
-        which = snapshot.index_for(len(index), self.scene.hash)
+        which = snapshot.index_for(len(index), self.scene.physics_hash)
         if snapshot.state.shape[1] != self.nstate:
             raise DataError(f"the snapshot's state has {snapshot.state.shape[1]} numbers, this world's {self.nstate}")
-        for field in {*snapshot.model, *self._varied}:
+        fields = snapshot.fields_for(self.scene.hash)
+        for field in {*fields, *self._varied}:
             target = self._b.expand(field)
             self._varied.add(field)
             compiled = getattr(self.scene.model, field)[: target.shape[1]]  # bvh_aabb is a prefix of the model's
-            target[index] = snapshot.model[field][which] if field in snapshot.model else compiled
+            target[index] = fields[field][which] if field in fields else compiled
         for field in snapshot.served:
             self._source(field)
         self._b.warning[index] = 0

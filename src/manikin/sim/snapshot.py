@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manikin.errors import DataError
+from manikin.spec.scene import COSMETIC
 
 __all__ = ["Snapshot"]
 
@@ -17,7 +18,8 @@ class Snapshot:
     """State of n rows.
 
     Attributes:
-        scene_hash: of the scene it belongs to; another scene refuses it.
+        scene_hash: of the physics of the scene it belongs to; a scene with other physics refuses it.
+        look_hash: of the whole scene; one with other cameras, lights or materials takes all but how the rows looked.
         state: (n, nstate) float64, MuJoCo's integration state (time, positions, velocities, warm start, inputs).
         model: per-row model fields, derived constants included; name -> (n, ...). Empty when no field varies.
         served: force-stage outputs as last reported, name -> (n, k) float64; served again until the next step.
@@ -29,11 +31,18 @@ class Snapshot:
     state: np.ndarray
     model: dict[str, np.ndarray] = field(default_factory=dict)
     served: dict[str, np.ndarray] = field(default_factory=dict)
+    look_hash: str = ""
     health: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     extra: dict[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.state)
+
+    def fields_for(self, look_hash: str) -> dict[str, np.ndarray]:
+        """The model fields that mean the same in the scene of this hash."""
+        if look_hash == self.look_hash:
+            return self.model
+        return {name: value for name, value in self.model.items() if not name.startswith(COSMETIC)}
 
     def index_for(self, n: int, scene_hash: str) -> np.ndarray:
         """Which snapshot row goes to each of n target rows: one to one, or one row to all.

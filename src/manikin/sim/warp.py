@@ -390,7 +390,8 @@ class WarpWorld:
         """Everything about the rows that later steps depend on, owned by the caller."""
         index = self.index(range(self.num_worlds) if rows is None else rows)
         return Snapshot(
-            scene_hash=self.scene.hash,
+            scene_hash=self.scene.physics_hash,
+            look_hash=self.scene.hash,
             state=self._state()[index].cpu().numpy().astype(np.float64),
             model={f: self._model.view(f)[index].cpu().numpy() for f in sorted(self._model.varied)},
             served={f: v[index].cpu().numpy().astype(np.float64) for f, v in self._served().items()},
@@ -400,7 +401,7 @@ class WarpWorld:
     def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None:
         """Put rows where the snapshot was: as many rows, or one snapshot row into all of them."""
         at = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
-        which = snapshot.index_for(len(at), self.scene.hash)
+        which = snapshot.index_for(len(at), self.scene.physics_hash)
         width = self._before.shape[1]
         if snapshot.state.shape[1] != width or "sensordata" not in snapshot.served:
             raise DataError(
@@ -411,10 +412,11 @@ class WarpWorld:
             return self.spread(torch.as_tensor(value[which], dtype=dtype, device=self.device), at)[1]
 
         mask = self._at(at)
-        for field, value in snapshot.model.items():
+        fields = snapshot.fields_for(self.scene.hash)
+        for field, value in fields.items():
             view = self._model.view(field)
             view.copy_(merged(mask, ours(value, view.dtype), view))
-        if not PLACING.isdisjoint(snapshot.model):
+        if not PLACING.isdisjoint(fields):
             self._place_fixed()
         forces = {field: ours(value, torch.float32) for field, value in snapshot.served.items()}
         self._restore(mask, ours(snapshot.state, torch.float32), forces)

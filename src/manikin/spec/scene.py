@@ -8,13 +8,36 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-__all__ = ["CompiledScene", "model_hash"]
+__all__ = ["COSMETIC", "CompiledScene", "model_hash"]
+
+
+# What is only seen: arrays that begin with these. Names are apart; a camera's shifts the addresses of all others.
+COSMETIC = (
+    "cam_",
+    "light_",
+    "mat_",
+    "tex_",
+    "skin_",
+    "geom_rgba",
+    "geom_matid",
+    "geom_group",
+    "site_rgba",
+    "site_matid",
+)
+_NAMED = (
+    mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_JOINT, mujoco.mjtObj.mjOBJ_GEOM, mujoco.mjtObj.mjOBJ_ACTUATOR
+)  # fmt: skip
 
 
 def model_hash(model: mujoco.MjModel) -> str:
     """Hash of every numeric array of a compiled model, floats rounded to 1e-6 relative so that it survives
     another compiler's last bits. Names count, assets' file paths do not. 16 hex digits."""
-    digest = hashlib.sha256()
+    return _hashes(model)[0]
+
+
+def _hashes(model: mujoco.MjModel) -> tuple[str, str]:
+    """Of the whole model, and of what physics and state depend on: without cameras, lights, materials and colours."""
+    digest, physics = hashlib.sha256(), hashlib.sha256()
     for name in sorted(dir(model)):
         if name.startswith("_") or name in ("paths", "text_data", "bvh_aabb", "signature"):
             continue
@@ -30,13 +53,18 @@ def model_hash(model: mujoco.MjModel) -> str:
                 scale = 10.0 ** (6 - np.ceil(np.log10(np.abs(value))))
                 rounded = np.where(value == 0, 0.0, np.round(value * scale) / scale)
             value = rounded.astype(np.float32)
-        digest.update(name.encode())
-        digest.update(str(value.shape).encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
+        for each in (digest, physics) if not name.startswith((*COSMETIC, "name")) else (digest,):
+            each.update(name.encode())
+            each.update(str(value.shape).encode())
+            each.update(np.ascontiguousarray(value).tobytes())
     for option in ("timestep", "impratio", "integrator", "cone", "iterations", "noslip_iterations", "disableflags"):
-        digest.update(f"{option}={getattr(model.opt, option)!r}".encode())
+        for each in (digest, physics):
+            each.update(f"{option}={getattr(model.opt, option)!r}".encode())
     digest.update(model.names)
-    return digest.hexdigest()[:16]
+    counts = (model.nbody, model.njnt, model.ngeom, model.nu)
+    names = [mujoco.mj_id2name(model, kind, i) for kind, n in zip(_NAMED, counts, strict=True) for i in range(n)]
+    physics.update(repr(names).encode())
+    return digest.hexdigest()[:16], physics.hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +74,16 @@ class CompiledScene:
     Attributes:
         model: MjModel with MuJoCo's autoreset disabled (a divergence must show).
         hash: 16 hex digits over the compiled model.
+        physics_hash: 16 hex digits over all of it but cameras, lights, materials and colours: states of scenes that
+            have it in common fit each other.
     """
 
     model: mujoco.MjModel
     hash: str
+    physics_hash: str
 
     @classmethod
     def from_model(cls, model: mujoco.MjModel) -> CompiledScene:
         """Wrap a compiled model; switches its autoreset off."""
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
-        return cls(model, model_hash(model))
+        return cls(model, *_hashes(model))
