@@ -36,10 +36,9 @@ _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software")
 _drivers: dict[str, str] = {}  # platform -> what the driver calls itself, of those tried
 _OFF = ("disable", "disabled", "off", "false", "0")
-# Sides of round shapes, by the pixels of the picture: OpenGL on a processor is bound by vertices. Held to rays, both
-# keep 99.9 % of the segmentation at their sizes; more sides cost more than they give.
-_SMALL = 128 * 128
-_ROUND = {True: {"numslices": 28, "numstacks": 12}, False: {"numslices": 40, "numstacks": 16}}
+# Sides of round shapes: OpenGL on a processor is bound by vertices. The fewer keep 99.9 % of a picture's segmentation,
+# but for upright pictures, which a robot may fill; pictures for people are drawn with several samples.
+_ROUND = {False: {"numslices": 28, "numstacks": 12}, True: {"numslices": 40, "numstacks": 16}}
 _KEPT = 4  # prepared sets of meshes and textures, sizes and backdrops a renderer keeps
 _SHOW_ALL = np.zeros(0, np.int64)
 _UNSEEN_GROUP = 5
@@ -149,7 +148,7 @@ class GlRenderer(RgbOfImages):
         check_outputs(self.name, outputs, self.outputs)
         view = view_of(model, data, camera, width, height)
         self._context.make_current()
-        drawer, scene = self._prepared(model, view.width * view.height * self._samples**2 <= _SMALL)
+        drawer, scene = self._prepared(model, self._samples > 1 or view.height > view.width)
         mujoco.mjr_setBuffer(int(mujoco.mjtFramebuffer.mjFB_OFFSCREEN), drawer)
         out: dict[str, np.ndarray] = {}
         # Depth comes with the colours, unless these are drawn finer or with markers.
@@ -217,19 +216,19 @@ class GlRenderer(RgbOfImages):
         atexit.unregister(self._finalizer)
         self._finalizer()
 
-    def _prepared(self, model: mujoco.MjModel, small: bool) -> tuple[mujoco.MjrContext, mujoco.MjvScene]:
+    def _prepared(self, model: mujoco.MjModel, fine: bool) -> tuple[mujoco.MjrContext, mujoco.MjvScene]:
         """The meshes and textures of a model on the graphics card, kept for models that share them."""
         assets = self._keys.get(model)
         if assets is None:
             assets = self._keys[model] = _assets_key(model)
         planes = model.geom_size[model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)]  # their grids are prepared too
-        key = (*assets, small, planes.tobytes())
+        key = (*assets, fine, planes.tobytes())
         if key not in self._drawers:
             while len(self._drawers) >= _KEPT:
                 self._drawers.popitem(last=False)[1][0].free()
             room = 4 * model.ngeom + model.nsite + 1000
             drawn = lighter(model)[0] if self._light else model
-            self._drawers[key] = (_make_drawer(drawn, _ROUND[small]), mujoco.MjvScene(model, maxgeom=room))
+            self._drawers[key] = (_make_drawer(drawn, _ROUND[fine]), mujoco.MjvScene(model, maxgeom=room))
         self._drawers.move_to_end(key)
         return self._drawers[key]
 
