@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from manikin.control.base import Controller, Drive, Reading
 from manikin.control.composite import Composite, Group, GroupChain, Part, check_groups
@@ -25,6 +25,7 @@ __all__ = [
     "Part",
     "Reading",
     "controller",
+    "side_by_side",
     "torque_joints",
 ]
 
@@ -60,6 +61,23 @@ def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> C
         one = _single(control, group, GroupChain(chain, robot, group.columns), control_hz)
         parts.append(Part(name, one, group, group.columns))
     return Composite(whole.word, robot.arm.name, parts, GripperMap(robot))
+
+
+def side_by_side(
+    control: str | Control | Whole, robots: Sequence[Robot], chains: Sequence[Chain], control_hz: float
+) -> Composite:
+    """The same kind of controller for each robot, as one: a :class:`~manikin.scene.team.Team` is what it reads.
+
+    Raises as :func:`controller` does.
+    """
+    parts, column, joint = [], 0, 0
+    for robot, chain in zip(robots, chains, strict=True):
+        wide, joints = len(robot.joints), robot.arm_joints
+        one = controller(control, robot, chain, control_hz)
+        parts.append(Part(robot.name, one, robot, range(column, column + wide), range(joint, joint + joints)))
+        column, joint = column + wide, joint + joints
+    names = " and ".join(robot.arm.name for robot in robots)
+    return Composite(parse_control(control).word, names, parts, None)
 
 
 def _single(control: Control, robot: Robot | Group, chain: Chain | GroupChain, control_hz: float) -> Controller:

@@ -103,12 +103,18 @@ class GroupChain:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A controller, what it reads, and where its commands go in the whole's."""
+    """A controller, what it reads, where its commands go in the whole's, and which of the whole's arm joints it moves
+    (None: the same numbers)."""
 
     name: str
     controller: Controller
     reading: Reading
     columns: Sequence[int]
+    joints: Sequence[int] | None = None
+
+    @property
+    def moves(self) -> Sequence[int]:
+        return self.columns if self.joints is None else self.joints
 
 
 class _Drives(Drive):
@@ -138,7 +144,7 @@ class Composite:
     """
 
     def __init__(self, name: str, robot: str, parts: Sequence[Part], gripper: GripperMap | None) -> None:
-        self.name, self._parts, self._gripper = name, tuple(parts), gripper
+        self.name, self.parts, self._gripper = name, tuple(parts), gripper
         cards = [p.controller.card for p in parts]
         self._sizes, self._widths = [c.size for c in cards], [0] * len(cards)
         dims = [self._named(p.name, d) for p, c in zip(parts, cards, strict=True) for d in c.dims]
@@ -157,14 +163,14 @@ class Composite:
         return dataclasses.replace(dim, name=f"{part}/{dim.name}")
 
     def start(self, reading: Reading) -> Tensor:
-        carries = [p.controller.start(p.reading) for p in self._parts]
+        carries = [p.controller.start(p.reading) for p in self.parts]
         self._widths = [c.shape[1] for c in carries]
         return torch.cat(carries, 1)
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         ctrl, carries = reading.ctrl.clone(), []
         at = 0
-        for part, size, own in zip(self._parts, self._sizes, carry.split(self._widths, 1), strict=True):
+        for part, size, own in zip(self.parts, self._sizes, carry.split(self._widths, 1), strict=True):
             command, new = part.controller(own, part.reading, action[:, at : at + size])
             for k, column in enumerate(part.columns):
                 ctrl[:, column] = command[:, k]
@@ -179,15 +185,15 @@ class Composite:
         if not self.every_substep:
             return None
         carries = carry.split(self._widths, 1)
-        return _Drives([p.controller.drive(c, rows) for p, c in zip(self._parts, carries, strict=True)], carries)
+        return _Drives([p.controller.drive(c, rows) for p, c in zip(self.parts, carries, strict=True)], carries)
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
-        parts = zip(self._parts, carry.split(self._widths, 1), strict=True)
-        moves = [p.controller.towards(c, p.reading, qpos[:, list(p.columns)]) for p, c in parts]
+        parts = zip(self.parts, carry.split(self._widths, 1), strict=True)
+        moves = [p.controller.towards(c, p.reading, qpos[:, list(p.moves)]) for p, c in parts]
         return self._whole(moves, qpos)
 
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:
-        parts = zip(self._parts, carry.split(self._widths, 1), strict=True)
+        parts = zip(self.parts, carry.split(self._widths, 1), strict=True)
         return self._whole([p.controller.hold(c, p.reading) for p, c in parts], carry)
 
     def _whole(self, moves: list[Tensor], like: Tensor) -> Tensor:

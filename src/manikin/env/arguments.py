@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from manikin.errors import ActionError, ConfigError, UnknownNameError
+from manikin.robots import Robot, members, robot
 from manikin.spec.action import ActionCard
 from manikin.spec.physics import Physics
+
+if TYPE_CHECKING:
+    from manikin.env.task import Task
 
 __all__ = [
     "action_shape",
@@ -23,10 +27,27 @@ __all__ = [
     "one_of",
     "physics_at",
     "positive_int",
+    "robots",
     "row_numbers",
     "seeds",
     "substeps",
 ]
+
+
+def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[str, tuple[Robot, ...]]:
+    """The word for the robots that a task is given, by default its first, and what it means.
+
+    Raises:
+        UnknownNameError: no such robot.
+        ConfigError: the task takes another number of robots.
+    """
+    word = task.robots[0] if given is None else given if isinstance(given, str) else ",".join(given)
+    words = members(word)
+    chosen = tuple(robot(one) for one in words)
+    if len(chosen) != task.robot_count:
+        hint = f"; for example robot={','.join(words[:1] * task.robot_count)!r}" if len(words) == 1 else ""
+        raise ConfigError(f"{task.id} takes {task.robot_count} robots, but {word!r} is {len(chosen)}{hint}")
+    return word, chosen
 
 
 def one_of(kind: str, word: str, valid: Iterable[str]) -> str:

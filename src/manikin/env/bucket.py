@@ -27,7 +27,6 @@ from manikin.env.observe import STATE_WORDS, space_of
 from manikin.env.task import Task
 from manikin.errors import ClosedError, ConfigError, DataError
 from manikin.rng import episode_seed_from_entropy
-from manikin.robots import robot as robot_choice
 from manikin.sim.snapshot import Snapshot
 
 __all__ = ["BucketEnv", "BucketSnapshot", "batched"]
@@ -99,15 +98,21 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}
 
     def __init__(
-        self, task: type[Task], *, num_envs: int = 1, robot: str | None = None, config: Any = None, **options: Any
+        self,
+        task: type[Task],
+        *,
+        num_envs: int = 1,
+        robot: str | Sequence[str] | None = None,
+        config: Any = None,
+        **options: Any,
     ) -> None:
         if not task.layouts:
             raise ConfigError(f"{task.id} declares no layouts; use manikin.Env")
         self.num_envs = arguments.positive_int("num_envs", num_envs)
         self._word = options.pop("observe", "state")
         self._flat = self._word in ("state", "policy")
-        word = task.robots[0] if robot is None else robot
-        arm = robot_choice(word).arm.name
+        word, chosen = arguments.robots(task, robot)
+        arm = ",".join(one.arm.name for one in chosen)
         inner = {**options, "robot": word, "observe": "state_dict" if self._flat else self._word}
 
         def maker(layout: str) -> Callable[[int], Env]:
@@ -117,7 +122,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         room = -(-self.num_envs // count)
         self._buckets = [_Bucket(maker(layout), room) for layout in task.layouts]
         first = self.buckets[0]
-        self.task, self.robot, self.controller = first.task, first.robot, first.controller
+        self.task, self.robot, self.robots, self.controller = first.task, first.robot, first.robots, first.controller
         self.robot_word, self.device, self.device_word = word, first.device, first.device_word
         self.horizon, self.control_hz, self.physics_hz = first.horizon, first.control_hz, first.physics_hz
         self.autoreset, self.terminates, self.render_mode = first.autoreset, first.terminates, first.render_mode

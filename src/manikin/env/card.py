@@ -11,9 +11,10 @@ import torch
 from manikin.env.env import Env
 from manikin.env.task import Task
 from manikin.math import norm, quat_conj, quat_mul, quat_rotate, quat_rotate_inv, quat_to_rotvec
+from manikin.robots import members
 from manikin.spec.action import ActionCard
 
-__all__ = ["FreeArm", "displacement", "hold_action", "measured_card", "where"]
+__all__ = ["FreeArm", "displacement", "hold_action", "measured", "measured_card", "where"]
 
 
 class FreeArm(Task):
@@ -40,9 +41,17 @@ def hold_action(env: Env) -> torch.Tensor:
     """(N, A) the action that asks for nothing: no displacement, or the present command again; gripper open."""
     with torch.no_grad():
         action = env.controller.hold(env._carry, env._reading())
-    if env.robot.drivers:
-        action[:, -1] = 1.0
+    action[:, list(env.controller.card.grippers)] = 1.0
     return action
+
+
+def measured(card: ActionCard, robot: str, control_hz: float) -> ActionCard:
+    """The card of a controller on a robot word with what was measured; of several robots their mean and largest."""
+    found = [measured_card(word, card.controller, control_hz) for word in members(robot)]
+    shares = [one.realised for one in found if one.realised is not None]
+    drifts = [one.hold_drift for one in found if one.hold_drift is not None]
+    realised = sum(shares) / len(shares) if shares else None
+    return dataclasses.replace(card, realised=realised, hold_drift=max(drifts, default=None))
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.env.trial import Broken, CountCalls, Expert, Trial
 from manikin.errors import ConfigError
-from manikin.robots import robot as robot_choice
+from manikin.robots import team
 from manikin.sim.health import describe
 
 __all__ = ["Check", "check_task"]
@@ -67,7 +67,7 @@ def check_task(
     if num_envs < 3 or len(seeds) < num_envs:
         raise ConfigError(f"a check needs num_envs >= 3 and as many seeds; got {num_envs}, and {len(seeds)} seeds")
     if robot is not None:
-        robot_choice(robot)
+        team(robot)
     trial = Trial(task_class(task), {"robot": robot, "control": control, "config": config}, num_envs, seeds, expert)
     checks = []
     for name, promise in PROMISES.items():

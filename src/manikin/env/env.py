@@ -12,7 +12,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from manikin.control import Chain, Controller, IkSolver, Reading, controller, torque_joints
+from manikin.control import Chain, Controller, IkSolver, Reading, controller, side_by_side, torque_joints
 from manikin.env import arguments, state
 from manikin.env.loop import Loop
 from manikin.env.loop_device import DeviceLoop
@@ -22,10 +22,10 @@ from manikin.env.provenance import fingerprint
 from manikin.env.task import Task
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.render.segmentation import SegmentationTable
-from manikin.robots import robot as robot_choice
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot, View
 from manikin.scene.looks import Dresser, Looks
+from manikin.scene.team import Team
 from manikin.sense.imperfect import Imperfection, SensorSuite
 from manikin.sim import Budget, make_world, on_device, torch_device
 from manikin.sim.cpu import CpuWorld
@@ -48,7 +48,8 @@ class Env(gymnasium.vector.VectorEnv):
     Args:
         task: a Task class or instance.
         num_envs: rows.
-        robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first.
+        robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first. A task for
+            several robots takes a word for each, as a tuple or joined by commas, or the word of a team: ``baxter``.
         control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``; default the task's.
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
             cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
@@ -79,7 +80,7 @@ class Env(gymnasium.vector.VectorEnv):
         task: type[Task] | Task,
         *,
         num_envs: int = 1,
-        robot: str | None = None,
+        robot: str | Sequence[str] | None = None,
         control: str | Control | Whole | None = None,
         observe: str = "state",
         reward: str = "normalized_dense",
@@ -102,10 +103,9 @@ class Env(gymnasium.vector.VectorEnv):
         render_mode: str | None = None,
         poison: bool = False,
     ) -> None:
-        self.robot_word = task.robots[0] if robot is None else robot
-        chosen = robot_choice(self.robot_word)
+        self.robot_word, chosen = arguments.robots(task, robot)
         if isinstance(task, type):
-            task = task(config, arm=chosen.arm.name)
+            task = task(config, arm=",".join(one.arm.name for one in chosen))
         self.task = task
         self.num_envs = arguments.positive_int("num_envs", num_envs)
         parse(observe)
@@ -130,7 +130,7 @@ class Env(gymnasium.vector.VectorEnv):
         self.terminates = task.terminate if terminate is None else bool(terminate)
 
         control = task.control if control is None else control
-        builder = SceneBuilder([chosen], physics, [torque_joints(control, chosen.arm)])
+        builder = SceneBuilder(chosen, physics, [torque_joints(control, one.arm) for one in chosen])
         with self._on:
             declared = task.scene(builder)
         self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
@@ -139,9 +139,14 @@ class Env(gymnasium.vector.VectorEnv):
         self.looks, self._dresser = looks, Dresser(looks, builder)
         self.scene = builder.compile()
         self._builder, self._scope = builder, builder.scope
-        if not builder.robot_handles:
-            raise ConfigError(f"{task.id}: scene() declares no robot; add b.robot()")
-        self.robot: Robot = builder.robot_handles[0]
+        if len(builder.robot_handles) != task.robot_count:
+            declared = len(builder.robot_handles) or "no"
+            raise ConfigError(
+                f"{task.id}: scene() declares {declared} robots instead of {task.robot_count}; call b.robot() for "
+                "each, or change robot_count"
+            )
+        self.robots: tuple[Robot, ...] = tuple(builder.robot_handles)
+        self.robot: Robot = self.robots[0]
         if not hasattr(self.h, "n"):
             self.h = View(self.h, self._scope)
         if budget is None and device != "cpu":
@@ -156,10 +161,19 @@ class Env(gymnasium.vector.VectorEnv):
         self.device = self.world.device
         with self._on:
             builder.bind(self.world)
-            chain = Chain(self.robot.arm, self.robot.gripper, self.device)
-            self.robot.solver = IkSolver(chain)
-            self.controller: Controller = controller(control, self.robot, chain, self.control_hz)
-        self._chain = chain
+            chains = [Chain(one.arm, one.gripper, self.device) for one in self.robots]
+            for one, chain in zip(self.robots, chains, strict=True):
+                one.solver = IkSolver(chain)
+            self.driven: Robot | Team = self.robot  # what actions move
+            self.controller: Controller
+            if len(self.robots) == 1:
+                self.controller = controller(control, self.robot, chains[0], self.control_hz)
+                self.controllers: tuple[Controller, ...] = (self.controller,)  # of each robot
+            else:
+                self.driven = Team(self.robots)
+                self.controller = both = side_by_side(control, self.robots, chains, self.control_hz)
+                self.controllers = tuple(part.controller for part in both.parts)
+        self._chain = chains[0]
 
         self._closed = False
         with torch.no_grad(), self._on:
@@ -174,7 +188,7 @@ class Env(gymnasium.vector.VectorEnv):
                 observe,
                 task,
                 self.h,
-                self.robot,
+                self.robots,
                 vision=self.vision,
                 rig=rig,
                 rng=self._loop.rng,
@@ -305,7 +319,7 @@ class Env(gymnasium.vector.VectorEnv):
         return elapsed.cpu().numpy() if isinstance(elapsed, Tensor) else elapsed
 
     def _reading(self) -> Reading:
-        return self.robot
+        return self.driven
 
     def _check_open(self) -> None:
         if self._closed:

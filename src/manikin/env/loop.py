@@ -49,7 +49,7 @@ class Loop:
     observer: Observer
 
     def __init__(self, env: Env) -> None:
-        self.task, self.h, self.world, self.robot = env.task, env.h, env.world, env.robot
+        self.task, self.h, self.world, self.robot = env.task, env.h, env.world, env.driven
         self.controller, self.scope, self.dresser = env.controller, env._scope, env._dresser
         self.variables, self.variations = env._builder.variables, env._builder.variations
         self.num_envs, self.substeps, self.horizon = env.num_envs, env.substeps, env.horizon

@@ -24,7 +24,7 @@ from manikin.sense.voxel import VoxelSpec, voxelize
 from manikin.sim.world import World
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["CAMERA_WORDS", "STATE_WORDS", "Observer", "Vision", "merge", "parse", "space_of"]
+__all__ = ["CAMERA_WORDS", "STATE_WORDS", "Observer", "Vision", "merge", "own_names", "parse", "space_of"]
 
 STATE_WORDS = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
 CAMERA_WORDS = ("rgb", "depth", "segmentation", "normals")
@@ -42,6 +42,12 @@ def parse(word: str) -> tuple[str, ...]:
             hint = "Join camera outputs, and state for privileged values beside them, with '+'."
             raise UnknownNameError("observation", part, (*STATE_WORDS, *CAMERA_WORDS, *CLOUD_WORDS), hint=hint)
     return parts
+
+
+def own_names(robot: Robot, robots: Sequence[Robot]) -> tuple[str, str]:
+    """Names of a robot's joint positions and velocities: ``qpos``, or ``robot0_qpos`` where there are several."""
+    before = f"{robot.name}_" if len(robots) > 1 else ""
+    return f"{before}qpos", f"{before}qvel"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +107,7 @@ class Observer:
         word: str,
         task: Task,
         h: Any,
-        robot: Robot,
+        robots: Sequence[Robot],
         *,
         vision: Vision,
         rig: CameraRig | None,
@@ -111,12 +117,13 @@ class Observer:
     ) -> None:
         self.word, self.parts, self.rig = word, parse(word), rig
         self._suite, self.carry = sensors, dict[str, Tensor]()
-        n, device = robot.scope.world.num_worlds, robot.scope.device
+        n, device = robots[0].scope.world.num_worlds, robots[0].scope.device
         self._fresh = np.ones(n, bool)  # rows whose sensors have seen nothing yet
         self._masks = masks
         self._masked_fresh = torch.ones(n, dtype=torch.bool, device=device)  # the same, where rows are chosen by masks
         self._before: dict[str, Tensor] = {}
-        self._task, self._h, self._robot, self._vision, self._rng = task, h, robot, vision, rng
+        self._task, self._h, self._vision, self._rng = task, h, vision, rng
+        self._own = [(own_names(robot, robots), robot) for robot in robots]
         self.flat = word in ("state", "policy")
 
     @property
@@ -134,7 +141,10 @@ class Observer:
     def groups(self) -> dict[str, Mapping[str, Tensor]]:
         """Named tensors of the rows in view, borrowed: ``policy`` and ``privileged``."""
         seen = self._task.observe(self._h)
-        policy = {"qpos": self._robot.qpos, "qvel": self._robot.qvel, **seen.get("policy", {})}
+        policy: dict[str, Tensor] = {}
+        for (qpos, qvel), robot in self._own:
+            policy[qpos], policy[qvel] = robot.qpos, robot.qvel
+        policy |= seen.get("policy", {})
         return {"policy": policy, "privileged": seen.get("privileged", {})}
 
     def begin(self, rows: np.ndarray | Tensor) -> None:

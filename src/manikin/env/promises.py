@@ -13,6 +13,7 @@ from torch import Tensor
 from manikin.env.compare import first_difference, owned, unlike
 from manikin.env.env import Env
 from manikin.env.trial import Broken, Trial
+from manikin.spec.plan import each_robot
 
 __all__ = [
     "any_batch_size",
@@ -101,7 +102,7 @@ def pure_functions(t: Trial) -> str:
     if t.has_reward:
         functions["reward"] = lambda: task.reward(h, task.evaluate(h), action)
     if t.has_expert:
-        functions["expert"] = lambda: [vars(stage) for stage in task.expert(h)]
+        functions["expert"] = lambda: [[vars(w) for w in each_robot(stage)] for stage in task.expert(h)]
     for name, function in functions.items():
         env.world.forward()  # a write that an earlier call made shows when it is made again from here
         before = env.save()

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import mujoco
 
-from manikin.env.card import measured_card
+from manikin.env.card import measured
 from manikin.env.env import Env
+from manikin.env.observe import own_names
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.spec.action import ActionCard
@@ -115,7 +116,7 @@ def task_sheet(
         env.reset(seed=0)
         card, arm = env.controller.card, env.robot.arm
         if measure:
-            card = measured_card(env.robot_word, env.controller.name, env.control_hz)
+            card = measured(card, env.robot_word, env.control_hz)
         config = env.task.config
         comments = _comments(kind.Config)
         return TaskSheet(
@@ -152,10 +153,14 @@ def task_sheet(
 def _observations(env: Env) -> Iterable[Seen]:
     """In the order of the flat tensor."""
     groups = env.task.observe(env.h)
-    model, robot = env.scene.model, env.robot
-    slides = [model.joint(robot.prefix + j).type[0] == mujoco.mjtJoint.mjJNT_SLIDE for j in robot.joints]
-    place = "rad, gripper m" if any(slides) else "rad"
-    own = {"qpos": (robot.qpos, place), "qvel": (robot.qvel, place.replace("rad", "rad/s").replace(" m", " m/s"))}
+    model = env.scene.model
+    own = {}
+    for robot in env.robots:
+        slides = [model.joint(robot.prefix + j).type[0] == mujoco.mjtJoint.mjJNT_SLIDE for j in robot.joints]
+        place = "rad, gripper m" if any(slides) else "rad"
+        qpos, qvel = own_names(robot, env.robots)
+        own[qpos] = (robot.qpos, place)
+        own[qvel] = (robot.qvel, place.replace("rad", "rad/s").replace(" m", " m/s"))
     at = 0
     for group in ("policy", "privileged"):
         values = {name: (value, None) for name, value in groups.get(group, {}).items()}

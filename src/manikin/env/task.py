@@ -116,6 +116,8 @@ class Task:
         id: ``Name-v1``; changing physics, reward, observation or success means a new version.
         horizon_s: episode length [s].
         robots: robot words that the task is tested with; the first is the default.
+        robot_count: how many robots it takes; ``scene`` calls ``b.robot`` that often. With several, name them
+            ``robot0``, ``robot1``, and what each of them observes ``robot0_tcp_pose`` and so on.
         robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).
         control, control_hz, physics: defaults that ``make`` can override.
         observations: unit and frame of every tensor that ``observe`` returns.
@@ -132,6 +134,7 @@ class Task:
     horizon_s: ClassVar[float]
     instruction: ClassVar[str] = ""
     robots: ClassVar[tuple[str, ...]] = ("panda",)
+    robot_count: ClassVar[int] = 1
     robot_config: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     control: ClassVar[str] = "joint_delta_pos"
     control_hz: ClassVar[float] = 20.0
@@ -191,6 +194,7 @@ class Task:
         """Named (n,) terms whose sum is the dense reward. Pure."""
         return {}
 
-    def expert(self, h: Any) -> list[Waypoint]:
-        """Waypoints for the rows' present state; ``plan/`` executes them. Optional."""
+    def expert(self, h: Any) -> Sequence[Waypoint | tuple[Waypoint, ...]]:
+        """Waypoints for the rows' present state; ``plan/`` executes them. With several robots a stage is one waypoint
+        for each. Optional."""
         raise NotImplementedError(f"{self.id} has no scripted expert")

@@ -1,22 +1,26 @@
 """Turns a task's waypoints into actions of whatever controller the environment has.
 
 Each row walks through its stages on its own clock: a straight, speed-limited path of the TCP, inverse kinematics from
-where the arm is, and the controller's own inverse for the action. A row's actions do not depend on other rows.
+where the arm is, and the controller's own inverse for the action. Several robots go from stage to stage together. A
+row's actions do not depend on other rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.control import Controller
 from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
-from manikin.spec.plan import Waypoint
+from manikin.scene.handles import Robot
+from manikin.spec.plan import Waypoint, each_robot
 
 __all__ = ["WaypointExecutor"]
 
@@ -33,19 +37,14 @@ class WaypointExecutor:
         self._of_layout: dict[int, WaypointExecutor] = {}
         if isinstance(env, BucketEnv):
             return
-        n = env.num_envs
-        arm = env.robot.arm
         self._dt = 1.0 / env.control_hz
-        # the arm covers this share of a command in one control step
-        self._boost = min(0.9 / (1.0 - math.exp(-env.controller.rate * self._dt)), 2.5)
-        self._most = torch.tensor(arm.joint_delta or (0.1,) * len(arm.joints), device=env.device)
-        self._turns = env.controller.card.turns  # without rotations the gripper stays as it is
-        self._base_inv = pose_inv(env.robot.base_pose)
-        self._stage = np.full(n, -1)
-        self._since = np.zeros(n)  # [s] in this stage
-        self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
-        self._stages: list[Waypoint] = []
-        self._goal, self._path = (torch.zeros(n, 7, device=env.device) for _ in range(2))
+        self._movers = [
+            _Mover(robot, controller, env.num_envs, self._dt)
+            for robot, controller in zip(env.robots, env.controllers, strict=True)
+        ]
+        self._stage = np.full(env.num_envs, -1)
+        self._since = np.zeros(env.num_envs)  # [s] in this stage
+        self._stages: list[tuple[Waypoint, ...]] = []
 
     def reset(self, rows: Any = None) -> None:
         """Forget the rows' progress; their next action starts at the first stage."""
@@ -77,78 +76,121 @@ class WaypointExecutor:
 
     def _act(self) -> Tensor:
         env = self.env
-        robot = env.robot
         fresh = (self._stage < 0) | (env._elapsed == 0)
-        stages = self._waypoints() if fresh.any() or self._must_look() else self._stages
-        self._stages = stages
-        tcp = robot.tcp_pose
+        if fresh.any() or self._must_look():
+            self._ask()
         if fresh.any():
-            self._enter(np.flatnonzero(fresh), np.zeros(int(fresh.sum()), int), stages, tcp)
-        over = self._over(stages, tcp) & (self._stage < len(stages) - 1)
+            self._enter(np.flatnonzero(fresh), np.zeros(int(fresh.sum()), int))
+        over = self._stage < len(self._stages) - 1
+        for mover in self._movers:
+            over &= mover.over(self._stage, self._since)
         if over.any():
-            stages = self._stages = self._waypoints()
+            self._ask()
             rows = np.flatnonzero(over)
-            self._enter(rows, self._stage[rows] + 1, stages, tcp)
-        for k, stage in enumerate(stages):
-            if stage.track and (self._stage == k).any():
-                at = torch.from_numpy(np.flatnonzero(self._stage == k))
-                self._goal[at] = stage.pose[at]
-        self._advance(stages)
+            self._enter(rows, self._stage[rows] + 1)
+        for mover in self._movers:
+            mover.advance(self._stage)
         self._since += self._dt
-        local = pose_mul(self._base_inv.expand_as(self._path), self._path)
-        q = robot.arm_qpos
-        found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
-        move = self._boost * (found.q.float() - q)
-        # as much as the servo can follow; one factor for all joints keeps a long way straight
-        want = q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
-        action = env.controller.towards(env._carry, env._reading(), want)
-        if env.robot.drivers:
-            action[:, -1] = torch.tensor([s.gripper for s in stages])[torch.from_numpy(self._stage)]
+        want = [mover.want() for mover in self._movers]
+        action = env.controller.towards(env._carry, env._reading(), want[0] if len(want) == 1 else torch.cat(want, 1))
+        with_gripper = [mover for mover in self._movers if mover.robot.drivers]
+        for mover, column in zip(with_gripper, env.controller.card.grippers, strict=True):
+            action[:, column] = mover.gripper(self._stage)
         return action
 
-    def _waypoints(self) -> list[Waypoint]:
-        return self.env.task.expert(self.env.h)
+    def _ask(self) -> None:
+        """Have the expert say what to do from here."""
+        self._stages = [each_robot(stage) for stage in self.env.task.expert(self.env.h)]
+        for k, mover in enumerate(self._movers):
+            mover.take([stage[k] for stage in self._stages])
 
     def _must_look(self) -> bool:
-        return any(stage.track and (self._stage == k).any() for k, stage in enumerate(self._stages))
+        return any(any(w.track for w in s) and (self._stage == k).any() for k, s in enumerate(self._stages))
 
-    def _enter(self, rows: np.ndarray, stage: np.ndarray, stages: list[Waypoint], tcp: Tensor) -> None:
-        at = torch.from_numpy(rows)
-        poses = torch.stack([s.pose for s in stages])  # (stages, N, 7)
+    def _enter(self, rows: np.ndarray, stage: np.ndarray) -> None:
+        for mover in self._movers:
+            mover.enter(rows, stage)
+        self._stage[rows], self._since[rows] = stage, 0.0
+
+
+class _Mover:
+    """One robot on its way: where the present stage wants its TCP, and how far along it is, in each row."""
+
+    def __init__(self, robot: Robot, controller: Controller, n: int, dt: float) -> None:
+        self.robot, self._dt = robot, dt
+        # the arm covers this share of a command in one control step
+        self._boost = min(0.9 / (1.0 - math.exp(-controller.rate * dt)), 2.5)
+        device = robot.scope.device
+        self._most = torch.tensor(robot.arm.joint_delta or (0.1,) * len(robot.arm.joints), device=device)
+        self._turns = controller.card.turns  # without rotations the gripper stays as it is
+        self._base_inv = pose_inv(robot.base_pose)
+        self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
+        self._stages: Sequence[Waypoint] = ()
+        self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
+
+    def take(self, stages: Sequence[Waypoint]) -> None:
+        """What the expert says now."""
+        self._stages = stages
+
+    def enter(self, rows: np.ndarray, stage: np.ndarray) -> None:
+        """The rows begin their stage, from where the TCP is."""
+        at, tcp = torch.from_numpy(rows), self.robot.tcp_pose
+        poses = torch.stack([s.pose for s in self._stages])  # (stages, N, 7)
         self._goal[at] = poses[torch.from_numpy(stage), at]
         self._path[at] = tcp[at]
         if not self._turns:
             self._goal[at, 3:] = tcp[at, 3:]
-        self._stage[rows], self._since[rows], self._near[rows] = stage, 0.0, -1.0
+        self._near[rows] = -1.0
 
-    def _over(self, stages: list[Waypoint], tcp: Tensor) -> np.ndarray:
+    def over(self, stage: np.ndarray, since: np.ndarray) -> np.ndarray:
+        """(N,) bool: this robot is done with the stage that it has been in since so long."""
+
         def column(name: str) -> np.ndarray:
-            return np.array([getattr(s, name) for s in stages])[self._stage]
+            return np.array([getattr(s, name) for s in self._stages])[stage]
 
+        tcp = self.robot.tcp_pose
         away = norm(self._goal[:, :3] - tcp[:, :3]).cpu().numpy()
         turned = quat_angle(self._goal[:, 3:], tcp[:, 3:]).cpu().numpy()
         near = away <= column("pos_tol")
         if self._turns:
             near &= turned <= column("rot_tol")
-        near |= self._since >= column("timeout_s")
-        self._near = np.where(near & (self._near < 0), self._since, self._near)
-        return (self._near >= 0) & (self._since - self._near >= self._dwell(stages)[self._stage] - 1e-9)
+        near |= since >= column("timeout_s")
+        self._near = np.where(near & (self._near < 0), since, self._near)
+        return (self._near >= 0) & (since - self._near >= self._dwell()[stage] - 1e-9)
 
-    def _dwell(self, stages: list[Waypoint]) -> np.ndarray:
+    def _dwell(self) -> np.ndarray:
         """(stages,) [s]; a stage that closes or opens the gripper lasts at least as long as that takes."""
-        gripper = self.env.robot.gripper
+        gripper, stages = self.robot.gripper, self._stages
         travel = gripper.travel_s if gripper is not None else 0.0
         changes = [k > 0 and s.gripper != stages[k - 1].gripper for k, s in enumerate(stages)]
         return np.array([max(s.dwell_s, travel if c else 0.0) for s, c in zip(stages, changes, strict=True)])
 
-    def _advance(self, stages: list[Waypoint]) -> None:
+    def advance(self, stage: np.ndarray) -> None:
         """Move the path's end towards the goal, no faster than the stage allows."""
-        at = torch.from_numpy(self._stage)
-        reach = torch.tensor([s.speed for s in stages])[at] * self._dt
-        turn = torch.tensor([s.turn for s in stages])[at] * self._dt
+        for k, one in enumerate(self._stages):
+            if one.track and (stage == k).any():
+                rows = torch.from_numpy(np.flatnonzero(stage == k))
+                self._goal[rows] = one.pose[rows]
+        at = torch.from_numpy(stage)
+        reach = torch.tensor([s.speed for s in self._stages])[at] * self._dt
+        turn = torch.tensor([s.turn for s in self._stages])[at] * self._dt
         offset = self._goal[:, :3] - self._path[:, :3]
         share = (reach / norm(offset).clamp_min(1e-9)).clamp_max(1.0)
         angle = quat_angle(self._path[:, 3:], self._goal[:, 3:])
         part = (turn / angle.clamp_min(1e-9)).clamp_max(1.0)
         pos = self._path[:, :3] + share[:, None] * offset
         self._path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
+
+    def want(self) -> Tensor:
+        """(N, arm joints) [rad] where the arm should be next."""
+        robot = self.robot
+        local = pose_mul(self._base_inv.expand_as(self._path), self._path)
+        q = robot.arm_qpos
+        found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
+        move = self._boost * (found.q.float() - q)
+        # as much as the servo can follow; one factor for all joints keeps a long way straight
+        return q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
+
+    def gripper(self, stage: np.ndarray) -> Tensor:
+        """(N,) what the stage wants of the gripper."""
+        return torch.tensor([s.gripper for s in self._stages])[torch.from_numpy(stage)]

@@ -1,14 +1,16 @@
 """Robot arms by name, one file each, and the words that name a whole robot.
 
 A robot word is ``arm``, ``arm+gripper``, ``arm+none``, or one of these with ``:menagerie`` for the maker's meshes:
-``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``. Some words mean
-several robots at their own places (``aloha``); :func:`team` reads those too.
+``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``. Several robots are
+such words joined by commas (``panda,sawyer``), or one word for robots that belong together, at their own places
+(``aloha``); :func:`team` reads those too.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from manikin.errors import ConfigError, UnknownNameError
@@ -23,9 +25,11 @@ __all__ = [
     "arms",
     "from_file",
     "gripper_from_file",
+    "members",
     "module_of",
     "register",
     "robot",
+    "stand_together",
     "team",
     "teams",
 ]
@@ -105,13 +109,27 @@ def teams() -> tuple[str, ...]:
     return tuple(_TEAMS)
 
 
-def team(word: str) -> tuple[Robot, ...]:
-    """All robots of a word: two for ``aloha``, one for ``panda``. Gripper and model are those of every member.
+def members(word: str | Sequence[str]) -> tuple[str, ...]:
+    """The words of single robots that a word, or several, stand for: two for ``aloha`` and for ``panda,sawyer``.
 
-    Raises :class:`UnknownNameError` as :func:`robot` does.
+    Gripper and model of a team's word are those of every member.
     """
-    name = re.split("[+:]", word, maxsplit=1)[0]
-    return tuple(robot(member + word.removeprefix(name)) for member in _TEAMS.get(name, (name,)))
+    out: list[str] = []
+    for one in word.split(",") if isinstance(word, str) else word:
+        one = one.strip()
+        name = re.split("[+:]", one, maxsplit=1)[0]
+        out += [member + one.removeprefix(name) for member in _TEAMS.get(name, (name,))]
+    return tuple(out)
+
+
+def team(word: str | Sequence[str]) -> tuple[Robot, ...]:
+    """All robots of a word, see :func:`members`. Raises :class:`UnknownNameError` as :func:`robot` does."""
+    return tuple(robot(member) for member in members(word))
+
+
+def stand_together(robots: Sequence[tuple[ArmSpec, GripperSpec | None, bool]]) -> bool:
+    """Whether they are one machine with several arms, whose places are given."""
+    return tuple(arm.name for arm, *_ in robots) in _TEAMS.values()
 
 
 def robot(word: str) -> Robot:

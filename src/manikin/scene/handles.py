@@ -288,7 +288,8 @@ class Robot(Handle):
         self._arm_qvel = world.channel(_runs("qvel", vadr[:na]))
         self._gripper_qpos = world.channel(_runs("qpos", qadr[na:])) if self.drivers else None
         actuators = [int(model.actuator(p + a).id) for a in self.model.actuators]
-        self._ctrl = world.channel(_runs("ctrl", actuators))
+        self.ctrl_pieces = _runs("ctrl", actuators)
+        self._ctrl = world.channel(self.ctrl_pieces)
         tcp = int(model.body(p + self.model.tcp_body).id)
         pos, quat = ("xpos", 3 * tcp, 3 * tcp + 3), ("xquat", 4 * tcp, 4 * tcp + 4)
         self._tcp_pose, self._tcp_pos = world.channel([pos, quat], quat_at=3), world.channel([pos])
@@ -312,6 +313,11 @@ class Robot(Handle):
     def qvel(self) -> Tensor:
         """(n, joints) [rad/s or m/s]."""
         return self._get(self._qvel)
+
+    @property
+    def arm_joints(self) -> int:
+        """How many joints the arm has."""
+        return len(self.arm.joints)
 
     @property
     def arm_qpos(self) -> Tensor:

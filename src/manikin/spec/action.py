@@ -61,6 +61,11 @@ class ActionCard:
         return tuple(i for i, d in enumerate(self.dims) if d.reference != "absolute")
 
     @property
+    def grippers(self) -> tuple[int, ...]:
+        """Numbers of the dimensions that open and close a gripper."""
+        return tuple(i for i, d in enumerate(self.dims) if d.frame == "gripper")
+
+    @property
     def turns(self) -> bool:
         """Whether an action can say how the tool is oriented."""
         names = {d.name.rpartition("/")[2] for d in self.dims}

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-__all__ = ["Waypoint"]
+__all__ = ["Waypoint", "each_robot"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waypoint:
-    """One stage of a scripted expert.
+    """One stage of a scripted expert, for one robot.
 
     An expert returns the same list of stages whenever it is asked. A row takes the pose of a stage at the moment it
-    enters it, from the state of that moment, so that later stages can use where things are then.
+    enters it, from the state of that moment, so that later stages can use where things are then. Several robots have a
+    waypoint each in a stage and go on together, when all are done.
 
     Attributes:
         pose: (n, 7) TCP pose in the world.
@@ -37,3 +38,8 @@ class Waypoint:
     timeout_s: float = 2.0
     track: bool = False
     name: str = ""
+
+
+def each_robot(stage: Waypoint | tuple[Waypoint, ...]) -> tuple[Waypoint, ...]:
+    """The waypoints of a stage, one per robot."""
+    return (stage,) if isinstance(stage, Waypoint) else stage

@@ -23,13 +23,12 @@ class HoldPolicy:
 
     def __init__(self, env: Any) -> None:
         self.env = env
-        self._joints = len(env.robot.arm.joints)
-        self._grippers = [i for i, d in enumerate(env.controller.card.dims) if d.name == "gripper"]
-        self._goal = torch.zeros(env.num_envs, self._joints)
+        self._grippers = list(env.controller.card.grippers)
+        self._goal = torch.zeros(env.num_envs, env.driven.arm_joints)
 
     def reset(self, rows: torch.Tensor) -> None:
         """Remember where the arm is."""
-        self._goal[rows] = self.env.robot.qpos[rows, : self._joints]
+        self._goal[rows] = self.env.driven.arm_qpos[rows]
 
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
         """(N, 1, A)."""
