@@ -153,7 +153,7 @@ def test_inverse_kinematics_reaches_500_poses(name):
     low, high = chain.limits.T
     while sum(len(p) for p, _ in poses) < 500:
         q = low + (high - low) * torch.from_numpy(rng.random((4000, chain.size)))
-        q = rest + (q - rest) * torch.from_numpy(rng.random((4000, 1)))
+        q = rest + (q - rest) * torch.from_numpy(rng.random((4000, 1))) * chain.moved
         pos, quat = chain.fk(q)
         good = (norm(pos - pos0) < 0.3) & (quat_angle(quat, quat0.expand_as(quat)) < np.deg2rad(60))
         poses.append((pos[good], quat[good]))

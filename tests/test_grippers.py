@@ -16,12 +16,12 @@ from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.grippers import gripper, grippers
 from manikin.robots import arm, arms, robot
 from manikin.scene.robot import RobotModel
-from test_robots import PREFIX, at_rest, body_inertia, compiled, in_hand, make, needs_menagerie, scene, up
+from test_robots import PREFIX, at_rest, body_inertia, compiled, in_hand, make, meshed, scene, up
 
 ATTACHED = tuple(name for name in grippers() if gripper(name).links)
 HOLDING = tuple(name for name in ATTACHED if gripper(name).fingers)
-MESHED = tuple(name for name in ATTACHED if gripper(name).menagerie is not None)
 NEW = ("fetch_gripper", "google_gripper", "jaco_three_finger", "umi", "viperx_fingers", "widowx_fingers")
+MESHED = tuple(meshed(name, gripper(name).menagerie) for name in NEW)
 SMALL = ("widowx_fingers",)
 
 
@@ -116,8 +116,7 @@ def test_tcp_lies_between_the_pads(name: str) -> None:
     assert abs(low[1] + high[1]) < 8e-3 and low[0] < 0 < high[0]
 
 
-@needs_menagerie
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", MESHED)
 def test_built_in_model_is_the_makers(name: str) -> None:
     """The same joint positions give the same poses; each link has the same mass, centre of mass and inertia."""
     mine = pair(name)[1]
@@ -140,8 +139,7 @@ def test_built_in_model_is_the_makers(name: str) -> None:
         assert np.allclose(i, i2, atol=2e-3 * np.abs(i2).max()), part
 
 
-@needs_menagerie
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", MESHED)
 def test_makers_gripper_moves_like_ours(name: str) -> None:
     """Half a second of closing, in the air: nothing in the maker's file but meshes and masses remains."""
     ends = []
@@ -202,8 +200,7 @@ def test_a_shaken_cube_stays_in_the_hand(name: str) -> None:
     assert slipped < 1e-3
 
 
-@needs_menagerie
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", MESHED)
 def test_the_makers_meshes_hold_it_too(name: str) -> None:
     rose, slipped = shake_cube(f"ur5e+{name}:menagerie", 0.0125 if name in SMALL else 0.02)
     assert rose > 0.045

@@ -18,14 +18,22 @@ from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.grippers import gripper, grippers
 from manikin.robots import arm, arms, robot, team, teams
 from manikin.scene.robot import RobotModel, assemble
-from manikin.spec.robot import Gains
+from manikin.spec.robot import Gains, MenagerieModel
 
 HAVE_MENAGERIE = bool(os.environ.get("MENAGERIE_ROOT") or os.environ.get("MANIKIN_DATA"))
 needs_menagerie = pytest.mark.skipif(not HAVE_MENAGERIE, reason="neither MENAGERIE_ROOT nor MANIKIN_DATA is set")
+needs_data = pytest.mark.skipif(not os.environ.get("MANIKIN_DATA"), reason="MANIKIN_DATA is not set")
 
 TEAM = tuple(member for word in teams() for member in (r.arm.name for r in team(word)))
 DEFAULT = tuple(name for name in arms() if name not in TEAM or name == "baxter_right")  # aloha's are viperx elsewhere
-MESHED = tuple(name for name in arms() if arm(name).menagerie is not None)
+
+
+def meshed(name: str, model: MenagerieModel) -> object:
+    """A name as a parameter of a test that needs the maker's model."""
+    return pytest.param(name, marks=needs_menagerie if model.collection == "menagerie" else needs_data)
+
+
+MESHED = tuple(meshed(name, arm(name).menagerie) for name in arms() if arm(name).menagerie is not None)
 CROSSED = ("panda+robotiq_2f85", "ur5e+panda_hand", "xarm7+panda_hand", "panda+xarm_gripper")
 FIRST = ("panda", "ur5e", "xarm7", "so101")
 MAKERS = tuple(pytest.param(f"{w}:menagerie", marks=needs_menagerie) for w in (*FIRST, *CROSSED[:2]))
@@ -132,8 +140,7 @@ def test_registry_imports_no_robot_until_asked() -> None:
 # -- built-in models against the makers' ------------------------------------------------------------------------------
 
 
-@needs_menagerie
-@pytest.mark.parametrize("word", [*MESHED, *CROSSED[:2]])
+@pytest.mark.parametrize("word", [*MESHED, *(pytest.param(w, marks=needs_menagerie) for w in CROSSED[:2])])
 def test_same_qpos_gives_the_same_poses(word: str) -> None:
     built, mine = compiled(word)
     _, theirs = compiled(f"{word}:menagerie")
@@ -160,7 +167,6 @@ def body_inertia(model: mujoco.MjModel, name: str) -> tuple[float, np.ndarray, n
     return float(body.mass[0]), body.ipos, axes @ np.diag(body.inertia) @ axes.T
 
 
-@needs_menagerie
 @pytest.mark.parametrize("word", MESHED)
 def test_mass_and_inertia_of_every_link_are_the_makers(word: str) -> None:
     built, mine = compiled(word)
@@ -174,7 +180,6 @@ def test_mass_and_inertia_of_every_link_are_the_makers(word: str) -> None:
         assert np.allclose(inertia, inertia_m, atol=2e-3 * np.abs(inertia_m).max()), name
 
 
-@needs_menagerie
 @pytest.mark.parametrize("word", MESHED)
 def test_joints_axes_and_limits_are_the_makers_file(word: str) -> None:
     spec = robot(word)
@@ -184,7 +189,8 @@ def test_joints_axes_and_limits_are_the_makers_file(word: str) -> None:
     own = (
         not hand.links
     )  # a jaw that is part of the arm; other grippers' limits are in test_grippers, which narrows some
-    joints = (*spec.arm.joints, *(hand.joints if own or word in FIRST else ()))
+    added = {j.name for link in spec.arm.links if link.name in spec.arm.menagerie.own_joints for j in link.joints}
+    joints = (*(j for j in spec.arm.joints if j not in added), *(hand.joints if own or word in FIRST else ()))
     for part in (spec.arm, hand) if word in FIRST else (spec.arm,):
         if part.menagerie is None:
             continue
@@ -203,7 +209,6 @@ def test_joints_axes_and_limits_are_the_makers_file(word: str) -> None:
     assert checked == len(joints)
 
 
-@needs_menagerie
 @pytest.mark.parametrize("word", MESHED)
 def test_makers_model_moves_like_ours(word: str) -> None:
     """Passive properties, gains, couplings: the same control gives the same motion in the air."""
@@ -403,7 +408,8 @@ def test_rest_pose_is_valid_and_free_of_contact(word: str) -> None:
     assert (built.arm_qpos() > low).all() and (built.arm_qpos() < high).all()
     assert data.ncon == 0
     tcp = data.body(PREFIX + built.tcp_body)
-    assert np.allclose(tcp.xpos[:2], (0, -0.15 if built.arm.name == "baxter_right" else 0), atol=1e-3)
+    above = {"baxter_right": (0, -0.15), "fetch": (-0.35, 0)}  # beside the other arm; as far as the table lets it
+    assert np.allclose(tcp.xpos[:2], above.get(built.arm.name, (0, 0)), atol=1e-3)
     assert np.allclose(tcp.xmat.reshape(3, 3), np.diag((1, -1, -1)), atol=1e-3)  # z down, x ahead
 
 

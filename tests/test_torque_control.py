@@ -483,6 +483,30 @@ def test_operational_space_works_on_a_group_and_wrong_groups_are_refused(grouped
             env_of(word)
 
 
+def test_fetch_drives_lifts_and_reaches_in_one_action():
+    env = env_of("base=joint_vel|torso=joint_target_delta_pos|arm=osc_pose:goal=commanded", 3, robot="fetch")
+    dims = env.controller.card.dims
+    assert [d.name for d in dims] == [
+        *("base/base_x", "base/base_y", "base/base_yaw", "torso/torso_lift_joint"),
+        *(f"arm/{name}" for name in ("x", "y", "z", "rx", "ry", "rz")),
+        "gripper",
+    ]
+    assert [d.unit for d in dims[:5]] == ["m/s", "m/s", "rad/s", "m", "m"]
+    start, tcp, action = env.robot.arm_qpos.clone(), env.robot.tcp_pose.clone(), hold_action(env)
+    action[0, 0], action[0, 2], action[1, 3], action[2, 6] = -0.2, 0.3, 1.0, 1.0
+    for k in range(50):
+        env.step(action)
+        if k == 0:
+            action[1:, 3:10] = 0  # one step of torso and arm, then they hold
+        if k == 19:
+            action[0, :3] = 0  # a second of driving
+    moved = env.robot.arm_qpos - start
+    assert torch.allclose(moved[0, :3], torch.tensor([-0.2, 0.0, 0.3]), atol=5e-3)
+    assert torch.allclose(moved[1, :4], torch.tensor([0.0, 0.0, 0.0, 0.02]), atol=2e-3)
+    assert torch.allclose(moved[2, :4], torch.zeros(4), atol=2e-3)
+    assert torch.allclose(env.robot.tcp_pos[2] - tcp[2, :3], torch.tensor([0.0, 0.0, 0.05]), atol=4e-3)
+
+
 def test_two_robots_have_one_action():
     """One controller per handle, side by side."""
 

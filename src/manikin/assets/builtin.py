@@ -14,6 +14,7 @@ __all__ = [
     "SOLREF",
     "VISIBLE_GROUP",
     "COLLISION_GROUP",
+    "add_joint",
     "build",
     "make_pad",
     "set_inertia",
@@ -55,7 +56,7 @@ def build(links: Sequence[Link], *, name: str = "model") -> mujoco.MjSpec:
         if link.mass > 0:
             set_inertia(body, link)
         for joint in link.joints:
-            _add_joint(body, joint)
+            add_joint(body, joint)
         for geom in link.geoms:
             _add_geom(body, geom, where=f"{name}: link {link.name!r}")
     return spec
@@ -90,7 +91,8 @@ def set_range(made: mujoco.MjsJoint, joint: Joint) -> None:
         made.range, made.limited = joint.range, mujoco.mjtLimited.mjLIMITED_TRUE
 
 
-def _add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
+def add_joint(body: mujoco.MjsBody, joint: Joint) -> None:
+    """Give a body one more joint."""
     made = body.add_joint(
         name=joint.name,
         type=_JOINT[joint.type],

@@ -132,6 +132,6 @@ class OncePerStep:
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:
         """The position commanded last, or no displacement."""
         first = self.card.dims[0]
-        if first.reference == "absolute" and first.unit != "rad/s":
+        if first.reference == "absolute" and not first.unit.endswith("/s"):
             return self.towards(carry, reading, reading.ctrl[:, : self._n])
         return reading.qpos.new_zeros(len(reading.qpos), self.card.size)

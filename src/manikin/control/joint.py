@@ -52,7 +52,7 @@ class JointController(OncePerStep):
     ``joint_vel``: the commanded position advances at the given velocity, at most ``lead`` ahead of the measured one.
     """
 
-    lead = 0.5  # [rad] a velocity command never winds up further than this
+    lead = 0.5  # [rad or m] a velocity command never winds up further than this
 
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         name, arm = control.word, robot.arm
@@ -62,20 +62,28 @@ class JointController(OncePerStep):
         low, high = ranges.unbind(1)
         step = torch.tensor(arm.joint_delta or (0.1,) * self._n, device="cpu")
         middle = torch.zeros(self._n, device="cpu")
-        unit, reference = "rad", "measured"
+        per, reference = "", "measured"
         if name == "joint_pos":
             middle, step, reference = (low + high) / 2, (high - low) / 2, "absolute"
         elif name == "joint_target_delta_pos":
             reference = "commanded"
         elif name == "joint_vel":
-            step, unit, reference = torch.full((self._n,), arm.joint_speed, device="cpu"), "rad/s", "absolute"
+            step, per, reference = torch.full((self._n,), arm.joint_speed, device="cpu"), "/s", "absolute"
         self._low, self._high, self._middle = low.to(device).clone(), high.to(device).clone(), middle.to(device)
         self._dt, self._absolute = 1.0 / control_hz, name == "joint_pos"
-        # [rad] per control step at +1
+        # [rad or m] per control step at +1
         self._move = (step * self._dt if name == "joint_vel" else step).to(device)
         self._keeps_target = name in ("joint_target_delta_pos", "joint_vel")
+        slides = {joint.name for link in arm.links for joint in link.joints if joint.type == "slide"}
         dims = tuple(
-            ActionDim(name=j, unit=unit, frame="joint", reference=reference, scale=s, offset=m)
+            ActionDim(
+                name=j,
+                unit=("m" if j in slides else "rad") + per,
+                frame="joint",
+                reference=reference,
+                scale=s,
+                offset=m,
+            )
             for j, s, m in zip(arm.joints, step.tolist(), middle.tolist(), strict=True)
         )
         self.card = ActionCard(controller=name, robot=arm.name, dims=(*dims, *self._gripper.dims()))

@@ -39,6 +39,7 @@ _MODULES = {  # arm: the file it is in
     "aloha_right": "aloha",
     "baxter_left": "baxter",
     "baxter_right": "baxter",
+    "fetch": "fetch",
     "floating": "floating",
     "google_robot": "google_robot",
     "iiwa14": "iiwa14",

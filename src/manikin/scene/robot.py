@@ -153,6 +153,13 @@ def _load(part: ArmSpec | GripperSpec, from_menagerie: bool) -> mujoco.MjSpec:
     root = spec.worldbody.first_body()
     root.pos, root.quat = part.links[0].pos, part.links[0].quat
     root.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT  # the file may say it with angles
+    for link in part.links:
+        if link.name in part.menagerie.own_joints:
+            body = _body(spec, link.name, part.name)
+            for joint in list(body.joints):
+                spec.delete(joint)
+            for own in link.joints:
+                builtin.add_joint(body, own)
     passive = {joint.name: joint for link in part.links for joint in link.joints}
     for joint in spec.joints:
         if joint.name in passive:

@@ -138,6 +138,7 @@ class MenagerieModel:
     rename: Mapping[str, str] = field(default_factory=dict)  # body or joint names that differ from the built-in model's
     bare: tuple[str, ...] = ()  # bodies, by the names the file has, whose geoms belong to another part
     own_inertia: tuple[str, ...] = ()  # bodies, by their final names, with the built-in link's mass and inertia instead
+    own_joints: tuple[str, ...] = ()  # bodies, by their final names, with the built-in link's joints instead
 
 
 @dataclass(frozen=True, kw_only=True)
