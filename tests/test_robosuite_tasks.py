@@ -82,7 +82,7 @@ def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
         fingered=lambda thing: any((f, thing) in touching for f in fingers),
         joint=lambda name: float(data.joint(name).qpos[0]),
         handle=data.site("door/handle").xpos.copy() if env.task.id == "Door-v1" else None,
-        flags=info["is_grasped"][row].reshape(-1).tolist() if "is_grasped" in info else [],
+        flags=[bool(v[row]) for k, v in info.items() if k.endswith("_grasped")],
     )
 
 

@@ -63,7 +63,7 @@ class NutAssembly(StagedTask):
         parts = [b.part(name, _SHAPES[name](), rgba=_COLOUR[name], **options) for name in self.nuts]
         self._peg = torch.tensor([PEGS[name] for name in self.nuts])  # (k, 2)
         self._handle = torch.tensor([[HANDLE[name], 0.0, 0.0] for name in self.nuts])
-        self._geometry = OncePerStep(self._measure)
+        self._geometry, self._flags = OncePerStep(self._measure), OncePerStep(self._decide)
         return {"robot": robot, "parts": parts, "grasps": [b.grasp(robot, p) for p in parts]}
 
     def start(self, h, ep):
@@ -81,13 +81,21 @@ class NutAssembly(StagedTask):
         reach = pos + quat_rotate(quat, self._handle.expand_as(pos)) - h.robot.tcp_pos[:, None]
         return pos, quat, reach, norm(reach)
 
-    def evaluate(self, h):
+    def _decide(self, h):
+        """Which of the nuts is in its place, and which is grasped, (n, k) bool each."""
         c = self.config
         pos = self._geometry(h)[0]
         around = ((pos[..., :2] - self._peg).abs() < c.peg_tol).all(-1) & (pos[..., 2] < c.low)
         clear = ~near(norm(pos - h.robot.tcp_pos[:, None]))
         placed = around & clear
-        return {"success": placed.all(1), "is_placed": placed, "is_grasped": held(h.grasps)}
+        return placed, held(h.grasps)
+
+    def evaluate(self, h):
+        placed, grasped = self._flags(h)
+        flags = {"success": placed.all(1)}
+        for name, *each in zip(self.nuts, placed.unbind(1), grasped.unbind(1), strict=True):
+            flags[f"{name}_placed"], flags[f"{name}_grasped"] = each
+        return flags
 
     def observe(self, h):
         pos, quat, _, _ = self._geometry(h)
@@ -103,7 +111,8 @@ class NutAssembly(StagedTask):
     def reward(self, h, ev, action):
         pos, _, _, reach = self._geometry(h)
         away = norm(pos[..., :2] - self._peg)
-        return stages(ev["is_placed"], reach, ev["is_grasped"], self.config.lift_height - pos[..., 2], away)
+        placed, grasped = self._flags(h)
+        return stages(placed, reach, grasped, self.config.lift_height - pos[..., 2], away)
 
     # ---- expert ----------------------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ class PickPlace(StagedTask):
         self._radius = torch.tensor([GROCERIES[name].radius for name in self.things])
         self._round = torch.tensor([GROCERIES[name].round for name in self.things])
         self._room = torch.tensor([side / 4 for side in INNER])
-        self._geometry = OncePerStep(self._measure)
+        self._geometry, self._flags = OncePerStep(self._measure), OncePerStep(self._decide)
         return {"robot": robot, "parts": parts, "marks": marks, "grasps": [b.grasp(robot, p) for p in parts]}
 
     def start(self, h, ep):
@@ -99,11 +99,19 @@ class PickPlace(StagedTask):
         """(n, k) bool: over its quarter, whatever the height."""
         return ((pos[..., :2] - self._quarter).abs() < self._room).all(-1)
 
-    def evaluate(self, h):
+    def _decide(self, h):
+        """Which of the things is in its place, and which is grasped, (n, k) bool each."""
         pos, _, reach = self._geometry(h)
         z = pos[..., 2]
         placed = self._in_quarter(pos) & (z > 0) & (z < self.config.low) & ~near(reach)
-        return {"success": placed.all(1), "is_placed": placed, "is_grasped": held(h.grasps)}
+        return placed, held(h.grasps)
+
+    def evaluate(self, h):
+        placed, grasped = self._flags(h)
+        flags = {"success": placed.all(1)}
+        for name, *each in zip(self.things, placed.unbind(1), grasped.unbind(1), strict=True):
+            flags[f"{name}_placed"], flags[f"{name}_grasped"] = each
+        return flags
 
     def observe(self, h):
         _, reach, _ = self._geometry(h)
@@ -120,7 +128,8 @@ class PickPlace(StagedTask):
         pos, _, reach = self._geometry(h)
         away = norm(pos[..., :2] - self._quarter)
         rise = self.config.lift_height - pos[..., 2]
-        return stages(ev["is_placed"], reach, ev["is_grasped"], rise, away, self._in_quarter(pos))
+        placed, grasped = self._flags(h)
+        return stages(placed, reach, grasped, rise, away, self._in_quarter(pos))
 
     # ---- expert ----------------------------------------------------------------------------------------------------
 
