@@ -341,7 +341,7 @@ def test_no_growth():
     ("options", "error", "message"),
     [
         ({"task": "PickCub-v1"}, UnknownNameError, "Did you mean 'PickCube-v1'"),
-        ({"robot": "pandda"}, UnknownNameError, "Valid: panda"),
+        ({"robot": "pandda"}, UnknownNameError, "Did you mean 'panda'"),
         ({"robot": "panda:meshes"}, UnknownNameError, "menagerie"),
         ({"control": "ee_pos"}, UnknownNameError, "ee_delta_pos"),
         ({"device": "gpu"}, UnknownNameError, "Valid: cpu, cuda, cuda:0, cuda:1, warp:cpu"),

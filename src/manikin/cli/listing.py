@@ -1,4 +1,4 @@
-"""`manikin list`: what there is, on one screen."""
+"""`manikin list`: what there is, a line each."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ def main() -> int:
     out = console()
 
     def listed(*headings: str) -> Any:
-        made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for k, heading in enumerate(headings):
-            made.add_column(heading, no_wrap=k == 0, overflow="fold")
+        made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=True)
+        for heading in headings:  # the last one gives way on a narrow screen
+            made.add_column(heading, no_wrap=True, ratio=1 if heading == headings[-1] else None)
         return made
 
-    tasks = listed("task", "what to do", "robots")
+    tasks = listed("task", "robots", "what to do")
     for task_id in task_ids():
         task = task_class(task_id)
-        tasks.add_row(task_id, task.instruction, " ".join(task.robots))
+        tasks.add_row(task_id, " ".join(task.robots), task.instruction)
     out.print(tasks)
 
-    robots = listed("robot", "", "joints", "gripper", "controllers")
-    shared = set.intersection(*(set(arm(name).controllers) for name in arms()))
+    robots = listed("robot", "joints", "gripper", "")
+    sharing: dict[tuple[str, ...], list[str]] = {}  # controllers: the robots that have just these
     for name in arms():
         spec = arm(name)
-        own = [c for c in spec.controllers if c not in shared]
-        robots.add_row(name, spec.title, str(len(spec.joints)), spec.gripper or "none", " ".join(own) or "no more")
+        sharing.setdefault(spec.controllers, []).append(name)
+        robots.add_row(name, str(len(spec.joints)), spec.gripper or "none", spec.title)
     out.print("")
     out.print(robots)
-    common = " ".join(c for c in arm(arms()[0]).controllers if c in shared)
-    out.print(f"\nall robots: {common}; above, what a robot has besides")
+    out.print("")
+    for controllers, names in sorted(sharing.items(), key=lambda item: -len(item[1])):
+        out.print(f"controllers of {', '.join(names)}: {' '.join(controllers)}")
     out.print(f"grippers:   {', '.join(f'{name} ({gripper(name).title})' for name in grippers())}")
     out.print("words:      panda, panda:menagerie (the maker's meshes), ur5e+panda_hand (another gripper)")
     out.print("\nmore: manikin info PickCube-v1")
