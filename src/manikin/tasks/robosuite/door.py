@@ -51,7 +51,7 @@ class Door(StagedTask):
 
     @dataclass(frozen=True)
     class Config:
-        latch: bool = True
+        latch: bool = True  # whether a lever holds the door shut
         open_angle: float = 0.3  # [rad]
         place: tuple[float, float] = (-0.12, -0.35)  # [m] of the frame's origin, which is beside the door
         spread: tuple[float, float] = (0.01, 0.01)  # [m] it varies by

@@ -53,7 +53,7 @@ class Wipe(StagedTask):
 
     @dataclass(frozen=True)
     class Config:
-        marks: int = 50
+        marks: int = 50  # how many
         mark_radius: float = 0.02  # [m]
         step: float = 0.005  # [m] from mark to mark
         coverage: float = 0.6  # share of the table, each way, that may be dirty

@@ -59,7 +59,7 @@ class OpenCabinetDrawer(Task):
         distance: float = 0.745  # [m] from the robot's base to the cabinet's front
         spread: tuple[float, float] = (0.03, 0.05)  # [m] its place varies by this, forwards and sideways
         turn: float = 0.15  # [rad] and by this about the vertical
-        open_share: float = 0.9
+        open_share: float = 0.9  # share of the travel that counts as open
         still_speed: float = 0.1  # [m/s]
 
     def scene(self, b):
