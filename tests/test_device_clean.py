@@ -60,7 +60,21 @@ def test_tasks(monkeypatch, task):
 
 @pytest.mark.parametrize(
     "control",
-    ["joint_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos", "ee_delta_pose", "ee_pose"],
+    [
+        "joint_pos",
+        "joint_target_delta_pos",
+        "joint_vel",
+        "ee_delta_pos",
+        "ee_delta_pose",
+        "ee_pose",
+        "osc_pose",
+        "osc_position",
+        "osc_pose:impedance=variable,goal=absolute",
+        "joint_impedance",
+        "joint_impedance:impedance=variable,goal=absolute",
+        "joint_vel_pid",
+        "joint_torque",
+    ],
 )
 def test_controllers(monkeypatch, control):
     whole = IkSolver._solve_all

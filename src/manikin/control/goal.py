@@ -94,11 +94,11 @@ class GainActions:
 
     kp_range, ratio_range = (0.0, 300.0), (0.0, 10.0)  # robosuite's
 
-    def __init__(self, control: Control, names: Sequence[str], frame: str) -> None:
+    def __init__(self, control: Control, names: Sequence[str], frame: str, device: torch.device) -> None:
         kinds = {"fixed": (), "variable_kp": ("kp",), "variable": ("damping", "kp")}[control.impedance]
         self._k, self._kinds = len(names), kinds
         self.size = self._k * len(kinds)
-        self._fixed = torch.tensor([control.damping_ratio] * self._k + [control.kp] * self._k)
+        self._fixed = torch.tensor([control.damping_ratio] * self._k + [control.kp] * self._k, device=device)
         ranges = {"damping": self.ratio_range, "kp": self.kp_range}
         units = {"damping": "1", "kp": "1/s^2"}
         self.dims = tuple(
@@ -113,8 +113,8 @@ class GainActions:
             for kind in kinds
             for name in names
         )
-        self._scale = torch.tensor([d.scale for d in self.dims])
-        self._offset = torch.tensor([d.offset for d in self.dims])
+        self._scale = torch.tensor([d.scale for d in self.dims], device=device)
+        self._offset = torch.tensor([d.offset for d in self.dims], device=device)
         start = self._fixed[-self.size :] if self.size else self._fixed[:0]
         self.usual = (start - self._offset) / self._scale  # (size,) the action that gives the fixed gains
 

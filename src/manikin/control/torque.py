@@ -109,7 +109,7 @@ class OperationalSpace(_TorqueController):
     reach = 1.0  # [m] half width of the cube that absolute goals span
 
     def __init__(self, control: Control, robot: Limb, chain: Kinematics, control_hz: float) -> None:
-        self.gains = GainActions(control, _DIRECTIONS, control.frame)
+        self.gains = GainActions(control, _DIRECTIONS, control.frame, robot.limits.device)
         n = len(robot.arm.joints)
         super().__init__(control, robot, control_hz, {"from": 7, "goal": 7, "posture": n, "gains": 12})
         self._chain, absolute = chain, control.goal == "absolute"
@@ -235,19 +235,21 @@ class JointImpedance(_TorqueController):
 
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         joints = robot.arm.joints
-        self.gains = GainActions(control, joints, "joint")
+        self.gains = GainActions(control, joints, "joint", robot.limits.device)
         n = len(joints)
         super().__init__(control, robot, control_hz, {"from": n, "goal": n, "gains": 2 * n})
-        self._low, self._high = robot.limits[:n, 0].clone(), robot.limits[:n, 1].clone()
-        self._middle, self._step = torch.zeros(n), torch.full((n,), control.step)
+        device, (low, high) = robot.limits.device, robot.ranges[:n].unbind(1)  # the card's numbers are made on the host
+        middle, step = torch.zeros(n, device="cpu"), torch.full((n,), control.step, device="cpu")
         self._absolute = control.goal == "absolute"
         if self._absolute:
-            self._middle, self._step = (self._low + self._high) / 2, (self._high - self._low) / 2
+            middle, step = (low + high) / 2, (high - low) / 2
+        self._low, self._high = low.to(device).clone(), high.to(device).clone()
+        self._middle, self._step = middle.to(device), step.to(device)
         self.rate = math.sqrt(control.kp) / (2.0 * max(control.damping_ratio, 1.0))
         self._make_card(
             [
-                ActionDim(name=j, unit="rad", frame="joint", reference=control.goal, scale=float(s), offset=float(m))
-                for j, s, m in zip(joints, self._step, self._middle, strict=True)
+                ActionDim(name=j, unit="rad", frame="joint", reference=control.goal, scale=s, offset=m)
+                for j, s, m in zip(joints, step.tolist(), middle.tolist(), strict=True)
             ]
         )
 
@@ -316,7 +318,7 @@ class JointVelocity(_TorqueController):
         )
 
     def start(self, reading: Reading) -> Tensor:
-        return torch.zeros(len(reading.qpos), 2 * self._n)
+        return reading.qpos.new_zeros(len(reading.qpos), 2 * self._n)
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         goal = action[:, self._moves] * self._step
@@ -359,7 +361,7 @@ class JointTorque(_TorqueController):
         )
 
     def start(self, reading: Reading) -> Tensor:
-        return torch.zeros(len(reading.qpos), self._n)
+        return reading.qpos.new_zeros(len(reading.qpos), self._n)
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         return self._command(reading, action), action[:, self._moves] * self._step

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from manikin.env.env import Env
 from manikin.sim.cpu import CpuWorld
-from manikin.sim.warp import WarpWorld, _supported, modules
+from manikin.sim.warp import WarpWorld, modules, supported
 from manikin.sim.warp_channel import STATE
 from manikin.spec.budget import Budget
 
@@ -73,7 +73,7 @@ class _RawWarp:
         wp, mjw = self._wp, self._mjw = modules()
         self._world, self._substeps = cast(WarpWorld, env.world), env.substeps
         self._device = wp.get_device(env.device_word.removeprefix("warp:"))
-        model = _supported(env.scene.model)
+        model = supported(env.scene.model)
         with wp.ScopedDevice(self._device):
             self._m = mjw.put_model(model)
             self._m.opt.warn_overflow = False

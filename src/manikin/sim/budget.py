@@ -9,7 +9,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from manikin.sim.warp import _supported, modules
+from manikin.sim.warp import modules, supported
 from manikin.sim.world import World
 from manikin.spec.budget import Budget
 
@@ -35,7 +35,7 @@ class Meter:
         self.contacts = self.constraints = self.pairs = 0
         warp, mujoco_warp = modules()
         with warp.ScopedDevice("cpu"):
-            put = mujoco_warp.put_model(_supported(world.scene.model))
+            put = mujoco_warp.put_model(supported(world.scene.model))
             pairs, ids = put.nxn_geom_pair_filtered.numpy(), put.nxn_pairid_filtered.numpy()  # Warp's own list
         always = ids[:, 1] >= 0  # asked for by a sensor of distance
         self._always, self._pairs = int(always.sum()), pairs[~always]

@@ -29,7 +29,7 @@ from manikin.sim.warp_model import PLACING, RowModel
 from manikin.sim.world import PLACES, Piece
 from manikin.spec.scene import CompiledScene
 
-__all__ = ["Rows", "WarpWorld", "modules"]
+__all__ = ["Rows", "WarpWorld", "modules", "supported"]
 
 Rows = np.ndarray | Tensor | None
 """Row numbers (n,) with n values, a mask (N,) of bool with values for all N rows, or None for all rows."""
@@ -87,7 +87,7 @@ class WarpWorld:
         self.device = torch_device(device)
         self._wp.init()
         self._wp_device = self._wp.device_from_torch(self.device)
-        self._mjm = _supported(scene.model)
+        self._mjm = supported(scene.model)
         self._room = {"nconmax": nconmax, "njmax": njmax}
         with self._wp.ScopedDevice(self._wp_device):
             self._m = self._mjw.put_model(self._mjm)
@@ -474,7 +474,7 @@ class WarpWorld:
             self._reads.clear()
 
 
-def _supported(model: mujoco.MjModel) -> mujoco.MjModel:
+def supported(model: mujoco.MjModel) -> mujoco.MjModel:
     """A copy without what MuJoCo Warp refuses: it has no autoreset to switch off."""
     plain = copy.copy(model)
     plain.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
