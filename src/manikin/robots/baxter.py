@@ -2,9 +2,10 @@
 
 `baxter` is both arms; each is a robot of its own, and torso and head belong to the right one.
 
-Kinematics, inertia, limits and forces: the figures of robosuite 1.5.2, from Rethink's description; no mesh model is
-at hand. kd lets a joint reach 1 rad/s at its force; kp = 10 kd. Armature is chosen. Pedestal and head do not move.
-Base placement and rest poses are chosen: TCP 0.15 m to the arm's side of the origin, pointing down.
+Kinematics, inertia, limits and forces: the figures of robosuite 1.5.2, from Rethink's description; no mesh model is at
+hand. kd lets a joint reach 1 rad/s at its force; kp = 10 kd. Armature is chosen. Pedestal and head do not move; the
+torso's centre of mass is at its origin, as there, which a body that stands still does not feel. Base placement and rest
+poses are chosen: TCP 0.15 m to the arm's side of the origin, pointing down.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TORSO = Link(
     name="torso",
     parent=None,
     mass=35.3365,
-    com=(0, 0, 0.3),
+    com_quat=(0.997433, 0.00167178, 0.0715546, -0.00209003),
     inertia=(1.87139, 1.66268, 0.779991),
     geoms=(
         box((0.1, 0.13, 0.19), (-0.03, 0, 0.3), RED, collide=False),

@@ -1,12 +1,12 @@
 """Fetch, a mobile manipulator: a base that drives, a torso that lifts, an arm of seven joints, a gripper of its own.
 
-Kinematics, inertia and limits: gymnasium_robotics' Fetch (MIT), from Fetch Robotics' description. The base moves
-along x and y (20 m either way, chosen) and turns about z, as MS-HAB's does; wheels do not turn. The head stands still,
-its camera looking down as far as MS-HAB's does at rest. Force of torso and arm: from memory of Fetch Robotics'
-description, not confirmed; of the base: chosen. kd lets a joint of the arm reach 1.2 rad/s at its force; kp = 10 kd
-(base, torso: 5 kd, but 4 kd to turn). Armature is chosen. Gravity is compensated. Inverse kinematics moves torso and
-arm. Place and keyframe `rest` are chosen: before the table, whose edge keeps the base 1 m from its middle, so that a
-gripper that points down is at most above its near part. Keyframe `carry` is MS-HAB's rest.
+Kinematics, inertia and limits: gymnasium_robotics' Fetch (MIT), from Fetch Robotics' description. The base moves along
+x and y (20 m either way, chosen) and turns about z, as MS-HAB's does; wheels do not turn. The head stands still, its
+camera looking down as far as MS-HAB's does at rest. Force of torso and arm: the efforts of Fetch Robotics' description,
+as others quote them; of the base: chosen. kd lets a joint of the arm reach 1.2 rad/s at its force; kp = 10 kd (base,
+torso: 5 kd, but 4 kd to turn). Armature is chosen. Gravity is compensated. Inverse kinematics moves torso and arm.
+Place and keyframe `rest` are chosen: before the table, whose edge keeps the base 1 m from its middle, so that a gripper
+that points down is at most above its near part. Keyframe `carry` is MS-HAB's rest.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """KUKA LBR iiwa 14 R820, seven joints, with a Robotiq 2F-140.
 
-Kinematics, inertia and limits: mujoco_menagerie kuka_iiwa_14 (BSD-3-Clause), from KUKA's description. Force: KUKA's
-maximum joint torques. kd lets a joint reach about 1.5 rad/s at that force; kp = 10 kd makes it follow with a time
-constant of 0.1 s. Armature is chosen: the rotors behind the gears, small beside the links. Rest pose and base
-placement are chosen: TCP above the origin, pointing down.
+Kinematics, inertia and limits: mujoco_menagerie kuka_iiwa_14 (BSD-3-Clause), from KUKA's description. Force: the
+maximum joint torques of KUKA's brochure, as others quote it. kd lets a joint reach about 1.5 rad/s at that force; kp =
+10 kd makes it follow with a time constant of 0.1 s. Armature is chosen: the rotors behind the gears, small beside the
+links. Rest pose and base placement are chosen: TCP above the origin, pointing down.
 """
 
 from __future__ import annotations

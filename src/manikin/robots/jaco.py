@@ -1,9 +1,8 @@
 """Kinova Jaco, second generation with seven joints and a spherical wrist (j2s7s300), with its three-finger hand.
 
-Kinematics, inertia, limits and forces (30.5 and 6.8 N m, of Kinova's actuator sheet): the figures of robosuite 1.5.2,
-from Kinova's description; no mesh model of this arm is at hand. The last link's mass belongs to the hand. kd lets a
-joint reach about 1 rad/s at that force; kp = 12 kd. Armature is chosen. Rest pose and base placement are chosen: TCP
-above the origin, pointing down.
+Kinematics, inertia, limits and forces (30.5 and 6.8 N m): the figures of robosuite 1.5.2, from Kinova's description; no
+mesh model of this arm is at hand. The last link's mass belongs to the hand. kd lets a joint reach about 1 rad/s at that
+force; kp = 12 kd. Armature is chosen. Rest pose and base placement are chosen: TCP above the origin, pointing down.
 """
 
 from __future__ import annotations

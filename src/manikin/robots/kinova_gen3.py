@@ -1,9 +1,9 @@
 """Kinova Gen3, seven joints, with a Robotiq 2F-85.
 
 Kinematics, inertia and limits: mujoco_menagerie kinova_gen3 (BSD-3-Clause), from Kinova's description. Joints 1, 3, 5
-and 7 turn without end. Force: the efforts of Kinova's description, 39 N m (large actuators) and 9 N m (small). kd
-lets a joint reach 1.3 rad/s at that force; kp = 10 kd (small: 15 kd). Armature is chosen. Rest pose and base
-placement are chosen: TCP above the origin, pointing down.
+and 7 turn without end. Force: 39 N m, the effort of Kinova's description, and 9 N m for the small actuators, not
+confirmed. kd lets a joint reach 1.3 rad/s at that force; kp = 10 kd (small: 15 kd). Armature is chosen. Rest pose and
+base placement are chosen: TCP above the origin, pointing down.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Koch v1.1, Alexander Koch's low-cost arm: five joints and a jaw, all hobby servos.
 
 Kinematics, inertia and limits: mujoco_menagerie low_cost_robot_arm (Apache-2.0), from the maker's drawings. Force:
-stall torque of the servos, XL430 (1.4 N m) in the two shoulder joints, XL330 (0.52 N m) in the others. kp reaches it
-at 0.03 rad (chosen: the servo's own gain, 6 N m/rad, sags further); kd = kp / 17. Armature 0.01 kg m^2 stands for
-rotor and gears (chosen; Menagerie's 0.5 steadies its own gains). The servos do not compensate gravity. Rest pose and
-base placement are chosen: TCP above the origin, pointing down.
+stall torque of the servos by Robotis' manual, XL430 (1.4 N m at 11.1 V) in the two shoulder joints, XL330-M288 (0.52 N
+m at 5 V) in the others. kp reaches it at 0.03 rad (chosen: the servo's own gain, 6 N m/rad, sags further); kd = kp /
+17. Armature 0.01 kg m^2 stands for rotor and gears (chosen; Menagerie's 0.5 steadies its own gains). The servos do not
+compensate gravity. Rest pose and base placement are chosen: TCP above the origin, pointing down.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rethink Robotics Sawyer, seven joints, with Rethink's electric gripper.
 
 Kinematics, inertia and limits: mujoco_menagerie rethink_robotics_sawyer (Apache-2.0), from Rethink's description; the
-head stands still, as there. Force: Rethink's joint torques (80, 80, 40, 40, 9, 9, 9 N m). kd lets a joint reach 1
-rad/s at that force; kp = 10 kd makes it follow with a time constant of 0.1 s (wrist: 15 kd). Menagerie's armature of
+head stands still, as there. Forces are the file's and robosuite's (80, 80, 40, 40, 9, 9, 9 N m). kd lets a joint reach
+1 rad/s at that force; kp = 10 kd makes it follow with a time constant of 0.1 s (wrist: 15 kd). Menagerie's armature of
 1 kg m^2 and joint friction steady its own gains; here armature is the UR5e's 0.1. Rest pose and base placement are
 chosen: TCP above the origin, pointing down.
 """

@@ -264,8 +264,8 @@ class ArmSpec:
     )
     excludes: tuple[tuple[str, str], ...] = ()
     cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
-    reach: float = 0.0  # [m] the maker's figure; 0: none is known
-    payload: float = 0.0  # [kg] the maker's figure; 0: none is known
+    reach: float = 0.0  # [m] the figure commonly given, not confirmed; 0: none is known
+    payload: float = 0.0  # [kg] likewise
     source: str = ""
 
     @property
