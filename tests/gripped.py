@@ -9,6 +9,7 @@ import torch
 import manikin
 from manikin.env.card import hold_action
 from manikin.env.task import Task
+from manikin.math import quat_mul
 from manikin.scene.gel import Gel
 from manikin.spec.prop import Shape
 
@@ -48,7 +49,8 @@ class Gripped(Task):
         return {**handles, "grasp": b.grasp(robot, thing)}
 
     def start(self, h, ep):
-        place = torch.tensor([[0.0, 0.0, HEIGHT, 0, 1, 0, 0]]).expand(h.n, 7)
+        down = quat_mul(h.robot.base_pose[3:], torch.tensor([0.0, 1, 0, 0]))  # and ahead, seen from its base
+        place = torch.cat([torch.tensor([0.0, 0.0, HEIGHT]), down]).expand(h.n, 7)
         found = h.robot.ik(place)
         h.robot.set_qpos(torch.where(found.reached[:, None], found.q, h.robot.keyframe()))
         h.thing.set_pose((0.3, 0.3, 0.1))

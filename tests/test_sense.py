@@ -435,7 +435,10 @@ def test_imperfections_that_cannot_be_are_refused():
 # ---- forces --------------------------------------------------------------------------------------------------------
 
 GRAVITY = 9.81
-ROBOTS = ("iiwa14", "panda", "sawyer", "so101", "ur5e", "xarm7")
+ROBOTS = (
+    *("aloha_right", "google_robot", "iiwa14", "jaco", "koch", "panda", "sawyer", "so101", "ur5e", "widowx", "xarm7"),
+)  # the others are like one of these, but Fetch: the ground of this scene would cut through it
+SMALL = ("koch", "so101")
 
 
 def below_flange(env):
@@ -457,7 +460,7 @@ def test_wrist_feels_the_weight_of_the_gripper(name):
     value, pose = env.h.wrist.value, env.h.wrist.pose
     force, torque = (quat_rotate(pose[:, 3:], v) for v in (value[:, :3], value[:, 3:]))
     weight = torch.tensor([0, 0, -mass * GRAVITY])
-    assert mass > 0.05 and torch.allclose(force, weight.expand(2, 3), atol=0.02)
+    assert mass > 0.03 and torch.allclose(force, weight.expand(2, 3), atol=0.02)
     expected = torch.linalg.cross(torch.from_numpy(com - origin).float(), weight)
     assert torch.allclose(torque, expected.expand(2, 3), atol=0.005)
     assert torch.allclose(pose[0, :3], torch.from_numpy(origin).float(), atol=1e-6)
@@ -489,14 +492,15 @@ def test_wrist_feels_what_is_held_and_what_pulls():
     assert torch.allclose(more[1:, 3:], expected, atol=0.03)
 
 
-@pytest.mark.parametrize("name", [n for n in ROBOTS if n != "so101"])
+@pytest.mark.parametrize("name", ROBOTS)
 def test_touch_is_the_grip(name):
-    env = gripped(2, robot=name, thing="box", size=(0.015, 0.015, 0.015), mass=0.05, tactile=False)
+    half = 0.0125 if name in SMALL else 0.015
+    env = gripped(2, robot=name, thing="box", size=(half,) * 3, mass=0.05, tactile=False)
     touch, force = env.h.touch.value, env.h.grasp.force
-    assert touch.shape == (2, 2) and env.h.robot.is_grasping(env.h.thing).all()
-    closing = env.h.grasp._get(env.h.grasp._closing)
-    normal = (force * closing).sum(-1)
-    assert (touch > 1).all() and torch.allclose(touch, normal, rtol=0.02)
+    assert touch.shape == (2, len(env.robot.gripper.fingers)) and env.h.robot.is_grasping(env.h.thing).all()
+    # the pads' pressure is nearly all of the contact force, also of fingers that swing and press at an angle; friction
+    # carries a thing of 0.5 N
+    assert (touch > 1).all() and torch.allclose(touch, force.norm(dim=-1), rtol=0.02)
     if name == "panda":  # its fingers slide: the pads feel what the drive pushes with
         drive = env.world.read("actuator_force")[:, -2:].abs()
         assert torch.allclose(touch, drive, rtol=0.005)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from manikin.spec.robot import ArmSpec, Gains, Joint, Link, box, capsule, cylinder
 
-RED, BLACK, GREY = (0.5, 0.05, 0.05, 1), (0.06, 0.06, 0.07, 1), (0.5, 0.5, 0.5, 1)
+RED, BLACK, GREY, LIGHT = (0.5, 0.05, 0.05, 1), (0.06, 0.06, 0.07, 1), (0.45, 0.45, 0.45, 1), (0.65, 0.65, 0.65, 1)
 H = 0.5**0.5
 
 
@@ -29,16 +29,19 @@ TORSO = Link(
     com_quat=(0.997433, 0.00167178, 0.0715546, -0.00209003),
     inertia=(1.87139, 1.66268, 0.779991),
     geoms=(
-        box((0.1, 0.13, 0.19), (-0.03, 0, 0.3), RED, collide=False),
-        box((0.08, 0.09, 0.19), (-0.05, 0, 0.3), RED),
-        box((0.09, 0.2, 0.07), (-0.06, 0, 0.42), BLACK, collide=False),
-        box((0.12, 0.11, 0.12), (-0.03, 0, 0.02), GREY, collide=False),
-        cylinder((-0.03, 0, -0.9), (-0.03, 0, 0.1), 0.1, BLACK, collide=False),
+        box((0.08, 0.09, 0.19), (-0.05, 0, 0.3), RED, visible=False),
+        cylinder((-0.01, 0, -0.06), (-0.01, 0, 0.08), 0.17, GREY, collide=False),
+        cylinder((0.0, 0, 0.08), (0.0, 0, 0.56), 0.13, LIGHT, collide=False),
+        box((0.09, 0.15, 0.27), (-0.11, 0, 0.31), BLACK, collide=False),
+        box((0.09, 0.155, 0.02), (-0.1, 0, 0.58), RED, collide=False),
+        box((0.07, 0.25, 0.045), (0.0, 0, 0.06), BLACK, collide=False),
+        cylinder((-0.03, 0, -0.9), (-0.03, 0, -0.06), 0.1, BLACK, collide=False),
         box((0.3, 0.3, 0.02), (-0.03, 0, -0.89), BLACK, collide=False),
         cylinder((0.05, 0, 0.48), (0.06, 0, 0.72), 0.05, BLACK),
+        cylinder((0.06, 0, 0.72), (0.06, 0, 0.86), 0.07, LIGHT, collide=False),
         box((0.012, 0.13, 0.09), (0.17, 0, 0.69), RED, collide=False),  # the real one pans out of the way
         box((0.002, 0.11, 0.075), (0.184, 0, 0.69), BLACK, collide=False),
-        capsule((0.06, 0, 0.69), (0.16, 0, 0.69), 0.035, BLACK, collide=False),
+        capsule((0.06, 0, 0.66), (0.16, 0, 0.68), 0.035, BLACK, collide=False),
     ),
 )
 

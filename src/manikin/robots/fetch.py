@@ -5,8 +5,8 @@ x and y (20 m either way, chosen) and turns about z, as MS-HAB's does; wheels do
 camera looking down as far as MS-HAB's does at rest. Force of torso and arm: the efforts of Fetch Robotics' description,
 as others quote them; of the base: chosen. kd lets a joint of the arm reach 1.2 rad/s at its force; kp = 10 kd (base,
 torso: 5 kd, but 4 kd to turn). Armature is chosen. Gravity is compensated. Inverse kinematics moves torso and arm.
-Place and keyframe `rest` are chosen: before the table, whose edge keeps the base 1 m from its middle, so that a gripper
-that points down is at most above its near part. Keyframe `carry` is MS-HAB's rest.
+Place and keyframe `rest` are chosen: on the floor before a table, TCP above the origin, pointing down. Keyframe `carry`
+is MS-HAB's rest.
 """
 
 from __future__ import annotations
@@ -244,7 +244,8 @@ ARM = ArmSpec(
         "rest": (0, 0, 0, 0.28, 0, -0.85251, 0, 0.72161, 0, 1.70169, 0),
         "carry": (0, 0, 0, 0.386, -0.37, -1.032, 0.695, 0.955, -0.1, 2.077, 0),
     },
-    base_pos=(-1.05, 0, -0.9196),
+    base_pos=(-0.7, 0, -0.9196),
+    table_edge=-0.41,
     joint_delta=(0.05, 0.05, 0.1, 0.02) + (0.1,) * 7,
     cameras=(
         CameraSpec(

@@ -1,9 +1,10 @@
 """The Google Robot of RT-1: a seven-joint arm on a mobile base, which stands still here.
 
 Kinematics, inertia, limits and forces: mujoco_menagerie google_robot (Apache-2.0), where gravity is compensated too;
-its base and head do not move. kd lets a joint reach 1.5 rad/s at the force; kp = 8 kd. The gains that SIMPLER fitted
-to the real robot's motion (a lag of 0.6 s) belong to its tasks. Rest pose and base placement are chosen: TCP above
-the origin, pointing down; the base stands 0.33 m above the floor, since the tasks' table is higher than this robot's.
+its base and head do not move. kd lets a joint reach 1.5 rad/s at the force; kp = 8 kd. The gains that SIMPLER fitted to
+the real robot's motion (a lag of 0.6 s) belong to its tasks. Rest pose and base placement are chosen: TCP above the
+origin, pointing down; the base stands before the table, but 0.33 m above the floor, since the tasks' table is higher
+than this robot's.
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ ARM = ArmSpec(
     gripper="google_gripper",
     keyframes={"rest": (0.63263, 0.33612, -0.07148, 1.30981, 0.02363, 1.49648, 0.56338)},
     base_pos=(-0.6, 0, -0.53),
+    table_edge=-0.45,
     excludes=(("base_link", "link_torso"), ("base_link", "link_shoulder")),
     source="mujoco_menagerie google_robot",
 )

@@ -241,6 +241,7 @@ class ArmSpec:
     keyframes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # arm joints only; "rest" is required
     base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
     base_quat: Quat = (1, 0, 0, 0)
+    table_edge: float | None = None  # [m] x of the edge of the table that it stands before; None: it stands on it
     gravcomp: bool = True  # the maker's controller compensates the arm's own weight
     effort: tuple[float, ...] = ()  # [N m] torque limits of torque controllers; () means those of the servos
     joint_delta: tuple[float, ...] = ()  # [rad] per action unit of delta controllers; () means 0.1 for all
