@@ -108,7 +108,7 @@ def portrait(word: str, size: int = 140) -> np.ndarray:
     seen = model.geom_group == 2
     radius = 0.7 * model.geom_rbound[seen, None]
     low, high = (data.geom_xpos[seen] - radius).min(0), (data.geom_xpos[seen] + radius).max(0)
-    middle, away = (low + high) / 2, 1.15 * float(np.linalg.norm(high - low))
+    middle, away = (low + high) / 2, 1.3 * float(np.linalg.norm(high - low))
     eye = middle + away * np.array([0.75, 0.6, 0.28])
     view = CameraSpec(name="portrait", pos=tuple(eye), target=tuple(middle), fovy=0.74)
     renderer = make_renderer(samples=2)
