@@ -9,13 +9,22 @@ import pytest
 import torch
 
 import manikin
+from manikin.data.read import read_episodes
+from manikin.data.record import Recorder
+from manikin.data.replay import replay
 from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.env.registry import task_class
 from manikin.env.single import SingleEnv
-from manikin.errors import ClosedError, ConfigError, SceneError, UnknownNameError
+from manikin.errors import ActionError, ClosedError, ConfigError, SceneError, UnknownNameError
+from manikin.eval.film import Film
+from manikin.eval.runner import run_episodes
 from manikin.plan.executor import WaypointExecutor
+from manikin.policy.expert import ExpertPolicy
 from manikin.props.cabinet import CABINETS, Cabinet
+from manikin.render import make_renderer
+from manikin.view.hold import HoldPolicy
+from manikin.view.session import Session
 
 DRAWERS = task_class("OpenCabinetDrawer-v1")
 
@@ -72,7 +81,7 @@ def test_a_seed_is_the_same_scene_in_any_row_and_batch_also_after_the_buckets_ha
     many, few = make(7), make(2)
     whole, _ = many.reset(seed=0)
     part, info = few.reset(seed=[4, 1])  # both of one layout: its bucket grows
-    assert info["layout"].tolist() == [1, 1] and few.buckets[1].num_envs == 2
+    assert info["layout"].tolist() == [1, 1] and len(few.buckets) == 4
     for group, named in part.items():
         for name, value in named.items():
             assert torch.equal(value, whole[group][name][[4, 1]]), name
@@ -163,6 +172,52 @@ def test_expert_opens_drawers_of_every_cabinet():
     assert once.float().mean() >= 0.9 and not info["health"].any()
 
 
+def recorded(path, n: int, seeds) -> list:
+    env = make(n, autoreset="disabled", horizon=8, observe="state")
+    recorder = Recorder(env, path, policy="expert")
+    run_episodes(env, ExpertPolicy(env), seeds, observers=[recorder])
+    recorder.close()
+    env.close()
+    with read_episodes(path) as file:
+        return [file[number] for number in file.numbers]
+
+
+def test_episodes_are_the_same_in_any_batch_and_replay_bit_for_bit(tmp_path, monkeypatch):
+    """Also where rows that begin find their layout's bucket full while others run: seeds of one layout in turn."""
+    seeds = [0, 1, 4, 7, 2, 10]
+    few, many = recorded(tmp_path / "few.h5", 2, seeds), recorded(tmp_path / "many.h5", 6, seeds)
+    for a, b in zip(few, many, strict=True):
+        assert a.seed == b.seed and np.array_equal(a.actions, b.actions) and np.array_equal(a.state_hash, b.state_hash)
+        assert np.array_equal(a.states, b.states) and np.array_equal(a.rewards, b.rewards)
+    assert len({e.states.shape[1] for e in few}) == 3  # of three layouts
+    fresh = make(3, autoreset="disabled", horizon=8, observe="state")
+    report = replay(tmp_path / "few.h5", fresh)
+    assert report.exact and len(report.episodes) == 6 and not report.changed
+    world = fresh.buckets[1].world
+    monkeypatch.setattr(world, "state_hash", lambda rows: np.zeros(len(rows), np.int64))
+    report = replay(tmp_path / "few.h5", fresh, numbers=[0, 1])
+    assert [e.first_difference for e in report.episodes] == [None, 0]
+    assert report.episodes[1].difference == 0.0  # the states themselves, as long as this layout's, do not differ
+
+
+def test_pictures_are_of_the_rows_own_layout():
+    env = make(3, autoreset="disabled")
+    env.reset(seed=0)
+    joints = [env.model_data(row)[0].njnt for row in range(3)]
+    assert joints == [9 + len(CABINETS[name].build().joints) for name in OpenAny.layouts]
+    film = Film(env, make_renderer("rays"), width=32, height=32)
+    film.start(np.arange(3), np.arange(3), None, {})
+    pictures = [film.reels[k].images[0] for k in range(3)]
+    assert not np.array_equal(pictures[0], pictures[1]) and not np.array_equal(pictures[1], pictures[2])
+    session = Session(env, HoldPolicy, playing=False)
+    session.row = 2
+    assert session.look()[0].njnt == joints[2]
+    before = env.arm_qpos.clone()
+    for _ in range(3):
+        session.step()
+    assert session.status["step"] == 3 and torch.allclose(env.arm_qpos, before, atol=5e-3)
+
+
 def test_a_cabinet_in_a_row_moves_as_its_own_single_model():
     """A turned cabinet whose drawer runs: against MuJoCo on the same scene with the cabinet compiled in that place."""
     env = Env(OpenAny(layout="three_drawers"), num_envs=2, autoreset="disabled")
@@ -202,7 +257,7 @@ def test_wrong_uses_say_what_is_right():
     with pytest.raises(ClosedError, match="reset"):
         env.step(torch.zeros(2, 8))
     env.reset(seed=0)
-    with pytest.raises(ConfigError, match="actions must have shape"):
+    with pytest.raises(ActionError, match="actions must have shape"):
         env.step(torch.zeros(3, 8))
     with pytest.raises(UnknownNameError, match="layout"):
         OpenAny(layout="wardrobe")

@@ -192,29 +192,25 @@ def _refuse_other_source(path: Path, old: Header, new: Header) -> None:
         raise DataError(f"{path} cannot be resumed, it was recorded differently: {'; '.join(different)}")
 
 
-def initial_state(snapshot: Any, rows: int) -> list[dict[str, np.ndarray]]:
+def initial_state(snapshot: Any) -> list[dict[str, np.ndarray]]:
     """One row after the other of a snapshot as named arrays, ready for a file.
 
     Args:
         snapshot: what ``Env.save`` gave.
-        rows: how many rows it has.
 
     Returns:
         per row: name -> array without the row dimension. Values that are not per row are left out.
     """
-    tree = {
-        "state": snapshot.state,
-        "model": snapshot.model,
-        "served": snapshot.served,
-        "health": snapshot.health,
-        "extra": snapshot.extra,
-    }
-    leaves = {}
-    for name, leaf in flatten(tree).items():
-        array = to_numpy(leaf)
-        if array.ndim and len(array) == rows and array.dtype.kind in "biuf":
-            leaves[name] = array
-    return [{name: array[i] for name, array in leaves.items()} for i in range(rows)]
+    found: dict[int, dict[str, np.ndarray]] = {}
+    for which, piece in snapshot.pieces:
+        tree = {name: getattr(piece, name) for name in ("state", "model", "served", "health", "extra")}
+        leaves = {}
+        for name, leaf in flatten(tree).items():
+            array = to_numpy(leaf)
+            if array.ndim and len(array) == len(piece) and array.dtype.kind in "biuf":
+                leaves[name] = array
+        found |= {row: {name: array[i] for name, array in leaves.items()} for i, row in enumerate(which.tolist())}
+    return [found[i] for i in range(len(snapshot))]
 
 
 def _modes(keep: str, labels: Labels) -> set[str] | None:
@@ -272,6 +268,7 @@ class Recorder:
         self._step = np.zeros(env.num_envs, np.int64)
         self._buffers: dict[str, np.ndarray] = {}
         self._start: dict[int, dict[str, Any]] = {}
+        self._states: dict[int, list[np.ndarray]] = {}  # of rows whose layouts differ, these differ in length
 
     @property
     def finished(self) -> set[int]:
@@ -282,9 +279,10 @@ class Recorder:
         """Episodes ``numbers`` begin in ``rows`` with these reset options; ``observation`` is that of all rows."""
         snapshot = self.env.save(rows)
         instructions = self.env.instruction
-        for i, (row, initial) in enumerate(zip(rows.tolist(), initial_state(snapshot, len(rows)), strict=True)):
+        for i, (row, initial) in enumerate(zip(rows.tolist(), initial_state(snapshot), strict=True)):
             self._number[row], self._step[row] = numbers[i], 0
             self._tracker.reset([row])
+            self._states[row] = []
             self._start[row] = {
                 "seed": int(initial["extra/seed"]),
                 "index": int(initial["extra/index"]),
@@ -327,7 +325,7 @@ class Recorder:
             **self._start.pop(row),
             **steps,
             state_hash=b["state_hash"][row, : length + 1],
-            states=b["states"][row, : length + 1] if "states" in b else None,
+            states=np.stack(self._states.pop(row)) if self._with["states"] else None,
             observations=under("observations/", length + 1) or None,
             flags=under("flags/", length),
             health=health,
@@ -342,7 +340,8 @@ class Recorder:
         at, most = self._step[rows], self.env.horizon + 1
         self._put("state_hash", most, rows, at, to_numpy(self.env.state_hash(rows)))
         if self._with["states"]:
-            self._put("states", most, rows, at, self.env.world.save(rows).state)
+            for row, state in zip(rows.tolist(), self.env.physics_states(rows), strict=True):
+                self._states[row].append(state)
         if self._with["observations"]:
             for name, value in flatten(observation).items():
                 self._put(f"observations/{name}", most, rows, at, to_numpy(value)[rows])

@@ -271,7 +271,7 @@ def _play(
     used = np.arange(len(batch))
     rows = [_Row(e) for e in batch]
     if check:
-        for row, initial in zip(rows, initial_state(env.save(used), len(used)), strict=True):
+        for row, initial in zip(rows, initial_state(env.save(used)), strict=True):
             row.compare_start(initial)
         _compare_states(env, rows, used)
     for observer in observers:
@@ -312,7 +312,7 @@ def _play(
 def _compare_states(env: Any, rows: list[_Row], which: np.ndarray) -> None:
     digests = to_numpy(env.state_hash(which))
     for i, digest in zip(which.tolist(), digests.tolist(), strict=True):
-        rows[i].compare_state(rows[i].played, int(digest), lambda i=i: env.save(np.array([i])).state[0])
+        rows[i].compare_state(rows[i].played, int(digest), lambda i=i: env.physics_states([i])[0])
 
 
 def _largest(a: np.ndarray, b: np.ndarray) -> float:

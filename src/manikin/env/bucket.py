@@ -5,8 +5,8 @@ spread over the slots of the buckets. What the buckets give is put together agai
 differ in shape, with a mask beside it.
 
 An episode's layout is its seed modulo the number of layouts, so a seed is the same scene in any row and batch, and
-seeds that follow one another fill the buckets evenly. Rows that go on without a new seed keep their layout. A bucket
-grows when seeds ask for more of its layout than it has room for.
+seeds that follow one another fill the buckets evenly. Rows that go on without a new seed keep their layout. Where seeds
+ask for more rows of a layout than there is room for, it gets another bucket; what runs stays where it is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import gymnasium
+import mujoco
 import numpy as np
 import torch
 from torch import Tensor
@@ -41,37 +42,45 @@ def batched(task: type[Task] | Task, **options: Any) -> Env:
 
 @dataclass
 class BucketSnapshot:
-    """Saved rows of several layouts: layout -> (which of the n rows, their snapshot)."""
+    """Saved rows of several layouts.
+
+    Attributes:
+        n: how many rows.
+        pieces: which of them, and their snapshot; each piece is of one layout.
+        layouts: number of each piece's layout.
+    """
 
     n: int
-    parts: dict[int, tuple[np.ndarray, Snapshot]]
+    pieces: list[tuple[np.ndarray, Snapshot]]
+    layouts: list[int]
 
     def __len__(self) -> int:
         return self.n
 
 
 class _Bucket:
-    """The environment of one layout; ``rows`` (slots,) says which row is in each slot, -1 for none."""
+    """An environment of one layout; ``rows`` (slots,) says which row is in each slot, -1 for none."""
 
-    def __init__(self, make: Callable[[int], Env], slots: int) -> None:
-        self._make, self.env = make, make(slots)
-        self.rows = np.full(slots, -1)
+    def __init__(self, env: Env, layout: int) -> None:
+        self.env, self.layout = env, layout
+        self.rows = np.full(env.num_envs, -1)
         self.started = False
 
-    def take(self, row: int) -> int:
-        """A free slot for the row; the bucket grows where there is none."""
-        free = np.flatnonzero(self.rows < 0)
-        slot = int(free[0]) if len(free) else len(self.rows)
-        if not len(free):
-            old, kept = self.env, self.env.save() if self.started else None
-            self.env = self._make(2 * len(self.rows))
-            self.rows = np.concatenate([self.rows, np.full(len(self.rows), -1)])
-            if kept is not None:
-                self.start([0] * len(self.rows), np.ones(len(self.rows), bool), {})
-                self.env.load(kept, np.arange(slot))
-            old.close()
-        self.rows[slot] = row
-        return slot
+    @property
+    def used(self) -> np.ndarray:
+        """(slots,) bool: a row is in it."""
+        return self.rows >= 0
+
+    def slotwise(self, values: Tensor) -> Tensor:
+        """Values (N, ...) of rows as (slots, ...), 0 in free slots."""
+        used = torch.from_numpy(self.used).to(values.device)
+        chosen = values[torch.from_numpy(self.rows.clip(0)).to(values.device)]
+        return torch.where(used.reshape(-1, *[1] * (values.ndim - 1)), chosen, torch.zeros_like(chosen))
+
+    def ready(self) -> None:
+        """Give every slot a state where none has one."""
+        if not self.started:
+            self.start([0] * len(self.rows), np.ones(len(self.rows), bool), {})
 
     def start(
         self, seeds: list[int | None], mask: np.ndarray, options: Mapping[str, Any]
@@ -92,7 +101,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     ``<name>_mask`` beside it, 1 where it is real.
 
     Attributes:
-        buckets: the environment of each layout, in the order of ``task.layouts``.
+        buckets: the environments: one of each layout, in the order of ``task.layouts``, then those added for more room.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}
@@ -115,49 +124,55 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         arm = ",".join(one.arm.name for one in chosen)
         inner = {**options, "robot": word, "observe": "state_dict" if self._flat else self._word}
 
-        def maker(layout: str) -> Callable[[int], Env]:
-            return lambda slots: Env(task(config, arm=arm, layout=layout), num_envs=slots, **inner)
-
         count = len(task.layouts)
         room = -(-self.num_envs // count)
-        self._buckets = [_Bucket(maker(layout), room) for layout in task.layouts]
+
+        def bucket(layout: int) -> _Bucket:
+            return _Bucket(Env(task(config, arm=arm, layout=task.layouts[layout]), num_envs=room, **inner), layout)
+
+        self._new, self._layouts = bucket, count
+        self._buckets = [bucket(layout) for layout in range(count)]
         first = self.buckets[0]
         self.task, self.robot, self.robots, self.controller = first.task, first.robot, first.robots, first.controller
         self.robot_word, self.device, self.device_word = word, first.device, first.device_word
         self.horizon, self.control_hz, self.physics_hz = first.horizon, first.control_hz, first.physics_hz
         self.autoreset, self.terminates, self.render_mode = first.autoreset, first.terminates, first.render_mode
         self.reward_mode, self.observe, self.metadata = first.reward_mode, self._word, first.metadata
-        self._layout = np.full(self.num_envs, -1)
+        self._bucket = np.full(self.num_envs, -1)
         self._slot = np.full(self.num_envs, -1)
         self._entropy: int | None = None
         self._closed = False
         self._masks: dict[tuple[str, str], Tensor] = {}
         if not {"rgb", "depth", "segmentation", "normals", "pointcloud", "voxel"} & set(self._word.split("+")):
-            self._masks = _masks([e.single_observation_space for e in self.buckets])
-        self._layout[:] = np.arange(self.num_envs) % count  # for the shapes only; reset places the rows
+            self._masks = _masks([e.single_observation_space for e in self.buckets], self.device)
+        self._bucket[:] = np.arange(self.num_envs) % count  # for the shapes only; reset places the rows
         with torch.no_grad():
             sample = self._padded({k: b.env._observer() for k, b in enumerate(self._buckets)})
         self.observation_names = self._names(sample) if self._flat else []
         self.single_observation_space = space_of(self._finish(sample))
-        self._layout[:] = -1
+        self._bucket[:] = -1
         self.single_action_space = first.single_action_space
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, self.num_envs)
 
     @property
     def buckets(self) -> tuple[Env, ...]:
-        """The environment of each layout. Those that grow are replaced by larger ones."""
+        """The environments behind this one; their rows are slots, see :meth:`slots`."""
         return tuple(b.env for b in self._buckets)
 
     @property
     def layout(self) -> Tensor:
         """(N,) int64 which of ``task.layouts`` each row has; -1 before the first reset."""
-        return torch.from_numpy(self._layout.copy())
+        return torch.from_numpy(self._layout).to(self.device)
+
+    @property
+    def _layout(self) -> np.ndarray:
+        return np.array([*(b.layout for b in self._buckets), -1])[self._bucket]
 
     @property
     def instruction(self) -> list[str]:
         """What each row is asked to do, in words."""
-        return [self.buckets[max(k, 0)].task.instruction for k in self._layout]
+        return [self._buckets[max(k, 0)].env.task.instruction for k in self._bucket]
 
     # ---- Gymnasium -------------------------------------------------------------------------------------------------
 
@@ -172,17 +187,17 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         numbers = None if index is None else arguments.indices(index, rows, self.num_envs)
         given = dict(zip(rows.tolist(), arguments.seeds(seed, rows, self.num_envs), strict=True))
         for row, value in given.items():
-            if value is None and self._layout[row] < 0:
+            if value is None and self._bucket[row] < 0:
                 if self._entropy is None:
                     self._entropy = episode_seed_from_entropy()
                 value = given[row] = self._entropy + row
             if value is not None:
-                self._move(row, value % len(self._buckets))
+                self._move(row, value % self._layouts)
         seen, infos = {}, {}
         for k, bucket in enumerate(self._buckets):
             mine = bucket.rows.tolist()
             mask = np.array([row in given for row in mine])
-            if not (bucket.rows >= 0).any():
+            if not bucket.used.any():
                 continue
             more = dict(options)
             if numbers is not None:
@@ -197,28 +212,23 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     ) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
         """Advance by one control step, as :meth:`manikin.Env.step`."""
         self._check_open()
-        if (self._layout < 0).any():
+        if (self._bucket < 0).any():
             raise ClosedError("call reset() before the first step")
-        action = torch.as_tensor(actions, dtype=torch.float32)
-        size = self.controller.card.size
-        if tuple(action.shape) != (self.num_envs, size):
-            raise ConfigError(f"actions must have shape ({self.num_envs}, {size}), got {tuple(action.shape)}")
+        arguments.actions(actions, self.num_envs, self.controller.card, refuse=self.buckets[0].out_of_range == "refuse")
+        action = torch.as_tensor(actions, dtype=torch.float32, device=self.device)
         going = None if active is None else arguments.mask(active, self.num_envs, "active")
         seen, infos = {}, {}
         rewards, ends = {}, {}
         for k, bucket in enumerate(self._buckets):
-            used = bucket.rows >= 0
-            if not used.any():
+            if not bucket.used.any():
                 continue
-            row = np.where(used, bucket.rows, 0)
-            moves = used if going is None else used & going[row]
+            moves = bucket.used if going is None else bucket.used & going[bucket.rows.clip(0)]
             seen[k], rewards[k], terminated, truncated, infos[k] = bucket.env.step(
-                action[torch.from_numpy(row)] * torch.from_numpy(used)[:, None], active=None if moves.all() else moves
+                bucket.slotwise(action), active=None if moves.all() else moves
             )
             ends[k] = {"terminated": terminated, "truncated": truncated}
         over = self._padded(ends)
-        reward = self._padded({k: {"r": r} for k, r in rewards.items()})["r"]
-        return self._observed(seen), reward, over["terminated"], over["truncated"], self._informed(infos)
+        return self._observed(seen), self._joined(rewards), over["terminated"], over["truncated"], self._informed(infos)
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """One (H, W, 3) uint8 image of each row; None without ``render_mode``."""
@@ -228,8 +238,27 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 
     def image(self, row: int = 0, **options: Any) -> np.ndarray:
         """One picture of a row, as :meth:`manikin.Env.image`."""
-        self._check_open()
-        return self.buckets[max(self._layout[row], 0)].image(max(int(self._slot[row]), 0), **options)
+        env, slot = self._place(row)
+        return env.image(slot, **options)
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """Names of the cameras, as :attr:`manikin.Env.cameras`; every layout has them."""
+        return self.buckets[0].cameras
+
+    def model_data(self, row: int = 0) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """Model and state of a row, as :meth:`manikin.Env.model_data`; rows of other layouts have other models."""
+        env, slot = self._place(row)
+        return env.model_data(slot)
+
+    @property
+    def arm_qpos(self) -> Tensor:
+        """(N, joints) of the arm [rad or m]."""
+        return self.each(lambda env: env.arm_qpos)
+
+    def towards(self, joints: Tensor) -> Tensor:
+        """(N, A) actions, as :meth:`manikin.Env.towards`."""
+        return self._joined({k: self.buckets[k].towards(b.slotwise(joints)) for k, b in self._in_use()})
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulations."""
@@ -242,11 +271,11 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     def save(self, rows: Any = None) -> BucketSnapshot:
         """Everything that later steps of the rows depend on."""
         index = arguments.row_numbers(rows, self.num_envs)
-        parts = {}
-        for k in np.unique(self._layout[index]).tolist():
-            which = np.flatnonzero(self._layout[index] == k)
-            parts[k] = (which, self.buckets[k].save(self._slot[index[which]]))
-        return BucketSnapshot(len(index), parts)
+        pieces, layouts = [], []
+        for k, which in self._split(index):
+            pieces.append((which, self.buckets[k].save(self._slot[index[which]])))
+            layouts.append(self._buckets[k].layout)
+        return BucketSnapshot(len(index), pieces, layouts)
 
     def load(self, snapshot: BucketSnapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
         """Put rows where the snapshot was (as many rows, or one for all); returns observations and info of all rows."""
@@ -254,50 +283,83 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         index = arguments.row_numbers(rows, self.num_envs)
         if len(snapshot) not in (1, len(index)):
             raise DataError(f"a snapshot of {len(snapshot)} rows cannot be loaded into {len(index)}")
-        for k, (which, part) in snapshot.parts.items():
+        for (which, piece), layout in zip(snapshot.pieces, snapshot.layouts, strict=True):
             targets = index if len(snapshot) == 1 else index[which]
             for row in targets.tolist():
-                self._move(row, k)
-            if not self._buckets[k].started:
-                slots = len(self._buckets[k].rows)
-                self._buckets[k].start([0] * slots, np.ones(slots, bool), {})
-            self.buckets[k].load(part, self._slot[targets])
+                self._move(row, layout)
+            for k, at in self._split(targets):
+                self._buckets[k].ready()
+                part = piece if len(piece) == 1 else piece.rows(at)
+                self.buckets[k].load(part, self._slot[targets[at]])
         return self.reset(options={"reset_mask": np.zeros(self.num_envs, bool)})
 
     def state_hash(self, rows: Any = None) -> Tensor:
         """(n,) int64: a 64-bit hash of each row's physics state, exact to the bit."""
         index = arguments.row_numbers(rows, self.num_envs)
-        whole = self.each(lambda env: env.state_hash())
-        return whole[torch.from_numpy(index)]
+        found = torch.zeros(len(index), dtype=torch.int64)
+        for k, which in self._split(index):
+            found[torch.from_numpy(which)] = self.buckets[k].state_hash(self._slot[index[which]])
+        return found
+
+    def physics_states(self, rows: Any = None) -> list[np.ndarray]:
+        """One vector per row, as :meth:`manikin.Env.physics_states`; each as long as its layout needs."""
+        index = arguments.row_numbers(rows, self.num_envs)
+        found: dict[int, np.ndarray] = {}
+        for k, which in self._split(index):
+            found |= zip(which.tolist(), self.buckets[k].physics_states(self._slot[index[which]]), strict=True)
+        return [found[i] for i in range(len(index))]
 
     def fingerprint(self) -> dict[str, Any]:
         """As :meth:`manikin.Env.fingerprint`; the model's hash is over all layouts."""
-        hashes = {name: env.scene.hash for name, env in zip(self.task.layouts, self.buckets, strict=True)}
+        hashes = {name: env.scene.hash for name, env in zip(self.task.layouts, self.buckets, strict=False)}
         whole = hashlib.sha256("".join(hashes.values()).encode()).hexdigest()[:16]
         return {**self.buckets[0].fingerprint(), "observe": self._word, "layouts": hashes, "model_hash": whole}
 
     # ---- putting together ------------------------------------------------------------------------------------------
 
     def each(self, function: Callable[[Env], Tensor]) -> Tensor:
-        """(N, ...) what ``function`` gives for the rows of each layout's environment, padded."""
-        found = {k: {"x": function(b.env)} for k, b in enumerate(self._buckets) if (b.rows >= 0).any()}
-        return self._padded(found)["x"]
+        """(N, ...) what ``function`` gives for the rows of each bucket's environment, padded."""
+        return self._joined({k: function(b.env) for k, b in self._in_use()})
 
     def slots(self, rows: Any = None) -> dict[int, np.ndarray]:
-        """Layout -> slots of the rows in that layout's environment."""
+        """Number of a bucket -> slots of the rows in it."""
         index = arguments.row_numbers(rows, self.num_envs)
-        return {k: self._slot[index][self._layout[index] == k] for k in np.unique(self._layout[index]).tolist()}
+        return {k: self._slot[index[which]] for k, which in self._split(index)}
+
+    def _in_use(self) -> list[tuple[int, _Bucket]]:
+        return [(k, b) for k, b in enumerate(self._buckets) if b.used.any()]
+
+    def _split(self, index: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Numbers of buckets, and which of the rows ``index`` each has."""
+        if (self._bucket[index] < 0).any():
+            raise ClosedError("call reset() first: rows have no layout yet")
+        return [(k, np.flatnonzero(self._bucket[index] == k)) for k in np.unique(self._bucket[index]).tolist()]
+
+    def _place(self, row: int) -> tuple[Env, int]:
+        """The environment and slot of a row; before the first reset some row of the first layout."""
+        self._check_open()
+        return self.buckets[max(int(self._bucket[row]), 0)], max(int(self._slot[row]), 0)
 
     def _move(self, row: int, layout: int) -> None:
-        if self._layout[row] == layout:
-            return
-        if self._layout[row] >= 0:
-            self._buckets[self._layout[row]].rows[self._slot[row]] = -1
-        self._slot[row] = self._buckets[layout].take(row)
-        self._layout[row] = layout
+        """Give a row a slot of that layout; where none is free, a new bucket."""
+        if self._bucket[row] >= 0:
+            now = self._buckets[self._bucket[row]]
+            if now.layout == layout:
+                return
+            now.rows[self._slot[row]] = -1
+        room = [k for k, b in enumerate(self._buckets) if b.layout == layout and not b.used.all()]
+        if not room:
+            self._buckets.append(self._new(layout))
+        k = room[0] if room else len(self._buckets) - 1
+        slot = int(np.flatnonzero(~self._buckets[k].used)[0])
+        self._buckets[k].rows[slot], self._bucket[row], self._slot[row] = row, k, slot
+
+    def _joined(self, found: Mapping[int, Tensor]) -> Tensor:
+        joined: Tensor = self._padded(found)
+        return joined
 
     def _padded(self, found: Mapping[int, Any]) -> Any:
-        """Values (slots, ...) per layout as one (N, ...): rows in their places, the rest of a shape zero."""
+        """Values (slots, ...) per bucket as one (N, ...): rows in their places, the rest of a shape zero."""
         some = next(iter(found.values()))
         if isinstance(some, Mapping):
             keys = dict.fromkeys(key for value in found.values() for key in value)
@@ -307,8 +369,8 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         shape = [max(t.shape[i] for t in tensors.values()) for i in range(1, first.ndim)]
         out = torch.zeros((self.num_envs, *shape), dtype=first.dtype, device=first.device)
         for k, value in tensors.items():
-            rows = torch.from_numpy(np.flatnonzero(self._layout == k))
-            slots = torch.from_numpy(self._slot[self._layout == k]).clamp_min(0)
+            rows = torch.from_numpy(np.flatnonzero(self._bucket == k)).to(first.device)
+            slots = torch.from_numpy(self._slot[self._bucket == k].clip(0)).to(first.device)
             place: Any = (rows, *(slice(0, s) for s in value.shape[1:]))
             out[place] = value[slots]
         return out
@@ -318,7 +380,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 
     def _finish(self, named: dict[str, Any]) -> Any:
         """Masks added; flat where the observation word is."""
-        at = torch.from_numpy(self._layout)
+        at = torch.from_numpy(self._layout).to(self.device)
         for (group, name), table in self._masks.items():
             if group in named:
                 whole = {}
@@ -362,7 +424,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
             raise ClosedError("this environment is closed")
 
 
-def _masks(spaces: Sequence[gymnasium.Space]) -> dict[tuple[str, str], Tensor]:
+def _masks(spaces: Sequence[gymnasium.Space], device: torch.device) -> dict[tuple[str, str], Tensor]:
     """(group, name) -> (layouts, *shape) float32, of the observations whose shape is not the same everywhere."""
     out = {}
     for group, inner in spaces[0].items():  # type: ignore[attr-defined]
@@ -370,7 +432,7 @@ def _masks(spaces: Sequence[gymnasium.Space]) -> dict[tuple[str, str], Tensor]:
             shapes = [tuple(space[group][name].shape) for space in spaces]  # type: ignore[index]
             if len(set(shapes)) > 1:
                 most = [max(s[i] for s in shapes) for i in range(len(shapes[0]))]
-                table = torch.zeros(len(spaces), *most)
+                table = torch.zeros(len(spaces), *most, device=device)
                 for k, shape in enumerate(shapes):
                     place: Any = (k, *(slice(0, s) for s in shape))
                     table[place] = 1.0

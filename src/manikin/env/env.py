@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
@@ -277,6 +278,31 @@ class Env(gymnasium.vector.VectorEnv):
         model, data = self.world.data(row)
         return self._renderer.rgb(model, data, name, width=width, height=height)
 
+    @property
+    def buckets(self) -> tuple[Env, ...]:
+        """The environments of one layout each that this one is made of: itself; see ``BucketEnv``."""
+        return (self,)
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """Names of the scene's cameras."""
+        return tuple(self._builder.cameras)
+
+    def model_data(self, row: int = 0) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """A row's model, with what varies in it, and its state, for pictures; see :meth:`World.data`."""
+        self._check_open()
+        return self.world.data(row)
+
+    @property
+    def arm_qpos(self) -> Tensor:
+        """(N, joints) of the arm [rad or m]; borrowed until the next step."""
+        return self.driven.arm_qpos
+
+    def towards(self, joints: Tensor) -> Tensor:
+        """(N, A) actions that move the arm to ``joints`` (N, joints) [rad or m], as far as one step can; see
+        :meth:`Controller.towards`."""
+        return self.controller.towards(self._carry, self._reading(), joints)
+
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulations and the renderer."""
         self._closed = True
@@ -300,6 +326,10 @@ class Env(gymnasium.vector.VectorEnv):
     def state_hash(self, rows: Any = None) -> Tensor:
         """(n,) int64: a 64-bit hash of each row's physics state, exact to the bit."""
         return torch.from_numpy(self.world.state_hash(arguments.row_numbers(rows, self.num_envs)).view(np.int64))
+
+    def physics_states(self, rows: Any = None) -> list[np.ndarray]:
+        """Of each row the full physics state, float64, exact to the bit."""
+        return list(self.world.states(arguments.row_numbers(rows, self.num_envs)))
 
     def fingerprint(self) -> dict[str, Any]:
         """What an episode depends on besides its seed, for JSON: task, config, robot, rates, versions, machine."""

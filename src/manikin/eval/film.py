@@ -40,9 +40,7 @@ class Reel:
 
 def camera_of(env: Any) -> str | CameraSpec:
     """The scene's camera for people, or a view of the robot's workspace where it has none."""
-    model = env.world.scene.model
-    names = [model.camera(i).name for i in range(model.ncam)]
-    if HUMAN_CAMERA in names:
+    if HUMAN_CAMERA in env.cameras:
         return HUMAN_CAMERA
     return CameraSpec(name="default", pos=(0.75, 0.75, 0.75), target=(-0.05, 0.0, 0.15), fovy=1.0)
 
@@ -139,7 +137,7 @@ class Film:
 
     def _picture(self, row: int) -> np.ndarray:
         began = time.perf_counter()
-        model, data = self.env.world.data(row)
+        model, data = self.env.model_data(row)
         view = zoomed(view_of(model, data, self.camera, *self.size), self.zoom)
         image = self.renderer.rgb(model, data, view)
         self.seconds += time.perf_counter() - began

@@ -44,6 +44,27 @@ class Snapshot:
             return self.model
         return {name: value for name, value in self.model.items() if not name.startswith(COSMETIC)}
 
+    @property
+    def pieces(self) -> list[tuple[np.ndarray, Snapshot]]:
+        """Rows of one layout each: which, and their snapshot. Here all in one; see ``BucketSnapshot``."""
+        return [(np.arange(len(self)), self)]
+
+    def rows(self, index: np.ndarray) -> Snapshot:
+        """Some of its rows."""
+
+        def some(tree: Any) -> Any:
+            return {k: some(v) for k, v in tree.items()} if isinstance(tree, dict) else tree[index]
+
+        return Snapshot(
+            self.scene_hash,
+            self.state[index],
+            model=some(self.model),
+            served=some(self.served),
+            look_hash=self.look_hash,
+            health=self.health[index] if len(self.health) else self.health,
+            extra=some(self.extra),
+        )
+
     def index_for(self, n: int, scene_hash: str) -> np.ndarray:
         """Which snapshot row goes to each of n target rows: one to one, or one row to all.
 

@@ -386,6 +386,10 @@ class WarpWorld:
         """See :class:`manikin.sim.world.World`."""
         return frozenset(self._model.varied)
 
+    def states(self, rows: np.ndarray) -> np.ndarray:
+        """See :class:`manikin.sim.world.World`."""
+        return self._state()[self.index(rows)].cpu().numpy().astype(np.float64)
+
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
         """Everything about the rows that later steps depend on, owned by the caller."""
         index = self.index(range(self.num_worlds) if rows is None else rows)

@@ -24,15 +24,15 @@ class HoldPolicy:
     def __init__(self, env: Any) -> None:
         self.env = env
         self._grippers = list(env.controller.card.grippers)
-        self._goal = torch.zeros(env.num_envs, env.driven.arm_joints)
+        self._goal = env.arm_qpos.clone()
 
     def reset(self, rows: torch.Tensor) -> None:
         """Remember where the arm is."""
-        self._goal[rows] = self.env.driven.arm_qpos[rows]
+        self._goal[rows] = self.env.arm_qpos[rows]
 
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
         """(N, 1, A)."""
         env = self.env
-        action = env.controller.towards(env._carry, env._reading(), self._goal)
+        action = env.towards(self._goal)
         action[:, self._grippers] = 1.0
         return action[:, None]

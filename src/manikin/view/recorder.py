@@ -183,7 +183,7 @@ class Recorder:
     def _picture(self, info: dict[str, Any], reward: torch.Tensor | None) -> np.ndarray:
         pictures = []
         for row in self.rows:
-            model, data = self.env.world.data(row)
+            model, data = self.env.model_data(row)
             image = self.renderer.rgb(model, data, view_of(model, data, self.camera, *self.size))
             if self.captions:
                 lines, word = episode_caption(

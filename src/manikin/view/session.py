@@ -160,7 +160,7 @@ class Session:
 
     def look(self, row: int | None = None) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """Model and data of a row (default the one in view), as the world makes them for pictures."""
-        pair: tuple[mujoco.MjModel, mujoco.MjData] = self.env.world.data(self.row if row is None else row)
+        pair: tuple[mujoco.MjModel, mujoco.MjData] = self.env.model_data(self.row if row is None else row)
         return pair
 
     # ---- inside ----------------------------------------------------------------------------------------------------

@@ -127,8 +127,9 @@ class _Steps(plugin.SimPlugin):  # type: ignore[misc]
 
     def _mark(self, model: mujoco.MjModel) -> str:
         """Tells models apart. Rows that vary have each a model of its own, for a new one at every look."""
-        if model is self.session.env.world.scene.model:
-            return "scene"
+        for number, env in enumerate(self.session.env.buckets):
+            if model is env.scene.model:
+                return f"scene {number}"
         buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
         mujoco.mj_saveModel(model, None, buffer)
         return hashlib.blake2b(buffer.tobytes(), digest_size=12).hexdigest()
