@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -38,7 +37,6 @@ class ToyEnv:
         self.elapsed = np.zeros(num_envs, np.int64)
         self.done = np.ones(num_envs, bool)
         self.started: list[tuple[int, int]] = []
-        self.world = SimpleNamespace(save=self.save)
         self.instruction = ["push the point to the goal"] * num_envs
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -90,6 +88,9 @@ class ToyEnv:
         index = np.arange(self.num_envs) if rows is None else np.asarray(rows)
         words = [hashlib.blake2b(self.state[i].tobytes(), digest_size=8).digest() for i in index]
         return torch.from_numpy(np.frombuffer(b"".join(words), np.int64).copy())
+
+    def physics_states(self, rows: np.ndarray) -> list[np.ndarray]:
+        return list(self.state[rows])
 
     def fingerprint(self) -> dict[str, Any]:
         return {

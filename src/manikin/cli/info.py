@@ -53,10 +53,10 @@ def run(options: InfoOptions) -> int:
     else:
         out.print(Markdown(page))
     if options.picture is not None:
-        from manikin.env.env import Env
+        from manikin.env.registry import make
         from manikin.render import write_png
 
-        env = Env(task, robot=options.robot, reward="none")
+        env = make(task, robot=options.robot, reward="none")
         env.reset(seed=options.seed)
         path = write_png(options.picture, env.image(width=640, height=480))
         env.close()

@@ -18,6 +18,7 @@ from manikin.data.format import Episode, flatten, to_numpy
 from manikin.data.read import EpisodeFile
 from manikin.data.record import initial_state
 from manikin.errors import DataError
+from manikin.spec.scene import COSMETIC
 
 __all__ = ["EpisodeReplay", "ReplayReport", "make_env", "replay"]
 
@@ -203,6 +204,10 @@ def _batches(file: EpisodeFile, wanted: list[int], most: int) -> Iterator[list[E
         yield batch
 
 
+# Which outputs are served depends on who has read them; they follow from the state. Cameras and lights may be others.
+_MAY_LACK = ("served/", *(f"model/{field}" for field in COSMETIC))
+
+
 class _Row:
     """The comparison of one episode while it plays."""
 
@@ -218,9 +223,10 @@ class _Row:
     def compare_start(self, now: Mapping[str, np.ndarray]) -> None:
         then = self.episode.initial
         for name in sorted(now.keys() | then.keys()):
-            if name.startswith("served/") and not (name in now and name in then):
-                continue  # which outputs are served depends on who has read them; they follow from the state
-            if name not in now or name not in then or now[name].shape != then[name].shape:
+            alike = name in now and name in then and now[name].shape == then[name].shape
+            if name.startswith(_MAY_LACK) and not alike:
+                continue
+            if not alike:
                 self.start[name] = float("nan")
             elif not np.array_equal(now[name], then[name], equal_nan=now[name].dtype.kind == "f"):
                 self.start[name] = _largest(now[name], then[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import json
 import platform
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def fingerprint(env: Env) -> dict[str, Any]:
     chosen = [h for h in env._builder.handles if isinstance(h, ChosenPart)]
     return {
         "task": env.task.id,
-        "config": dataclasses.asdict(env.task.config),
+        "config": json.loads(json.dumps(dataclasses.asdict(env.task.config))),  # as it is read again: lists
         "robot": env.robot_word,
         "control": env.controller.name,
         "action_names": [dim.name for dim in env.controller.card.dims],

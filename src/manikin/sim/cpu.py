@@ -29,9 +29,8 @@ _FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc
 _PERSISTENT_BYTES = (
     256e6  # keep one MjData per row while they fit here (0.44 MB each, measured): velocity stage is free
 )
-_DERIVED = frozenset(
-    "actuator_acc0 body_invweight0 body_subtreemass cam_pos0 cam_poscom0 cam_mat0 dof_M0 dof_invweight0 light_pos0 "
-    "light_poscom0 light_dir0 tendon_invweight0".split()
+_DERIVED = (  # what set_const computes from poses and masses
+    "actuator_acc0 body_invweight0 body_subtreemass dof_M0 dof_invweight0 tendon_invweight0".split()
 )
 _BYTES_PER_ROW = 0.44e6
 _MINUS, _PLUS = np.float32(-1), np.float32(1)
@@ -135,7 +134,6 @@ class CpuWorld:
         self._counts = self._b.warning[:, :, 1]
         self._niter = self._b.bind("solver_niter").reshape(num_worlds, -1)
         self._varied: set[str] = set()
-        # what set_const computes from poses and masses, of this model; a row's may differ by a last bit only
         self._constants = {f for f in _DERIVED if getattr(model, f).size}
         self._nbvh = int(model.body_bvhnum.sum())
         self._max_iterations = int(model.opt.iterations)
@@ -329,7 +327,9 @@ class CpuWorld:
                 target[np.ix_(index, ids)] = value.reshape(len(index), len(ids), *target.shape[2:])
         if any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes):
             self._b.set_const(index)
-            for field in self._constants - self._varied:  # all: what is saved of a row depends on no other row
+            for field in (
+                self._constants - self._varied
+            ):  # a row's may differ by a last bit; all, so that no row's depend on others
                 self._b.expand(field)
             self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
         self.version += 1

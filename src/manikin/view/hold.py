@@ -24,15 +24,18 @@ class HoldPolicy:
     def __init__(self, env: Any) -> None:
         self.env = env
         self._grippers = list(env.controller.card.grippers)
-        self._goal = env.arm_qpos.clone()
+        self._goal: torch.Tensor | None = None
 
     def reset(self, rows: torch.Tensor) -> None:
         """Remember where the arm is."""
-        self._goal[rows] = self.env.arm_qpos[rows]
+        now = self.env.arm_qpos
+        if self._goal is None:
+            self._goal = now.clone()
+        self._goal[rows] = now[rows]
 
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
         """(N, 1, A)."""
         env = self.env
-        action = env.towards(self._goal)
+        action = env.towards(env.arm_qpos if self._goal is None else self._goal)
         action[:, self._grippers] = 1.0
         return action[:, None]
