@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Try on a task every promise that tasks make."),
     "robot-check": ("robot_check", "Say what is wrong with a robot of your own; film what it can do."),
     "view": ("view", "Watch and steer a task in the browser, or film it."),
+    "teleop": ("teleop", "Drive a robot by hand in the browser and keep the episodes."),
     "bench": ("bench", "Measure control steps per second on this machine."),
     "warmup": ("warmup", "Compile ahead of time what tasks need on a GPU."),
     "doctor": ("doctor", "Say what works on this machine and how to get the rest."),

@@ -13,6 +13,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import torch
 
 from manikin.data.block import by_shape, merge_blocks, write_block
 from manikin.data.format import PER_STEP, Episode, Header, flatten, parts_folder, to_numpy, write_header
@@ -21,7 +22,7 @@ from manikin.data.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.spec.labels import PLAIN, Labels
 
-__all__ = ["EpisodeWriter", "Recorder", "initial_state"]
+__all__ = ["EpisodeWriter", "Recorder", "initial_state", "outcome_of"]
 
 
 class EpisodeWriter:
@@ -211,6 +212,25 @@ def initial_state(snapshot: Any) -> list[dict[str, np.ndarray]]:
                 leaves[name] = array
         found |= {row: {name: array[i] for name, array in leaves.items()} for i, row in enumerate(which.tolist())}
     return [found[i] for i in range(len(snapshot))]
+
+
+def outcome_of(reward: Any, terminated: Any, truncated: Any, info: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """What observers are told of a control step, from what ``Env.step`` gave: rewards, terminated, truncated, success
+    and fail, each (N,), and as ``flags/NAME`` each boolean or number per row that the task says.
+    """
+    outcome = {
+        "rewards": to_numpy(reward),
+        "terminated": to_numpy(terminated),
+        "truncated": to_numpy(truncated),
+        "success": to_numpy(info["success"]),
+        "fail": to_numpy(info["fail"]) if "fail" in info else np.zeros(len(reward), bool),
+    }
+    flags = {name: value for name, value in info.items() if name not in ("success", "fail") and _is_flag(value)}
+    return outcome | {f"flags/{name}": to_numpy(value) for name, value in flags.items()}
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim == 1 and value.dtype in (torch.bool, torch.float32)
 
 
 def _modes(keep: str, labels: Labels) -> set[str] | None:

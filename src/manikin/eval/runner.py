@@ -20,7 +20,9 @@ import gymnasium
 import numpy as np
 import torch
 
+from manikin.data.format import to_numpy
 from manikin.data.labels import Tracker
+from manikin.data.record import outcome_of
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
@@ -302,31 +304,25 @@ class _Rows:
     ) -> list[EpisodeResult]:
         """Add one control step to the totals of the active rows; finished ones become results and free their row."""
         rows = np.flatnonzero(self.active)
-        outcome = {
-            "rewards": _numpy(reward),
-            "terminated": _numpy(terminated),
-            "truncated": _numpy(truncated),
-            "success": _numpy(info["success"]),
-            "fail": _numpy(info["fail"]) if "fail" in info else np.zeros(self.env.num_envs, bool),
-        }
+        outcome = outcome_of(reward, terminated, truncated, info)
         # failure is final: where the protocol lets an episode go on after it, later success does not count
         self.failed[rows] |= outcome["fail"][rows]
         success = outcome["success"][rows] & ~self.failed[rows]
         self.length[rows] += 1
         self.total[rows] += outcome["rewards"][rows].astype(np.float64)
         self.best[rows] = np.maximum(self.best[rows], outcome["rewards"][rows])
-        flags = {name: _numpy(value) for name, value in info.items() if _is_flag(name, value)}
+        prefix = "flags/"
+        flags = {k.removeprefix(prefix): v for k, v in outcome.items() if k.startswith(prefix)}
         for name, value in flags.items():
             if value.dtype == bool:
                 self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= value[rows]
         self.tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
-        outcome |= {f"flags/{name}": value for name, value in flags.items()}
         self.streak[rows] = np.where(success, self.streak[rows] + 1, 0)
         self.longest[rows] = np.maximum(self.longest[rows], self.streak[rows])
         self.first[rows] = np.where(success & (self.first[rows] == 0), self.length[rows], self.first[rows])
         for observer in self.observers:
             observer.step(rows, actions, observation, outcome)
-        health = _numpy(info["health"])
+        health = to_numpy(info["health"])
         done = rows[(outcome["terminated"] | outcome["truncated"])[rows]]
         results = [self._result(row, outcome, int(health[row])) for row in done.tolist()]
         for observer in self.observers if len(done) else ():
@@ -358,13 +354,3 @@ class _Rows:
             events=story.events,
             mode=self.labels.label(story),
         )
-
-
-def _is_flag(name: str, value: Any) -> bool:
-    """Whether it is one boolean or number per row that the task says of a step."""
-    said = isinstance(value, torch.Tensor) and value.ndim == 1 and value.dtype in (torch.bool, torch.float32)
-    return said and name not in ("success", "fail")
-
-
-def _numpy(value: Any) -> np.ndarray:
-    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)

@@ -12,7 +12,7 @@ from typing import Any
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 
-__all__ = ["POLICIES", "policy_maker"]
+__all__ = ["POLICIES", "named_callable", "policy_maker"]
 
 POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random:RandomPolicy"}
 
@@ -29,23 +29,35 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
         ConfigError: the module cannot be imported; says why.
     """
     place = POLICIES.get(word, word)
-    module, _, name = place.rpartition(":")
-    if not module:
+    if ":" not in place.strip(":"):
         raise UnknownNameError("policy", word, POLICIES, "Or give your own as module:function or file.py:function.")
-    loaded = _load_file(Path(module)) if module.endswith(".py") else _load_module(module)
-    made = getattr(loaded, name, None)
-    if not callable(made):
-        callables = [k for k, v in vars(loaded).items() if callable(v) and not k.startswith("_")]
-        raise UnknownNameError(f"policy in {module}", name, callables)
-    maker: Callable[[Any], Policy] = made
+    maker: Callable[[Any], Policy] = named_callable(place, "policy")
     return maker
 
 
-def _load_module(name: str) -> Any:
+def named_callable(place: str, kind: str) -> Callable[..., Any]:
+    """What ``module:name`` or ``file.py:name`` names; ``kind`` says in errors what it should be.
+
+    Raises:
+        UnknownNameError: the module has no such function or class.
+        AssetError: no such file.
+        ConfigError: the module cannot be imported; says why.
+    """
+    module, _, name = place.rpartition(":")
+    loaded = _load_file(Path(module)) if module.endswith(".py") else _load_module(module, kind)
+    made = getattr(loaded, name, None)
+    if not callable(made):
+        callables = [k for k, v in vars(loaded).items() if callable(v) and not k.startswith("_")]
+        raise UnknownNameError(f"{kind} in {module}", name, callables)
+    found: Callable[..., Any] = made
+    return found
+
+
+def _load_module(name: str, kind: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ConfigError(f"the policy's module {name!r} cannot be imported: {error}") from error
+        raise ConfigError(f"the {kind}'s module {name!r} cannot be imported: {error}") from error
 
 
 def _load_file(path: Path) -> Any:

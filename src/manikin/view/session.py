@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
@@ -20,10 +20,48 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
 
-__all__ = ["Session"]
+__all__ = ["WISHES", "Session", "Wishes"]
+
+Wishes = Mapping[str, Mapping[str, Callable[[str, Any], Any]]]  # name -> what it takes, and who checks it
 
 PAUSE_S = 1.0  # how long an ended episode stays in view before the next begins [s]
 REMEMBERED = 400  # steps of reward that are kept per row
+
+
+def _bool(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | None):
+        raise ConfigError(f"{name} must be true or false; got {value!r}")
+    return bool(value)
+
+
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(f"{name} must be a whole number; got {value!r}")
+    return value
+
+
+def _seed(name: str, value: Any) -> int | None:
+    if value is not None and not 0 <= _whole(name, value) < 2**62:
+        raise ConfigError(f"{name} must be from 0 to 2^62; got {value!r}")
+    return None if value is None else int(value)
+
+
+def _speed(name: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.01 <= value <= 100:
+        raise ConfigError(f"speed must be from 0.01 to 100; got {value!r}")
+    return float(value)
+
+
+WISHES: Wishes = {
+    "play": {},
+    "pause": {},
+    "toggle": {},
+    "step": {},
+    "reset": {"seed": _seed, "all": _bool},
+    "row": {"value": _whole},
+    "speed": {"value": _speed},
+    "again": {"value": _bool},
+}
 
 
 class Session:
@@ -45,6 +83,8 @@ class Session:
         ConfigError: the environment resets its rows by itself.
     """
 
+    wishes: ClassVar[Wishes] = WISHES
+
     def __init__(
         self,
         env: Any,
@@ -57,8 +97,7 @@ class Session:
         if env.autoreset != "disabled":
             raise ConfigError(f"a session needs an environment with autoreset='disabled', not {env.autoreset!r}")
         self.env = env
-        policy = make_policy(env)
-        self._policy = ChunkPolicy(policy, env.num_envs, env.controller.card.size)
+        self._policy = ChunkPolicy(make_policy(env), env.num_envs, env.controller.card.size)
         self.row, self.playing, self.again, self.speed = 0, playing, again, 1.0
         self.version, self.episodes = 0, 0
         self.status: dict[str, Any] = {}
@@ -77,6 +116,11 @@ class Session:
         self._reset(np.ones(n, bool), [seed + i for i in range(n)])
         self._publish()
 
+    @property
+    def actor(self) -> str:
+        """Name of who acts."""
+        return self._policy.name
+
     # ---- from any thread -------------------------------------------------------------------------------------------
 
     def ask(self, wish: str, **values: Any) -> None:
@@ -92,15 +136,14 @@ class Session:
             UnknownNameError: no such wish.
             ConfigError: a value is missing or cannot work.
         """
-        if wish not in _WISHES:
-            raise UnknownNameError("wish", wish, _WISHES)
-        extra = sorted(values.keys() - _WISHES[wish].keys())
+        if wish not in self.wishes:
+            raise UnknownNameError("wish", wish, self.wishes)
+        takes = self.wishes[wish]
+        extra = sorted(values.keys() - takes.keys())
         if extra:
             raise ConfigError(f"{wish} does not take {', '.join(extra)}")
-        checked = {name: check(name, values.get(name)) for name, check in _WISHES[wish].items()}
-        if wish == "row" and not 0 <= checked["value"] < self.env.num_envs:
-            raise ConfigError(f"there are rows 0 to {self.env.num_envs - 1}; got {checked['value']}")
-        self._wishes.put((wish, checked))
+        checked = {name: check(name, values.get(name)) for name, check in takes.items()}
+        self._take(wish, checked)
 
     def wait(self, version: int, timeout: float) -> int:
         """Wait until there is something newer to show than ``version``, at most ``timeout`` [s]; its version."""
@@ -137,8 +180,26 @@ class Session:
             return
         with torch.no_grad():
             action = self._policy.act(self._observation, self.env.instruction)[:, 0]
-        self._observation, reward, terminated, truncated, info = self.env.step(action, active=active)
-        self._info = info
+        self._stepped(active, *self.env.step(action, active=active))
+
+    def look(self, row: int | None = None) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """Model and data of a row (default the one in view), as the world makes them for pictures."""
+        pair: tuple[mujoco.MjModel, mujoco.MjData] = self.env.model_data(self.row if row is None else row)
+        return pair
+
+    # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _stepped(
+        self,
+        active: np.ndarray,
+        observation: Any,
+        reward: torch.Tensor,
+        terminated: torch.Tensor,
+        truncated: torch.Tensor,
+        info: dict[str, Any],
+    ) -> None:
+        """Take in what a control step of the active rows gave, and publish it."""
+        self._observation, self._info = observation, info
         rewards = reward.double().numpy()
         terms = {name: value.double().numpy() for name, value in info.get("reward_terms", {}).items()}
         self._terms = {
@@ -158,12 +219,15 @@ class Session:
         self._done |= over
         self._publish()
 
-    def look(self, row: int | None = None) -> tuple[mujoco.MjModel, mujoco.MjData]:
-        """Model and data of a row (default the one in view), as the world makes them for pictures."""
-        pair: tuple[mujoco.MjModel, mujoco.MjData] = self.env.model_data(self.row if row is None else row)
-        return pair
+    def _take(self, wish: str, checked: dict[str, Any]) -> None:
+        """A wish whose values are right has come, from any thread."""
+        if wish == "row" and not 0 <= checked["value"] < self.env.num_envs:
+            raise ConfigError(f"there are rows 0 to {self.env.num_envs - 1}; got {checked['value']}")
+        self._wishes.put((wish, checked))
 
-    # ---- inside ----------------------------------------------------------------------------------------------------
+    def _extra(self) -> dict[str, Any]:
+        """What a kind of session has to show beyond the others."""
+        return {}
 
     def _obey(self) -> bool:
         news = False
@@ -190,9 +254,14 @@ class Session:
         return news
 
     def _reset(self, mask: np.ndarray, seeds: list[int] | None) -> None:
-        self._observation, self._info = self.env.reset(seed=seeds, options={"reset_mask": mask})
+        observation, info = self.env.reset(seed=seeds, options={"reset_mask": mask})
         rows = np.flatnonzero(mask)
         self._policy.reset(torch.from_numpy(rows))
+        self._begun(rows, observation, info)
+
+    def _begun(self, rows: np.ndarray, observation: Any, info: dict[str, Any]) -> None:
+        """Episodes have begun in these rows."""
+        self._observation, self._info = observation, info
         self._done[rows], self._reward[rows], self._return[rows] = False, 0.0, 0.0
         for value in self._terms.values():
             value[rows] = 0.0
@@ -218,7 +287,7 @@ class Session:
             "instruction": env.instruction[row],
             "robot": env.robot_word,
             "control": env.controller.name,
-            "policy": self._policy.name,
+            "policy": self.actor,
             "control_hz": env.control_hz,
             "horizon": env.horizon,
             "num_envs": env.num_envs,
@@ -237,45 +306,9 @@ class Session:
             "flags": flags,
             "history": self._history[row],
             "episodes": self.episodes,
+            **self._extra(),
         }
         with self.changed:
             self.status = status
             self.version += 1
             self.changed.notify_all()
-
-
-def _bool(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | None):
-        raise ConfigError(f"{name} must be true or false; got {value!r}")
-    return bool(value)
-
-
-def _whole(name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ConfigError(f"{name} must be a whole number; got {value!r}")
-    return value
-
-
-def _seed(name: str, value: Any) -> int | None:
-    if value is not None and not 0 <= _whole(name, value) < 2**62:
-        raise ConfigError(f"{name} must be from 0 to 2^62; got {value!r}")
-    return None if value is None else int(value)
-
-
-def _speed(name: str, value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.01 <= value <= 100:
-        raise ConfigError(f"speed must be from 0.01 to 100; got {value!r}")
-    return float(value)
-
-
-# wish -> what it takes, and who checks it
-_WISHES: Mapping[str, Mapping[str, Callable[[str, Any], Any]]] = {
-    "play": {},
-    "pause": {},
-    "toggle": {},
-    "step": {},
-    "reset": {"seed": _seed, "all": _bool},
-    "row": {"value": _whole},
-    "speed": {"value": _speed},
-    "again": {"value": _bool},
-}

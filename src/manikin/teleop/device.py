@@ -1,0 +1,129 @@
+"""What a person holds: anything that says where to move and which buttons are down."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from manikin.errors import ConfigError, UnknownNameError
+
+__all__ = ["BUTTONS", "STILL", "Device", "Motion", "ScriptedDevice", "square"]
+
+BUTTONS = {
+    "gripper": "close or open the gripper",
+    "clutch": "while held, the arm stays where it is",
+    "faster": "move faster",
+    "slower": "move slower",
+    "switch": "move the other arm, where there are several",
+    "save": "keep the episode and begin the next",
+    "reset": "discard the episode and begin it again",
+}
+"""The buttons a device may have, and what they do."""
+
+STILL = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Motion:
+    """What a device says at one moment.
+
+    Attributes:
+        linear: (x, y, z) how fast the tool is to move, each from -1 to 1: forward, left and up for somebody who
+            stands behind the robot, or along the axes of the controller's frame.
+        angular: (x, y, z) how fast it is to turn about these axes, each from -1 to 1, mathematically positive.
+        buttons: those that are down. What they do happens when they go down, save for the clutch.
+        at: when this input arrived, in seconds of ``time.monotonic()``; None if it is not known.
+
+    Raises:
+        ConfigError: not three numbers from -1 to 1.
+        UnknownNameError: no such button.
+    """
+
+    linear: tuple[float, float, float] = STILL
+    angular: tuple[float, float, float] = STILL
+    buttons: Collection[str] = frozenset()
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("linear", "angular"):
+            value = getattr(self, name)
+            if len(value) != 3 or not all(math.isfinite(v) and abs(v) <= 1 for v in value):
+                raise ConfigError(f"{name} of a motion is three numbers from -1 to 1; got {value!r}")
+        for button in self.buttons:
+            if button not in BUTTONS:
+                raise UnknownNameError("button", button, BUTTONS)
+
+    @property
+    def moves(self) -> bool:
+        """Whether it asks for anything at all."""
+        return any(self.linear) or any(self.angular)
+
+
+class Device(ABC):
+    """An input device. Subclasses write :meth:`read`; a context manager.
+
+    Attributes:
+        name: how it is called.
+        help: its keys and what they do, for people.
+        over: whether nothing more will come; a script ends.
+    """
+
+    name = "device"
+    help: ClassVar[Iterable[tuple[str, str]]] = ()
+    over = False
+
+    def start(self) -> None:  # noqa: B027  most devices need nothing
+        """Open it. Called once, before the first :meth:`read`.
+
+        Raises:
+            ConfigError: it is not there, or a package that it needs.
+        """
+
+    @abstractmethod
+    def read(self) -> Motion:
+        """What it says now. Called once per control step; must not wait."""
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of it. Idempotent."""
+
+    def __enter__(self) -> Device:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ScriptedDevice(Device):
+    """Plays motions from a list, or from a generator that looks at the environment, one per control step.
+
+    Args:
+        motions: what it says. After the last it says nothing, and is over.
+    """
+
+    name = "scripted"
+
+    def __init__(self, motions: Iterable[Motion]) -> None:
+        self._motions: Iterator[Motion] = iter(motions)
+
+    def read(self) -> Motion:
+        """The next motion; one without a time arrives now."""
+        motion = next(self._motions, None)
+        if motion is None:
+            self.over = True
+            return Motion()
+        return motion if motion.at is not None else replace(motion, at=time.monotonic())
+
+
+def square(side: int = 10, rounds: int = 1) -> Iterator[Motion]:
+    """A script to try things with: squares of ``side`` steps, the gripper closed and opened, the episode saved."""
+    for _ in range(rounds):
+        for linear in ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0), (0.0, 0.0, -1.0)):
+            for step in range(side):
+                yield Motion(linear=linear, buttons=("gripper",) if step == 0 else ())
+        yield Motion(buttons=("save",))
+        yield Motion()
