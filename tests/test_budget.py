@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import manikin
 from manikin.env import budget as probing
 from manikin.env.registry import task_class
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, DivergedError
+from manikin.eval.evaluation import Evaluation, TaskResult
+from manikin.eval.runner import run_episodes
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
 from test_world import build
@@ -91,13 +94,51 @@ def test_playing_finds_what_the_expert_needs(monkeypatch):
     assert found.njmax < 256 and found.nccdmax <= found.nconmax
 
 
-def test_an_environment_takes_the_room_it_is_given_and_flags_what_does_not_fit():
-    budget = manikin.Budget(nconmax=24, njmax=12)  # 4 contacts of 3 rows, 1 for the fingers
-    env = manikin.make("PickCube-v1", num_envs=2, device="warp:cpu", budget=budget)
+@pytest.mark.parametrize(
+    ("room", "rows", "word"),
+    [({"nconmax": 24, "njmax": 12}, [False, True, False], "njmax"), ({"nconmax": 1}, [True] * 3, "nconmax")],
+)
+def test_an_environment_takes_the_room_it_is_given_and_flags_what_does_not_fit(room, rows, word):
+    """The cube lies in row 1 alone, with 4 contacts of 3 constraint rows; one is for the fingers. Constraint rows are
+    each row's own, contacts are of all rows together."""
+    budget = manikin.Budget(**room)
+    env = manikin.make("PickCube-v1", num_envs=3, device="warp:cpu", budget=budget)
     assert env.budget is budget
     env.reset(seed=0)
-    info = env.step(np.zeros((2, 8), np.float32))[4]
-    assert (info["health"] & int(Health.OVERFLOW)).bool().all()
+    pos = env.h.cube.pos.clone()
+    pos[[0, 2], 2] = 1.0
+    env.h.cube.set_pose(pos)
+    env.world.forward()
+    info = env.step(np.zeros((3, 8), np.float32))[4]
+    assert (info["health"] & int(Health.OVERFLOW)).bool().tolist() == rows
+    assert f"{word} to at least" in env.world.budget_advice()
+    env.close()
+
+
+def test_evaluation_refuses_rows_that_did_not_fit():
+    class Still:
+        chunk = 1
+
+        def reset(self, rows):
+            """Remembers nothing."""
+
+        def act(self, observation, instruction):
+            return torch.zeros(2, 1, 8)
+
+    env = manikin.make(
+        "PickCube-v1", 2, device="warp:cpu", autoreset="disabled", horizon=2, budget=manikin.Budget(njmax=12)
+    )
+    run = run_episodes(env, Still(), [0, 1])
+    assert [r.seed for r in run.unhealthy] == [0, 1]
+    assert all(r.health & int(Health.OVERFLOW) for r in run.results)
+    done = TaskResult(
+        task="PickCube-v1", results=run.results, fingerprint=env.fingerprint(), held_steps=1, confidence=0.95,
+        seconds=1.0, env_steps=run.env_steps,
+    )  # fmt: skip
+    whole = Evaluation(protocol=None, policy="still", tasks=(done,), interrupted=False, created="")
+    assert not whole.healthy
+    with pytest.raises(DivergedError, match=r"2 unhealthy episodes: seed 0 \(.*overflow"):
+        whole.raise_if_unhealthy()
     env.close()
 
 

@@ -270,6 +270,9 @@ class WarpWorld:
             sensors = self.flat("sensordata")[:, self._acc]  # step1 clears them
             self._run(self._mjw.step1)
             self.flat("sensordata")[:, self._acc] = sensors
+            torch.maximum(self._needed, self.flat("nefc")[:, 0], out=self._needed)
+            for counter in (self._d.nacon, self._d.ncollision):
+                torch.maximum(self._pooled, self._wp.to_torch(counter), out=self._pooled)
         self.version += 1
         return self._check_health()
 
@@ -289,9 +292,6 @@ class WarpWorld:
         self._health |= torch.where((overflow & ~limits) != 0, int(Health.OVERFLOW), 0).int()
         self._health |= torch.where((overflow & int(kinds.ITERATIONS)) != 0, int(Health.SOLVER_LIMIT), 0).int()
         self._health |= torch.where(bad, int(Health.DIVERGED), 0).int()
-        torch.maximum(self._needed, self.flat("nefc")[:, 0], out=self._needed)
-        for counter in (self._d.nacon, self._d.ncollision):
-            torch.maximum(self._pooled, self._wp.to_torch(counter), out=self._pooled)
         overflow.zero_()
         return bad
 
