@@ -17,7 +17,6 @@ import mujoco
 import numpy as np
 import torch
 
-from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.env.registry import make, task_class, task_ids
 from manikin.errors import UnknownNameError
@@ -58,10 +57,12 @@ def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float =
 
 
 def draw(env: Env, width: int, height: int) -> np.ndarray:
-    view = VIEW
+    view: CameraSpec | str = VIEW
+    if env.task.id == "OpenCabinetDrawer-v1":
+        view = "human_camera"  # from where the fronts are seen
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
-    model, data = env.world.data(0)
+    model, data = env.model_data(0)
     renderer = make_renderer(samples=3, shadows=True)
     image = renderer.rgb(model, data, view, width=width, height=height)
     renderer.close()
@@ -84,9 +85,7 @@ def different() -> np.ndarray:
             for _ in range(steps):
                 env.step(expert.act())
             for row in (1, 2, 5, 6):
-                inside = isinstance(env, BucketEnv)
-                world = env.buckets[int(env.layout[row])].world if inside else env.world
-                model, data = world.data(0 if inside else row)
+                model, data = env.model_data(row)
                 pictures.append(renderer.rgb(model, data, view, width=200, height=170))
     renderer.close()
     return tile(pictures, columns=4)

@@ -106,7 +106,7 @@ def test_a_new_task_passes_check_and_its_own_test_as_it_is(capsys, tmp_path: Pat
     assert len(task.read_text().splitlines()) <= 80
     assert main(["check", str(task)]) == 0
     out = capsys.readouterr().out
-    assert "OpenDrawer-v1" in out and "all 21 promises kept" in out
+    assert "OpenDrawer-v1" in out and "all 22 promises kept" in out
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
     done = subprocess.run(command, cwd=test.parent, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -126,7 +126,7 @@ def test_check_exits_with_1_when_a_promise_is_broken(capsys, tmp_path: Path) -> 
     capsys.readouterr()
     assert main(["check", str(file), "--no-expert", "--episodes", "10"]) == 1
     out = capsys.readouterr().out
-    assert "FAILED" in out and "above reward_max = 3" in out and "1 of 21 failed" in out
+    assert "FAILED" in out and "above reward_max = 3" in out and "1 of 22 failed" in out
 
 
 def test_wrong_words_get_the_valid_ones(capsys, tmp_path: Path) -> None:

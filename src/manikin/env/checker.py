@@ -150,6 +150,24 @@ def _robots(t: Trial) -> str:
     return ", ".join(words)
 
 
+def _layouts(t: Trial) -> str:
+    layouts = t.task.layouts
+    if not layouts:
+        return "one"
+    seeds = range(2 * len(layouts))
+    env, alone = t.whole(len(seeds)), t.whole(1)
+    _fits(env.reset(seed=seeds)[0], env.observation_space, "state")
+    start = env.state_hash()
+    for seed in seeds:
+        word = f"layout {layouts[seed % len(layouts)]!r}"
+        alone.reset(seed=[seed])
+        if alone.state_hash()[0] != start[seed]:
+            raise Broken(f"{word} does not start the same alone and beside others: draw only from ep.rng")
+    for action in t.actions(env, 3, seeds):
+        _fits(env.step(action)[0], env.observation_space, "state")
+    return ", ".join(layouts)
+
+
 # ---- what it observes ----------------------------------------------------------------------------------------------
 
 
@@ -232,7 +250,7 @@ def _rewards(t: Trial) -> str:
 
 
 def _start_unsolved(t: Trial) -> str:
-    env = t.make(len(t.seeds))
+    env = t.whole(len(t.seeds))
     _, info = env.reset(seed=t.seeds)
     for name in ("success", "fail"):
         flags = info.get(name)
@@ -288,6 +306,7 @@ PROMISES: dict[str, Callable[[Trial], str]] = {
     "runs": _runs,
     "labels": _labels,
     "robots": _robots,
+    "layouts": _layouts,
     "spaces": _spaces,
     "observations": _observations,
     "start is repeatable": promises.start_again,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from manikin.env.bucket import batched
 from manikin.env.env import Env
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
@@ -51,6 +52,11 @@ class Trial:
         fixed = {"autoreset": "disabled", "terminate": False, "reward": "dense" if self.has_reward else "none"}
         return Env(self.task, num_envs=n or self.n, **{**fixed, **self.options, **options})
 
+    def whole(self, n: int, **options: Any) -> Env:
+        """The same with all of the task's layouts; :meth:`make` takes the first."""
+        fixed = {"autoreset": "disabled", "terminate": False, "reward": "dense" if self.has_reward else "none"}
+        return batched(self.task, num_envs=n, **{**fixed, **self.options, **options})
+
     def begun(self, steps: int = 0, **options: Any) -> Env:
         """An environment of n rows, some random steps into the first seeds."""
         env = self.make(**options)
@@ -69,7 +75,7 @@ class Trial:
     @cached_property
     def random_run(self) -> Run:
         """Whole episodes of random actions, one for each seed."""
-        env = self.make(len(self.seeds))
+        env = self.whole(len(self.seeds))
         env.reset(seed=self.seeds)
         moves = iter(self.actions(env, env.horizon, self.seeds))
         return Run(env, lambda: next(moves))
@@ -80,7 +86,7 @@ class Trial:
         if self.expert_of is None or not self.has_expert:
             return None
         seeds = self.seeds[:20]
-        env = self.make(len(seeds))
+        env = self.whole(len(seeds))
         env.reset(seed=seeds)
         return Run(env, self.expert_of(env))
 

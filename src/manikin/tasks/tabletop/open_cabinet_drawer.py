@@ -11,6 +11,7 @@ from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.cabinet import CABINETS
+from manikin.spec.labels import Event, Labels, Mode
 from manikin.spec.plan import Waypoint
 from manikin.tasks.tabletop.common import ONE, OncePerStep, bonus, closeness, constant, noisy_rest
 
@@ -39,6 +40,26 @@ class OpenCabinetDrawer(Task):
     instruction = "open the marked drawer of the cabinet"
     robots = ("panda",)
     layouts = tuple(CABINETS)
+    labels = Labels(
+        events=(
+            Event("moved", "is_moved"),
+            Event("opened", "is_open"),
+            Event("closed", "is_open", "fall"),
+            Event("success", "success"),
+            Event("lost", "success", "fall"),
+        ),
+        success=(
+            Mode("open_success", "count(opened) <= 1 and not lost", "opened once, and still"),
+            Mode("success_then_lost", "last(lost) > last(success)", "it did not stay so"),
+            Mode("winding_success", "otherwise", "it took several tries"),
+        ),
+        failure=(
+            Mode("never_moved", "not moved and not opened", "the drawer stayed shut"),
+            Mode("closed_after_open", "last(closed) > last(opened)", "it was open and went back"),
+            Mode("not_still", "opened", "open, and never at rest"),
+            Mode("slightly_opened", "otherwise", "moved, and not far enough"),
+        ),
+    )
     reward_max = 5.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
@@ -63,7 +84,7 @@ class OpenCabinetDrawer(Task):
         still_speed: float = 0.1  # [m/s]
 
     def scene(self, b):
-        table(b)
+        table(b, human_camera=((-0.8, 0.85, 0.6), (-0.12, 0, 0.2)))  # sees the fronts
         self._geometry = OncePerStep(self._measure)
         spec = CABINETS[self.layout]
         robot = b.robot()
