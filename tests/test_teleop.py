@@ -465,6 +465,7 @@ def hand_page(env, device, **options):
         over.append(True)
         thread.join()
         viewer.close()
+        session.close()
         session.loop.close()
 
 
@@ -540,8 +541,23 @@ def test_wishes_of_the_page_are_checked(env):
             session.ask(wish, **values)
     assert session.status["policy"] == "scripted" and session.status["hand"]["keys"] == []
     session.ask("save")
-    session.advance()
+    session._obey()
+    session._publish()
     assert "nothing to keep" in session.status["hand"]["said"]
+
+
+def test_what_goes_wrong_in_the_loop_is_told_to_whoever_waits_for_it(env):
+    def broken():
+        yield Motion(linear=(1, 0, 0))
+        raise OSError("unplugged")
+
+    session = HandSession(Loop(env, ScriptedDevice(broken())))
+    session.advance()
+    session._thread.join(30)
+    with pytest.raises(OSError, match="unplugged"):
+        session.advance()
+    session.close()
+    session.close()
 
 
 # ---- the command ---------------------------------------------------------------------------------------------------

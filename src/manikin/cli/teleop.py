@@ -95,6 +95,7 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
                     viewer.run(lambda: device.over or (options.episodes or sys.maxsize) <= loop.saved)
             finally:
                 viewer.close()
+                session.close()
             out.print(f"{loop.saved} episodes kept in {path}, {loop.discarded} discarded; {loop.latency.summary()}")
             if loop.saved:
                 out.print(f"verify: manikin replay {path} --check")

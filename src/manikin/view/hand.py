@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import threading
 import time
 from typing import Any, ClassVar
 
+import mujoco
 import numpy as np
 
 from manikin.errors import ConfigError
@@ -45,6 +48,9 @@ class HandSession(Session):
     ``drag`` (``by``: steps at full speed along x, y, z) go to the keyboard at once; ``save`` keeps the episode, and
     ``reset`` discards it.
 
+    The loop runs in a thread of its own, from the first :meth:`advance` on, so that no action waits for a picture:
+    whoever makes pictures is shown a copy of the state as it was published last.
+
     Args:
         loop: with a device that has been started.
     """
@@ -58,6 +64,10 @@ class HandSession(Session):
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
+        self._thread = threading.Thread(target=self._drive, daemon=True)
+        self._over = False
+        self._error: BaseException | None = None
+        self._shown: tuple[mujoco.MjModel, mujoco.MjData]
         super().__init__(loop.env, HoldPolicy)  # which never acts: the loop does
 
     @property
@@ -66,17 +76,43 @@ class HandSession(Session):
         return self.loop.device.name
 
     def advance(self) -> float:
-        """Do what was asked for and what is due; returns seconds until there is more to do."""
-        news = self._obey()
-        now = time.monotonic()
-        if now >= self._due:
-            news |= self._tick()
-            self._due = max(self._due + 1 / self.env.control_hz, now - BEHIND)
-        if news:
-            self._publish()
-        return max(0.0, min(0.02, self._due - time.monotonic()))
+        """See that the loop runs; returns seconds until it is worth asking again. Raises what the loop has raised."""
+        if self._error is not None:
+            raise self._error
+        if self._thread.ident is None:
+            self._thread.start()
+        return 0.01
+
+    def look(self, row: int | None = None) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """Model and data as they were published last. From any thread."""
+        return self._shown
+
+    def close(self) -> None:
+        """Stop the loop's thread; the loop itself stays open. Idempotent."""
+        self._over = True
+        if self._thread.ident is not None:
+            self._thread.join()
 
     # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _drive(self) -> None:
+        try:
+            while not (self._over or self.loop.device.over):
+                news = self._obey()
+                now = time.monotonic()
+                if now >= self._due:
+                    news |= self._tick()
+                    self._due = max(self._due + 1 / self.env.control_hz, now - BEHIND)
+                if news:
+                    self._publish()
+                time.sleep(max(0.0, min(0.01, self._due - time.monotonic())))
+        except BaseException as error:  # told to whoever calls advance()
+            self._error = error
+
+    def _publish(self) -> None:
+        model, data = super().look()
+        self._shown = model, copy.copy(data)
+        super()._publish()
 
     def _take(self, wish: str, checked: dict[str, Any]) -> None:
         device = self.loop.device
