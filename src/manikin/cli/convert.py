@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,9 +21,9 @@ class ConvertOptions:
     file: tyro.conf.Positional[Path]
     """The recording."""
     out: tyro.conf.Positional[Path]
-    """What is written: a folder for LeRobot."""
-    to: Literal["lerobot"] = "lerobot"
-    """lerobot: LeRobotDataset v3.0, parquet and mp4."""
+    """What is written: a folder for LeRobot, a file for robomimic."""
+    to: Literal["lerobot", "robomimic"] = "lerobot"
+    """lerobot: LeRobotDataset v3.0, parquet and mp4. robomimic: HDF5."""
     observe: str | None = None
     """Play the actions again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
     episodes: tuple[int, ...] = ()
@@ -32,7 +33,9 @@ class ConvertOptions:
     num_envs: int = 16
     """How many are played side by side; does not change the result."""
     resume: bool = False
-    """Go on with a conversion that was interrupted."""
+    """Go on with a conversion that was interrupted (lerobot)."""
+    valid: float = 0.0
+    """Share of the episodes that a mask sets aside for validation (robomimic)."""
 
 
 def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
@@ -42,29 +45,35 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ConvertOptions) -> int:
     """Convert; 0 done, 130 interrupted (what is finished is kept)."""
-    from manikin.data.convert import to_lerobot
+    from manikin.data.convert import to_lerobot, to_robomimic
     from manikin.data.read import read_episodes
+    from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible
 
+    lerobot = options.to == "lerobot"
+    if options.resume and not lerobot:
+        raise ConfigError("a robomimic file is written as a whole: --resume is for --to lerobot")
+    if options.valid and lerobot:
+        raise ConfigError("--valid is for --to robomimic; LeRobot splits a dataset when it trains")
     out = console()
     with read_episodes(options.file) as file:
         numbers = list(options.episodes) or file.numbers
         if options.keep == "success":
             numbers = [n for n in numbers if file.attributes(n)["success_once"]]
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
-        to_lerobot(
-            options.file,
-            options.out,
+        convert = partial(
+            *(to_lerobot if lerobot else to_robomimic, options.file, options.out),
             observe=options.observe,
             numbers=numbers,
             num_envs=options.num_envs,
-            resume=options.resume,
             on_episode=advance,
             stop=stop,
         )
+        convert(resume=options.resume) if lerobot else convert(valid=options.valid)
     if stop.requested:
-        out.print("interrupted; go on with the same command and --resume")
+        out.print("interrupted; go on with the same command and --resume" if lerobot else "interrupted: no file")
         return INTERRUPTED
     out.print(f"{len(numbers)} episodes in {options.out}")
-    out.print(f'load: LeRobotDataset("{options.out.name}", root="{options.out}")')
+    if lerobot:
+        out.print(f'load: LeRobotDataset("{options.out.name}", root="{options.out}")')
     return OK

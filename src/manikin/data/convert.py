@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,9 +12,26 @@ from manikin.data.format import Episode, Header, flatten, to_numpy
 from manikin.data.lerobot import LeRobotWriter
 from manikin.data.read import EpisodeFile
 from manikin.data.replay import make_env, replay
+from manikin.data.robomimic import RobomimicExport, scene_xml
 from manikin.errors import DataError
 
-__all__ = ["LeRobotExport", "to_lerobot"]
+__all__ = ["Export", "LeRobotExport", "to_lerobot", "to_robomimic"]
+
+
+class Export(Protocol):
+    """A format that episodes can be written to."""
+
+    def finished(self) -> set[int]:
+        """Numbers of the episodes that an interrupted export left, whole."""
+
+    def write(self, episode: Episode) -> None:
+        """Add an episode."""
+
+    def close(self) -> None:
+        """Finish what was written. Raises :class:`DataError` when there is nothing."""
+
+    def abandon(self) -> None:
+        """Stop without finishing."""
 
 
 class LeRobotExport:
@@ -32,7 +49,7 @@ class LeRobotExport:
         self._root, self._header, self._resume = Path(root), header, resume
         self._writer: LeRobotWriter | None = None
 
-    def finished(self, features: Mapping[str, Any] | None = None) -> set[int]:
+    def finished(self) -> set[int]:
         """Numbers of the episodes that are safe."""
         parts = self._root / "meta" / "parts"
         return {int(path.stem) for path in parts.glob("*.parquet")} if self._resume else set()
@@ -83,6 +100,9 @@ class LeRobotExport:
         if self._writer is None:
             raise DataError("no episode was converted, so there is no dataset")
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Leave what is finished, to be resumed."""
 
 
 class _Watch:
@@ -150,28 +170,96 @@ def to_lerobot(
         DataError: nothing to convert, no observations, or playing again parts from the recording.
     """
     with EpisodeFile(recording) as episodes:
-        if episodes.header is None:
-            raise DataError(f"{recording} has no finished episode")
-        export = LeRobotExport(root, episodes.header, resume=resume)
-        done = export.finished()
-        wanted: Sequence[int] = [n for n in (episodes.numbers if numbers is None else numbers) if n not in done]
+        export = LeRobotExport(root, _header(episodes), resume=resume)
+        _convert(episodes, export, observe, numbers, num_envs, on_episode, stop, overrides)
+    return Path(root)
 
-        def write(episode: Episode) -> None:
-            export.write(episode)
-            if on_episode is not None:
-                on_episode()
 
+def to_robomimic(
+    recording: str | Path,
+    path: str | Path,
+    *,
+    observe: str | None = None,
+    numbers: Iterable[int] | None = None,
+    num_envs: int = 16,
+    valid: float = 0.0,
+    on_episode: Callable[[], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **overrides: Any,
+) -> Path:
+    """Write a recording as robomimic's HDF5. The file appears when it is whole; an interrupted one leaves nothing.
+
+    Args:
+        recording: a recording of manikin's.
+        path: the file.
+        observe: as :func:`to_lerobot`; None takes the observations that were recorded, if any.
+        numbers: which episodes; None for all.
+        num_envs: rows side by side when playing again; never changes the result.
+        valid: share of the episodes in ``mask/valid``, the others in ``mask/train``; 0 writes no masks.
+        on_episode: called after each episode.
+        stop: asked between steps; True leaves no file.
+        **overrides: options of ``manikin.make`` for playing again (cameras, looks).
+
+    Returns:
+        ``path``.
+
+    Raises:
+        DataError: nothing to convert, the file exists, or playing again parts from the recording.
+    """
+    with EpisodeFile(recording) as episodes:
+        header = _header(episodes)
+        env = make_env(header.fingerprint, 1, **overrides)
+        try:
+            export = RobomimicExport(path, header, valid=valid, model_file=scene_xml(env))
+        finally:
+            env.close()
+        _convert(episodes, export, observe, numbers, num_envs, on_episode, stop, overrides)
+    return Path(path)
+
+
+def _header(episodes: EpisodeFile) -> Header:
+    if episodes.header is None:
+        raise DataError(f"{episodes.path} has no finished episode")
+    return episodes.header
+
+
+def _convert(
+    episodes: EpisodeFile,
+    export: Export,
+    observe: str | None,
+    numbers: Iterable[int] | None,
+    num_envs: int,
+    on_episode: Callable[[], None] | None,
+    stop: Callable[[], bool],
+    overrides: Mapping[str, Any],
+) -> None:
+    """Hand the episodes to the export, as recorded or with what is observed when they are played again."""
+    done = export.finished()
+    wanted: Sequence[int] = [n for n in (episodes.numbers if numbers is None else numbers) if n not in done]
+
+    def write(episode: Episode) -> None:
+        export.write(episode)
+        if on_episode is not None:
+            on_episode()
+
+    try:
         if observe is None:
             for number in wanted:
                 if stop():
                     break
                 write(episodes[number])
         elif wanted:
-            env = make_env(episodes.header.fingerprint, min(num_envs, len(wanted)), observe=observe, **overrides)
+            fingerprint = _header(episodes).fingerprint
+            env = make_env(fingerprint, min(num_envs, len(wanted)), **{**overrides, "observe": observe})
             try:
-                replay(recording, env, check=False, numbers=wanted, observers=[_Watch(episodes, write)], stop=stop)
+                watch = _Watch(episodes, write)
+                replay(episodes.path, env, check=False, numbers=wanted, observers=[watch], stop=stop)
             finally:
                 env.close()
-        if not stop():
-            export.close()
-    return Path(root)
+    except BaseException:
+        export.abandon()
+        raise
+    if stop():
+        export.abandon()
+    else:
+        export.close()

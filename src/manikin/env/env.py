@@ -335,6 +335,14 @@ class Env(gymnasium.vector.VectorEnv):
         """What an episode depends on besides its seed, for JSON: task, config, robot, rates, versions, machine."""
         return fingerprint(self)
 
+    def scene_xml(self) -> str:
+        """The scene as MJCF. Meshes and pictures are named, not contained; what rows vary is as compiled.
+
+        Raises:
+            SceneError: MuJoCo cannot write this scene as text.
+        """
+        return self._builder.xml()
+
     # ---- inside ----------------------------------------------------------------------------------------------------
 
     @property

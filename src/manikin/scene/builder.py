@@ -420,6 +420,13 @@ class SceneBuilder:
             raise SceneError(f"the scene does not compile: {error}") from error
         return CompiledScene.from_model(model)
 
+    def xml(self) -> str:
+        """The compiled scene as MJCF. Raises :class:`SceneError` when MuJoCo cannot write it as text."""
+        try:
+            return str(self.spec.to_xml())
+        except (ValueError, mujoco.FatalError) as error:
+            raise SceneError(f"the scene cannot be written as MJCF: {error}") from error
+
     def _add_camera(self, camera: CameraSpec) -> None:
         names = [body.name for body in self.spec.bodies]
         of_robot = {robot.name: f"{robot.prefix}{robot.model.base_body}" for robot in self.robot_handles}

@@ -1,0 +1,193 @@
+"""Writing robomimic's layout of HDF5: what its trainers, and robosuite's own scripts, load.
+
+Group ``data`` with attributes total (steps of all) and env_args (JSON: env_name, env_version, type, env_kwargs); groups
+``data/demo_0`` ... with attributes num_samples and model_file (MJCF), datasets actions, states, rewards, dones, and
+obs/NAME, next_obs/NAME; optionally mask/train and mask/valid, lists of names. Layout: robomimic's documentation of
+dataset contents.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from manikin.data.format import Episode, Header
+from manikin.errors import ConfigError, DataError, SceneError
+
+__all__ = ["RobomimicExport", "RobomimicWriter", "obs_names", "scene_xml"]
+
+_GYM = 2  # robomimic's number for environments that it makes through Gym
+_PICTURES = {"rgb": "image", "depth": "depth", "segmentation": "segmentation", "normals": "normals"}
+
+
+class RobomimicWriter:
+    """Writes demonstrations one after another. The file appears, whole, when it is closed.
+
+    Args:
+        path: of the file; it must not exist.
+        env_args: JSON values: env_name, type, env_kwargs.
+        valid: share of the demonstrations that go to ``mask/valid``, evenly spread; 0 writes no masks.
+
+    Raises:
+        ConfigError: ``valid`` is not in [0, 1).
+        DataError: the file exists, or cannot be written.
+    """
+
+    def __init__(self, path: str | Path, env_args: Mapping[str, Any], *, valid: float = 0.0) -> None:
+        if not 0 <= valid < 1:
+            raise ConfigError(f"the share of demonstrations for validation must be in [0, 1), not {valid}")
+        self.path, self._valid = Path(path), valid
+        if self.path.exists():
+            raise DataError(f"{self.path} exists; choose another name")
+        self._temporary = self.path.with_name(self.path.name + ".tmp")
+        self._count = self._total = 0
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = h5py.File(self._temporary, "w")
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {error}") from None
+        self._data = self._file.create_group("data")
+        self._data.attrs["env_args"] = json.dumps(dict(env_args))
+
+    def write(
+        self,
+        *,
+        actions: np.ndarray,
+        states: np.ndarray | None,
+        rewards: np.ndarray,
+        dones: np.ndarray,
+        observations: Mapping[str, np.ndarray] | None,
+        model_file: str = "",
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a demonstration of T steps.
+
+        Args:
+            actions: (T, A).
+            states: (T, D) before each action; one after the last is left out.
+            rewards: (T,) of each action.
+            dones: (T,) whether it ended the episode.
+            observations: by manikin's names, (T + 1, ...): before the first action and after each.
+            model_file: MJCF of the scene, or nothing.
+            attributes: further ones of the demonstration.
+
+        Raises:
+            DataError: the disk is full.
+        """
+        length = len(actions)
+        try:
+            group = self._data.create_group(f"demo_{self._count}")
+            group.attrs["num_samples"] = length
+            group.attrs["model_file"] = model_file
+            group.attrs.update(dict(attributes or {}))
+            group["actions"] = actions
+            if states is not None:
+                group["states"] = states[:length]
+            group["rewards"] = np.asarray(rewards, np.float32)
+            group["dones"] = np.asarray(dones, np.int64)
+            names = obs_names(observations or {})
+            for key, value in (observations or {}).items():
+                squeeze = {"compression": "gzip", "compression_opts": 1} if value.ndim > 2 else {}
+                group.create_dataset(f"obs/{names[key]}", data=value[:length], **squeeze)
+                group.create_dataset(f"next_obs/{names[key]}", data=value[1:], **squeeze)
+        except OSError as error:
+            self.abandon()
+            raise DataError(f"cannot write {self.path}: {error}") from None
+        self._count, self._total = self._count + 1, self._total + length
+
+    def close(self) -> None:
+        """Finish the file. Raises :class:`DataError` when nothing was written to it."""
+        if not self._count:
+            self.abandon()
+            raise DataError("no episode was converted, so there is no dataset")
+        self._data.attrs["total"] = self._total
+        if self._valid:
+            chosen = [int((i + 1) * self._valid) > int(i * self._valid) for i in range(self._count)]
+            for mask, wanted in (("train", False), ("valid", True)):
+                names = [f"demo_{i}".encode() for i, c in enumerate(chosen) if c == wanted]
+                self._file[f"mask/{mask}"] = np.array(names, dtype="S")
+        self._file.close()
+        os.replace(self._temporary, self.path)
+
+    def abandon(self) -> None:
+        """Leave no file."""
+        self._file.close()
+        self._temporary.unlink(missing_ok=True)
+
+
+def obs_names(keys: Any) -> dict[str, str]:
+    """What observations are called in robomimic: ``policy/qpos`` is ``qpos``, ``cameras/wrist/rgb`` is
+    ``wrist_image``, a flat vector is ``state``. Names that would meet keep their group."""
+
+    def short(key: str) -> str:
+        group, _, rest = key.partition("/")
+        if group == "cameras":
+            camera, _, output = rest.rpartition("/")
+            return f"{camera}_{_PICTURES.get(output, output)}"
+        return "state" if key == "value" else (rest or group).replace("/", "_")
+
+    names = {key: short(key) for key in keys}
+    often = list(names.values())
+    return {key: name if often.count(name) == 1 else key.replace("/", "_") for key, name in names.items()}
+
+
+def scene_xml(env: Any) -> str:
+    """MJCF of an environment's scene, or nothing where MuJoCo cannot write it as text."""
+    try:
+        return str(env.scene_xml())
+    except SceneError:
+        return ""
+
+
+class RobomimicExport:
+    """Turns episodes into demonstrations. Actions and rewards are manikin's; dones are 1 where an episode ended.
+
+    Args:
+        path, valid: as :class:`RobomimicWriter`.
+        header: of the recording.
+        model_file: MJCF of the scene.
+    """
+
+    def __init__(self, path: str | Path, header: Header, *, valid: float = 0.0, model_file: str = "") -> None:
+        f = header.fingerprint
+        env_args = {
+            "env_name": header.task,
+            "env_version": f.get("versions", {}).get("manikin", ""),
+            "type": _GYM,
+            "env_kwargs": dict(f),
+        }
+        self._model_file = model_file
+        self._writer = RobomimicWriter(path, env_args, valid=valid)
+
+    def finished(self) -> set[int]:
+        """Nothing is kept of an interrupted export."""
+        return set()
+
+    def write(self, episode: Episode) -> None:
+        """Add an episode."""
+        dones = episode.terminated | episode.truncated
+        dones[-1:] = True
+        self._writer.write(
+            actions=episode.actions,
+            states=episode.states,
+            rewards=episode.rewards,
+            dones=dones,
+            observations=episode.observations,
+            model_file=self._model_file,
+            attributes={"number": episode.number, "seed": episode.seed, "index": episode.index}
+            | {"success": episode.success_once, "instruction": episode.instruction},
+        )
+
+    def close(self) -> None:
+        """Finish the file. Raises :class:`DataError` when there is nothing."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Leave no file."""
+        self._writer.abandon()
