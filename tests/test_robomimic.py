@@ -7,11 +7,14 @@ from pathlib import Path
 
 import h5py
 import mujoco
+import numpy as np
 import pytest
 
 import manikin
 from manikin.cli import main
 from manikin.data.convert import to_robomimic
+from manikin.data.demonstrations import Model, control_of, read_demos
+from manikin.data.playback import play_actions, play_states, write_seen
 from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
 from manikin.data.robomimic import obs_names
@@ -80,3 +83,93 @@ def test_names_of_observations() -> None:
     keys = ["policy/qpos", "privileged/cube_pose", "cameras/base_camera/rgb", "cameras/base_camera/depth", "value"]
     assert list(obs_names(keys).values()) == ["qpos", "cube_pose", "base_camera_image", "base_camera_depth", "state"]
     assert list(obs_names(["policy/x", "privileged/x"]).values()) == ["policy_x", "privileged_x"]
+
+
+def test_an_export_imports_as_it_was(recording: Path, exported: Path) -> None:
+    demos = read_demos(exported)
+    assert demos.env == "Lift-v1" and demos.lengths == {"demo_0": 4, "demo_1": 4, "demo_2": 4}
+    assert demos.masks == {"train": ("demo_0", "demo_1"), "valid": ("demo_2",)}
+    with read_episodes(recording) as episodes:
+        for episode, name in zip(episodes, demos.lengths, strict=True):
+            demo = demos[name]
+            assert episode.states is not None and demo.states is not None and demo.rewards is not None
+            assert (demo.actions == episode.actions).all() and (demo.states == episode.states[:4]).all()
+            assert (demo.rewards == episode.rewards).all() and demo.attributes["index"] == episode.index
+            assert len(demo.observations) == len(demo.next_observations) == 5
+    with pytest.raises(DataError, match="can be listed, not played; played are: Lift"):
+        next(play_states(demos))
+    with pytest.raises(DataError, match="no demonstration 'demo_9'; it has demo_0"):
+        demos["demo_9"]
+
+
+def test_joints_of_a_model_are_where_mujoco_has_them(exported: Path) -> None:
+    text = read_demos(exported)["demo_0"].model_file
+    ours, mujocos = Model.of(text, "here"), mujoco.MjModel.from_xml_string(text)
+    assert (ours.nq, ours.nv) == (mujocos.nq, mujocos.nv)
+    named = {n: at for n, at in ours.joints.items() if not n.startswith("joint ")}
+    assert len(named) >= 9
+    for name, at in named.items():
+        assert at == (mujocos.joint(name).qposadr[0], mujocos.joint(name).dofadr[0])
+
+
+def test_files_that_are_no_demonstrations_are_refused(recording: Path, exported: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no file"):
+        read_demos(tmp_path / "none.hdf5")
+    (tmp_path / "a").write_text("not hdf5" * 200)
+    with pytest.raises(DataError, match="not an HDF5 file"):
+        read_demos(tmp_path / "a")
+    (tmp_path / "b").write_bytes(exported.read_bytes()[:3000])
+    with pytest.raises(DataError, match="damaged or cut short"):
+        read_demos(tmp_path / "b")
+    with pytest.raises(DataError, match="see manikin replay"):
+        read_demos(recording)
+    with h5py.File(tmp_path / "c", "w") as file:
+        file["data/demo_1/actions"] = np.zeros((3, 7))
+    with pytest.raises(DataError, match="does not say which environment"):
+        read_demos(tmp_path / "c")
+    with h5py.File(tmp_path / "c", "r+") as file:
+        file["data"].attrs["env"] = "Lift"
+        file["data/demo_1/states"] = np.zeros((2, 32))
+    demos = read_demos(tmp_path / "c")
+    with pytest.raises(DataError, match=r"demo_1 has 3 actions and states of shape \(2, 32\)"):
+        demos["demo_1"]
+    with pytest.raises(DataError, match="names no controller"):
+        control_of(demos.env_kwargs)
+    config = {
+        "type": "OSC_POSE",
+        "output_max": [0.05] * 3 + [0.5] * 3,
+        "output_min": [-0.05] * 3 + [-0.4] * 3,
+        "kp": 150,
+    }
+    with pytest.raises(DataError, match="symmetric"):
+        control_of({"controller_configs": config})
+
+
+def test_robosuites_lift_demonstrations_succeed_by_their_states(data_root: Path, tmp_path: Path) -> None:
+    demos = read_demos(data_root / "demos/robosuite_1.4.1/lift_demo.hdf5")
+    assert demos.lengths == {"demo_1": 482, "demo_2": 510, "demo_3": 392}
+    control = control_of(demos.env_kwargs)
+    assert control.word == "osc_pose:frame=world"  # the defaults are robosuite's
+    seen = list(play_states(demos, num_envs=32))
+    assert [one.success_at_end for one in seen] == [True] * 3 and not any(one.success[0] for one in seen)
+    for one in seen:
+        states = demos[one.name].states
+        assert states is not None
+        assert one.thing == pytest.approx(states[:, 10:13] - (0, 0, 0.8), abs=1e-6)
+        assert one.observations["policy/qpos"][:, :7] == pytest.approx(states[:, 1:8], abs=1e-6)
+        assert np.linalg.norm(one.tcp[-1] - one.thing[-1]) < 0.036  # the cube's half diagonal: it holds it
+    # the same robot and law: free motion stays near for a while; what contact does later is not promised
+    (parted,) = play_actions(demos, seen[2:])
+    assert parted.tcp[0] == 0 and parted.tcp[50] < 0.006 and parted.thing[200] < 0.001
+    written = read_demos(write_seen(demos, seen[2:], tmp_path / "seen.hdf5"))
+    assert written.lengths == {"demo_0": 392} and written["demo_0"].rewards[-1] == 1  # type: ignore[index]
+
+
+def test_a_file_without_its_model_is_listed_and_not_played(data_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = data_root / "demos/robosuite_1.4.1/wipe_panda_demo.hdf5"
+    assert main(["import", str(path)]) == 0
+    assert "demo_1: 174 steps" in capsys.readouterr().out
+    with pytest.raises(DataError, match="its model is not in the file"):
+        Model.of(read_demos(path)["demo_1"].model_file, "demo_1")
+    assert main(["import", str(path), "--play", "states"]) == 2
+    assert "demonstrations of Wipe can be listed" in capsys.readouterr().err

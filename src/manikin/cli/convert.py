@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -61,15 +60,12 @@ def run(options: ConvertOptions) -> int:
         if options.keep == "success":
             numbers = [n for n in numbers if file.attributes(n)["success_once"]]
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
-        convert = partial(
-            *(to_lerobot if lerobot else to_robomimic, options.file, options.out),
-            observe=options.observe,
-            numbers=numbers,
-            num_envs=options.num_envs,
-            on_episode=advance,
-            stop=stop,
-        )
-        convert(resume=options.resume) if lerobot else convert(valid=options.valid)
+        shared: dict[str, Any] = {"observe": options.observe, "numbers": numbers, "num_envs": options.num_envs}
+        shared |= {"on_episode": advance, "stop": stop}
+        if lerobot:
+            to_lerobot(options.file, options.out, resume=options.resume, **shared)
+        else:
+            to_robomimic(options.file, options.out, valid=options.valid, **shared)
     if stop.requested:
         out.print("interrupted; go on with the same command and --resume" if lerobot else "interrupted: no file")
         return INTERRUPTED

@@ -1,0 +1,69 @@
+"""`manikin import`: look at demonstrations of robosuite or robomimic, and play them on manikin's tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from manikin.cli.terminal import NOT_GOOD, OK, console
+
+__all__ = ["ImportOptions", "main", "run"]
+
+_INSTANTS = (10, 50, 200)  # control steps at which divergence is told
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """Options of `manikin import`."""
+
+    file: tyro.conf.Positional[Path]
+    """HDF5 of robosuite or robomimic."""
+    play: Literal["nothing", "states", "actions"] = "nothing"
+    """states: set every recorded state. actions: take the actions as well, and say how far they part."""
+    out: Path | None = None
+    """Write a robomimic file with what manikin observes in the states."""
+    observe: str = "state_dict"
+    """What is observed: state_dict, rgb, rgb+state, ..."""
+    demos: tuple[str, ...] = ()
+    """Names of the demonstrations; by default all."""
+    num_envs: int = 16
+    """How many states are looked at side by side; does not change the result."""
+
+
+def main(options: Annotated[ImportOptions, tyro.conf.arg(name="")]) -> int:
+    """Look at demonstrations of robosuite or robomimic. With --play: play them on manikin's task."""
+    return run(options)
+
+
+def run(options: ImportOptions) -> int:
+    """Import; 0 listed or every state playback ended in success, 1 some did not."""
+    from manikin.data.demonstrations import read_demos
+    from manikin.data.playback import play_actions, play_states, write_seen
+
+    out = console()
+    demos = read_demos(options.file)
+    config: Any = demos.env_kwargs.get("controller_configs")
+    config = config[0] if isinstance(config, list) and config else config
+    controller = config.get("type", "unknown") if isinstance(config, dict) else "unknown"
+    out.print(f"{demos.env} {demos.version}, robots: {demos.env_kwargs.get('robots', 'unknown')}, {controller}")
+    for name, length in demos.lengths.items():
+        masks = ", ".join(mask for mask, names in demos.masks.items() if name in names)
+        out.print(f"  {name}: {length} steps" + (f" ({masks})" if masks else ""))
+    if options.play == "nothing" and options.out is None:
+        return OK
+    names = list(options.demos or demos.lengths)
+    seen = list(play_states(demos, names=names, observe=options.observe, num_envs=options.num_envs))
+    good = sum(one.success_at_end for one in seen)
+    out.print(f"states: {good} of {len(seen)} end in success")
+    if options.out is not None:
+        out.print(f"written: {write_seen(demos, seen, options.out)}")
+    if options.play == "actions":
+        for one in play_actions(demos, seen):
+            at = [t for t in (*_INSTANTS, len(one.tcp) - 1) if t < len(one.tcp)]
+            told = "; ".join(f"{t}: {1e3 * one.tcp[t]:.1f} and {1e3 * one.thing[t]:.1f}" for t in at)
+            result = "success" if one.success[-1] else "no success"
+            out.print(f"actions of {one.name}: {result}; mm of the tool and of the object after steps {told}")
+    return OK if good == len(seen) else NOT_GOOD

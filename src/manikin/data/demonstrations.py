@@ -1,0 +1,280 @@
+"""Reading demonstrations of robosuite and robomimic: HDF5 with a group ``data`` of ``demo_1``, ``demo_2``, ...
+
+Both layouts are read: robosuite's (attributes ``env`` and ``env_info``) and robomimic's (``env_args``, observations,
+masks). A state is what MuJoCo's ``MjSimState.flatten`` gave: time, qpos, qvel; the demonstration's own model says
+which joint is where. ``states[t]`` is before ``actions[t]``.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from manikin.errors import ConfigError, DataError, ManikinError
+from manikin.spec.control import Control
+
+__all__ = ["Demo", "Demos", "Model", "control_of", "read_demos"]
+
+_WIDTH = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}  # positions, velocities
+_DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What a demonstration's MJCF says of its joints and of where things stand.
+
+    Attributes:
+        joints: name -> (first position, first velocity) in qpos and qvel, in MuJoCo's order.
+        nq, nv: how many there are.
+        places: name of a body or site -> position [m] in the world with all joints at zero and no rotations above it.
+        sizes: name of a geom -> its size [m].
+    """
+
+    joints: Mapping[str, tuple[int, int]]
+    nq: int
+    nv: int
+    places: Mapping[str, np.ndarray]
+    sizes: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, text: str, where: str) -> Model:
+        """Read MJCF; meshes are not needed.
+
+        Raises:
+            DataError: there is none, or it is not MJCF.
+        """
+        if not text.lstrip().startswith("<"):
+            raise DataError(
+                f"{where}: its model is not in the file (model_file is {text!r}), so it is not known which number of a "
+                "state is which joint; it can be listed but not played"
+            )
+        try:
+            world = ElementTree.fromstring(text).find("worldbody")
+            if world is None:
+                raise ValueError("no worldbody")
+            joints: dict[str, tuple[int, int]] = {}
+            places: dict[str, np.ndarray] = {}
+            at = [0, 0]
+
+            def visit(element: ElementTree.Element, origin: np.ndarray) -> None:
+                for child in element:
+                    if child.tag in ("joint", "freejoint"):
+                        kind = "free" if child.tag == "freejoint" else child.get("type", "hinge")
+                        joints[child.get("name", f"joint {len(joints)}")] = (at[0], at[1])
+                        at[0], at[1] = at[0] + _WIDTH[kind][0], at[1] + _WIDTH[kind][1]
+                    elif child.tag in ("body", "frame", "site"):
+                        place = origin + _numbers(child.get("pos", "0 0 0"))
+                        places[child.get("name", "")] = place
+                        if child.tag != "site":
+                            visit(child, place)
+
+            visit(world, np.zeros(3))
+            sizes = {g.get("name", ""): _numbers(g.get("size", "")) for g in world.iter("geom")}
+        except (ElementTree.ParseError, ValueError, KeyError) as error:
+            raise DataError(f"{where}: its model cannot be read ({error})") from None
+        return cls(joints=joints, nq=at[0], nv=at[1], places=places, sizes=sizes)
+
+
+def _numbers(text: str) -> np.ndarray:
+    return np.array([float(word) for word in text.split()])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Demo:
+    """One demonstration of T steps.
+
+    Attributes:
+        name: ``demo_3``.
+        actions: (T, A) float64, as the controller of the recording took them.
+        states: (T, D) float64 before each action; None where the file has none.
+        rewards, dones: (T,), robomimic's only.
+        observations, next_observations: name -> (T, ...), robomimic's only.
+        model_file: MJCF, or the name of a file that is not here, or nothing.
+        attributes: the others of the demonstration.
+    """
+
+    name: str
+    actions: np.ndarray
+    states: np.ndarray | None
+    rewards: np.ndarray | None = None
+    dones: np.ndarray | None = None
+    observations: Mapping[str, np.ndarray] = field(default_factory=dict)
+    next_observations: Mapping[str, np.ndarray] = field(default_factory=dict)
+    model_file: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demos:
+    """A file of demonstrations, open for reading; load one by its name.
+
+    Attributes:
+        path: the file.
+        env: name of the environment, as its maker calls it.
+        env_kwargs: with what it was made: robots, controller_configs, ...
+        version: of what recorded, as written there.
+        lengths: name -> steps, in the order of their numbers.
+        masks: name -> names of demonstrations.
+    """
+
+    path: Path
+    env: str
+    env_kwargs: Mapping[str, Any]
+    version: str
+    lengths: Mapping[str, int]
+    masks: Mapping[str, tuple[str, ...]]
+
+    def __getitem__(self, name: str) -> Demo:
+        """Load one. Raises :class:`DataError` when there is none of that name, or naming what is damaged."""
+        if name not in self.lengths:
+            raise DataError(f"{self.path} has no demonstration {name!r}; it has {', '.join(self.lengths)}")
+        part = "its group"
+        try:
+            with h5py.File(self.path, "r") as file:
+                group = file["data"][name]
+                values: dict[str, Any] = {}
+                for part in ("actions", "states", "rewards", "dones"):
+                    values[part] = group[part][()] if part in group else None
+                seen: dict[str, dict[str, np.ndarray]] = {"obs": {}, "next_obs": {}}
+                for part in seen:
+                    for key, data in group.get(part, {}).items():
+                        seen[part][key] = data[()]
+                part = "its attributes"
+                attributes = {k: _plain(v) for k, v in group.attrs.items()}
+        except _DAMAGE as error:
+            raise DataError(f"{self.path} is damaged: {name}, {part}: {error}") from None
+        length = len(values["actions"])
+        rows = values | seen["obs"] | seen["next_obs"]
+        for key, value in rows.items():
+            if value is not None and (not value.ndim or len(value) != length):
+                raise DataError(f"{self.path} is damaged: {name} has {length} actions and {key} of shape {value.shape}")
+        model = str(attributes.pop("model_file", ""))
+        return Demo(
+            name=name,
+            **values,
+            observations=seen["obs"],
+            next_observations=seen["next_obs"],
+            model_file=model,
+            attributes=attributes,
+        )
+
+
+def read_demos(path: str | Path) -> Demos:
+    """Look into a file of robosuite's or robomimic's demonstrations.
+
+    Raises:
+        DataError: no such file, not HDF5, another layout, no environment named, or no demonstration in it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"no file {path}")
+    try:
+        with h5py.File(path, "r") as file:
+            if not isinstance(file.get("data"), h5py.Group):
+                hint = "; it is a manikin recording: see manikin replay" if "format" in file.attrs else ""
+                inside = ", ".join(sorted(file)[:4]) or "nothing"
+                raise DataError(f"{path} has no group 'data' of demonstrations: it holds {inside}{hint}")
+            data = file["data"]
+            about = {key: _plain(value) for key, value in data.attrs.items()}
+            names = sorted((n for n in data if n.startswith("demo_")), key=lambda n: (len(n), n))
+            lengths: dict[str, int] = {}
+            for name in names:
+                if "actions" not in data[name] or data[name]["actions"].ndim != 2:
+                    raise DataError(f"{path} is damaged: {name} has no actions (steps, size)")
+                lengths[name] = len(data[name]["actions"])
+            masks = {
+                key: tuple(v.decode() if isinstance(v, bytes) else str(v) for v in values[()])
+                for key, values in file.get("mask", {}).items()
+            }
+    except DataError:
+        raise
+    except _DAMAGE as error:
+        whole = h5py.is_hdf5(path)
+        what = "is damaged or cut short" if whole else "is not an HDF5 file, or its beginning is damaged"
+        raise DataError(f"{path} {what}: {error}") from None
+    env, kwargs, version = _environment(about, path)
+    if not lengths:
+        raise DataError(f"{path} holds no demonstration: no group data/demo_...")
+    return Demos(path=path, env=env, env_kwargs=kwargs, version=version, lengths=lengths, masks=masks)
+
+
+def _environment(about: Mapping[str, Any], path: Path) -> tuple[str, dict[str, Any], str]:
+    """Name, options and version of the environment, from either layout's attributes."""
+    try:
+        if "env_args" in about:  # robomimic
+            args = json.loads(about["env_args"])
+            return str(args["env_name"]), dict(args.get("env_kwargs", {})), str(args.get("env_version", ""))
+        info = json.loads(about.get("env_info", "{}"))
+        env = str(about.get("env") or info["env_name"])
+        kwargs = {k: v for k, v in info.items() if k != "env_name"}
+        return env, kwargs, str(about.get("repository_version", ""))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path} does not say which environment it is from: needs attribute env_args (robomimic) or env and "
+            f"env_info (robosuite) of 'data', JSON; it has {', '.join(about) or 'none'} ({error!r})"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def control_of(env_kwargs: Mapping[str, Any]) -> Control:
+    """The controller that understands a recording's actions, from robosuite's ``controller_configs``.
+
+    Raises:
+        DataError: none is given, or it does something that manikin's controllers do not.
+    """
+    config: Any = env_kwargs.get("controller_configs")
+    config = config[0] if isinstance(config, list) and len(config) == 1 else config
+    if isinstance(config, dict) and "body_parts" in config:  # since 1.5; the only arm is the right one
+        parts = config["body_parts"]
+        config = parts.get("right", parts.get("arms", {}).get("right"))
+    if not isinstance(config, dict) or "type" not in config:
+        raise DataError(f"the recording names no controller that can be read here: controller_configs is {config!r}")
+    try:
+        return _osc(config)
+    except (KeyError, TypeError, ValueError, ManikinError) as error:
+        raise DataError(f"the recording's controller {config['type']} cannot be matched: {error}") from None
+
+
+def _osc(config: Mapping[str, Any]) -> Control:
+    if config["type"] != "OSC_POSE":
+        raise ConfigError("only OSC_POSE is played")
+    for key, usual in (("impedance_mode", "fixed"), ("position_limits", None), ("orientation_limits", None)):
+        if config.get(key, usual) != usual:
+            raise ConfigError(f"{key}={config[key]!r}; only {usual!r} is played")
+    low, high = (np.broadcast_to(np.asarray(config[k], float), (6,)) for k in ("output_min", "output_max"))
+    if (low != -high).any() or len(set(high[:3])) > 1 or len(set(high[3:])) > 1 or (_input(config) != (-1, 1)):
+        raise ConfigError("the ranges of its input and output must be symmetric, the same in x, y and z")
+    stiffness, damping = np.unique(config["kp"]), np.unique(config.get("damping_ratio", config.get("damping", 1)))
+    if len(stiffness) > 1 or len(damping) > 1:
+        raise ConfigError("kp and damping_ratio must be the same in all directions")
+    delta = config.get("control_delta", config.get("input_type", "delta") == "delta")
+    return Control.of(
+        "OSC_POSE",
+        frame="base" if config.get("input_ref_frame") == "base" else "world",
+        goal="measured" if delta else "absolute",
+        kp=float(stiffness[0]),
+        damping_ratio=float(damping[0]),
+        pos=float(high[0]),
+        rot=float(high[3]),
+        uncouple=bool(config.get("uncouple_pos_ori", True)),
+        ramp=float(config.get("ramp_ratio", 0.2)) if config.get("interpolation") == "linear" else 0.0,
+    )
+
+
+def _input(config: Mapping[str, Any]) -> tuple[float, float]:
+    return float(config.get("input_min", -1)), float(config.get("input_max", 1))
