@@ -1,7 +1,7 @@
 """The Koch v1.1's jaw: one moving finger closes on a fixed one. Its links are part of the arm's model.
 
-Names and geometry: mujoco_menagerie low_cost_robot_arm (Apache-2.0). The TCP lies 10 mm behind the fixed finger's tip
-and 12 mm from it, so that the open jaw passes on both sides of a small thing. Force: three quarters of the XL330
+Names and geometry: mujoco_menagerie low_cost_robot_arm (Apache-2.0). The TCP lies 13 mm behind the fixed finger's tip
+and 16 mm from its pad, so that the open jaw passes on both sides of a small thing. Force: three quarters of the XL330
 servo's stall torque of 0.52 N m, 7 N at the tip; kp reaches it at 0.1 rad, kd lets the jaw close at 5 rad/s.
 """
 
@@ -26,7 +26,7 @@ GRIPPER = GripperSpec(
         Finger(body="gripper_moving_finger", closing=(0, 1, 0)),
     ),
     tcp_body="gripper_static_finger",
-    tcp_pos=(-0.058, 0.0, 0.0005),
+    tcp_pos=(-0.058, -0.0075, 0.0005),
     tcp_quat=(H, 0, -H, 0),
     max_width=0.055,
     travel_s=0.35,

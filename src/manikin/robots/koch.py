@@ -152,7 +152,7 @@ ARM = ArmSpec(
     ),
     flange_body="",
     gripper="koch_jaw",
-    keyframes={"rest": (0.00827, -0.34938, -0.32261, -1.54402, 0.00827)},
+    keyframes={"rest": (0.05773, -0.35129, -0.32549, -1.54499, 0.05773)},
     base_pos=(-0.14, 0, 0),
     gravcomp=False,
     controllers=("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos"),
