@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,7 +12,7 @@ from manikin.env.promises import any_batch_size, save_and_load, start_anywhere
 from manikin.env.sheet import task_sheet
 from manikin.env.task import Quantity, Task
 from manikin.env.trial import Trial
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import ActionError, ConfigError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.robots import members, stand_together, team
 from manikin.spec.plan import Waypoint
@@ -143,3 +144,53 @@ def test_a_scene_with_too_few_robots_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="declares 1 robots instead of 2"):
         manikin.make(One)
+
+
+# ---- agents --------------------------------------------------------------------------------------------------------
+
+
+def parallel(task=Pair, **options):
+    pytest.importorskip("pettingzoo")
+    from manikin.env.parallel import ParallelTask
+
+    return ParallelTask(task, **{"reward": "sparse", **options})
+
+
+@pytest.mark.filterwarnings("ignore:No agents present:UserWarning")
+def test_passes_the_parallel_api_test() -> None:
+    env = parallel(horizon=20)
+    from pettingzoo.test import parallel_api_test
+
+    parallel_api_test(env, num_cycles=50)
+
+
+def test_agents_together_do_what_the_one_action_does() -> None:
+    env, whole = parallel(), manikin.make(Pair, autoreset="disabled", reward="sparse")
+    seen, infos = env.reset(seed=5)
+    flat, _ = whole.reset(seed=5)
+    assert set(seen) == set(infos) == {"robot0", "robot1"} == set(env.agents)
+    for _ in range(3):
+        action = whole.action_space.sample()
+        parts = {"robot0": action[0, :8], "robot1": action[0, 8:]}
+        seen, rewards, terminated, truncated, _ = env.step(parts)
+        flat, *_ = whole.step(action)
+        np.testing.assert_array_equal(env.state(), flat[0].numpy())
+        for agent in env.agents:
+            names = env.observation_names[agent]
+            at = [whole.observation_names.index(name) for name in names]
+            np.testing.assert_array_equal(seen[agent], flat[0, at].numpy())
+            assert not any("robot1" in name for name in names) or agent == "robot1"
+            assert env.observation_space(agent).contains(seen[agent])
+    assert env.action_names["robot1"][0] == "robot1/joint1"
+    assert not any(terminated.values()) and not any(truncated.values()) and set(rewards.values()) == {0.0}
+
+
+def test_an_action_that_is_missing_or_too_long_is_refused() -> None:
+    env = parallel()
+    env.reset(seed=0)
+    with pytest.raises(ActionError, match=r"each of \['robot0', 'robot1'\], got \['robot0'\]"):
+        env.step({"robot0": np.zeros(8)})
+    with pytest.raises(ActionError, match=r"robot1 has shape \(9,\), expected \(8,\)"):
+        env.step({"robot0": np.zeros(8), "robot1": np.zeros(9)})
+    with pytest.raises(ConfigError, match="flat vectors"):
+        parallel(observe="state_dict")

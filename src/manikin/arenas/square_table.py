@@ -8,7 +8,7 @@ from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot
 from manikin.spec.prop import Shape
 
-__all__ = ["square_table"]
+__all__ = ["small_table", "square_table"]
 
 
 def square_table(
@@ -27,6 +27,21 @@ def square_table(
     Sizes and places as in robosuite's table arena: 0.8 x 0.8 m, 0.8 m high, the base 0.16 m before the table's edge and
     0.113 m above its top. The uppermost ``top`` [m] are left out for a caller who makes them something else.
     """
+    small_table(b, size=size, centre=centre, height=height, top=top, base_camera=base_camera, human_camera=human_camera)
+    return on_stand(b, pos=base, floor=-height)
+
+
+def small_table(
+    b: SceneBuilder,
+    *,
+    size: tuple[float, float] = (0.8, 0.8),
+    centre: tuple[float, float] = (0.0, 0.0),
+    height: float = 0.8,
+    top: float = 0.0,
+    base_camera: View,
+    human_camera: View,
+) -> None:
+    """Add table, floor, light and cameras; robots are for the task to place."""
     block = Shape(
         type="box",
         size=(size[0] / 2, size[1] / 2, (height - top) / 2),
@@ -35,4 +50,3 @@ def square_table(
     )
     b.fixture("table", block)  # one block: a thin top lets fast objects through
     ground(b, height=-height, base_camera=base_camera, human_camera=human_camera)
-    return on_stand(b, pos=base, floor=-height)

@@ -42,6 +42,9 @@ _BUILTIN = {
     "PushCube-v1": f"{_TABLETOP}.push_cube:PushCube",
     "Stack-v1": f"{_ROBOSUITE}.stack:Stack",
     "StackCube-v1": f"{_TABLETOP}.stack_cube:StackCube",
+    "TwoArmHandover-v1": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
+    "TwoArmLift-v1": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",
+    "TwoArmPegInHole-v1": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
     "Wipe-v1": f"{_ROBOSUITE}.wipe:Wipe",
 }
 _registered: dict[str, type[Task]] = {}

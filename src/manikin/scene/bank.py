@@ -189,7 +189,9 @@ def _alone(prop: Prop) -> mujoco.MjModel:
     for slot, shape in _slots(prop).items():
         geom = add_geom(spec, body, shape, name=_geom_name("alone", slot))
         _mark(geom, slot)
-        geom.friction[0] = prop.friction
+        geom.friction[0] = prop.friction if shape.friction is None else shape.friction
+        if shape.density is not None:
+            geom.density = shape.density
         if not slot.collides:
             geom.mass = 0
     try:

@@ -114,17 +114,24 @@ class SceneBuilder:
         rgba: Sequence[float] | Vary = (0.7, 0.7, 0.7, 1),
         resizable: bool = False,
         collide: bool = True,
+        on: Robot | None = None,
     ) -> Part:
         """An object made of primitives and meshes. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
 
         ``mass`` [kg] overrides ``density`` [kg/m^3] (one shape only). ``mass``, ``friction`` and ``rgba`` may vary per
-        episode; ``resizable`` allows ``set_size`` and ``set_offsets``.
+        episode; ``resizable`` allows ``set_size`` and ``set_offsets``. With ``on`` the part is fixed to a robot's TCP,
+        ``pos`` and ``quat`` in that frame, and what carries the arm's own weight carries it too.
         """
+        if on is not None:
+            kind = "fixed"
         if kind not in ("dynamic", "kinematic", "fixed"):
             raise UnknownNameError("kind of part", kind, ("dynamic", "kinematic", "fixed"))
-        body = self.spec.worldbody.add_body(name=self._claim(name), pos=pos, quat=quat, mocap=kind == "kinematic")
+        parent = self.spec.worldbody if on is None else self.spec.body(on.prefix + on.model.tcp_body)
+        body = parent.add_body(name=self._claim(name), pos=pos, quat=quat, mocap=kind == "kinematic")
         if kind == "dynamic":
             body.add_freejoint(name=name)
+        if on is not None:
+            body.gravcomp = float(on.arm.gravcomp)
         colour = (0.7, 0.7, 0.7, 1) if isinstance(rgba, Vary) else tuple(rgba)
         slide = 1.0 if isinstance(friction, Vary) else friction
         names = []
@@ -132,11 +139,11 @@ class SceneBuilder:
             geom = add_geom(self.spec, body, shape, name=f"{name}/{i}")
             if shape.rgba is None and not geom.material:
                 geom.rgba = colour
-            geom.friction = (slide, 0.005, 0.0001)
+            geom.friction = (slide if shape.friction is None else shape.friction, 0.005, 0.0001)
             if isinstance(mass, int | float):
                 geom.mass = mass / len(shapes)
             else:
-                geom.density = density
+                geom.density = density if shape.density is None else shape.density
             if not collide:
                 geom.contype = geom.conaffinity = 0
             names.append(geom.name)
@@ -313,15 +320,25 @@ class SceneBuilder:
 
     # ---- questions about contact: sensors, which must exist before compiling ----------------------------------------
 
-    def grasp(self, robot: Robot, part: Part, *, min_force: float = 0.5, max_angle: float = 85.0) -> Grasp:
+    def grasp(
+        self,
+        robot: Robot,
+        part: Part,
+        *,
+        shapes: Sequence[int] = (),
+        min_force: float = 0.5,
+        max_angle: float = 85.0,
+    ) -> Grasp:
         """Ask whether the robot's gripper holds the part: a finger on each side presses >=
-        ``min_force`` [N] within ``max_angle`` [deg] of its closing direction."""
+        ``min_force`` [N] within ``max_angle`` [deg] of its closing direction. ``shapes`` are numbers of the part's
+        shapes where only some of them count, a handle for example; they are asked of the answer, not of the robot."""
         if robot.gripper is None or not robot.gripper.fingers:
             raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
-        handle = Grasp(self.scope, robot, part, min_force, max_angle)
+        handle = Grasp(self.scope, robot, part, min_force, max_angle, [part.geom_names[k] for k in shapes])
         for question in handle.sensors():
-            self._contact_sensor(*question, finger=True)
-        robot.grasps[part.name] = handle
+            self._contact_sensor(*question, finger=True, geom=bool(shapes))
+        if not shapes:
+            robot.grasps[part.name] = handle
         return self._add(handle)
 
     def contact_force(self, first: Part | Robot, second: Part | Robot, *, link: str | None = None) -> ContactForce:
@@ -391,14 +408,14 @@ class SceneBuilder:
         sensors.declare_tactile(self.spec, handle)
         return self._add(handle)
 
-    def _contact_sensor(self, name: str, first: str, second: str, *, finger: bool = False) -> None:
+    def _contact_sensor(self, name: str, first: str, second: str, *, finger: bool = False, geom: bool = False) -> None:
         xbody = mujoco.mjtObj.mjOBJ_XBODY  # a body with all that hangs on it; a finger counts alone
         self.spec.add_sensor(
             name=name,
             type=mujoco.mjtSensor.mjSENS_CONTACT,
             objtype=mujoco.mjtObj.mjOBJ_BODY if finger else xbody,
             objname=first,
-            reftype=xbody,
+            reftype=mujoco.mjtObj.mjOBJ_GEOM if geom else xbody,
             refname=second,
             intprm=_NET_FORCE,
         )

@@ -397,11 +397,13 @@ class Robot(Handle):
 class Grasp(Handle):
     """Does the gripper hold the part? A finger on each side presses with at least ``min_force`` [N], within
     ``max_angle`` [deg] of its closing direction; a gripper with two fingers has one on each side. Forces are those of
-    the last substep."""
+    the last substep. With ``geoms`` only contacts with these geoms of the part count."""
 
-    def __init__(self, scope: Scope, robot: Robot, part: Part, min_force: float, max_angle: float) -> None:
-        super().__init__(scope, f"grasp/{robot.name}/{part.name}")
-        self.robot, self.part, self.min_force = robot, part, min_force
+    def __init__(
+        self, scope: Scope, robot: Robot, part: Part, min_force: float, max_angle: float, geoms: Sequence[str] = ()
+    ) -> None:
+        super().__init__(scope, "/".join(["grasp", robot.name, geoms[0] if geoms else part.name]))
+        self.robot, self.part, self.min_force, self.geoms = robot, part, min_force, tuple(geoms)
         self._cos = torch.tensor(float(np.cos(np.deg2rad(max_angle))), device="cpu")  # a number, good on any device
         self._least = torch.tensor(float(min_force), device="cpu")
         self._sides = robot.gripper.sides
@@ -409,23 +411,30 @@ class Grasp(Handle):
         self._value: Tensor
 
     def sensors(self) -> list[tuple[str, str, str]]:
-        """(sensor name, finger body, part body) of the contact sensors this question needs."""
-        fingers = self.robot.gripper.fingers
-        return [(f"{self.name}/{i}", self.robot.prefix + f.body, self.part.name) for i, f in enumerate(fingers)]
+        """(sensor name, finger body, body or geom of the part) of the contact sensors this question needs."""
+        fingers = [self.robot.prefix + f.body for f in self.robot.gripper.fingers]
+        if not self.geoms:
+            return [(f"{self.name}/{i}", finger, self.part.name) for i, finger in enumerate(fingers)]
+        pairs = [(i, k) for i in range(len(fingers)) for k in range(len(self.geoms))]
+        return [(f"{self.name}/{i}/{k}", fingers[i], self.geoms[k]) for i, k in pairs]
 
     def bind(self, model: mujoco.MjModel) -> None:
         world, forces, closing = self.scope.world, [], []
-        for (sensor, *_), site in zip(self.sensors(), self.robot.model.finger_sites, strict=True):
-            adr, s = int(model.sensor(sensor).adr[0]), int(model.site(self.robot.prefix + site).id)
+        for sensor, *_ in self.sensors():
+            adr = int(model.sensor(sensor).adr[0])
             forces.append(("sensordata", adr, adr + 3))
+        for site in self.robot.model.finger_sites:
+            s = int(model.site(self.robot.prefix + site).id)
             closing += [("site_xmat", 9 * s + k, 9 * s + k + 1) for k in (2, 5, 8)]  # z axis
-        shape = (len(forces), 3)
-        self._force, self._closing = world.channel(forces, shape), world.channel(closing, shape)
+        fingers = len(self.robot.model.finger_sites)
+        shape = (fingers, len(self.geoms), 3) if self.geoms else (fingers, 3)
+        self._force, self._closing = world.channel(forces, shape), world.channel(closing, (fingers, 3))
 
     @property
     def force(self) -> Tensor:
         """(n, fingers, 3) [N] force of each finger on the part, in the world."""
-        return self._get(self._force)
+        force = self._get(self._force)
+        return force.sum(2) if self.geoms else force
 
     @property
     def value(self) -> Tensor:

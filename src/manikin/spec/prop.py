@@ -30,7 +30,8 @@ class Mesh:
 class Shape:
     """One primitive or mesh of a compound part; ``size`` as in MJCF [m], ``pos`` in the part's frame.
 
-    A mesh (``type="mesh"``) collides as its convex hull and needs no size.
+    A mesh (``type="mesh"``) collides as its convex hull and needs no size. ``density`` [kg/m^3] and ``friction``
+    (sliding) are the shape's own where it has them, else those of its part.
     """
 
     type: str
@@ -39,6 +40,8 @@ class Shape:
     quat: tuple[float, float, float, float] = (1, 0, 0, 0)
     rgba: RGBA | None = None
     mesh: Mesh | None = None
+    density: float | None = None
+    friction: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

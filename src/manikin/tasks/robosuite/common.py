@@ -38,7 +38,7 @@ class StagedTask(Task):
 def ready(robot: Robot, ep: Episode) -> None:
     """The pose in which episodes begin, with normal noise of 0.02 rad on every arm joint; gripper open."""
     start = robot.keyframe("ready" if "ready" in robot.arm.keyframes else "rest")
-    robot.set_qpos(start + ep.rng.normal("robot/qpos", 0.0, 0.02, (len(start),)))
+    robot.set_qpos(start + ep.rng.normal(f"{robot.name}/qpos", 0.0, 0.02, (len(start),)))
 
 
 def touching(grasps: Sequence[Grasp]) -> Tensor:
