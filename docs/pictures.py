@@ -62,6 +62,8 @@ def draw(env: Env, width: int, height: int) -> np.ndarray:
         view = "human_camera"  # from where the fronts are seen
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
+    if len(env.robots) > 1:  # opposite each other
+        view = "human_camera"
     model, data = env.model_data(0)
     renderer = make_renderer(samples=3, shadows=True)
     image = renderer.rgb(model, data, view, width=width, height=height)

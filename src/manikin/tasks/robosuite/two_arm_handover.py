@@ -150,7 +150,7 @@ class TwoArmHandover(StagedTask):
         along = axes[..., 2]  # of the handle, towards the head
         tcp, quat = one.tcp_pos, one.tcp_quat
         # the first arm takes the handle below the head, or the head itself where the hammer stands on its handle
-        reach = torch.where(along[:, 2] > 0.7, sizes[:, 1] / 2 + sizes[:, 2], sizes[:, 1] / 2 - 0.012)
+        reach = torch.where(along[:, 2] > 0.7, sizes[:, 1] / 2 + sizes[:, 2], sizes[:, 1] / 2 - 0.006)
         take = pos + along * reach[:, None]
         take[:, 2] = take[:, 2].clamp_min(0.012)
         down = tilted(one, 0.0, roll=math.pi / 2)
@@ -163,7 +163,7 @@ class TwoArmHandover(StagedTask):
         opening = torch.linalg.cross(along, tool)
         opening = _nearest(torch.stack([opening, -opening], 1), wants[..., 1])
         turned = quat_from_matrix(torch.stack([torch.linalg.cross(opening, tool), opening, tool], -1))
-        grip = pos - along * (sizes[:, 1:2] / 2 - 0.02)
+        grip = pos - along * (sizes[:, 1:2] / 2 - 0.012)  # hands need 7 cm between them
         away = two.base_pose[:2] * 0.3
         aside = pose(torch.cat([away, torch.tensor([0.5])]).expand(h.n, 3), wait)
         back = tcp - quat_to_matrix(quat)[..., 2] * 0.15

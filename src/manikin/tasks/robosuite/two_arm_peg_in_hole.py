@@ -66,7 +66,7 @@ class TwoArmPegInHole(StagedTask):
         axis_tol: float = 0.06  # [m]
         behind: float = -0.12  # [m]
         ahead: float = 0.14  # [m]
-        least_cosine: float = 0.95
+        least_cosine: float = 0.95  # of the angle between the axis and the normal
 
     def scene(self, b):
         low, high = self.config.radius
