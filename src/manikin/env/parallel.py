@@ -17,7 +17,7 @@ from manikin.errors import ActionError, ConfigError
 __all__ = ["ParallelTask"]
 
 
-class ParallelTask(ParallelEnv):
+class ParallelTask(ParallelEnv):  # type: ignore[misc]
     """A task whose robots are agents: ``ParallelTask("TwoArmLift-v1")``. Needs ``pip install pettingzoo``.
 
     An agent is called as its robot is in the scene (``robot0``). Its action is its robot's part of the action card. It
@@ -81,7 +81,7 @@ class ParallelTask(ParallelEnv):
         self.agents = list(self.possible_agents)
         return self._observed(observation), self._informed(info)
 
-    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """Advance by one control step with an action (A,) in [-1, 1] of every agent.
 
         Raises:

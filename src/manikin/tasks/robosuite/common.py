@@ -7,6 +7,7 @@ height of what things stand on is z = 0 here. Episodes last 500 control steps at
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -32,7 +33,7 @@ class StagedTask(Task):
     control_hz = 20.0
     physics = Physics(hz=500, impratio=20)
     terminate = False
-    robots = ("panda",)
+    robots: ClassVar[tuple[str, ...]] = ("panda",)
 
 
 def ready(robot: Robot, ep: Episode) -> None:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import torch
 
 from manikin.arenas.square_table import small_table
-from manikin.arenas.two_robots import two_robots
 from manikin.math import norm, pose, quat_from_matrix, quat_mul, quat_rotate, quat_to_matrix
 from manikin.props.hammer import HANDLE_SHAPES, hammers
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Uniform
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.tasks.robosuite.two_arm import raising, tilted
+from manikin.tasks.robosuite.two_arm import raising, tilted, two_robots
 from manikin.tasks.tabletop.common import ZERO, OncePerStep, above, closeness, constant
 
 __all__ = ["TwoArmHandover"]

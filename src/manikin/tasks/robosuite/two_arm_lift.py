@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import torch
 
 from manikin.arenas.square_table import small_table
-from manikin.arenas.two_robots import two_robots
 from manikin.env.placement import Place
 from manikin.math import norm, pose, quat_rotate
 from manikin.props import pot
 from manikin.spec.plan import Waypoint
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.tasks.robosuite.two_arm import base_yaw
+from manikin.tasks.robosuite.two_arm import base_yaw, two_robots
 from manikin.tasks.tabletop.common import ZERO, OncePerStep, above, closeness, constant, top_down
 
 __all__ = ["TwoArmLift"]

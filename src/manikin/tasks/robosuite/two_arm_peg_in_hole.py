@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import torch
 
 from manikin.arenas.ground import ground
-from manikin.arenas.two_robots import two_robots
 from manikin.env.task import Quantity
 from manikin.math import dot, norm, pose, quat_mul, quat_rotate
 from manikin.props.plate import plate
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Uniform
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, ready
-from manikin.tasks.robosuite.two_arm import base_yaw, tilted
+from manikin.tasks.robosuite.two_arm import base_yaw, tilted, two_robots
 from manikin.tasks.tabletop.common import ONE, OncePerStep, closeness, constant
 
 __all__ = ["TwoArmPegInHole"]
