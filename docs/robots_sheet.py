@@ -21,7 +21,7 @@ from manikin.robots import arm, arms, robot
 from manikin.robots.film import portrait
 
 IMAGE = Path(__file__).parent / "images" / "arms-and-grippers.png"
-SIZE = 64
+SIZE = 60
 
 
 ARMS = tuple(name for name in arms() if arm(name).flange_body)
