@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+@pytest.fixture(autouse=True)
+def forget_own_robots() -> Iterator[None]:
+    """What a test registers is gone after it: other tests list the robots there are."""
+    yield
+    for name in ("manikin.robots", "manikin.grippers"):
+        if name in sys.modules:
+            sys.modules[name]._own.clear()
 
 
 def _root(variable: str) -> Path:

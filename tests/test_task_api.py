@@ -225,7 +225,7 @@ def test_scenes_that_cannot_be_made_say_why(task, message):
 
 
 def test_other_mistakes_say_what_to_do():
-    with pytest.raises(ConfigError, match=r"add b\.robot\(\)"):
+    with pytest.raises(ConfigError, match=r"no robots instead of 1; call b\.robot\(\)"):
         manikin.make(NoRobot)
     env = manikin.make(Undeclared)
     with pytest.raises(SceneError, match=r"in scene\(\) add: b\.grasp\(robot, slab\)"):
