@@ -36,9 +36,9 @@ _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software")
 _drivers: dict[str, str] = {}  # platform -> what the driver calls itself, of those tried
 _OFF = ("disable", "disabled", "off", "false", "0")
-# Sides of round shapes: OpenGL on a processor is bound by vertices. The fewer keep 99.9 % of a picture's segmentation,
-# but for upright pictures, which a robot may fill; pictures for people are drawn with several samples.
-_ROUND = {False: {"numslices": 28, "numstacks": 12}, True: {"numslices": 40, "numstacks": 16}}
+# Sides of round shapes: OpenGL on a processor is bound by vertices. Both keep 99.9 % of a picture's segmentation; more
+# are needed in upright pictures, which a robot may fill, and in those for people, drawn with several samples.
+_ROUND = {False: {"numslices": 28, "numstacks": 12}, True: {"numslices": 64, "numstacks": 24}}
 _KEPT = 4  # prepared sets of meshes and textures, sizes and backdrops a renderer keeps
 _SHOW_ALL = np.zeros(0, np.int64)
 _UNSEEN_GROUP = 5
