@@ -438,7 +438,7 @@ def grouped(monkeypatch):
         arm = dataclasses.replace(choice.arm, groups={"shoulder": joints[:1], "arm": joints[1:]})
         return choice._replace(arm=arm)
 
-    monkeypatch.setattr("manikin.env.env.robot_choice", chosen)
+    monkeypatch.setattr("manikin.env.arguments.robot", chosen)
 
 
 def test_groups_have_a_controller_each_in_one_action(grouped):
