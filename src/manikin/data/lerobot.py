@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from manikin.data.durable import replace_file, sync
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError
 
@@ -85,7 +86,7 @@ class LeRobotWriter:
             if json.loads((self._parts / "about.json").read_text()) != json.loads(json.dumps(about)):
                 raise DataError(f"{self.root} was begun with another rate, robot or features and cannot be resumed")
         self._parts.mkdir(parents=True, exist_ok=True)
-        _write(self._parts / "about.json", json.dumps(about).encode())
+        replace_file(self._parts / "about.json", json.dumps(about).encode())
 
     @property
     def finished(self) -> list[int]:
@@ -119,9 +120,9 @@ class LeRobotWriter:
             table = self._pa.table(columns).replace_schema_metadata(kept)
             temporary = stem.with_suffix(".tmp")
             self._pq.write_table(table, temporary)
-            _sync(temporary)
+            sync(temporary)
             os.replace(temporary, stem.with_suffix(".parquet"))  # last: an episode with this file is whole
-            _sync(self._parts)
+            sync(self._parts)
         except OSError as error:
             for path in self._parts.glob(f"{stem.name}.*"):
                 path.unlink(missing_ok=True)
@@ -147,7 +148,7 @@ class LeRobotWriter:
             for picture in pictures:
                 container.mux(stream.encode(self._av.VideoFrame.from_ndarray(picture, format="rgb24")))
             container.mux(stream.encode())
-        _sync(temporary)
+        sync(temporary)
         os.replace(temporary, path)
 
     # ---- joining -------------------------------------------------------------------------------------------------
@@ -202,8 +203,8 @@ class LeRobotWriter:
             row |= {"meta/episodes/chunk_index": 0, "meta/episodes/file_index": 0}
         self._table(_EPISODES_PATH.format(**_place(0)), self._pa.Table.from_pylist(rows))
         self._tasks(tasks)
-        _write(self.root / "meta" / "stats.json", json.dumps(aggregate(stats), indent=1).encode())
-        _write(self.root / "meta" / "info.json", json.dumps(self._info(lengths, tasks), indent=1).encode())
+        replace_file(self.root / "meta" / "stats.json", json.dumps(aggregate(stats), indent=1).encode())
+        replace_file(self.root / "meta" / "info.json", json.dumps(self._info(lengths, tasks), indent=1).encode())
         shutil.rmtree(self._parts)
 
     def _index(self, episode: int, length: int, start: int, task: int) -> dict[str, np.ndarray]:
@@ -221,7 +222,7 @@ class LeRobotWriter:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         self._pq.write_table(table, path)
-        _sync(path)
+        sync(path)
 
     def _tasks(self, tasks: list[str]) -> None:
         """The table of tasks, whose index, in pandas' convention, is the text."""
@@ -250,7 +251,7 @@ class LeRobotWriter:
                         packet.pts, packet.dts, packet.stream = packet.pts + end, packet.dts + end, stream
                         out.mux(packet)
                     end += last
-        _sync(target)
+        sync(target)
 
     def _info(self, lengths: list[int], tasks: list[str]) -> dict[str, Any]:
         features: dict[str, Any] = {}
@@ -319,20 +320,3 @@ def _grouped(paths: Sequence[Path], megabytes: int) -> Iterator[tuple[int, list[
         files.append(i)
         size += this
     yield file, files
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(content)
-    _sync(temporary)
-    os.replace(temporary, path)
-
-
-def _sync(path: Path) -> None:
-    if path.is_dir() and os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from manikin.data.block import by_shape, merge_blocks, write_block
+from manikin.data.durable import replace_file, sync
 from manikin.data.format import PER_STEP, Episode, Header, flatten, parts_folder, to_numpy, write_header
 from manikin.data.labels import Tracker
 from manikin.data.read import EpisodeFile
@@ -44,20 +45,21 @@ class EpisodeWriter:
         self.header = header
         self._parts = parts_folder(self.path)
         self.finished: set[int] = set()
-        exists = self.path.exists() or self._parts.exists()
-        if exists and not resume:
-            raise DataError(f"{self.path} exists; choose another name, or resume it")
-        if exists:
-            with EpisodeFile(self.path) as old:
-                if old.header is not None:
-                    _refuse_other_source(self.path, old.header, header)
-                    self.header = old.header
-                self.finished = set(old.numbers) | old.dropped
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(self.path.parent):  # while another process merges, parts are on their way
+            exists = self.path.exists() or self._parts.exists()
+            if exists and not resume:
+                raise DataError(f"{self.path} exists; choose another name, or resume it")
+            if exists:
+                with EpisodeFile(self.path) as old:
+                    if old.header is not None:
+                        _refuse_other_source(self.path, old.header, header)
+                        self.header = old.header
+                    self.finished = set(old.numbers) | old.dropped
+            self._parts.mkdir(exist_ok=True)
         if not self.header.created:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             self.header = Header(fingerprint=self.header.fingerprint, policy=self.header.policy, created=now)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._parts.mkdir(exist_ok=True)
 
     def write(self, *episodes: Episode, dropped: Sequence[int] = ()) -> None:
         """Make finished episodes durable (a few milliseconds, however many).
@@ -84,7 +86,8 @@ class EpisodeWriter:
                 file["dropped"] = np.asarray(dropped, np.int64)
             file.flush()
             image = file.id.get_file_image()
-        _replace(self._parts / f"{min(numbers):06d}.h5", image)
+        with _alone(self.path.parent):
+            _put(self._parts / f"{min(numbers):06d}.h5", image)
         self.finished.update(numbers)
 
     def close(self, *, merge: bool = True) -> None:
@@ -117,8 +120,7 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
             merge_blocks(target, sources)
             if dropped:
                 target["dropped"] = np.array(sorted(dropped), np.int64)
-        with open(temporary, "rb+") as raw:
-            os.fsync(raw.fileno())
+        sync(temporary)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         free = shutil.disk_usage(path.parent).free
@@ -127,7 +129,7 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
             f"every episode is safe in {parts} and reads from there"
         ) from None
     os.replace(temporary, path)
-    _sync_folder(path.parent)
+    sync(path.parent)
     for source in sources:
         if source.parent == parts:
             source.unlink()
@@ -158,30 +160,13 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file that is either there as a whole or not at all, also after a power cut."""
-    temporary = path.with_suffix(".tmp")
+def _put(path: Path, content: bytes) -> None:
+    """Make a part durable."""
     try:
         path.parent.mkdir(exist_ok=True)  # another process may have merged and removed it
-        with open(temporary, "wb") as raw:
-            raw.write(content)
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, path)
+        replace_file(path, content)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise DataError(f"cannot write {path}: {error}; what was written before it is safe") from None
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _refuse_other_source(path: Path, old: Header, new: Header) -> None:
