@@ -58,8 +58,8 @@ def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float =
 
 def draw(env: Env, width: int, height: int) -> np.ndarray:
     view: CameraSpec | str = VIEW
-    if env.task.id == "OpenCabinetDrawer-v1":
-        view = "human_camera"  # from where the fronts are seen
+    if env.task.id in ("OpenCabinetDrawer-v1", "CartpoleBalance-v1"):
+        view = "human_camera"  # from where the fronts, or all of the rail, are seen
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
     if len(env.robots) > 1:  # opposite each other

@@ -19,7 +19,7 @@ def main() -> int:
 
     from manikin.env.registry import task_class, task_ids
     from manikin.grippers import gripper, grippers
-    from manikin.robots import arm, arms
+    from manikin.robots import arm, arms, machines
 
     out = console()
 
@@ -37,7 +37,7 @@ def main() -> int:
 
     robots = listed("robot", "joints", "gripper", "")
     sharing: dict[tuple[str, ...], list[str]] = {}  # controllers: the robots that have just these
-    for name in arms():
+    for name in (*arms(), *machines()):
         spec = arm(name)
         sharing.setdefault(spec.controllers, []).append(name)
         robots.add_row(name, str(len(spec.joints)), spec.gripper or "none", spec.title)

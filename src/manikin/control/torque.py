@@ -348,15 +348,19 @@ class JointVelocity(_TorqueController):
 
 
 class JointTorque(_TorqueController):
-    """``joint_torque``: torques on top of what holds the arm against gravity and Coriolis forces."""
+    """``joint_torque``: torques on top of what holds the arm against gravity and Coriolis forces, or with
+    ``compensate=false`` nothing but the action's torques."""
 
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
-        super().__init__(control, robot, control_hz, {"goal": len(robot.arm.joints)})
+        arm = robot.arm
+        super().__init__(control, robot, control_hz, {"goal": len(arm.joints)})
         self._step = control.step
+        slides = {joint.name for link in arm.links for joint in link.joints if joint.type == "slide"}
+        units = ["N" if j in slides else "N m" for j in arm.joints]
         self._make_card(
             [
-                ActionDim(name=j, unit="N m", frame="joint", reference="absolute", scale=control.step)
-                for j in robot.arm.joints
+                ActionDim(name=j, unit=unit, frame="joint", reference="absolute", scale=control.step)
+                for j, unit in zip(arm.joints, units, strict=True)
             ]
         )
 
@@ -367,8 +371,9 @@ class JointTorque(_TorqueController):
         return self._command(reading, action), action[:, self._moves] * self._step
 
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive:
-        goal = self.dynamics.array(carry.double())
-        return self._drive(lambda substep: goal + self.dynamics.gravity(), rows, lambda: carry)
+        goal, more = self.dynamics.array(carry.double()), self.dynamics.gravity
+        torque = (lambda substep: goal + more()) if self.control.compensate else (lambda substep: goal)
+        return self._drive(torque, rows, lambda: carry)
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
         raise ConfigError("joint_torque has no position to go towards; use a controller with goals for waypoints")

@@ -21,6 +21,7 @@ __all__ = ["make", "register", "register_gymnasium", "task_class", "task_ids"]
 _TABLETOP = "manikin.tasks.tabletop"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _BUILTIN = {
+    "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
     "Door-v1": f"{_ROBOSUITE}.door:Door",
     "Lift-v1": f"{_ROBOSUITE}.lift:Lift",
     "LiftPegUpright-v1": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import mujoco
 
+from manikin.env.bucket import batched
 from manikin.env.card import measured
 from manikin.env.env import Env
 from manikin.env.observe import own_names
@@ -111,9 +112,10 @@ def task_sheet(
         UnknownNameError: no such task, robot or controller; lists what there is.
     """
     kind = task_class(task)
-    env = Env(kind, robot=robot, control=control, reward="none" if kind.reward is Task.reward else "dense")
+    reward, n = "none" if kind.reward is Task.reward else "dense", max(1, len(kind.layouts))
+    env = batched(kind, num_envs=n, robot=robot, control=control, reward=reward)  # a row of each layout
     try:
-        env.reset(seed=0)
+        env.reset(seed=range(n))
         card, arm = env.controller.card, env.robot.arm
         if measure:
             card = measured(card, env.robot_word, env.control_hz)
@@ -132,6 +134,7 @@ def task_sheet(
                 ("this page", f"`{env.robot_word}` with `{env.controller.name}`"),
                 ("controllers", ", ".join(f"`{name}`" for name in arm.controllers)),
                 ("expert", "scripted" if kind.expert is not Task.expert else "none"),
+                *([("layouts", ", ".join(f"`{name}`" for name in kind.layouts))] if kind.layouts else []),
             ),
             observations=tuple(_observations(env)),
             card=card,
@@ -152,30 +155,29 @@ def task_sheet(
 
 def _observations(env: Env) -> Iterable[Seen]:
     """In the order of the flat tensor."""
-    groups = env.task.observe(env.h)
-    model = env.scene.model
-    own = {}
+    model = env.buckets[0].scene.model
+    own: dict[str, str] = {}
     for robot in env.robots:
-        slides = [model.joint(robot.prefix + j).type[0] == mujoco.mjtJoint.mjJNT_SLIDE for j in robot.joints]
-        place = "rad, gripper m" if any(slides) else "rad"
-        qpos, qvel = own_names(robot, env.robots)
-        own[qpos] = (robot.qpos, place)
-        own[qvel] = (robot.qvel, place.replace("rad", "rad/s").replace(" m", " m/s"))
-    at = 0
-    for group in ("policy", "privileged"):
-        values = {name: (value, None) for name, value in groups.get(group, {}).items()}
-        for name, (value, unit) in ({**own, **values} if group == "policy" else values).items():
-            width = int(value[0].numel())
-            quantity = env.task.observations.get(name)
-            yield Seen(
-                group=group,
-                name=name,
-                columns=f"{at}" if width == 1 else f"{at} to {at + width - 1}",
-                unit=unit or (quantity.unit if quantity else ""),
-                frame="joint" if unit else (quantity.frame if quantity else ""),
-                note=quantity.note if quantity else "",
-            )
-            at += width
+        slides = [bool(model.joint(robot.prefix + j).type[0] == mujoco.mjtJoint.mjJNT_SLIDE) for j in robot.joints]
+        place = "m" if all(slides) else "rad, gripper m" if any(slides) else "rad"
+        speed = re.sub(r"(rad|m)\b", r"\1/s", place)
+        own |= dict(zip(own_names(robot, env.robots), (place, speed), strict=True))
+    columns: dict[str, list[int]] = {}
+    for number, column in enumerate(env.observation_names):
+        columns.setdefault(column.split("[")[0], []).append(number)
+    for path, at in columns.items():
+        group, name = path.split("/", 1)
+        masked = name.removesuffix("_mask") if name not in env.task.observations else name
+        quantity = env.task.observations.get(masked)
+        unit = own.get(name, "1 where the value is real" if masked != name else quantity.unit if quantity else "")
+        yield Seen(
+            group=group,
+            name=name,
+            columns=f"{at[0]}" if len(at) == 1 else f"{at[0]} to {at[-1]}",
+            unit=unit,
+            frame="joint" if name in own else (quantity.frame if quantity and masked == name else ""),
+            note=quantity.note if quantity and masked == name else "",
+        )
 
 
 def _markdown(kind: type[Task]) -> str:

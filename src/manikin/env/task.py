@@ -194,7 +194,8 @@ class Task:
         """Named (n,) terms whose sum is the dense reward. Pure."""
         return {}
 
-    def expert(self, h: Any) -> Sequence[Waypoint | tuple[Waypoint, ...]]:
+    def expert(self, h: Any) -> Sequence[Waypoint | tuple[Waypoint, ...]] | Tensor:
         """Waypoints for the rows' present state; ``plan/`` executes them. With several robots a stage is one waypoint
-        for each. Optional."""
+        for each. Or, where feedback solves the task and no path does, actions (n, A) of the task's own controller,
+        asked for at every step. Optional."""
         raise NotImplementedError(f"{self.id} has no scripted expert")

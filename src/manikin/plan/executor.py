@@ -18,15 +18,17 @@ from torch import Tensor
 from manikin.control import Controller
 from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
+from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
 from manikin.scene.handles import Robot
+from manikin.spec.control import parse_control
 from manikin.spec.plan import Waypoint, each_robot
 
 __all__ = ["WaypointExecutor"]
 
 
 class WaypointExecutor:
-    """Executes ``env.task.expert`` for all rows.
+    """Executes ``env.task.expert`` for all rows. An expert that gives actions instead of waypoints is passed through.
 
     Call :meth:`reset` for rows that begin an episode (done by itself when ``info["elapsed"]`` would be 0), then
     :meth:`act` once per control step.
@@ -38,13 +40,11 @@ class WaypointExecutor:
         if isinstance(env, BucketEnv):
             return
         self._dt = 1.0 / env.control_hz
-        self._movers = [
-            _Mover(robot, controller, env.num_envs, self._dt)
-            for robot, controller in zip(env.robots, env.controllers, strict=True)
-        ]
+        self._movers: list[_Mover] = []  # none before a waypoint is asked for
         self._stage = np.full(env.num_envs, -1)
         self._since = np.zeros(env.num_envs)  # [s] in this stage
         self._stages: list[tuple[Waypoint, ...]] = []
+        self._feedback = False  # whether the expert gives actions
 
     def reset(self, rows: Any = None) -> None:
         """Forget the rows' progress; their next action starts at the first stage."""
@@ -76,9 +76,13 @@ class WaypointExecutor:
 
     def _act(self) -> Tensor:
         env = self.env
+        if self._feedback:
+            return self._actions()
         fresh = (self._stage < 0) | (env._elapsed == 0)
         if fresh.any() or self._must_look():
             self._ask()
+            if self._feedback:
+                return self._actions()
         if fresh.any():
             self._enter(np.flatnonzero(fresh), np.zeros(int(fresh.sum()), int))
         over = self._stage < len(self._stages) - 1
@@ -98,9 +102,28 @@ class WaypointExecutor:
             action[:, column] = mover.gripper(self._stage)
         return action
 
+    def _actions(self) -> Tensor:
+        """What an expert without waypoints does now."""
+        env = self.env
+        if env.controller.name != parse_control(env.task.control).word:
+            raise ConfigError(
+                f"the expert of {env.task.id} gives actions of {env.task.control!r}; it cannot act through "
+                f"{env.controller.name!r}"
+            )
+        actions = env.task.expert(env.h)
+        assert isinstance(actions, Tensor)
+        return actions.clamp(-1.0, 1.0)
+
     def _ask(self) -> None:
         """Have the expert say what to do from here."""
-        self._stages = [each_robot(stage) for stage in self.env.task.expert(self.env.h)]
+        said = self.env.task.expert(self.env.h)
+        if isinstance(said, Tensor):
+            self._feedback = True
+            return
+        self._stages = [each_robot(stage) for stage in said]
+        if not self._movers:
+            pairs = zip(self.env.robots, self.env.controllers, strict=True)
+            self._movers = [_Mover(robot, one, self.env.num_envs, self._dt) for robot, one in pairs]
         for k, mover in enumerate(self._movers):
             mover.take([stage[k] for stage in self._stages])
 
@@ -117,6 +140,10 @@ class _Mover:
     """One robot on its way: where the present stage wants its TCP, and how far along it is, in each row."""
 
     def __init__(self, robot: Robot, controller: Controller, n: int, dt: float) -> None:
+        if not controller.rate:
+            raise ConfigError(
+                f"{controller.name} has no position to go towards; waypoints need a controller with goals"
+            )
         self.robot, self._dt = robot, dt
         # the arm covers this share of a command in one control step
         self._boost = min(0.9 / (1.0 - math.exp(-controller.rate * dt)), 2.5)

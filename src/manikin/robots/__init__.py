@@ -3,7 +3,8 @@
 A robot word is ``arm``, ``arm+gripper``, ``arm+none``, or one of these with ``:menagerie`` for the maker's meshes:
 ``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``. Several robots are
 such words joined by commas (``panda,sawyer``), or one word for robots that belong together, at their own places
-(``aloha``); :func:`team` reads those too.
+(``aloha``); :func:`team` reads those too. A machine that is no arm (``cart``) has a word too, for the tasks it is made
+for; :func:`arms` does not name it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "arms",
     "from_file",
     "gripper_from_file",
+    "machines",
     "members",
     "module_of",
     "register",
@@ -55,6 +57,7 @@ _MODULES = {  # arm: the file it is in
     "xarm7": "xarm7",
 }
 _NAMES = tuple(_MODULES)
+_MACHINES = {"cart": "cart"}  # moved by motors, without a tool: machine: the file it is in
 _TEAMS = {
     "aloha": ("aloha_left", "aloha_right"),
     "baxter": ("baxter_right", "baxter_left"),
@@ -76,13 +79,18 @@ def arms() -> tuple[str, ...]:
     return (*_NAMES, *_own)
 
 
+def machines() -> tuple[str, ...]:
+    """Names of robots that are no arms: they have no tool and no gripper, and stand in the tasks made for them."""
+    return tuple(_MACHINES)
+
+
 def register(spec: ArmSpec, *, gripper: GripperSpec | None = None) -> ArmSpec:
     """Make a robot of your own known by its name; ``gripper`` is one of your own that comes with it.
 
     The name may be registered again, which replaces it. Raises :class:`ConfigError` for a name that is built in or
     cannot stand in a robot word.
     """
-    if spec.name in _NAMES or not spec.name.replace("_", "").isalnum():
+    if spec.name in (*_NAMES, *_MACHINES) or not spec.name.replace("_", "").isalnum():
         raise ConfigError(f"a robot of your own cannot be called {spec.name!r}: letters, digits and _, not {_NAMES}")
     if gripper is not None:
         _register_gripper(gripper)
@@ -91,18 +99,19 @@ def register(spec: ArmSpec, *, gripper: GripperSpec | None = None) -> ArmSpec:
 
 
 def arm(name: str) -> ArmSpec:
-    """The arm called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
+    """The arm or machine called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
     if name in _own:
         return _own[name]
-    if name not in _NAMES:
-        raise UnknownNameError("robot", name, arms())
+    if name not in (*_NAMES, *_MACHINES):
+        raise UnknownNameError("robot", name, (*arms(), *_MACHINES))
     module = importlib.import_module(module_of(name))
     return module.ARM if hasattr(module, "ARM") else module.ARMS[name]
 
 
 def module_of(name: str) -> str:
-    """The module in which the built-in arm called ``name`` is declared, or "" for one of your own."""
-    return f"manikin.robots.{_MODULES[name]}" if name in _MODULES else ""
+    """The module in which the built-in robot called ``name`` is declared, or "" for one of your own."""
+    file = _MODULES.get(name) or _MACHINES.get(name)
+    return f"manikin.robots.{file}" if file else ""
 
 
 def teams() -> tuple[str, ...]:

@@ -66,12 +66,12 @@ class Articulation(Handle):
         """(n, 4) wxyz of the root, in the world."""
         return self._get(self._quat)
 
-    def set_qpos(self, qpos: Any) -> None:
-        """Put the rows at joint positions (n, joints) or (joints,), at rest."""
+    def set_qpos(self, qpos: Any, qvel: Any = 0.0) -> None:
+        """Put the rows at joint positions (n, joints) or (joints,), with velocities alike, at rest unless given."""
         n, k = self.scope.n, len(self.joints)
-        value = torch.as_tensor(qpos, dtype=torch.float32, device=self.limits.device).expand(n, k)
-        self._qpos.write(value, self.scope.target)
-        self._qvel.write(torch.zeros_like(value), self.scope.target)
+        for channel, value in ((self._qpos, qpos), (self._qvel, qvel)):
+            whole = torch.as_tensor(value, dtype=torch.float32, device=self.limits.device).expand(n, k)
+            channel.write(whole, self.scope.target)
 
     def set_base(self, pos: Tensor, quat: Tensor) -> None:
         """Put the root of the rows at pos (n, 3) [m] and quat (n, 4) wxyz."""

@@ -201,8 +201,10 @@ class SceneBuilder:
         pos: Sequence[float] = (0, 0, 0),
         quat: Sequence[float] = (1, 0, 0, 0),
         collide: Sequence[tuple[str, str]] = (),
+        on: Robot | None = None,
     ) -> Articulation:
-        """A fixed thing with joints that no robot drives: a cabinet, a door.
+        """A fixed thing with joints that no robot drives: a cabinet, a door. With ``on`` it is fixed to a robot's TCP,
+        ``pos`` and ``quat`` in that frame: a pole on a cart.
 
         Its root is the first body of ``model``, which stays in place; of its bodies only the pairs named in ``collide``
         collide. Sites mark places to ask for. Rows share their joints; for rows with other joints a task declares
@@ -213,7 +215,8 @@ class SceneBuilder:
         if not joints:
             raise SceneError(f"{name} has no joints: declare it with b.part")
         prefix = f"{self._claim(name)}/"
-        self.spec.attach(model, frame=self.spec.worldbody.add_frame(pos=pos, quat=quat), prefix=prefix)
+        mount = self.spec.worldbody if on is None else self.spec.body(on.prefix + on.model.tcp_body)
+        self.spec.attach(model, frame=mount.add_frame(pos=pos, quat=quat), prefix=prefix)
         for one, two in itertools.combinations(bodies, 2):
             if (one, two) in collide or (two, one) in collide:
                 continue

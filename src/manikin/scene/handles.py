@@ -363,15 +363,16 @@ class Robot(Handle):
             raise UnknownNameError(f"keyframe of {self.arm.name}", name, self.arm.keyframes)
         return torch.tensor(self.arm.keyframes[name], device=self.scope.device)
 
-    def set_qpos(self, arm: Any, opening: float = 1.0) -> None:
+    def set_qpos(self, arm: Any, opening: float = 1.0, *, qvel: Any = 0.0) -> None:
         """Put the arm at joint positions (n, joints) or (joints,), clipped to the limits, the gripper at ``opening``
-        (1 open, 0 closed), all at rest and holding there."""
+        (1 open, 0 closed), holding there; at rest, or the arm's joints with velocities ``qvel`` like the positions."""
         n, na, device, target = self.scope.n, len(self.arm.joints), self.scope.device, self.scope.target
         arm = torch.minimum(torch.maximum(_expand(arm, n, na, device), self.limits[:na, 0]), self.limits[:na, 1])
         fingers = torch.tensor(self.model.gripper_qpos(opening).tolist(), dtype=torch.float32, device=device)
         whole = torch.cat([arm, fingers.expand(n, len(fingers))], 1)
         self._place.write(whole, target)
-        self._place_vel.write(torch.zeros_like(whole), target)
+        moving = torch.as_tensor(qvel, dtype=torch.float32, device=device).expand(n, na)
+        self._place_vel.write(torch.cat([moving, torch.zeros(n, len(fingers), device=device)], 1), target)
         still = torch.zeros_like(whole[:, 0])
         command = [still if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]
         self._ctrl.write(torch.stack(command, 1), target)

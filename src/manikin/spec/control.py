@@ -39,7 +39,7 @@ CONTROLLERS: dict[str, dict[str, Any]] = {
     "osc_pose": {**_OSC, "rot": 0.5},
     "joint_impedance": {**_GAINS, "kp": 50.0, "goal": "measured", "step": 0.05},
     "joint_vel_pid": {"step": 0.5, "kp": 0.03},
-    "joint_torque": {"step": 0.1},
+    "joint_torque": {"step": 0.1, "compensate": True},
 }
 """The options each controller has, with what they are unless given."""
 
@@ -57,6 +57,7 @@ class Control:
         damping_ratio: 1 is critical: kd = 2 sqrt(kp) damping_ratio.
         pos, rot: displacement at +1 [m], [rad].
         step: of a joint at +1 [rad], [rad/s] or [N m].
+        compensate: gravity and Coriolis forces are added to the action's torques.
         uncouple: position and orientation have an inertia each instead of one together.
         posture: stiffness of the pull to the starting posture in the null space [1/s^2].
         ramp: share of the control step over which the goal moves linearly to where the action puts it.
@@ -72,6 +73,7 @@ class Control:
     pos: float = 0.0
     rot: float = 0.0
     step: float = 0.0
+    compensate: bool = True
     uncouple: bool = True
     posture: float = 10.0
     ramp: float = 0.0
