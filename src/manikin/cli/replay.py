@@ -1,14 +1,22 @@
-"""`manikin replay`: play recorded episodes again, and verify them."""
+"""`manikin replay`: play recorded episodes again, verify them, observe them anew, convert their actions."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from manikin.data.replay import ReplayReport
 
 __all__ = ["ReplayOptions", "main", "run"]
 
@@ -21,10 +29,34 @@ class ReplayOptions:
     """The recording; one that was interrupted works as well."""
     check: bool = False
     """Compare the start and the state after every step with what was recorded, bit for bit."""
+    observe: str | None = None
+    """Write a new recording with other observations: state_dict, rgb, rgb+depth, ..."""
+    camera: tuple[str, ...] = ()
+    """Cameras of the observations, by name; by default the task's base_camera."""
+    size: tuple[int, int] | None = None
+    """Width and height of the pictures [pixels]."""
+    reward: str | None = None
+    """Write a new recording with other rewards: normalized_dense, dense, sparse, none."""
+    control: str | None = None
+    """Write a new recording with the actions of another controller, which follows in simulation."""
+    device: str | None = None
+    """Play on another device (cpu, cuda, warp:cpu) and say how far it parts from the recording."""
+    way: Annotated[Literal["actions", "states"], tyro.conf.arg(name="from")] = "actions"
+    """actions: simulate. states: set the recorded states one by one, and observe."""
+    out: Path | None = None
+    """The new recording; by default beside the old one, named after what is new."""
+    resume: bool = False
+    """Go on with a new recording that was interrupted."""
+    report: Path | None = None
+    """Write per episode and step how far it parts, or the residual, as JSON."""
     num_envs: int = 16
     """How many episodes are played side by side; does not change the result."""
     episodes: tuple[int, ...] = ()
     """Numbers of the episodes to play; by default all."""
+    physics_hz: float | None = None
+    """With --control: physics rate of the new recording [Hz], by default the old one's."""
+    stretch: float = 4.0
+    """With --control: how many times the horizon the new episodes may take."""
     video: Path | None = None
     """Write a video of the first episodes (at most 6, side by side)."""
     renderer: Literal["auto", "gl", "rays"] = "auto"
@@ -32,53 +64,188 @@ class ReplayOptions:
 
 
 def main(options: Annotated[ReplayOptions, tyro.conf.arg(name="")]) -> int:
-    """Play recorded episodes again. With --check: verify that they come out bit for bit as recorded."""
+    """Play recorded episodes again: verify them, observe them anew, convert them to another controller or device."""
     return run(options)
 
 
 def run(options: ReplayOptions) -> int:
-    """Replay; 0 exact (or another kind of processor), 1 different, 130 interrupted."""
+    """Replay; 0 done (a check: exact, or another kind of processor), 1 different, 130 interrupted."""
     from manikin.data.read import read_episodes
-    from manikin.data.replay import make_env, replay
     from manikin.errors import DataError
-    from manikin.eval.film import Film, write_film
     from manikin.eval.runner import interruptible
-    from manikin.render.api import make_renderer
 
     out = console()
     with read_episodes(options.file) as file:
         if file.header is None:
             raise DataError(f"{options.file} has no finished episode")
-        header, numbers = file.header, list(options.episodes or file.numbers)
+        fingerprint, numbers = dict(file.header.fingerprint), list(options.episodes or file.numbers)
         wins = sum(bool(file.attributes(n)["success_once"]) for n in numbers)
-    out.print(f"{header.task}, {len(numbers)} episodes by {header.policy or 'unknown'}, {wins} successful")
-    env = make_env(header.fingerprint, min(options.num_envs, len(numbers)))
+        out.print(
+            f"{file.header.task}, {len(numbers)} episodes by {file.header.policy or 'unknown'}, {wins} successful"
+        )
+    _refuse(options)
+    words = "verifying" if options.check else "converting" if options.control else "playing"
+    with interruptible() as stop, bar(out, words, len(numbers)) as advance:
+        if options.control is not None:
+            finish = _convert(options, numbers, advance, stop)
+        elif _writes(options):
+            finish = _observe(options, numbers, advance, stop)
+        else:
+            finish = _play(options, fingerprint, numbers, advance, stop)
+    status = finish(out)
+    if stop.requested:
+        out.print("interrupted" + ("; go on with the same command and --resume" if _writes(options) else ""))
+        return INTERRUPTED
+    return status
+
+
+Finish = Callable[["Console"], int]
+"""Says what came out, when the progress bar is gone; gives the exit status."""
+
+
+def _writes(options: ReplayOptions) -> bool:
+    """Whether a new recording is asked for."""
+    return any(
+        x is not None for x in (options.observe, options.reward, options.control, options.out, options.size)
+    ) or (bool(options.camera))
+
+
+def _refuse(options: ReplayOptions) -> None:
+    """Raise ConfigError for options that do not go together."""
+    from manikin.errors import ConfigError
+
+    if options.way == "states" and (options.check or options.control is not None):
+        raise ConfigError("--from states simulates nothing, so there is nothing to --check and no --control to convert")
+    if options.way == "states" and not _writes(options):
+        raise ConfigError("--from states is for observing anew: say what to --observe, or give --out or --reward")
+    if options.video is not None and _writes(options):
+        raise ConfigError("--video is for playing as recorded; film the new recording afterwards")
+    if options.check and options.control is not None:
+        raise ConfigError("actions of another controller cannot come out as recorded: --check the new recording")
+
+
+def _overrides(options: ReplayOptions) -> dict[str, Any]:
+    """Options of ``manikin.make`` that win over the recorded ones."""
+    from manikin.env.observe import Vision
+
+    chosen = {k: getattr(options, k) for k in ("observe", "reward", "device", "physics_hz")}
+    overrides = {k: v for k, v in chosen.items() if v is not None}
+    if options.camera or options.size is not None:
+        overrides["vision"] = Vision(cameras=options.camera or None, size=options.size)
+    return overrides
+
+
+def _target(options: ReplayOptions) -> Path:
+    """Where the new recording goes."""
+    if options.out is not None:
+        return options.out
+    new = [options.control, options.observe, options.reward, options.device]
+    words = "-".join(w.replace("/", "_").replace(":", "-") for w in new if w) or "again"
+    return options.file.with_name(f"{options.file.stem}.{words}.h5")
+
+
+def _play(
+    options: ReplayOptions, fingerprint: dict[str, Any], numbers: list[int], advance: Callable[[], None], stop: Any
+) -> Finish:
+    """As recorded, or on another device."""
+    from manikin.data.replay import make_env, replay
+    from manikin.eval.film import Film, write_film
+    from manikin.render.api import make_renderer
+
+    check = options.check or options.device is not None
+    env = make_env(fingerprint, min(options.num_envs, len(numbers)), **_overrides(options))
+    video = None
     try:
         films = []
         if options.video is not None:
             renderer = make_renderer(options.renderer, samples=2)
             films = [Film(env, renderer, numbers=numbers[:6], width=320, height=320)]
-        words = "verifying" if options.check else "playing"
-        with interruptible() as stop, bar(out, words, len(numbers)) as advance:
-            report = replay(
-                options.file,
-                env,
-                check=options.check,
-                numbers=numbers,
-                observers=films,
-                on_episode=lambda episode: advance(),
-                stop=stop,
-            )
+        report = replay(
+            options.file,
+            env,
+            check=check,
+            numbers=numbers,
+            observers=films,
+            on_episode=lambda episode: advance(),
+            stop=stop,
+        )
         for film in films:
             reels = [film.reels[n] for n in numbers[:6] if n in film.reels]
             assert options.video is not None
-            out.print(f"video: {write_film(options.video, reels, env.control_hz)}")
+            video = write_film(options.video, reels, env.control_hz)
             film.renderer.close()
     finally:
         env.close()
-    if options.check:
+
+    def finish(out: Console) -> int:
+        if video is not None:
+            out.print(f"video: {video}")
+        return _tell(options, report, out) if check else OK
+
+    return finish
+
+
+def _observe(options: ReplayOptions, numbers: list[int], advance: Callable[[], None], stop: Any) -> Finish:
+    """Into a new recording."""
+    from manikin.data.rerecord import rerecord
+
+    target = _target(options)
+    report = rerecord(
+        options.file,
+        target,
+        way=options.way,
+        numbers=numbers,
+        num_envs=options.num_envs,
+        resume=options.resume,
+        on_episode=advance,
+        stop=stop,
+        **_overrides(options),
+    )
+
+    def finish(out: Console) -> int:
+        status = OK if report is None else _tell(options, report, out)
+        out.print(f"written: {target}")
+        return status if options.check else OK
+
+    return finish
+
+
+def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], None], stop: Any) -> Finish:
+    """To another controller."""
+    from manikin.data.retarget import retarget
+
+    assert options.control is not None
+    target = _target(options)
+    report = retarget(
+        options.file,
+        target,
+        control=options.control,
+        numbers=numbers,
+        num_envs=options.num_envs,
+        stretch=options.stretch,
+        resume=options.resume,
+        on_episode=lambda episode: advance(),
+        stop=stop,
+        **_overrides(options),
+    )
+
+    def finish(out: Console) -> int:
         out.print(report.summary())
-    if len(report.episodes) < len(numbers):
-        out.print(f"interrupted after {len(report.episodes)} of {len(numbers)} episodes")
-        return INTERRUPTED
-    return OK if report.ok or not options.check else NOT_GOOD
+        _write(options, [dataclasses.asdict(e) for e in report.episodes], out)
+        out.print(f"written: {target}")
+        return OK
+
+    return finish
+
+
+def _tell(options: ReplayOptions, report: ReplayReport, out: Console) -> int:
+    """Say how a replay compares; its exit status."""
+    out.print(report.summary())
+    _write(options, [dataclasses.asdict(e) for e in report.episodes], out)
+    return OK if report.ok else NOT_GOOD
+
+
+def _write(options: ReplayOptions, episodes: list[dict[str, Any]], out: Console) -> None:
+    if options.report is not None:
+        options.report.write_text(json.dumps(episodes, default=lambda array: array.tolist()) + "\n")
+        out.print(f"per step: {options.report}")

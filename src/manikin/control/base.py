@@ -108,9 +108,12 @@ class Controller(Protocol):
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive | None:
         """What acts before each physics step of a control step, on ``rows`` (numbers) or all; None for nothing."""
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
-        """The action (n, size) that brings the arm closest to ``qpos`` (n, arm joints) in one step, clipped to
-        [-1, 1]; gripper dimensions are 0."""
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
+        """The action (n, size) that asks for ``qpos`` (n, arm joints), clipped to [-1, 1]; gripper dimensions are 0.
+
+        With ``within`` [s] it is the action that, left standing, has the arm there after so long: the controller's own
+        response is counted in, and beyond ``qpos`` is asked for. Without, ``qpos`` itself is the goal.
+        """
 
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:
         """The action (n, size) that asks for nothing new; gripper dimensions are 0."""
@@ -126,7 +129,7 @@ class OncePerStep:
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive | None:
         return None
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
         raise NotImplementedError
 
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:

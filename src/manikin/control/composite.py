@@ -187,9 +187,9 @@ class Composite:
         carries = carry.split(self._widths, 1)
         return _Drives([p.controller.drive(c, rows) for p, c in zip(self.parts, carries, strict=True)], carries)
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
         parts = zip(self.parts, carry.split(self._widths, 1), strict=True)
-        moves = [p.controller.towards(c, p.reading, qpos[:, list(p.moves)]) for p, c in parts]
+        moves = [p.controller.towards(c, p.reading, qpos[:, list(p.moves)], within=within) for p, c in parts]
         return self._whole(moves, qpos)
 
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 import torch
@@ -12,12 +13,17 @@ from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 from manikin.spec.robot import ArmSpec
 
-__all__ = ["GripperMap", "JointController", "servo_rate"]
+__all__ = ["GripperMap", "JointController", "servo_gain", "servo_rate"]
 
 
 def servo_rate(arm: ArmSpec) -> float:
     """[1/s] how fast a position servo closes in on its command: it is overdamped, and this is its slow pole."""
     return statistics.median(p / d for p, d in zip(arm.gains.kp, arm.gains.kd, strict=True))
+
+
+def servo_gain(rate: float, within: float | None) -> float:
+    """How many times the way to command, for a servo of this rate to have gone the way after ``within`` [s]."""
+    return 1.0 if within is None else 1.0 / (1.0 - math.exp(-rate * within))
 
 
 class GripperMap:
@@ -104,8 +110,11 @@ class JointController(OncePerStep):
         ctrl = torch.cat([arm, self._gripper(action)], 1) if self._gripper.size else arm
         return ctrl, arm if self._keeps_target else carry
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
-        base = self._middle if self._absolute else carry if self._keeps_target else reading.qpos[:, : self._n]
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
+        measured = reading.qpos[:, : self._n]
+        base = self._middle if self._absolute else carry if self._keeps_target else measured
+        if within is not None:
+            qpos = measured + (qpos - measured) * servo_gain(self.rate, within)
         arm = (qpos - base) / self._move
         if not self._absolute:  # one factor for all joints, so that a long way is a straight way
             arm = arm / arm.abs().amax(1, keepdim=True).clamp_min(1.0)

@@ -13,7 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["clip", "joint_law", "operational", "operational_torque", "orientation_error", "task_jacobian", "whiten"]
+__all__ = [
+    "clip",
+    "joint_law",
+    "operational",
+    "operational_torque",
+    "orientation_error",
+    "step_response",
+    "task_jacobian",
+    "whiten",
+]
 
 Array = Any
 """np.ndarray or torch.Tensor."""
@@ -143,6 +152,21 @@ def operational_torque(
     wanted = stiffness * _cat([offset, turn], 1) - damping * velocity
     settle = posture * posture_error - 2.0 * math.sqrt(posture) * qvel
     return (to_torque @ wanted[..., None] + null @ settle[..., None])[..., 0]
+
+
+def step_response(stiffness: float, ratio: float, seconds: float) -> tuple[float, float]:
+    """What is left of a unit offset from the goal, and how far a unit speed has carried [s], after some seconds of
+    x'' = -stiffness x - 2 ratio sqrt(stiffness) x'."""
+    own = math.sqrt(stiffness)
+    bend = own * math.sqrt(abs(1.0 - ratio * ratio))  # [1/s] of the oscillation, or of the two rates' half difference
+    if bend * seconds < 1e-4:
+        even, odd = 1.0, seconds
+    elif ratio < 1.0:
+        even, odd = math.cos(bend * seconds), math.sin(bend * seconds) / bend
+    else:
+        even, odd = math.cosh(bend * seconds), math.sinh(bend * seconds) / bend
+    decay = math.exp(-ratio * own * seconds)
+    return decay * (even + ratio * own * odd), decay * odd
 
 
 def joint_law(inertia: Array, error: Array, qvel: Array, stiffness: Array, damping: Array) -> Array:

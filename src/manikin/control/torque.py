@@ -21,10 +21,21 @@ from manikin.control.law import (
     operational,
     operational_torque,
     orientation_error,
+    step_response,
 )
 from manikin.control.straight import OperationalProgram
 from manikin.errors import ConfigError
-from manikin.math import pose_inv, pose_mul, quat_slerp, quat_to_matrix
+from manikin.math import (
+    pose_inv,
+    pose_mul,
+    quat_conj,
+    quat_from_rotvec,
+    quat_mul,
+    quat_rotate,
+    quat_slerp,
+    quat_to_matrix,
+    quat_to_rotvec,
+)
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 
@@ -107,6 +118,7 @@ class OperationalSpace(_TorqueController):
     """
 
     reach = 1.0  # [m] half width of the cube that absolute goals span
+    sharpest = 1.4  # [rad] the law goes by the sine of the turn, which falls off beyond a right angle
 
     def __init__(self, control: Control, robot: Limb, chain: Kinematics, control_hz: float) -> None:
         self.gains = GainActions(control, _DIRECTIONS, control.frame, robot.limits.device)
@@ -215,12 +227,29 @@ class OperationalSpace(_TorqueController):
             found.append((self.dynamics.array(pos), self.dynamics.array(quat_to_matrix(quat))))
         return found
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
-        start = self._from(reading.tcp_pose, self._part(carry, "goal")).double()
-        pos, quat = self._chain.fk(qpos)
-        move = self._pose.inverse(start[:, :3], start[:, 3:], pos, quat)
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
+        measured = reading.tcp_pose
+        start = self._from(measured, self._part(carry, "goal")).double()
+        to = torch.cat(self._chain.fk(qpos), 1)
+        if within is not None:
+            to = self._beyond(measured.double(), to, within)
+        move = self._pose.inverse(start[:, :3], start[:, 3:], to[:, :3], to[:, 3:])
         # one factor for all dimensions, so that a long way is a straight way
         return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))
+
+    def _beyond(self, measured: Tensor, to: Tensor, within: float) -> Tensor:
+        """(n, 7) in the base frame: the goal that brings the tool from ``measured``, in the world, to ``to``."""
+        d, inverse = self.dynamics, self._base_inv.double()
+        keeps, coasts = step_response(self.control.kp, self.control.damping_ratio, within)
+        at = pose_mul(inverse.expand_as(measured), measured)
+        speed = (torch.as_tensor(d.jacobian()).double() @ torch.as_tensor(d.qvel).double()[..., None])[..., 0]
+        turned = inverse[3:].expand(len(at), 4)
+        coasted = torch.cat([quat_rotate(turned, part) for part in speed.split(3, 1)], 1) * coasts
+        shift = (to[:, :3] - at[:, :3] - coasted[:, :3]) / (1.0 - keeps)
+        turn = (quat_to_rotvec(quat_mul(to[:, 3:], quat_conj(at[:, 3:]))) - coasted[:, 3:]) / (1.0 - keeps)
+        angle = turn.square().sum(1, keepdim=True).sqrt()
+        turn = turn * (self.sharpest / angle.clamp_min(self.sharpest))
+        return torch.cat([at[:, :3] + shift, quat_mul(quat_from_rotvec(turn), at[:, 3:])], 1)
 
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:
         if not self._pose.absolute:
@@ -283,7 +312,11 @@ class JointImpedance(_TorqueController):
 
         return self._drive(torque, rows, lambda: carry)
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
+        if within is not None:
+            keeps, coasts = step_response(self.control.kp, self.control.damping_ratio, within)
+            at = reading.qpos[:, : self._n]
+            qpos = at + (qpos - at - coasts * torch.as_tensor(self.dynamics.qvel).float()) / (1.0 - keeps)
         move = (qpos - (self._middle if self._absolute else self._base(carry, reading))) / self._step
         if not self._absolute:
             move = move / move.abs().amax(1, keepdim=True).clamp_min(1.0)
@@ -342,8 +375,15 @@ class JointVelocity(_TorqueController):
 
         return self._drive(torque, rows, after)
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
-        move = (qpos - reading.qpos[:, : self._n]) / (self._step * self._dt * self._substeps)
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
+        way = qpos - reading.qpos[:, : self._n]
+        if within is None:
+            move = way / (self._step * self._dt * self._substeps)
+        else:  # a speed is approached with the time constant of the joint's inertia and its gain
+            d = self.dynamics
+            lag = torch.as_tensor(d.inertia()).diagonal(dim1=1, dim2=2) / torch.as_tensor(self._kp)
+            coasts = lag * (1.0 - torch.exp(-within / lag))
+            move = ((way - coasts * torch.as_tensor(d.qvel)) / ((within - coasts) * self._step)).float()
         return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))
 
 
@@ -375,5 +415,13 @@ class JointTorque(_TorqueController):
         torque = (lambda substep: goal + more()) if self.control.compensate else (lambda substep: goal)
         return self._drive(torque, rows, lambda: carry)
 
-    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor) -> Tensor:
-        raise ConfigError("joint_torque has no position to go towards; use a controller with goals for waypoints")
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
+        if within is None:
+            raise ConfigError("joint_torque has no position to go towards; use a controller with goals for waypoints")
+        d = self.dynamics
+        speed = torch.as_tensor(d.qvel)
+        way = (qpos - reading.qpos[:, : self._n]).to(speed) - within * speed
+        needed = (torch.as_tensor(d.inertia()) @ (2.0 / (within * within) * way)[..., None])[..., 0]
+        needed = needed + torch.as_tensor(d.compensation() - d.gravity())  # the joints' friction
+        move = needed / self._step
+        return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))

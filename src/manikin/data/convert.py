@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manikin.data.format import Episode, Header, flatten, to_numpy
+from manikin.data.format import Episode, Header
 from manikin.data.lerobot import LeRobotWriter
+from manikin.data.play import Completed
 from manikin.data.read import EpisodeFile
 from manikin.data.replay import make_env, replay
 from manikin.data.robomimic import RobomimicExport, scene_xml
@@ -103,39 +104,6 @@ class LeRobotExport:
 
     def abandon(self) -> None:
         """Leave what is finished, to be resumed."""
-
-
-class _Watch:
-    """An observer of a replay: completes each episode with what is observed now and hands it on."""
-
-    def __init__(self, episodes: EpisodeFile, write: Callable[[Episode], None]) -> None:
-        self._episodes, self._write = episodes, write
-        self._seen: dict[int, tuple[int, list[dict[str, np.ndarray]]]] = {}
-
-    def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
-        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-            self._seen[row] = (number, [])
-        self._look(rows, observation)
-
-    def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, Any]) -> None:
-        self._look(rows, observation)
-
-    def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
-        for row in rows.tolist():
-            number, instants = self._seen.pop(row)
-            episode = self._episodes[number]
-            if len(instants) != len(episode) + 1:
-                raise DataError(
-                    f"episode {number} ended after {len(instants) - 1} of {len(episode)} steps when played again: "
-                    "manikin replay --check says where it parts"
-                )
-            seen = {name: np.stack([instant[name] for instant in instants]) for name in instants[0]}
-            self._write(Episode(**{**vars(episode), "observations": seen}))
-
-    def _look(self, rows: np.ndarray, observation: Any) -> None:
-        leaves = {name: to_numpy(value) for name, value in flatten(observation).items()}
-        for row in rows.tolist():
-            self._seen[row][1].append({name: value[row].copy() for name, value in leaves.items()})
 
 
 def to_lerobot(
@@ -252,7 +220,7 @@ def _convert(
             fingerprint = _header(episodes).fingerprint
             env = make_env(fingerprint, min(num_envs, len(wanted)), **{**overrides, "observe": observe})
             try:
-                watch = _Watch(episodes, write)
+                watch = Completed(episodes, write)
                 replay(episodes.path, env, check=False, numbers=wanted, observers=[watch], stop=stop)
             finally:
                 env.close()

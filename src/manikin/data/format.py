@@ -4,7 +4,7 @@ Root attributes
     format = "manikin-episodes", format_version = 2
     task, robot, control, observe (str), physics_hz, control_hz (float), horizon (int, control steps), model_hash,
     processor (str), config, versions (JSON), fingerprint (JSON: everything needed to build the environment again),
-    policy (str: who acted), created (str: UTC, ISO 8601)
+    policy (str: who acted), created (str: UTC, ISO 8601), source (JSON, of a replay: which recording, and how)
 Root dataset ``dropped`` (K,) int64: numbers of episodes that were run and not kept.
 Group ``block_0`` (one for each shape of data, nearly always the only one), with E episodes of T_k steps, S in all
     episodes/number, seed, index, length, health (E,) int64; success_once, success_at_end (E,) bool;
@@ -69,11 +69,16 @@ PER_STEP: dict[str, type] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What is common to all episodes of a file. ``fingerprint`` is ``Env.fingerprint()``: plain JSON values."""
+    """What is common to all episodes of a file. ``fingerprint`` is ``Env.fingerprint()``: plain JSON values.
+
+    ``source`` is empty, or says of which recording the episodes were made by replaying it, and how; an episode has the
+    number that it has there.
+    """
 
     fingerprint: Mapping[str, Any]
     policy: str = ""
     created: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def task(self) -> str:
@@ -157,6 +162,8 @@ def write_header(file: Any, header: Header) -> None:
     file.attrs["processor"] = header.processor
     file.attrs["policy"] = header.policy
     file.attrs["created"] = header.created
+    if header.source:
+        file.attrs["source"] = json.dumps(dict(header.source), sort_keys=True)
 
 
 def read_header(file: Any, path: Path) -> Header:
@@ -180,7 +187,12 @@ def read_header(file: Any, path: Path) -> Header:
         )
     try:
         fingerprint = json.loads(file.attrs["fingerprint"])
-        return Header(fingerprint=fingerprint, policy=str(file.attrs["policy"]), created=str(file.attrs["created"]))
+        return Header(
+            fingerprint=fingerprint,
+            policy=str(file.attrs["policy"]),
+            created=str(file.attrs["created"]),
+            source=json.loads(file.attrs.get("source", "{}")),
+        )
     except (KeyError, ValueError, TypeError) as error:
         raise DataError(f"{path} is damaged: its header cannot be read ({error})") from None
 

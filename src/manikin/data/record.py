@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +60,7 @@ class EpisodeWriter:
             self._parts.mkdir(exist_ok=True)
         if not self.header.created:
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            self.header = Header(fingerprint=self.header.fingerprint, policy=self.header.policy, created=now)
+            self.header = dataclasses.replace(self.header, created=now)
 
     def write(self, *episodes: Episode, dropped: Sequence[int] = ()) -> None:
         """Make finished episodes durable (a few milliseconds, however many).
@@ -172,6 +173,8 @@ def _put(path: Path, content: bytes) -> None:
 def _refuse_other_source(path: Path, old: Header, new: Header) -> None:
     a, b = flatten(old.fingerprint), flatten(new.fingerprint)
     different = [f"{k}: {a.get(k)!r} there, {b.get(k)!r} now" for k in sorted(a | b) if a.get(k) != b.get(k)]
+    if dict(old.source) != dict(new.source):
+        different.append(f"source: {dict(old.source)!r} there, {dict(new.source)!r} now")
     if old.policy != new.policy:
         different.append(f"policy: {old.policy!r} there, {new.policy!r} now")
     if different:
@@ -246,6 +249,7 @@ class Recorder:
             verification say by how much it differs.
         keep: "all" episodes, only those with "success" at any time, "failure", or the modes named in "label:A,B".
         resume: continue a recording that exists; ``finished`` says which numbers it has.
+        source: of which recording this one is a replay, see :class:`~manikin.data.format.Header`.
 
     Raises:
         ConfigError: unknown ``keep``.
@@ -262,12 +266,14 @@ class Recorder:
         states: bool = True,
         keep: str = "all",
         resume: bool = False,
+        source: Mapping[str, Any] | None = None,
     ) -> None:
         labels = getattr(getattr(env, "task", None), "labels", PLAIN)
         self._wanted = _modes(keep, labels)
         self._tracker = Tracker(labels, env.num_envs)
         self.env = env
-        self.writer = EpisodeWriter(path, Header(fingerprint=env.fingerprint(), policy=policy), resume=resume)
+        header = Header(fingerprint=env.fingerprint(), policy=policy, source=source or {})
+        self.writer = EpisodeWriter(path, header, resume=resume)
         self._with = {"observations": observations, "states": states}
         self._number = np.full(env.num_envs, -1)
         self._step = np.zeros(env.num_envs, np.int64)

@@ -256,9 +256,23 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         """(N, joints) of the arm [rad or m]."""
         return self.each(lambda env: env.arm_qpos)
 
-    def towards(self, joints: Tensor) -> Tensor:
+    def towards(self, joints: Tensor, *, within: float | None = None) -> Tensor:
         """(N, A) actions, as :meth:`manikin.Env.towards`."""
-        return self._joined({k: self.buckets[k].towards(b.slotwise(joints)) for k, b in self._in_use()})
+        return self._joined({k: b.env.towards(b.slotwise(joints), within=within) for k, b in self._in_use()})
+
+    @property
+    def arm_command(self) -> Tensor:
+        """(N, joints) what the arm was commanded last."""
+        return self.each(lambda env: env.arm_command)
+
+    @property
+    def tcp_poses(self) -> Tensor:
+        """(N, robots, 7) of the tool centre points in the world."""
+        return self.each(lambda env: env.tcp_poses)
+
+    def reward_of(self, actions: Tensor) -> Tensor:
+        """(N,) reward of the present states, as :meth:`manikin.Env.reward_of`."""
+        return self._joined({k: b.env.reward_of(b.slotwise(actions)) for k, b in self._in_use()})
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulations."""
@@ -291,6 +305,13 @@ class BucketEnv(gymnasium.vector.VectorEnv):
                 self._buckets[k].ready()
                 part = piece if len(piece) == 1 else piece.rows(at)
                 self.buckets[k].load(part, self._slot[targets[at]])
+        return self.reset(options={"reset_mask": np.zeros(self.num_envs, bool)})
+
+    def put(self, states: Sequence[np.ndarray], rows: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Put rows into physics states of their layouts, as :meth:`manikin.Env.put`."""
+        index = arguments.row_numbers(rows, self.num_envs)
+        for k, which in self._split(index):
+            self.buckets[k].put([states[i] for i in which.tolist()], self._slot[index[which]])
         return self.reset(options={"reset_mask": np.zeros(self.num_envs, bool)})
 
     def state_hash(self, rows: Any = None) -> Tensor:

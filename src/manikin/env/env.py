@@ -298,10 +298,27 @@ class Env(gymnasium.vector.VectorEnv):
         """(N, joints) of the arm [rad or m]; borrowed until the next step."""
         return self.driven.arm_qpos
 
-    def towards(self, joints: Tensor) -> Tensor:
-        """(N, A) actions that move the arm to ``joints`` (N, joints) [rad or m], as far as one step can; see
-        :meth:`Controller.towards`."""
-        return self.controller.towards(self._carry, self._reading(), joints)
+    def towards(self, joints: Tensor, *, within: float | None = None) -> Tensor:
+        """(N, A) actions that ask for the arm's ``joints`` (N, joints) [rad or m], as far as one step can; with
+        ``within`` [s] such that it is there after so long. See :meth:`Controller.towards`."""
+        with torch.no_grad(), self._on:
+            return self.controller.towards(self._carry, self._reading(), joints, within=within)
+
+    @property
+    def arm_command(self) -> Tensor:
+        """(N, joints) what the arm was commanded last: positions [rad or m], of joints driven by torque that torque."""
+        return torch.cat([robot.ctrl[:, : robot.arm_joints] for robot in self.robots], 1)
+
+    @property
+    def tcp_poses(self) -> Tensor:
+        """(N, robots, 7) of the tool centre points in the world; borrowed until the next step."""
+        return torch.stack([robot.tcp_pose for robot in self.robots], 1)
+
+    def reward_of(self, actions: Tensor) -> Tensor:
+        """(N,) reward of the states that rows are in, as if these actions (N, A) had led there."""
+        self._check_open()
+        with torch.no_grad(), self._on:
+            return self._loop.reward(self.task.evaluate(self.h), actions.to(self.device).clamp(-1.0, 1.0))[0]
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulations and the renderer."""
@@ -321,6 +338,14 @@ class Env(gymnasium.vector.VectorEnv):
         self._check_open()
         state.load(self, snapshot, arguments.row_numbers(rows, self.num_envs))
         with torch.no_grad(), self._on:
+            return self._loop.look()
+
+    def put(self, states: Sequence[np.ndarray], rows: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Put rows into physics states, one of :meth:`physics_states` each, as if a control step had led there: the
+        task's memory and the count of steps go on, the controller's memory does not. Returns as :meth:`load`."""
+        self._check_open()
+        with torch.no_grad(), self._on:
+            state.put(self, states, arguments.row_numbers(rows, self.num_envs))
             return self._loop.look()
 
     def state_hash(self, rows: Any = None) -> Tensor:

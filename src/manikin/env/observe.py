@@ -57,12 +57,14 @@ class Vision:
     Attributes:
         cameras: names of declared ones, and :class:`CameraSpec` of further ones (one of a declared name replaces it);
             None for the task's ``base_camera``.
+        size: width and height [pixels] of all of them; None for each camera's own.
         renderer: see :func:`manikin.render.make_renderer`.
         pointcloud: of which cameras, cropped to what and sampled how; ``voxel`` counts every point left after cropping.
         voxel: the grid of ``voxel``.
     """
 
     cameras: Sequence[CameraSpec | str] | None = None
+    size: tuple[int, int] | None = None
     renderer: str = "auto"
     pointcloud: PointCloudSpec = field(default_factory=PointCloudSpec)
     voxel: VoxelSpec = field(default_factory=lambda: VoxelSpec(low=(-0.3, -0.4, -0.02), high=(0.3, 0.4, 0.5)))
@@ -74,19 +76,29 @@ class Vision:
         for camera in self.cameras or ():
             if isinstance(camera, CameraSpec):
                 b.camera(camera, replace=True)
+        if self.size is not None:
+            for name in self._names:
+                b.camera(_declared(name, b.cameras).resized(*self.size), replace=True)
+
+    @property
+    def _names(self) -> list[str]:
+        return [c if isinstance(c, str) else c.name for c in self.cameras or ("base_camera",)]
 
     def rig(self, parts: tuple[str, ...], world: World, declared: Mapping[str, CameraSpec]) -> CameraRig | None:
         """The cameras for an observation of these parts; None when none are needed."""
         if not set(parts) & {*CAMERA_WORDS, *CLOUD_WORDS}:
             return None
-        chosen = [c if isinstance(c, str) else c.name for c in self.cameras or ("base_camera",)]
-        for name in chosen:
-            if name not in declared:
-                raise UnknownNameError("camera", name, declared)
+        chosen = [_declared(name, declared) for name in self._names]
         outputs = [w for w in CAMERA_WORDS if w in parts]
         if set(parts) & set(CLOUD_WORDS):
             outputs = [w for w in CAMERA_WORDS if w in (*outputs, "rgb", "depth", "segmentation")]
-        return CameraRig(world, [declared[n] for n in chosen], outputs, backend=self.renderer)
+        return CameraRig(world, chosen, outputs, backend=self.renderer)
+
+
+def _declared(name: str, cameras: Mapping[str, CameraSpec]) -> CameraSpec:
+    if name not in cameras:
+        raise UnknownNameError("camera", name, cameras)
+    return cameras[name]
 
 
 class Observer:

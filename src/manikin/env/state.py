@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from manikin.sim.snapshot import Snapshot
 if TYPE_CHECKING:
     from manikin.env.env import Env
 
-__all__ = ["load", "save"]
+__all__ = ["load", "put", "save"]
 
 
 def save(env: Env, index: np.ndarray) -> Snapshot:
@@ -52,6 +53,32 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
     for name, value in env._observer.carry.items():
         _put(value, at, sensors[name][which])
     env._loop.set_counters(index, {name: extra[name][which] for name in COUNTERS})
+
+
+def put(env: Env, states: Sequence[np.ndarray], index: np.ndarray) -> None:
+    """Put the rows ``index`` into physics states, as if a control step had led there; nothing is simulated.
+
+    Raises:
+        DataError: a state has another size than this scene's; it was recorded on another scene or kind of device.
+    """
+    loop, world, at = env._loop, env.world, torch.from_numpy(index).to(env.device)
+    mask = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+    mask[at] = True
+    loop.dresser.step(mask if isinstance(loop.seed, torch.Tensor) else index, loop.seed, loop.index, loop.elapsed)
+    snapshot = world.save(index)
+    size = snapshot.state.shape[1]
+    for given in states:
+        if len(given) != size:
+            raise DataError(f"a state of {len(given)} numbers cannot be put into a scene whose states have {size}")
+    snapshot.state = np.stack(list(states))
+    world.load(snapshot, index)
+    world.forward(index)  # the forces that load has served again are those of the state before
+    others = [(variable.data, variable.data[~mask].clone()) for variable in env._builder.variables]
+    env.task.advance(env.h)
+    for target, kept in others:
+        target[~mask] = kept
+    counters = loop.counters(index)
+    loop.set_counters(index, counters | {"elapsed": counters["elapsed"] + 1})
 
 
 def _numpy(value: torch.Tensor) -> np.ndarray:

@@ -6,6 +6,7 @@ upper left.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -99,3 +100,10 @@ class CameraSpec:
         fx, fy, cx, cy = self.intrinsics
         sx, sy = width / self.width, height / self.height
         return np.array([[fx * sx, 0, (cx + 0.5) * sx - 0.5], [0, fy * sy, (cy + 0.5) * sy - 0.5], [0, 0, 1]])
+
+    def resized(self, width: int, height: int) -> CameraSpec:
+        """The same camera with another number of pixels: as high a view, as wide as the shape of the picture makes it;
+        given intrinsics are scaled."""
+        K = self.K(width, height)
+        lens = None if self.intrinsics is None else (K[0, 0], K[1, 1], K[0, 2], K[1, 2])
+        return dataclasses.replace(self, width=width, height=height, intrinsics=lens)

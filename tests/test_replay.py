@@ -1,0 +1,271 @@
+"""Replay as a service: recordings observed anew, on another device, and converted to other controllers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from manikin.cli.replay import ReplayOptions
+from manikin.cli.replay import run as command
+from manikin.control import Chain, IkSolver
+from manikin.control.law import step_response
+from manikin.data.read import read_episodes
+from manikin.data.record import Recorder
+from manikin.data.replay import replay
+from manikin.data.rerecord import rerecord
+from manikin.data.retarget import RESIDUALS, retarget
+from manikin.env.observe import Vision
+from manikin.env.registry import make
+from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.eval.runner import run_episodes
+from manikin.policy.expert import ExpertPolicy
+
+SEEDS = (3, 8, 21)
+
+
+def record(path: Path, task: str = "PickCube-v1", seeds: tuple[int, ...] = SEEDS, **options: Any) -> Path:
+    env = make(task, len(seeds), autoreset="disabled", **options)
+    recorder = Recorder(env, path, policy="expert", observations="observe" in options)
+    run_episodes(env, ExpertPolicy(env), seeds, observers=[recorder])
+    recorder.close()
+    env.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record(tmp_path_factory.mktemp("recording") / "run.h5")
+
+
+# ---- observed anew ---------------------------------------------------------------------------------------------------
+
+
+def test_pictures_from_states_and_from_actions_are_those_of_the_live_run(recording: Path, tmp_path: Path) -> None:
+    vision = Vision(cameras=("base_camera",), size=(24, 16), renderer="rays")
+    live = record(tmp_path / "live.h5", seeds=SEEDS[:2], observe="rgb", vision=vision)
+    options: dict[str, Any] = {"observe": "rgb", "vision": vision, "numbers": [0, 1]}
+    assert rerecord(recording, tmp_path / "states.h5", way="states", num_envs=1, **options) is None
+    report = rerecord(recording, tmp_path / "actions.h5", num_envs=2, **options)
+    assert report is not None and report.exact, report.summary()
+    names = ("cameras/base_camera/rgb", "policy/qpos", "policy/qvel", "policy/tcp_pose")
+    with (
+        read_episodes(live) as a,
+        read_episodes(tmp_path / "states.h5") as b,
+        read_episodes(tmp_path / "actions.h5") as c,
+    ):
+        for number in (0, 1):
+            seen = [episodes[number].observations for episodes in (a, b, c)]
+            for name in names:
+                first, *others = (one[name] for one in seen if one is not None)
+                assert len(others) == 2 and all(np.array_equal(first, other) for other in others), name
+            assert seen[0] is not None and seen[0][names[0]].shape == (len(a[number]) + 1, 16, 24, 3)
+            assert np.array_equal(a[number].rewards, b[number].rewards)
+        assert b.header is not None and dict(b.header.source) | {"created": ""} == {
+            **{"file": "run.h5", "created": "", "policy": "expert", "how": "states"}
+        }
+    assert replay(tmp_path / "states.h5").exact and replay(tmp_path / "actions.h5").exact
+
+
+def test_rewards_of_another_kind_are_those_of_a_live_run(recording: Path, tmp_path: Path) -> None:
+    live = record(tmp_path / "live.h5", seeds=SEEDS[:1], reward="dense")
+    rerecord(recording, tmp_path / "actions.h5", numbers=[0], reward="dense")
+    rerecord(recording, tmp_path / "states.h5", numbers=[0], reward="dense", way="states", observations=False)
+    with (
+        read_episodes(live) as a,
+        read_episodes(tmp_path / "actions.h5") as b,
+        read_episodes(tmp_path / "states.h5") as c,
+    ):
+        assert a[0].rewards.max() == 5.0 and np.array_equal(a[0].rewards, b[0].rewards)
+        # forces, which say whether the cube is held, are of the instant in c and of the step's last physics step in a
+        assert (np.abs(a[0].rewards - c[0].rewards) < 1e-5).mean() > 0.9
+
+
+def test_an_interrupted_replay_goes_on_and_refuses_another_source(recording: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new.h5"
+    rerecord(recording, out, numbers=[2], reward="sparse")
+    with pytest.raises(DataError, match="exists"):
+        rerecord(recording, out, reward="sparse")
+    report = rerecord(recording, out, reward="sparse", resume=True)
+    assert report is not None and [e.number for e in report.episodes] == [0, 1]
+    with read_episodes(out) as episodes:
+        assert episodes.numbers == [0, 1, 2] and set(np.unique(episodes[0].rewards)) == {0.0, 1.0}
+    with pytest.raises(DataError, match="cannot be resumed"):
+        rerecord(recording, out, reward="sparse", way="states", resume=True)
+
+
+def test_another_device_parts_step_by_step_and_success_survives(tmp_path: Path) -> None:
+    path = record(tmp_path / "run.h5", seeds=SEEDS[:1], horizon=12)
+    report = rerecord(path, tmp_path / "warp.h5", device="warp:cpu")
+    assert report is not None and not report.exact and report.ok and not report.same_processor
+    one = report.episodes[0]
+    assert one.tcp is not None and one.positions is not None and len(one.tcp) == one.steps + 1
+    assert one.tcp[0] < 1e-6 and 0 < one.tcp[-1] < 1e-3  # single precision
+    assert (one.positions[1:] > 0).all()
+    table = report.divergence((1, 12, 500))
+    assert [row[:2] for row in table] == [(1, 1), (12, 1)]
+    assert table[1][2][1] == pytest.approx([one.tcp[12]] * 3)
+    assert "some divergence is expected" in report.summary() and "with warp:cpu" in report.replayed_on
+    back = replay(tmp_path / "warp.h5", numbers=[0])  # rebuilt on the device that it was made on
+    assert back.same_processor
+
+
+# ---- other controllers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("control", ["joint_pos", "joint_target_delta_pos"])
+def test_what_a_position_controller_can_express_comes_out_the_same(
+    recording: Path, tmp_path: Path, control: str
+) -> None:
+    report = retarget(recording, tmp_path / "new.h5", control=control)
+    assert report.commands and report.success == (3, 3) and report.steps == 1.0
+    assert report.quantiles("joints")[2] < 1e-4 and report.quantiles("tool")[2] < 1e-4
+    assert replay(tmp_path / "new.h5").exact
+
+
+def test_joint_to_ee_to_joint_and_back_is_within_a_ten_thousandth(tmp_path: Path) -> None:
+    """On six joints a pose has one solution nearby: the joints come back. Small moves, so that nothing is clipped."""
+    env = make("PushCube-v1", 4, robot="ur5e", autoreset="disabled", terminate=False, horizon=10)
+    recorder = Recorder(env, tmp_path / "joint.h5", policy="waves")
+    waves = torch.linspace(0, 6, 10)[:, None, None] + torch.arange(6) + torch.arange(4)[:, None]
+    env.reset(seed=0)
+
+    class Waves:
+        stateless, at = False, 0
+
+        def reset(self, rows: torch.Tensor) -> None: ...
+
+        def act(self, observation: Any, instruction: Any) -> torch.Tensor:
+            arm = 0.3 * torch.sin(waves[self.at])
+            self.at += 1
+            return torch.cat([arm, torch.ones(4, 1)], 1)[:, None]
+
+    run_episodes(env, Waves(), range(4), observers=[recorder])
+    recorder.close()
+    env.close()
+    there = retarget(tmp_path / "joint.h5", tmp_path / "ee.h5", control="ee_pose")
+    back = retarget(tmp_path / "ee.h5", tmp_path / "back.h5", control="joint_delta_pos", stretch=1)
+    assert there.steps == back.steps == 1.0
+    assert there.quantiles("joints")[2] < 1e-4 and back.quantiles("joints")[2] < 1e-4
+    with read_episodes(tmp_path / "joint.h5") as a, read_episodes(tmp_path / "back.h5") as b:
+        for number in range(4):
+            first, last = a[number], b[number]
+            assert first.states is not None and last.states is not None
+            assert np.abs(first.states[:, 1:7] - last.states[:, 1:7]).max() < 1e-4  # the arm's joints come first
+            assert np.abs(first.states[0, 1:7] - first.states[-1, 1:7]).max() > 0.01
+
+
+@pytest.mark.parametrize("control", ["ee_delta_pose", "osc_pose", "joint_torque:step=20"])
+def test_controllers_that_cannot_keep_up_follow_and_succeed(recording: Path, tmp_path: Path, control: str) -> None:
+    report = retarget(recording, tmp_path / "new.h5", control=control, num_envs=2)
+    assert report.success == (3, 3) and 1.0 <= report.steps < 3.0
+    assert report.commands == (control == "ee_delta_pose")
+    with read_episodes(tmp_path / "new.h5") as episodes, read_episodes(recording) as before:
+        assert episodes.header is not None and episodes.header.source["control"] == "joint_delta_pos"
+        for one in report.episodes:
+            episode = episodes[one.number]
+            assert episode.seed == SEEDS[one.number] and one.steps == (len(before[one.number]), len(episode))
+            clock = episode.flags["source_step"]
+            assert clock[0] == 0 and (np.diff(clock) >= 0).all() and (np.diff(clock) <= 1).all()
+            for name in RESIDUALS:
+                assert np.array_equal(episode.flags[f"residual_{name}"], one.residual[name].astype(np.float32))
+            # the residual is what kinematics say of the two recordings' joints
+            t = int(clock[-1])
+            states = (episode.states, before[one.number].states)
+            assert states[0] is not None and states[1] is not None
+            joints = np.abs(states[0][-1, 1:8] - states[1][t + 1, 1:8]).max()
+            assert joints == pytest.approx(one.residual["joints"][-1], abs=1e-6)
+    assert replay(tmp_path / "new.h5").exact
+
+
+def test_the_result_does_not_depend_on_the_batch(recording: Path, tmp_path: Path) -> None:
+    for n in (1, 3):
+        retarget(recording, tmp_path / f"{n}.h5", control="ik_pose", num_envs=n, numbers=[0, 2])
+    with read_episodes(tmp_path / "1.h5") as a, read_episodes(tmp_path / "3.h5") as b:
+        for number in (0, 2):
+            assert np.array_equal(a[number].actions, b[number].actions)
+            assert np.array_equal(a[number].state_hash, b[number].state_hash)
+
+
+def test_step_response_is_that_of_the_equation() -> None:
+    for stiffness, ratio in ((150.0, 1.0), (50.0, 0.4), (80.0, 2.5)):
+        for start in (0, 1):
+            x, v, dt = float(start == 0), float(start == 1), 1e-5
+            for _ in range(10_000):
+                v += dt * (-stiffness * x - 2 * ratio * stiffness**0.5 * v)
+                x += dt * v
+            assert x == pytest.approx(step_response(stiffness, ratio, 0.1)[start], abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    "control", ["joint_delta_pos", "ee_pose", "osc_pose", "joint_impedance:step=1", "joint_torque:step=60"]
+)
+def test_a_standing_command_is_there_after_so_long(control: str) -> None:
+    """``towards(within=)`` against the simulation: the way left of 0.05 rad after the time asked for."""
+    env = make("PushCube-v1", 1, control=control, autoreset="disabled", terminate=False, physics_hz=500)
+    env.reset(seed=1)
+    start = env.arm_qpos.clone()
+    goal = start + 0.05 * torch.tensor([[1, 0.5, -1, 0.5, 1, -0.5, 1.0]])
+    solver = IkSolver(Chain(env.robot.arm, env.robot.gripper))
+    for k in (3, 2, 1):  # what is asked for anew each step, with the time that is left
+        env.step(env.towards(goal, within=k * 0.05))
+    if control in ("ee_pose", "osc_pose"):
+        then, now = (solver.chain.fk(q)[0] for q in (goal, env.arm_qpos))
+        way = solver.chain.fk(start)[0] - then
+        assert (then - now).norm() < 0.25 * way.norm()
+    else:
+        assert (goal - env.arm_qpos).abs().max() < 0.25 * 0.05
+    env.close()
+
+
+# ---- the command, and what cannot work -------------------------------------------------------------------------------
+
+
+def test_the_command_writes_converts_and_reports(recording: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "run.h5"
+    path.write_bytes(recording.read_bytes())
+    assert command(ReplayOptions(file=path, control="joint_pos", report=tmp_path / "steps.json")) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "joint_delta_pos -> joint_pos: commands handed over; 3 of 3" in said and "run.joint_pos.h5" in said
+    steps = json.loads((tmp_path / "steps.json").read_text())
+    assert len(steps) == 3 and len(steps[0]["residual"]["tool"]) == steps[0]["steps"][1]
+    assert command(ReplayOptions(file=path, observe="state_dict", way="states", episodes=(1,))) == 0
+    with read_episodes(tmp_path / "run.state_dict.h5") as episodes:
+        assert episodes.numbers == [1] and "policy/qpos" in (episodes[1].observations or {})
+
+
+def test_what_cannot_be_played_says_why(recording: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new.h5"
+    with pytest.raises(UnknownNameError, match="joint_pos"):
+        retarget(recording, out, control="joint_position")
+    with pytest.raises(UnknownNameError, match="controller of so101"):
+        retarget(record(tmp_path / "arm.h5", robot="so101", seeds=(0,), horizon=2), out, control="osc_pose")
+    with pytest.raises(UnknownNameError, match="observation 'colour'"):
+        rerecord(recording, out, observe="colour")
+    with pytest.raises(UnknownNameError, match="base_camera"):
+        rerecord(recording, out, observe="rgb", vision=Vision(cameras=("left",), size=(8, 8)))
+    with pytest.raises(UnknownNameError, match="reward mode"):
+        rerecord(recording, out, reward="rich")
+    with pytest.raises(UnknownNameError, match="actions, states"):
+        rerecord(recording, out, way="pictures")
+    with pytest.raises(ConfigError, match="retarget"):
+        rerecord(recording, out, control="joint_pos")
+    with pytest.raises(ConfigError, match="stretch"):
+        retarget(recording, out, control="joint_pos", stretch=0.5)
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="cuda"):
+            rerecord(recording, out, device="cuda")
+    for wrong in ({"way": "states"}, {"way": "states", "check": True}, {"check": True, "control": "joint_pos"}):
+        with pytest.raises(ConfigError):
+            command(ReplayOptions(file=recording, **wrong))  # type: ignore[arg-type]
+    assert not out.exists()
+    env = make("PickCube-v1", 1, autoreset="disabled", horizon=3)
+    recorder = Recorder(env, tmp_path / "bare.h5", states=False)
+    run_episodes(env, ExpertPolicy(env), [0], observers=[recorder])
+    recorder.close()
+    with pytest.raises(DataError, match="holds no states; play it from its actions"):
+        rerecord(tmp_path / "bare.h5", tmp_path / "seen.h5", way="states", observe="state")
