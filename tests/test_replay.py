@@ -45,9 +45,10 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---- observed anew ---------------------------------------------------------------------------------------------------
 
 
-def test_pictures_from_states_and_from_actions_are_those_of_the_live_run(recording: Path, tmp_path: Path) -> None:
+def test_pictures_from_states_and_from_actions_are_those_of_the_live_run(tmp_path: Path) -> None:
     vision = Vision(cameras=("base_camera",), size=(24, 16), renderer="rays")
-    live = record(tmp_path / "live.h5", seeds=SEEDS[:2], observe="rgb", vision=vision)
+    recording = record(tmp_path / "run.h5", seeds=SEEDS[:2], horizon=6)
+    live = record(tmp_path / "live.h5", seeds=SEEDS[:2], horizon=6, observe="rgb", vision=vision)
     options: dict[str, Any] = {"observe": "rgb", "vision": vision, "numbers": [0, 1]}
     assert rerecord(recording, tmp_path / "states.h5", way="states", num_envs=1, **options) is None
     report = rerecord(recording, tmp_path / "actions.h5", num_envs=2, **options)
@@ -66,7 +67,10 @@ def test_pictures_from_states_and_from_actions_are_those_of_the_live_run(recordi
             assert seen[0] is not None and seen[0][names[0]].shape == (len(a[number]) + 1, 16, 24, 3)
             assert np.array_equal(a[number].rewards, b[number].rewards)
         assert b.header is not None and dict(b.header.source) | {"created": ""} == {
-            **{"file": "run.h5", "created": "", "policy": "expert", "how": "states"}
+            "file": "run.h5",
+            "created": "",
+            "policy": "expert",
+            "how": "states",
         }
     assert replay(tmp_path / "states.h5").exact and replay(tmp_path / "actions.h5").exact
 
@@ -99,25 +103,25 @@ def test_an_interrupted_replay_goes_on_and_refuses_another_source(recording: Pat
 
 
 def test_another_device_parts_step_by_step_and_success_survives(tmp_path: Path) -> None:
-    path = record(tmp_path / "run.h5", seeds=SEEDS[:1], horizon=12)
+    path = record(tmp_path / "run.h5", seeds=SEEDS[:1], horizon=5)
     report = rerecord(path, tmp_path / "warp.h5", device="warp:cpu")
     assert report is not None and not report.exact and report.ok and not report.same_processor
     one = report.episodes[0]
     assert one.tcp is not None and one.positions is not None and len(one.tcp) == one.steps + 1
     assert one.tcp[0] < 1e-6 and 0 < one.tcp[-1] < 1e-3  # single precision
     assert (one.positions[1:] > 0).all()
-    table = report.divergence((1, 12, 500))
-    assert [row[:2] for row in table] == [(1, 1), (12, 1)]
-    assert table[1][2][1] == pytest.approx([one.tcp[12]] * 3)
+    table = report.divergence((1, 5, 500))
+    assert [row[:2] for row in table] == [(1, 1), (5, 1)]
+    assert table[1][2][1] == pytest.approx([one.tcp[5]] * 3)
     assert "some divergence is expected" in report.summary() and "with warp:cpu" in report.replayed_on
-    back = replay(tmp_path / "warp.h5", numbers=[0])  # rebuilt on the device that it was made on
-    assert back.same_processor
+    with read_episodes(tmp_path / "warp.h5") as episodes:
+        assert episodes.header is not None and episodes.header.fingerprint["device"] == "warp:cpu"
 
 
 # ---- other controllers -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("control", ["joint_pos", "joint_target_delta_pos"])
+@pytest.mark.parametrize("control", ["joint_pos", "joint_delta_pos"])
 def test_what_a_position_controller_can_express_comes_out_the_same(
     recording: Path, tmp_path: Path, control: str
 ) -> None:
@@ -156,7 +160,7 @@ def test_joint_to_ee_to_joint_and_back_is_within_a_ten_thousandth(tmp_path: Path
             first, last = a[number], b[number]
             assert first.states is not None and last.states is not None
             assert np.abs(first.states[:, 1:7] - last.states[:, 1:7]).max() < 1e-4  # the arm's joints come first
-            assert np.abs(first.states[0, 1:7] - first.states[-1, 1:7]).max() > 0.01
+            assert np.abs(first.states[0, 1:7] - first.states[:, 1:7]).max() > 0.01
 
 
 @pytest.mark.parametrize("control", ["ee_delta_pose", "osc_pose", "joint_torque:step=20"])
