@@ -78,12 +78,12 @@ def _pick(s: Any) -> tuple[float, bool]:
 
 def _stack(s: Any) -> tuple[float, bool]:
     (one, two), a, b, goal = s.arms, s.pos["blue"], s.pos["green"], s.goal
-    reward = ((_near(5, a - one.tcp) + _near(5, b + [0, 0.025, 0] - two.tcp)) / 2 + s.held[0]) / 2
+    reward = ((_near(5, a - one.tcp) + _near(5, b + np.array([0, 0.025, 0]) - two.tcp)) / 2 + s.held[0]) / 2
     placed = np.linalg.norm((b - goal)[:2]) < 0.06
     if s.held[0]:
         reward = 2 + (_near(5, (b - goal)[:2]) + 1) / 2
         if placed:
-            reward = 4 + 2 * _near(5, b + [0, 0, 0.04] - a) + _near(5, two.tcp[1] - 0.2)
+            reward = 4 + 2 * _near(5, b + np.array([0, 0, 0.04]) - a) + _near(5, two.tcp[1] - 0.2)
     offset = a - b
     stacked = np.linalg.norm(offset[:2]) <= np.hypot(0.02, 0.02) + 0.005 and abs(offset[2] - 0.04) <= 0.005
     if stacked and placed:
