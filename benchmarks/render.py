@@ -39,7 +39,7 @@ def worker(robot: str, num_envs: int, width: int, height: int, outputs: str, bac
     torch.set_num_threads(1)
     env = manikin.make("PickCube-v1", robot=robot, num_envs=num_envs, horizon=10**9, terminate=False)
     env.reset(seed=0)
-    camera = dataclasses.replace(env._builder.cameras["base_camera"], width=width, height=height)
+    camera = dataclasses.replace(env.camera("base_camera"), width=width, height=height)
     begin = time.perf_counter()
     rig = CameraRig(env.world, [camera], outputs.split("+"), backend=backend)
     create = time.perf_counter() - begin
@@ -106,7 +106,7 @@ def crossover(robot: str) -> dict[str, dict[str, float]]:
 
     env = manikin.make("PickCube-v1", robot=robot, num_envs=8)
     env.reset(seed=0)
-    base = env._builder.cameras["base_camera"]
+    base = env.camera("base_camera")
     table: dict[str, dict[str, float]] = {}
     for backend in ("gl", "warp", "rays"):
         for outputs in (("rgb",), ("rgb", "depth", "segmentation")):
