@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from manikin.cli import COMMANDS, main
 from manikin.cli.new import names
-from manikin.env.registry import task_ids
+from manikin.data.read import read_episodes
+from manikin.data.record import largest_episode
+from manikin.env.registry import make, task_ids
 from manikin.errors import ConfigError
 from manikin.robots import arm, arms
 
@@ -77,6 +81,34 @@ def test_bench_measures_and_writes(capsys, tmp_path: Path) -> None:
     for speed in report["speed"]:
         assert 0 < speed["env"] < 1.2 * speed["raw"]  # no environment is faster than its physics
         assert speed["bytes_per_env"] > 1e5
+
+
+def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(
+    capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "run.h5"
+    words = ["collect", "PickCube-v1", "--policy", "random", "--episodes", "3", "--num-envs", "2", "--horizon", "4"]
+    assert main([*words, "--observe", "rgb,state", "--out", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "3/3" in said and "/s" in said and "left" in said
+    with read_episodes(file) as episodes:
+        observations = episodes[2].observations
+        assert observations["cameras/base_camera/rgb"].shape == (5, 128, 128, 3)
+        assert observations["cameras/base_camera/rgb"].std() > 10
+        env = make("PickCube-v1", 1, horizon=4, observe="rgb+state")
+        most = largest_episode(env, observations=True)
+        env.close()
+        tree = [v for v in vars(episodes[2]).values() if isinstance(v, np.ndarray)]
+        tree += [v for part in ("observations", "forces", "joints", "reward_terms", "flags", "initial")
+                 for v in getattr(episodes[2], part).values()]  # fmt: skip
+        held = sum(value.nbytes for value in tree)
+        assert held < most < 1.2 * held + 10_000
+    free = shutil.disk_usage(tmp_path)._replace(free=100_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: free)
+    assert main([*words, "--observe", "rgb", "--out", str(tmp_path / "new.h5")]) == 2
+    assert "0.00 GB are free" in capsys.readouterr().err
+    assert not list(tmp_path.glob("new*"))
+    assert main([*words, "--no-check-disk", "--out", str(tmp_path / "new.h5")]) == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -66,7 +67,7 @@ def test_resume_continues_and_refuses_another_source(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="exists"):
         EpisodeWriter(path, HEADER)
     other = Header(fingerprint={**HEADER.fingerprint, "control_hz": 10.0}, policy="random")
-    with pytest.raises(DataError, match=r"control_hz: 20.0 there, 10.0 now"):
+    with pytest.raises(DataError, match=r"control_hz: 20.0 there, 10.0 here"):
         EpisodeWriter(path, other, resume=True)
     with EpisodeWriter(path, HEADER, resume=True) as writer:
         assert writer.finished == {0}
@@ -261,6 +262,65 @@ def test_damage_is_named_and_the_rest_stays_readable(tmp_path: Path) -> None:
         episodes[0]
 
 
+def test_parts_that_do_not_belong_together_are_refused_and_kept(tmp_path: Path) -> None:
+    """Of another version of the task, another robot: found when read and when merged; nothing is lost."""
+    path = tmp_path / "run.h5"
+    writer = EpisodeWriter(path, HEADER)
+    writer.write(toy_episode(0))
+    newer = Header(fingerprint={**HEADER.fingerprint, "task": "Toy-v2", "robot": "ur5e"}, policy=HEADER.policy)
+    other = EpisodeWriter(tmp_path / "other.h5", newer)
+    other.write(toy_episode(1))
+    stray = parts_folder(tmp_path / "other.h5") / "000001.h5"
+    stray.rename(parts_folder(path) / stray.name)
+    with pytest.raises(DataError, match=r"000001.h5 was recorded differently.*robot.*'Toy-v1' there, 'Toy-v2' here"):
+        EpisodeFile(path)
+    with pytest.raises(DataError, match=r"000001.h5 and .*run.h5 were recorded differently and are not merged"):
+        writer.close()
+    with EpisodeFile(path, strict=False) as rest:
+        assert rest.numbers == [0] and len(rest.damaged) == 1
+    (parts_folder(path) / stray.name).unlink()
+    writer.close()
+    with EpisodeFile(path) as episodes:
+        assert episodes.numbers == [0]
+        assert_same(episodes[0], toy_episode(0))
+
+
+def test_columns_keep_their_names_and_shapes_their_blocks(tmp_path: Path) -> None:
+    """Episodes whose links or terms differ lie in blocks of their own; recordings without any still read."""
+    length = 6
+    trace = np.arange(length, dtype=np.float32)
+
+    def made(number: int, *links: str) -> Episode:
+        forces = {name: trace * (k + 1) for k, name in enumerate(links)}
+        terms = {"reach": trace, "lift": -trace}
+        joints = {"elbow": np.arange(length + 1, dtype=np.float32)}
+        more = {"forces": forces, "reward_terms": terms, "joints": joints}
+        return Episode(**{**vars(toy_episode(number, length)), **more})
+
+    every = [made(0, "total", "hand"), made(1, "total", "wrist"), made(2, "total", "hand"), toy_episode(3, length)]
+    path = tmp_path / "run.h5"
+    writer = EpisodeWriter(path, HEADER)
+    for episode in every:
+        writer.write(episode)
+    for _ in range(2):  # parts, then merged
+        with EpisodeFile(path) as episodes:
+            for episode in every:
+                assert_same(episodes[episode.number], episode)
+            assert episodes.attributes(1)["force_peak"] == 5 and episodes.attributes(1)["force_sum"] == 15
+            assert "force_peak" not in episodes.attributes(3)
+            assert episodes[2].force_sum == {"total": 15.0, "hand": 30.0}
+            assert episodes.array(2, "steps/forces", 3).tolist() == [3.0, 6.0]
+            assert episodes.episode(2, observations=False).observations is None
+            assert episodes.shapes(2)["instants/joints"] == (7, 1)
+        writer.close()
+    with h5py.File(path) as file:
+        named = {json.loads(file[block]["steps/forces"].attrs["columns"])[1] for block in ("block_0", "block_1")}
+    assert named == {"hand", "wrist"}
+    short = Episode(**{**vars(made(4, "total")), "forces": {"total": trace[:-1]}})
+    with pytest.raises(DataError, match=r"forces/total has shape \(5,\), expected 6"):
+        EpisodeWriter(tmp_path / "short.h5", HEADER).write(short)
+
+
 def test_arrays_of_different_lengths_are_refused(tmp_path: Path) -> None:
     good = toy_episode(0)
     with EpisodeWriter(tmp_path / "run.h5", HEADER) as writer:
@@ -354,6 +414,14 @@ def test_replay_refuses_what_cannot_be_played(tmp_path: Path) -> None:
     env.single_action_space = gymnasium.spaces.Box(-1, 1, (7,))
     with pytest.raises(DataError, match="this environment takes 7"):
         replay(path, env)
+    for what, name in (("task", "Toy-v2"), ("robot", "ur5e")):
+
+        class Other(ToyEnv):
+            def fingerprint(self, what: str = what, name: str = name) -> dict[str, Any]:
+                return {**super().fingerprint(), what: name}
+
+        with pytest.raises(DataError, match=f"recorded with {what} .* cannot be played with '{name}'"):
+            replay(path, Other(2))
 
 
 def test_recorder_keeps_only_successes_when_asked(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +117,54 @@ def test_an_interrupted_writer_goes_on_and_bad_frames_are_refused(tmp_path: Path
         LeRobotWriter(tmp_path / "other", fps=20, robot="x", features={"a": ("complex64", (1,), None)})
     with pytest.raises(DataError, match="no finished episode"):
         LeRobotWriter(tmp_path / "empty", fps=20, robot="x", features=FEATURES).close()
+
+
+def test_videos_that_are_missing_or_cut_short_are_named_and_written_again(tmp_path: Path) -> None:
+    root = tmp_path / "set"
+    writer = LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
+    for number in range(3):
+        writer.write(number, "a", frames(number, 5))
+    (root / "meta/parts/000001.0.mp4").unlink()
+    other = LeRobotWriter(tmp_path / "short", fps=20, robot="panda", features=FEATURES)
+    other.write(1, "a", frames(1, 3))
+    shutil.copy(tmp_path / "short/meta/parts/000001.0.mp4", root / "meta/parts/000002.0.mp4")  # too few pictures
+    assert writer.finished == [0, 2]
+    with pytest.raises(DataError, match=r"000002\.0\.mp4 is damaged: 3 pictures for 5 frames; remove it and resume"):
+        writer.close()
+    (root / "meta/parts/000002.0.mp4").write_bytes(b"no film at all")
+    with pytest.raises(DataError, match=r"cannot complete .*every episode is safe in .*parts"):
+        writer.close()
+    assert not (root / "meta/info.json").exists()
+    (root / "meta/parts/000002.0.mp4").unlink()
+    with LeRobotWriter(root, fps=20, robot="panda", features=FEATURES, resume=True) as writer:
+        assert writer.finished == [0]
+        for number in (1, 2):
+            writer.write(number, "a", frames(number, 5))
+    assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 15
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")
+def test_a_full_disk_is_an_error_that_loses_no_episode(tmp_path: Path) -> None:
+    import resource
+
+    root = tmp_path / "set"
+    writer = LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
+    writer.write(0, "a", frames(0, 40))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, before[1]))
+        with pytest.raises(DataError, match=r"cannot write episode 1: .*what was written before it is safe"):
+            writer.write(1, "a", frames(1, 40))
+        with pytest.raises(DataError, match=r"cannot complete .*every episode is safe"):
+            writer.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert writer.finished == [0]
+    writer.write(1, "a", frames(1, 40))
+    writer.close()
+    assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 80
 
 
 def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ from manikin.view.hold import HoldPolicy
 from manikin.view.picture import FREE, Painter, free_camera
 from manikin.view.recorder import Recorder
 from manikin.view.session import Session
-from manikin.view.stream import StreamViewer, bound, is_loopback
+from manikin.view.site import as_json, bound, is_loopback
+from manikin.view.stream import StreamViewer
 
 # ---- words and arrows ----------------------------------------------------------------------------------------------
 
@@ -540,9 +541,9 @@ def test_listens_on_this_machine_only_and_says_when_it_cannot(stream):
 
 
 def test_numbers_that_json_does_not_know_become_null():
-    from manikin.view.stream import _finite
-
-    assert _finite({"a": [float("nan"), float("inf"), 1 / 3], "b": True}) == {"a": [None, None, 0.33333], "b": True}
+    status, body, kind = as_json({"a": [float("nan"), float("inf"), 1 / 3], "b": True})
+    assert (status, kind) == (200, "application/json")
+    assert json.loads(body) == {"a": [None, None, 0.33333], "b": True}
 
 
 # ---- a real browser ------------------------------------------------------------------------------------------------

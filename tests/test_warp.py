@@ -72,8 +72,8 @@ def test_things_that_rest_press_as_on_the_cpu(both):
     assert torch.allclose(forces[1], torch.full((3,), weight), rtol=0.02)
 
 
-def test_a_grip_presses_as_on_the_cpu():
-    force = {}
+def test_a_grip_and_a_hand_on_the_table_press_as_on_the_cpu():
+    force, pressed = {}, {}
     for device in ("cpu", "warp:cpu"):
         env = manikin.make("PickCube-v1", num_envs=2, device=device, autoreset="disabled", terminate=False)
         env.reset(seed=3)
@@ -82,8 +82,15 @@ def test_a_grip_presses_as_on_the_cpu():
             env.step(expert.act())
         assert env.h.grasp.value.all()
         force[device] = env.h.grasp.force.norm(dim=-1)
+        assert torch.allclose(env.forces[:, -2:], force[device], rtol=1e-4)  # the fingers touch nothing else
+        env.robot.set_qpos([0.01, 0.85, -0.35, -1.83, 0.04, 1.4, 1.01])  # the hand is on the table
+        env.world.forward()
+        pressed[device] = env.forces
     assert torch.allclose(force["cpu"], force["warp:cpu"], rtol=0.02)
     assert force["cpu"].min() > 10
+    assert torch.allclose(pressed["cpu"], pressed["warp:cpu"], rtol=0.02)
+    assert pressed["cpu"][:, env.force_names.index("hand")].min() > 10
+    assert (pressed["cpu"][:, 0] == pressed["cpu"][:, env.force_names.index("hand")]).all()
 
 
 def test_snapshots_continue_bit_for_bit_in_any_row():
@@ -184,7 +191,7 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
     import builtins
 
     from manikin.errors import AssetError
-    from manikin.sim import warp_library
+    from manikin.sim import warp
 
     real = builtins.__import__
 
@@ -195,4 +202,4 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(AssetError, match=r"manikin\[gpu\]"):
-        warp_library.modules()
+        warp.modules()

@@ -38,6 +38,7 @@ class ToyEnv:
         self.done = np.ones(num_envs, bool)
         self.started: list[tuple[int, int]] = []
         self.instruction = ["push the point to the goal"] * num_envs
+        self.force_names, self.joint_names = ("total", "arm", "fingers/tip"), ("x", "y")
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[torch.Tensor, dict[str, Any]]:
         options = options or {}
@@ -91,6 +92,16 @@ class ToyEnv:
 
     def physics_states(self, rows: np.ndarray) -> list[np.ndarray]:
         return list(self.state[rows])
+
+    @property
+    def joints(self) -> torch.Tensor:
+        return torch.from_numpy(self.state[:, :2].astype(np.float32))
+
+    @property
+    def forces(self) -> torch.Tensor:
+        """As if the point pressed the harder the nearer it is to x = 1."""
+        arm = np.abs(self.state[:, 0]) * 10
+        return torch.from_numpy(np.stack([arm, arm, np.abs(self.state[:, 1])], 1).astype(np.float32))
 
     def fingerprint(self) -> dict[str, Any]:
         return {

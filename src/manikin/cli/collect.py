@@ -31,8 +31,8 @@ class CollectOptions:
     """Episode k has the seed FIRST_SEED + k. Evaluation protocols use seeds from 1,000,000."""
     keep: str = "all"
     """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
-    observations: bool = False
-    """Also keep what the policy was shown."""
+    observations: bool | None = None
+    """Also keep what the policy was shown; by default if that is more than the state."""
     states: bool = True
     """Also keep the physics state of every step: lets a failed replay say by how much it differs."""
     resume: bool = False
@@ -44,9 +44,11 @@ class CollectOptions:
     control: str | None = None
     """Controller, by default the task's."""
     observe: str = "state"
-    """What the policy is shown."""
+    """What the policy is shown: state, or outputs of cameras and state joined by + or a comma: rgb, rgb+depth+state."""
     control_hz: float | None = None
     """Control rate [Hz], by default the task's."""
+    check_disk: bool = True
+    """Refuse to begin where the disk has no room for episodes that all last to the horizon."""
     physics_hz: float | None = None
     """Physics rate [Hz], by default the task's."""
     horizon: int | None = None
@@ -60,7 +62,7 @@ def main(options: Annotated[CollectOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: CollectOptions) -> int:
     """Collect; 0 done, 1 with unhealthy episodes, 130 interrupted (what is finished is kept)."""
-    from manikin.data.record import Recorder
+    from manikin.data.record import Recorder, check_room, largest_episode
     from manikin.env.registry import make
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible, run_episodes
@@ -76,16 +78,22 @@ def run(options: CollectOptions) -> int:
         for k in ("robot", "control", "observe", "control_hz", "physics_hz", "horizon")
         if getattr(options, k) is not None
     }
+    settings["observe"] = options.observe.replace(",", "+")
+    shown = settings["observe"] not in ("state", "policy") if options.observations is None else options.observations
     env = make(options.task, min(options.num_envs, options.episodes), autoreset="disabled", **settings)
     try:
         policy = maker(env)
         name = str(getattr(policy, "name", options.policy))
         path = options.out or Path("runs") / f"{env.task.id}-{name}.h5"
+        if options.check_disk:
+            # the parts, and beside them for a moment the file they are merged into
+            most = largest_episode(env, observations=shown, states=options.states)
+            check_room(path, 2 * most * len(range(shard, options.episodes, shards)))
         recorder = Recorder(
             env,
             path,
             policy=name,
-            observations=options.observations,
+            observations=shown,
             states=options.states,
             keep=options.keep,
             resume=options.resume or shards > 1,

@@ -1,4 +1,4 @@
-"""`manikin view`: watch and steer a task in the browser."""
+"""`manikin view`: watch and steer a task in the browser, or look at a recording."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class ViewOptions:
     """Options of `manikin view`."""
 
     task: tyro.conf.Positional[str] = "PickCube-v1"
-    """Task id (PickCube-v1), module:Class or file.py:Class."""
+    """Task id (PickCube-v1), module:Class or file.py:Class. Or a recording to look at: run.h5, or a LeRobot dataset's
+    folder; then only port, host and open count."""
     robot: str | None = None
     """Robot word, by default the task's first."""
     control: str | None = None
@@ -58,12 +59,16 @@ class ViewOptions:
 
 
 def main(options: Annotated[ViewOptions, tyro.conf.arg(name="")]) -> int:
-    """Watch and steer a task in the browser."""
+    """Watch and steer a task in the browser, or look at a recording's episodes."""
     return run(options)
 
 
 def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: None) -> int:
     """Serve until interrupted, or film. ``ready`` is told the viewer (which has ``url``) once it serves."""
+    from manikin.view.sources import is_recording
+
+    if is_recording(options.task):
+        return _recording(options, ready)
     from manikin.cli.chosen import chosen_task
     from manikin.env.registry import make
     from manikin.errors import UnknownNameError
@@ -83,22 +88,42 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
         session = Session(env, maker, seed=options.seed, playing=not options.paused)
         viewer = _viewer(options, session)
         try:
-            out = console()
-            what = f"{env.task.id}, {env.num_envs} environments"
-            out.print(f"[bold]{viewer.url}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
-            if type(viewer).__name__ == "StudioViewer":
-                out.print("Blank or slow in your browser? It needs WebGL 2; --viewer stream works in any.")
-            ready(viewer)
-            if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
-                webbrowser.open(viewer.url)
-            try:
-                viewer.run()
-            except KeyboardInterrupt:
-                out.print("closed")
+            hint = "Blank or slow in your browser? It needs WebGL 2; --viewer stream works in any."
+            hint = hint if type(viewer).__name__ == "StudioViewer" else ""
+            _serve(options, viewer, f"{env.task.id}, {env.num_envs} environments", ready, hint=hint)
         finally:
             viewer.close()
     finally:
         env.close()
+    return OK
+
+
+def _serve(options: ViewOptions, viewer: Any, what: str, ready: Callable[[Any], None], *, hint: str = "") -> None:
+    """Say where, and serve until interrupted."""
+    out = console()
+    out.print(f"[bold]{viewer.url}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
+    if hint:
+        out.print(hint)
+    ready(viewer)
+    if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
+        webbrowser.open(viewer.url)
+    try:
+        viewer.run()
+    except KeyboardInterrupt:
+        out.print("closed")
+
+
+def _recording(options: ViewOptions, ready: Callable[[Any], None]) -> int:
+    from manikin.view.recording import RecordingViewer
+    from manikin.view.sources import open_source
+
+    source = open_source(options.task)
+    viewer = RecordingViewer(source, host=options.host, port=options.port)
+    try:
+        about = source.about()
+        _serve(options, viewer, f"{options.task}, {len(about['episodes'])} episodes", ready)
+    finally:
+        viewer.close()
     return OK
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import h5py
 import numpy as np
 
-from manikin.data.format import PER_STEP, Episode, check_lengths
+from manikin.data.format import PER_STEP, TABLES, Episode, check_lengths, is_per_step
 from manikin.errors import DataError
 
 __all__ = ["Block", "blocks_of", "by_shape", "merge_blocks", "write_block"]
 
 _NUMBERS = {"number": np.int64, "seed": np.int64, "index": np.int64, "length": np.int64, "health": np.int64}
 _VERDICTS = {"success_once": np.bool_, "success_at_end": np.bool_, "return": np.float64}
+_FORCES = ("force_sum", "force_peak")  # of the total, where forces were recorded
 _WORDS = ("options", "instruction", "mode")
 _TEXT = h5py.string_dtype()
 _CHUNK = 1 << 14  # [bytes] of a chunk at most: what one flipped bit makes unreadable
@@ -34,10 +35,11 @@ def by_shape(episodes: Iterable[Episode]) -> list[list[Episode]]:
 
 def _shape(episode: Episode) -> tuple[Any, ...]:
     arrays = _arrays(episode)
-    return tuple(
+    shapes = tuple(
         (name, value.dtype.str, value.shape if name.startswith("initial/") else value.shape[1:])
         for name, value in sorted(arrays.items())
     )
+    return shapes, tuple(tuple(getattr(episode, name)) for name in TABLES)
 
 
 def _arrays(episode: Episode) -> dict[str, np.ndarray]:
@@ -53,9 +55,16 @@ def _arrays(episode: Episode) -> dict[str, np.ndarray]:
     for name, value in (episode.observations or {}).items():
         values[f"observations/{name}"] = np.asarray(value)
     values |= {f"flags/{name}": np.asarray(value) for name, value in episode.flags.items()}
-    check_lengths(values, len(episode), f"episode {episode.number}")
-    of_step = {name for name in values if name in PER_STEP or name.startswith("flags/")}
-    placed = {f"{'steps' if name in of_step else 'instants'}/{name}": value for name, value in values.items()}
+    where = f"episode {episode.number}"
+    for name in TABLES:
+        columns = {
+            f"{name}/{column}": np.asarray(value, np.float32) for column, value in getattr(episode, name).items()
+        }
+        check_lengths(columns, len(episode), where)
+        if columns:
+            values[name] = np.stack(list(columns.values()), 1)
+    check_lengths(values, len(episode), where)
+    placed = {f"{'steps' if is_per_step(name) else 'instants'}/{name}": value for name, value in values.items()}
     return placed | {f"initial/{name}": np.asarray(value) for name, value in episode.initial.items()}
 
 
@@ -73,11 +82,16 @@ def _table(episodes: Sequence[Episode]) -> dict[str, Any]:
         "instruction": [e.instruction for e in episodes],
         "mode": [e.mode for e in episodes],
     }
+    if episodes[0].forces:
+        total = next(iter(episodes[0].forces))
+        traces = [np.asarray(e.forces[total], np.float64) for e in episodes]
+        table["force_sum"] = [trace.sum() for trace in traces]
+        table["force_peak"] = [trace.max(initial=0.0) for trace in traces]
     try:
         table["options"] = [json.dumps(dict(e.options), sort_keys=True) for e in episodes]
     except TypeError as error:
         raise DataError(f"reset options must be plain values: {error}") from None
-    types = {**_NUMBERS, **_VERDICTS}
+    types = {**_NUMBERS, **_VERDICTS, **dict.fromkeys(_FORCES, np.float64)}
     return {f"episodes/{k}": np.asarray(v, types[k]) if k in types else v for k, v in table.items()}
 
 
@@ -97,6 +111,9 @@ def write_block(group: Any, episodes: Sequence[Episode]) -> None:
             _create(group, name, value.shape, value.dtype)[...] = value
         else:
             group.create_dataset(name, data=value, dtype=_TEXT)
+    for name, place in TABLES.items():
+        if columns := list(getattr(episodes[0], name)):
+            group[f"{place}/{name}"].attrs["columns"] = json.dumps(columns)
 
 
 def _create(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype, *, compress: bool = False) -> Any:
@@ -126,6 +143,7 @@ class Block:
             table = group["episodes"]
             self.table: dict[str, Any] = {name: table[name][()] for name in (*_NUMBERS, *_VERDICTS)}
             self.table |= {name: table[name].asstr()[()] for name in _WORDS}
+            self.table |= {name: table[name][()] for name in _FORCES if name in table}
         except _DAMAGE as error:
             raise DataError(f"{where} is damaged: its table of episodes cannot be read ({error})") from None
         self.steps = np.concatenate([[0], np.cumsum(self.table["length"])])
@@ -160,21 +178,49 @@ class Block:
             return slice(start, stop)
         return slice(k, k + 1) if name.startswith("initial/") else slice(start + k, stop + k + 1)
 
-    def episode(self, k: int) -> Episode:
-        """The k-th episode. Raises :class:`DataError` naming the episode and the dataset that is missing or damaged."""
+    def columns(self, name: str) -> tuple[str, ...]:
+        """Names of the columns of a dataset that has such; empty for others."""
+        return tuple(json.loads(self.datasets[name].attrs.get("columns", "[]")))
+
+    def row(self, name: str, k: int, at: int) -> np.ndarray:
+        """Row ``at`` of one array of the k-th episode."""
+        where = f"{self.where}: episode {self.table['number'][k]}"
+        if name not in self.datasets:
+            raise DataError(f"{where} has no {name}")
+        span = self.span(name, k)
+        if not 0 <= at < span.stop - span.start:
+            raise DataError(f"{where} has no row {at} of {name}; there are {span.stop - span.start}")
+        try:
+            return np.asarray(self.datasets[name][span.start + at])
+        except _DAMAGE as error:
+            raise DataError(f"{where}, {name} is damaged: {error}") from None
+
+    def episode(self, k: int, *, observations: bool = True) -> Episode:
+        """The k-th episode, with or without ``observations``.
+
+        Raises:
+            DataError: naming the episode and the dataset that is missing or damaged.
+        """
         row, part = self.attributes(k), "list of arrays"
         where = f"{self.where} is damaged: episode {row['number']}"
         tree: dict[str, dict[str, np.ndarray]] = {"steps": {}, "instants": {}, "initial": {}}
         try:
             for part, data in self.datasets.items():
+                if part.startswith("instants/observations/") and not observations:
+                    continue
                 kind, name = part.split("/", 1)
                 values = data[self.span(part, k)]
                 tree[kind][name] = values[0] if kind == "initial" else values
+            tables: dict[str, Any] = {name: {} for name in TABLES}
+            for name, kind in TABLES.items():
+                part = f"{kind}/{name}"
+                if name in tree[kind]:
+                    tables[name] = dict(zip(self.columns(part), tree[kind][name].T, strict=True))
             part = "options"
             options = json.loads(row["options"])
             steps, instants = tree["steps"], tree["instants"]
             part = next((name for name in PER_STEP if name not in steps), "state_hash")
-            required = {name: steps[name] for name in PER_STEP} | {"state_hash": instants["state_hash"]}
+            required: dict[str, Any] = {name: steps[name] for name in PER_STEP} | {"state_hash": instants["state_hash"]}
         except _DAMAGE as error:
             raise DataError(f"{where}, {part}: {error}") from None
         check_lengths(steps | instants, int(row["length"]), where)
@@ -195,11 +241,12 @@ class Block:
             states=instants.get("states"),
             observations=under("observations/", instants) or None,
             **required,
+            **tables,
         )
 
     def shape(self) -> tuple[Any, ...]:
         """What two blocks must share to become one."""
-        return tuple((name, d.dtype.str, d.shape[1:]) for name, d in sorted(self.datasets.items()))
+        return tuple((name, d.dtype.str, d.shape[1:], self.columns(name)) for name, d in sorted(self.datasets.items()))
 
 
 def blocks_of(file: Any, where: str) -> list[Block]:
@@ -238,9 +285,11 @@ def merge_blocks(target: Any, sources: Sequence[Path]) -> None:
                 _create(group, f"episodes/{name}", column.shape, column.dtype)[...] = column
         episodes, steps = len(table["length"]), int(table["length"].sum())
         rows = {"steps": steps, "instants": steps + episodes, "initial": episodes}
-        for name, dtype, one in shape:
+        for name, dtype, one, columns in shape:
             size = (rows[name.split("/", 1)[0]], *one)
-            _create(group, name, size, np.dtype(dtype), compress=True)
+            made = _create(group, name, size, np.dtype(dtype), compress=True)
+            if columns:
+                made.attrs["columns"] = json.dumps(columns)
         at = dict.fromkeys(rows, 0)
         for source, block_number, chosen in pieces:
             with h5py.File(source, "r") as file:

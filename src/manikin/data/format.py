@@ -8,12 +8,18 @@ Root attributes
 Root dataset ``dropped`` (K,) int64: numbers of episodes that were run and not kept.
 Group ``block_0`` (one for each shape of data, nearly always the only one), with E episodes of T_k steps, S in all
     episodes/number, seed, index, length, health (E,) int64; success_once, success_at_end (E,) bool;
-        return (E,) float64; options (E,) JSON, instruction (E,) str, mode (E,) str: how it succeeded or failed
+        return, force_sum, force_peak (E,) float64; options (E,) JSON, instruction (E,) str, mode (E,) str: how it
+        succeeded or failed
     steps/actions (S, A) float32, rewards (S,) float32, terminated, truncated, success, fail (S,) bool;
-        flags/... (S,) bool or float32: what else the task says of a step
-    instants/state_hash (S+E,) int64, states (S+E, D) float64 (optional), observations/... (S+E, ...) (optional):
-        before the first action of an episode and after each
+        flags/... (S,) bool or float32: what else the task says of a step;
+        forces (S, 1 + links) float32 [N]: contact force of the robots, in all and on each link;
+        reward_terms (S, terms) float32
+    instants/state_hash (S+E,) int64, states (S+E, D) float64 (optional), observations/... (S+E, ...) (optional),
+        joints (S+E, joints) float32 [rad or m]: before the first action of an episode and after each
     initial/... (E, ...): the complete snapshot of the start, float64 physics state included
+
+Of ``forces``, ``reward_terms`` and ``joints`` the attribute ``columns`` (JSON) names the columns. ``force_sum`` and
+``force_peak`` are of the total. Recordings of before these were kept lack them.
 
 Episodes lie one after another: episode k has the steps from ``sum(length[:k])``, T_k of them, and the instants from
 ``sum(length[:k]) + k``, T_k + 1 of them. A whole recording is a few large arrays, which is what makes it quick to write
@@ -43,10 +49,13 @@ __all__ = [
     "FORMAT",
     "FORMAT_VERSION",
     "PER_STEP",
+    "TABLES",
     "Episode",
     "Header",
     "check_lengths",
+    "differences",
     "flatten",
+    "is_per_step",
     "parts_folder",
     "read_header",
     "to_numpy",
@@ -65,6 +74,9 @@ PER_STEP: dict[str, type] = {
     "success": np.bool_,
     "fail": np.bool_,
 }
+
+# name -> where it lies; arrays whose columns have names, in memory name -> column
+TABLES = {"forces": "steps", "reward_terms": "steps", "joints": "instants"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +118,9 @@ class Episode:
     fail: np.ndarray
     state_hash: np.ndarray
     flags: Mapping[str, np.ndarray] = field(default_factory=dict)
+    forces: Mapping[str, np.ndarray] = field(default_factory=dict)
+    reward_terms: Mapping[str, np.ndarray] = field(default_factory=dict)
+    joints: Mapping[str, np.ndarray] = field(default_factory=dict)
     initial: Mapping[str, np.ndarray] = field(default_factory=dict)
     states: np.ndarray | None = None
     observations: Mapping[str, np.ndarray] | None = None
@@ -129,6 +144,16 @@ class Episode:
     def return_(self) -> float:
         """Sum of rewards, added in float64 and in order, so that it does not depend on how many are kept."""
         return float(np.add.accumulate(self.rewards, dtype=np.float64)[-1]) if len(self) else 0.0
+
+    @property
+    def force_sum(self) -> dict[str, float]:
+        """Contact force in all and of each link, added up over the control steps [N]."""
+        return {name: float(np.asarray(values, np.float64).sum()) for name, values in self.forces.items()}
+
+    @property
+    def force_peak(self) -> dict[str, float]:
+        """The largest contact force in all and of each link [N]."""
+        return {name: float(np.max(values, initial=0.0)) for name, values in self.forces.items()}
 
 
 def parts_folder(path: Path) -> Path:
@@ -197,9 +222,22 @@ def read_header(file: Any, path: Path) -> Header:
         raise DataError(f"{path} is damaged: its header cannot be read ({error})") from None
 
 
+def is_per_step(name: str) -> bool:
+    """Whether an array of an episode has one row per step, and not one more."""
+    first = name.split("/", 1)[0]
+    return first in PER_STEP or first == "flags" or TABLES.get(first) == "steps"
+
+
+def differences(then: Header, now: Header) -> list[str]:
+    """In what two recordings differ that makes their episodes no kin: task and version, robot, model, policy, ..."""
+    a = flatten(then.fingerprint) | {"policy": then.policy, "source": dict(then.source)}
+    b = flatten(now.fingerprint) | {"policy": now.policy, "source": dict(now.source)}
+    return [f"{k}: {a.get(k)!r} there, {b.get(k)!r} here" for k in sorted(a | b) if a.get(k) != b.get(k)]
+
+
 def check_lengths(values: Mapping[str, np.ndarray], length: int, what: str) -> None:
     """Raise :class:`DataError` unless per-step values have ``length`` rows and the others one more."""
     for name, value in values.items():
-        expected = length if name in PER_STEP or name.startswith("flags/") else length + 1
+        expected = length if is_per_step(name) else length + 1
         if value.ndim == 0 or len(value) != expected:
             raise DataError(f"{what}: {name} has shape {value.shape}, expected {expected} rows")

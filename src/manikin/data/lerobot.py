@@ -90,8 +90,10 @@ class LeRobotWriter:
 
     @property
     def finished(self) -> list[int]:
-        """Numbers of the episodes that are safe."""
-        return sorted(int(path.stem) for path in self._parts.glob("*.parquet"))
+        """Numbers of the episodes that are safe, their videos included."""
+        clips = range(len(self.videos))
+        parts = self._parts.glob("*.parquet")
+        return sorted(int(p.stem) for p in parts if all(p.with_name(f"{p.stem}.{i}.mp4").is_file() for i in clips))
 
     def write(self, number: int, task: str, frames: Mapping[str, np.ndarray]) -> None:
         """Make one episode durable.
@@ -123,7 +125,7 @@ class LeRobotWriter:
             sync(temporary)
             os.replace(temporary, stem.with_suffix(".parquet"))  # last: an episode with this file is whole
             sync(self._parts)
-        except OSError as error:
+        except (OSError, self._av.FFmpegError) as error:
             for path in self._parts.glob(f"{stem.name}.*"):
                 path.unlink(missing_ok=True)
             raise DataError(f"cannot write episode {number}: {error}; what was written before it is safe") from None
@@ -157,11 +159,21 @@ class LeRobotWriter:
         """Join the episodes into files and write what describes them. Nothing is removed before that is done.
 
         Raises:
-            DataError: there is no episode.
+            DataError: there is no episode, a video is damaged, or the disk is full; with ``resume`` one can go on.
         """
         numbers = self.finished
         if not numbers:
             raise DataError(f"{self.root}: no finished episode, so there is no dataset")
+        try:
+            self._close(numbers)
+        except (OSError, self._av.FFmpegError, self._pa.ArrowException) as error:
+            raise DataError(
+                f"cannot complete {self.root}: {error}; every episode is safe in {self._parts}, so put that right and "
+                "resume"
+            ) from None
+        shutil.rmtree(self._parts)
+
+    def _close(self, numbers: Sequence[int]) -> None:
         paths = [self._parts / f"{number:06d}.parquet" for number in numbers]
         kept = [self._pq.read_schema(path).metadata for path in paths]
         tasks = list(dict.fromkeys(about[b"task"].decode() for about in kept))
@@ -191,7 +203,7 @@ class LeRobotWriter:
             clips = [path.with_name(f"{path.stem}.{k}.mp4") for path in paths]
             for at, files in _grouped(clips, _VIDEO_MB):
                 target = self.root / _VIDEO_PATH.format(video_key=key, **_place(at))
-                self._join(target, [clips[i] for i in files])
+                self._join(target, {clips[i]: rows[i]["length"] for i in files})
                 seconds = 0.0
                 for i in files:
                     rows[i] |= {f"videos/{key}/chunk_index": at // _CHUNK, f"videos/{key}/file_index": at % _CHUNK}
@@ -205,7 +217,6 @@ class LeRobotWriter:
         self._tasks(tasks)
         replace_file(self.root / "meta" / "stats.json", json.dumps(aggregate(stats), indent=1).encode())
         replace_file(self.root / "meta" / "info.json", json.dumps(self._info(lengths, tasks), indent=1).encode())
-        shutil.rmtree(self._parts)
 
     def _index(self, episode: int, length: int, start: int, task: int) -> dict[str, np.ndarray]:
         """The columns that every LeRobot dataset has."""
@@ -232,12 +243,13 @@ class LeRobotWriter:
         pandas = {"index_columns": ["task"], "column_indexes": [], "columns": [column, text]}
         self._table("meta/tasks.parquet", table.replace_schema_metadata({b"pandas": json.dumps(pandas).encode()}))
 
-    def _join(self, target: Path, clips: list[Path]) -> None:
-        """One film after the other, packets as they are."""
+    def _join(self, target: Path, clips: Mapping[Path, int]) -> None:
+        """One film after the other, packets as they are; each with as many pictures as its episode has frames."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with self._av.open(str(target), "w", format="mp4") as out:
             stream, end = None, 0
-            for clip in clips:
+            for clip, length in clips.items():
+                count = 0
                 with self._av.open(str(clip)) as source:
                     video = source.streams.video[0]
                     if stream is None:
@@ -247,10 +259,16 @@ class LeRobotWriter:
                     for packet in source.demux(video):
                         if packet.dts is None:
                             continue
+                        count += 1
                         last = max(last, packet.pts + packet.duration)
                         packet.pts, packet.dts, packet.stream = packet.pts + end, packet.dts + end, stream
                         out.mux(packet)
                     end += last
+                if count != length:
+                    raise DataError(
+                        f"the video {clip} is damaged: {count} pictures for {length} frames; remove it and resume, "
+                        "which writes its episode again"
+                    )
         sync(target)
 
     def _info(self, lengths: list[int], tasks: list[str]) -> dict[str, Any]:

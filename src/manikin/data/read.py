@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any
 
 import h5py
+import numpy as np
 
 from manikin.data.block import Block, blocks_of
-from manikin.data.format import Episode, Header, parts_folder, read_header
+from manikin.data.format import Episode, Header, differences, parts_folder, read_header
 from manikin.errors import DataError
 
 __all__ = ["EpisodeFile", "read_episodes"]
@@ -67,6 +68,8 @@ class EpisodeFile:
         header = read_header(file, source)
         if self.header is None:
             self.header = header
+        elif different := differences(self.header, header):
+            raise DataError(f"{source} was recorded differently from the rest of {self.path}: {'; '.join(different)}")
         for i, block in enumerate(blocks):
             for k, number in enumerate(block.numbers):
                 self._where.setdefault(number, (source, i, k))
@@ -112,6 +115,30 @@ class EpisodeFile:
 
     def __iter__(self) -> Iterator[Episode]:
         return (self[number] for number in self.numbers)
+
+    def episode(self, number: int, *, observations: bool = True) -> Episode:
+        """Load one episode; ``observations=False`` leaves out what the policy was shown, pictures above all.
+
+        Raises:
+            DataError: there is none of that number, or naming what is damaged.
+        """
+        block, k = self._block(number)
+        return block.episode(k, observations=observations)
+
+    def shapes(self, number: int) -> dict[str, tuple[int, ...]]:
+        """What there is of an episode: place in the block (``instants/observations/...``) -> shape."""
+        block, k = self._block(number)
+        spans = {name: block.span(name, k) for name in block.datasets}
+        return {name: (span.stop - span.start, *block.datasets[name].shape[1:]) for name, span in spans.items()}
+
+    def array(self, number: int, name: str, at: int) -> np.ndarray:
+        """Row ``at`` of one array of an episode, without loading the others.
+
+        Raises:
+            DataError: no such episode, array or row, or it is damaged.
+        """
+        block, k = self._block(number)
+        return block.row(name, k, at)
 
     def attributes(self, number: int) -> dict[str, Any]:
         """Seed, index, length, success and so on of one episode, without loading its arrays."""

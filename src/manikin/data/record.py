@@ -18,13 +18,23 @@ import torch
 
 from manikin.data.block import by_shape, merge_blocks, write_block
 from manikin.data.durable import replace_file, sync
-from manikin.data.format import PER_STEP, Episode, Header, flatten, parts_folder, to_numpy, write_header
+from manikin.data.format import (
+    PER_STEP,
+    Episode,
+    Header,
+    differences,
+    flatten,
+    parts_folder,
+    read_header,
+    to_numpy,
+    write_header,
+)
 from manikin.data.labels import Tracker
 from manikin.data.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.spec.labels import PLAIN, Labels
 
-__all__ = ["EpisodeWriter", "Recorder", "initial_state", "outcome_of"]
+__all__ = ["EpisodeWriter", "Recorder", "check_room", "initial_state", "largest_episode", "outcome_of"]
 
 
 class EpisodeWriter:
@@ -54,7 +64,9 @@ class EpisodeWriter:
             if exists:
                 with EpisodeFile(self.path) as old:
                     if old.header is not None:
-                        _refuse_other_source(self.path, old.header, header)
+                        if different := differences(old.header, header):
+                            said = "; ".join(different)
+                            raise DataError(f"{self.path} cannot be resumed, it was recorded differently: {said}")
                         self.header = old.header
                     self.finished = set(old.numbers) | old.dropped
             self._parts.mkdir(exist_ok=True)
@@ -111,6 +123,11 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
     dropped: set[int] = set()
     for source in sources:
         with h5py.File(source, "r") as file:
+            if different := differences(header, read_header(file, source)):
+                raise DataError(
+                    f"{source} and {path} were recorded differently and are not merged: {'; '.join(different)}; "
+                    "every episode stays where it is"
+                )
             dropped.update(file["dropped"][()].tolist() if "dropped" in file else ())
     temporary = path.with_name(path.name + ".tmp")
     needed = sum(source.stat().st_size for source in sources)
@@ -170,17 +187,6 @@ def _put(path: Path, content: bytes) -> None:
         raise DataError(f"cannot write {path}: {error}; what was written before it is safe") from None
 
 
-def _refuse_other_source(path: Path, old: Header, new: Header) -> None:
-    a, b = flatten(old.fingerprint), flatten(new.fingerprint)
-    different = [f"{k}: {a.get(k)!r} there, {b.get(k)!r} now" for k in sorted(a | b) if a.get(k) != b.get(k)]
-    if dict(old.source) != dict(new.source):
-        different.append(f"source: {dict(old.source)!r} there, {dict(new.source)!r} now")
-    if old.policy != new.policy:
-        different.append(f"policy: {old.policy!r} there, {new.policy!r} now")
-    if different:
-        raise DataError(f"{path} cannot be resumed, it was recorded differently: {'; '.join(different)}")
-
-
 def initial_state(snapshot: Any) -> list[dict[str, np.ndarray]]:
     """One row after the other of a snapshot as named arrays, ready for a file.
 
@@ -204,7 +210,8 @@ def initial_state(snapshot: Any) -> list[dict[str, np.ndarray]]:
 
 def outcome_of(reward: Any, terminated: Any, truncated: Any, info: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """What observers are told of a control step, from what ``Env.step`` gave: rewards, terminated, truncated, success
-    and fail, each (N,), and as ``flags/NAME`` each boolean or number per row that the task says.
+    and fail, each (N,), as ``flags/NAME`` each boolean or number per row that the task says, and as
+    ``reward_terms/NAME`` what the reward is made of.
     """
     outcome = {
         "rewards": to_numpy(reward),
@@ -214,7 +221,8 @@ def outcome_of(reward: Any, terminated: Any, truncated: Any, info: Mapping[str, 
         "fail": to_numpy(info["fail"]) if "fail" in info else np.zeros(len(reward), bool),
     }
     flags = {name: value for name, value in info.items() if name not in ("success", "fail") and _is_flag(value)}
-    return outcome | {f"flags/{name}": to_numpy(value) for name, value in flags.items()}
+    outcome |= {f"flags/{name}": to_numpy(value) for name, value in flags.items()}
+    return outcome | {f"reward_terms/{k}": to_numpy(v) for k, v in info.get("reward_terms", {}).items()}
 
 
 def _is_flag(value: Any) -> bool:
@@ -237,6 +245,42 @@ def _modes(keep: str, labels: Labels) -> set[str] | None:
     return wanted
 
 
+def largest_episode(env: Any, *, observations: bool = False, states: bool = True) -> int:
+    """Bytes that an episode of an environment takes at most while it is being recorded: one that lasts to the horizon,
+    not compressed.
+
+    Args:
+        env: the environment.
+        observations: whether what the policy is shown is kept.
+        states: whether the physics state is.
+    """
+    state = max(8 * len(one.physics_states([0])[0]) for one in env.buckets)
+    seen = _space_bytes(env.single_observation_space) if observations else 0
+    step = 4 * (env.single_action_space.shape[0] + len(env.force_names) + len(env.joint_names) + 32)
+    return int((env.horizon + 1) * (step + (state if states else 0) + seen) + 4 * state + 4096)
+
+
+def _space_bytes(space: Any) -> int:
+    if isinstance(space, Mapping):  # gymnasium's Dict is one
+        return sum(_space_bytes(inner) for inner in space.values())
+    return int(np.prod(space.shape, dtype=np.int64)) * space.dtype.itemsize
+
+
+def check_room(path: Path, needed: int) -> None:
+    """Refuse what the disk has no room for.
+
+    Raises:
+        DataError: less than ``needed`` bytes are free where ``path`` will be; says how many there are.
+    """
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise DataError(
+            f"{path} may need {needed / 1e9:.2f} GB while it is written, and {free / 1e9:.2f} GB are free on its disk; "
+            "record fewer episodes or less of each (no observations, no states), or write to another disk"
+        )
+
+
 class Recorder:
     """Collects what happens in every row and writes each episode when it ends. An observer of the runner.
 
@@ -250,6 +294,9 @@ class Recorder:
         keep: "all" episodes, only those with "success" at any time, "failure", or the modes named in "label:A,B".
         resume: continue a recording that exists; ``finished`` says which numbers it has.
         source: of which recording this one is a replay, see :class:`~manikin.data.format.Header`.
+
+    Attributes:
+        tracker: follows what happens in every row.
 
     Raises:
         ConfigError: unknown ``keep``.
@@ -270,7 +317,7 @@ class Recorder:
     ) -> None:
         labels = getattr(getattr(env, "task", None), "labels", PLAIN)
         self._wanted = _modes(keep, labels)
-        self._tracker = Tracker(labels, env.num_envs)
+        self.tracker = Tracker(labels, env.num_envs)
         self.env = env
         header = Header(fingerprint=env.fingerprint(), policy=policy, source=source or {})
         self.writer = EpisodeWriter(path, header, resume=resume)
@@ -292,7 +339,7 @@ class Recorder:
         instructions = self.env.instruction
         for i, (row, initial) in enumerate(zip(rows.tolist(), initial_state(snapshot), strict=True)):
             self._number[row], self._step[row] = numbers[i], 0
-            self._tracker.reset([row])
+            self.tracker.reset([row])
             self._states[row] = []
             self._start[row] = {
                 "seed": int(initial["extra/seed"]),
@@ -309,9 +356,10 @@ class Recorder:
         self._put("actions", self.env.horizon, rows, at, to_numpy(actions)[rows].astype(np.float32))
         prefix = "flags/"
         flags = {k.removeprefix(prefix): v for k, v in outcome.items() if k.startswith(prefix)}
-        self._tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
+        self.tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
         for name, value in outcome.items():
             self._put(name, self.env.horizon, rows, at, to_numpy(value)[rows])
+        self._put("forces", self.env.horizon, rows, at, to_numpy(self.env.forces)[rows])
         self._step[rows] += 1
         self._store_instant(rows, observation)
 
@@ -330,7 +378,7 @@ class Recorder:
             return {k.removeprefix(prefix): v[row, :count] for k, v in b.items() if k.startswith(prefix)}
 
         steps: dict[str, Any] = {k: b[k][row, :length] for k in PER_STEP}
-        story = self._tracker.story(row)
+        story = self.tracker.story(row)
         return Episode(
             number=int(self._number[row]),
             **self._start.pop(row),
@@ -339,8 +387,11 @@ class Recorder:
             states=np.stack(self._states.pop(row)) if self._with["states"] else None,
             observations=under("observations/", length + 1) or None,
             flags=under("flags/", length),
+            forces=dict(zip(self.env.force_names, b["forces"][row, :length].T, strict=True)),
+            reward_terms=under("reward_terms/", length),
+            joints=dict(zip(self.env.joint_names, b["joints"][row, : length + 1].T, strict=True)),
             health=health,
-            mode=self._tracker.labels.label(story),
+            mode=self.tracker.labels.label(story),
         )
 
     def close(self, *, merge: bool = True) -> None:
@@ -350,6 +401,7 @@ class Recorder:
     def _store_instant(self, rows: np.ndarray, observation: Any) -> None:
         at, most = self._step[rows], self.env.horizon + 1
         self._put("state_hash", most, rows, at, to_numpy(self.env.state_hash(rows)))
+        self._put("joints", most, rows, at, to_numpy(self.env.joints)[rows])
         if self._with["states"]:
             for row, state in zip(rows.tolist(), self.env.physics_states(rows), strict=True):
                 self._states[row].append(state)

@@ -169,7 +169,7 @@ def replay(
         stop: asked once per control step; True returns what is finished.
 
     Raises:
-        DataError: the file cannot be read, has no such episode, or its actions do not fit the environment.
+        DataError: the file cannot be read, has no such episode, or was recorded with another task, version or robot.
     """
     with EpisodeFile(path) as file:
         if file.header is None:
@@ -179,6 +179,7 @@ def replay(
         env = make_env(then, max(1, min(num_envs, len(wanted)))) if own else env
         try:
             now = env.fingerprint()
+            _refuse_other(path, file.header.fingerprint, now)
             done: list[EpisodeReplay] = []
             for batch in batches(file, wanted, env.num_envs):
                 compared = Comparison(env, batch, check=check, rewards=now.get("reward") == then.get("reward"))
@@ -199,6 +200,14 @@ def replay(
             replayed_on=_where(now),
             changed=_changes(then, now),
         )
+
+
+def _refuse_other(path: str | Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Actions mean something to the robot and the task that they were recorded with, and to no others."""
+    for what in ("task", "robot"):
+        recorded, here = (str(made.get(what, "")) for made in (then, now))
+        if recorded.split(":")[0] != here.split(":")[0]:  # a maker's meshes are another look of the same robot
+            raise DataError(f"{path} was recorded with {what} {recorded!r} and cannot be played with {here!r}")
 
 
 def _where(fingerprint: Mapping[str, Any]) -> str:

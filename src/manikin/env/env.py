@@ -24,6 +24,7 @@ from manikin.env.task import Task
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.render.segmentation import SegmentationTable
 from manikin.scene.builder import SceneBuilder
+from manikin.scene.forces import force_names, forces_of
 from manikin.scene.handles import Robot, View
 from manikin.scene.looks import Dresser, Looks
 from manikin.scene.team import Team
@@ -31,7 +32,6 @@ from manikin.sense.imperfect import Imperfection, SensorSuite
 from manikin.sim import Budget, make_world, on_device, torch_device
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
-from manikin.spec.camera import CameraSpec
 from manikin.spec.control import Control, Whole
 
 __all__ = ["AUTORESET", "REWARD", "Env"]
@@ -270,9 +270,10 @@ class Env(gymnasium.vector.VectorEnv):
         from manikin.render import make_renderer
 
         self._check_open()
-        cameras = self.cameras
-        name = camera or ("human_camera" if "human_camera" in cameras else next(iter(cameras), ""))
-        self.camera(name)  # there is one
+        cameras = self._builder.cameras
+        name = camera or ("human_camera" if "human_camera" in cameras else next(iter(cameras), None))
+        if name not in cameras:
+            raise UnknownNameError("camera", name, cameras)
         if not hasattr(self, "_renderer"):
             self._renderer = make_renderer()
         model, data = self.world.data(row)
@@ -288,12 +289,6 @@ class Env(gymnasium.vector.VectorEnv):
         """Names of the scene's cameras."""
         return tuple(self._builder.cameras)
 
-    def camera(self, name: str) -> CameraSpec:
-        """A camera of the scene as it was declared. Raises :class:`UnknownNameError`."""
-        if name not in self._builder.cameras:
-            raise UnknownNameError("camera", name, self._builder.cameras)
-        return self._builder.cameras[name]
-
     def model_data(self, row: int = 0) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """A row's model, with what varies in it, and its state, for pictures; see :meth:`World.data`."""
         self._check_open()
@@ -303,6 +298,28 @@ class Env(gymnasium.vector.VectorEnv):
     def arm_qpos(self) -> Tensor:
         """(N, joints) of the arm [rad or m]; borrowed until the next step."""
         return self.driven.arm_qpos
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the columns of ``joints``; of several robots ``ROBOT/JOINT``."""
+        several = len(self.robots) > 1
+        return tuple(f"{r.name}/{joint}" if several else joint for r in self.robots for joint in r.joints)
+
+    @property
+    def joints(self) -> Tensor:
+        """(N, joints) of the robots, arms and what grippers drive [rad or m]; borrowed until the next step."""
+        return self.driven.qpos
+
+    @property
+    def force_names(self) -> tuple[str, ...]:
+        """Names of the columns of ``forces``: ``total``, then links, ``fingers/NAME`` for those left out of it."""
+        return force_names(self.robots)
+
+    @property
+    def forces(self) -> Tensor:
+        """(N, 1 + links) [N] net contact force on each link of the robots in the last substep; see
+        :mod:`manikin.scene.forces`."""
+        return forces_of(self.robots)
 
     def towards(self, joints: Tensor, *, within: float | None = None) -> Tensor:
         """(N, A) actions that ask for the arm's ``joints`` (N, joints) [rad or m], as far as one step can; with

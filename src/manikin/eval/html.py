@@ -108,7 +108,7 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
         f'<p class="caption">{head["successes"]} of {head["episodes"]} episodes succeeded {names[rule]}. With '
         f"{head['confidence']:.0%} confidence the rate lies between <b>{_pc(head['low'])}</b> and "
         f"<b>{_pc(head['high'])}</b> (Wilson).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
-        f"{_stages(episodes)}{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
+        f"{_forces(task)}{_stages(episodes)}{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
     )
 
 
@@ -168,6 +168,26 @@ def _modes(episodes: Sequence[Mapping[str, Any]]) -> str:
             share = f"{_pc(count / len(named))}"
             rows.append((kind, escape(_words(mode)), str(count), share, f'<span class="dim">{escape(story)}</span>'))
     return f"<h3>How they went</h3>{_grid(('', 'mode', 'episodes', 'share', 'commonest story'), rows)}"
+
+
+def _forces(task: Mapping[str, Any]) -> str:
+    """Contact forces of the robots: the total, then every link that touched something."""
+    rows = []
+    for name, force in task.get("forces", {}).items():
+        if name != "total" and not force["peak"]["worst"]:
+            continue
+        label = "all links without fingers" if name == "total" else name.replace("fingers/", "finger: ")
+        numbers = [f"{force[what][k]:,.1f}" for what in ("peak", "sum") for k in ("mean", "p95", "worst")]
+        cells = [escape(label), *numbers[:3], str(force["peak"]["seed"]), *numbers[3:], str(force["sum"]["seed"])]
+        rows.append([f"<b>{cell}</b>" for cell in cells] if name == "total" else cells)
+    if not rows:
+        return ""
+    headings = ("contact force [N]", "peak: mean", "95 %", "worst", "seed", "added up: mean", "95 %", "worst", "seed")
+    note = (
+        '<p class="caption">Net force on each link after every control step: its largest value in an episode, and its '
+        "sum over the steps. Links that touched nothing are left out.</p>"
+    )
+    return f"<h3>How hard it pressed</h3>{_grid(headings, rows)}{note}"
 
 
 def _words(name: str) -> str:

@@ -6,9 +6,12 @@
      "per_task": [{"task", "fingerprint", "control_hz", "held_steps", "unhealthy",
                    "success": {"rule", "once": RATE, "at_end": RATE, "held": RATE},
                    "aggregated": {... as overall ...}, "modes": {how it succeeded or failed: episodes},
+                   "forces": {"total" or link: {"peak": SPREAD, "sum": SPREAD}},
                    "per_episode": [{"episode_ix", "seed", "episode_index", "success", "success_once", ...}]}],
      "comparison": [...] or null}
 
+SPREAD is {"mean", "p95", "worst", "seed"} over episodes [N]: of the largest contact force of an episode, and of that
+added up over its control steps; ``seed`` is of the worst episode. ``total`` leaves out the robots' fingers.
 RATE is {"successes", "episodes", "rate", "low", "high", "confidence"}; ``pc_success`` is in per cent, under the
 protocol's rule. Reports are comparable when their protocol hashes are equal.
 """
@@ -17,9 +20,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from manikin.errors import ConfigError, DataError
 from manikin.eval.evaluation import Evaluation, TaskResult
@@ -80,9 +85,27 @@ def _task(task: TaskResult, rule: str) -> dict[str, Any]:
         "unhealthy": len(task.unhealthy),
         "success": {"rule": rule, **rates},
         "modes": dict(Counter(r.mode for r in task.results).most_common()),
+        "forces": _forces(task.results),
         "aggregated": _aggregated([(r, task) for r in task.results], rule),
         "per_episode": [_episode(r, rule, task.held_steps) for r in task.results],
     }
+
+
+def _forces(results: Sequence[EpisodeResult]) -> dict[str, Any]:
+    """How hard the robots pressed on things, in all and with each link."""
+    found: dict[str, Any] = {}
+    for name in results[0].force_peak:
+        found[name] = {}
+        for what in ("peak", "sum"):
+            values = [getattr(r, f"force_{what}")[name] for r in results]
+            worst = int(np.argmax(values))
+            found[name][what] = {
+                "mean": float(np.mean(values)),
+                "p95": float(np.percentile(values, 95)),
+                "worst": values[worst],
+                "seed": results[worst].seed,
+            }
+    return found
 
 
 def _aggregated(results: list[tuple[EpisodeResult, TaskResult]], rule: str) -> dict[str, Any]:
@@ -119,6 +142,8 @@ def _episode(r: EpisodeResult, rule: str, held_steps: int) -> dict[str, Any]:
         "reached": dict(r.reached),
         "events": list(r.events),
         "mode": r.mode,
+        "force_peak": {name: round(value, 3) for name, value in r.force_peak.items()},
+        "force_sum": {name: round(value, 3) for name, value in r.force_sum.items()},
         "health": describe(r.health),
         "instruction": r.instruction,
     }

@@ -22,7 +22,7 @@ import torch
 
 from manikin.data.format import to_numpy
 from manikin.data.labels import Tracker
-from manikin.data.record import outcome_of
+from manikin.data.record import Recorder, outcome_of
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
@@ -50,6 +50,8 @@ class EpisodeResult:
         health: bits of :class:`manikin.sim.health.Health`; 0 is healthy.
         reached: the task's stage flags (``is_grasped``, ...): whether each was ever true. Says where failures stop.
         events: what happened, in order; mode: how it succeeded or failed (see :mod:`manikin.spec.labels`).
+        force_sum: contact force of the robots in all (``total``) and on each link [N], sampled once per control step
+            and added up. force_peak: the largest of them [N]. See :mod:`manikin.scene.forces`.
     """
 
     number: int
@@ -70,6 +72,8 @@ class EpisodeResult:
     reached: Mapping[str, bool] = field(default_factory=dict)
     events: tuple[str, ...] = ()
     mode: str = ""
+    force_sum: Mapping[str, float] = field(default_factory=dict)
+    force_peak: Mapping[str, float] = field(default_factory=dict)
 
     def success(self, rule: str, held_steps: int = 1) -> bool:
         """Whether it counts as a success under ``once``, ``at_end`` or ``held`` (``held_steps`` in a row)."""
@@ -236,7 +240,11 @@ class _Rows:
         self.best = np.zeros(n, np.float64)
         self.reached: dict[str, np.ndarray] = {}
         self.labels = getattr(getattr(env, "task", None), "labels", PLAIN)
-        self.tracker = Tracker(self.labels, n)
+        # a recorder follows what happens by itself; nobody else needs to
+        following = [observer.tracker for observer in observers if isinstance(observer, Recorder)]
+        self.tracker, self.follows = following[0] if following else Tracker(self.labels, n), not following
+        self.force_sum = np.zeros((n, len(env.force_names)))
+        self.force_peak = np.zeros_like(self.force_sum)
 
     @property
     def active(self) -> np.ndarray:
@@ -285,10 +293,12 @@ class _Rows:
     def _started(self, rows: np.ndarray, observation: Any) -> None:
         for totals in (self.length, self.total, self.streak, self.longest, self.first, self.failed):
             totals[rows] = 0
+        self.force_sum[rows] = self.force_peak[rows] = 0.0
         self.best[rows] = -np.inf
         for flags in self.reached.values():
             flags[rows] = False
-        self.tracker.reset(rows.tolist())
+        if self.follows:
+            self.tracker.reset(rows.tolist())
         self.policy.reset(torch.from_numpy(rows))
         for observer in self.observers:
             observer.start(rows, self.number[rows], observation, self.options)
@@ -316,7 +326,11 @@ class _Rows:
         for name, value in flags.items():
             if value.dtype == bool:
                 self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= value[rows]
-        self.tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
+        if self.follows:
+            self.tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
+        forces = to_numpy(self.env.forces)[rows]
+        self.force_sum[rows] += forces
+        self.force_peak[rows] = np.maximum(self.force_peak[rows], forces)
         self.streak[rows] = np.where(success, self.streak[rows] + 1, 0)
         self.longest[rows] = np.maximum(self.longest[rows], self.streak[rows])
         self.first[rows] = np.where(success & (self.first[rows] == 0), self.length[rows], self.first[rows])
@@ -353,4 +367,6 @@ class _Rows:
             reached={name: bool(flags[row]) for name, flags in self.reached.items()},
             events=story.events,
             mode=self.labels.label(story),
+            force_sum=dict(zip(self.env.force_names, self.force_sum[row].tolist(), strict=True)),
+            force_peak=dict(zip(self.env.force_names, self.force_peak[row].tolist(), strict=True)),
         )

@@ -270,6 +270,7 @@ class Robot(Handle):
         self.drivers: tuple[str, ...] = self.gripper.drivers if self.gripper else ()
         self.joints: tuple[str, ...] = (*self.arm.joints, *self.drivers)
         self.grasps: dict[str, Grasp] = {}
+        self.forces: Any  # LinkForces, given by the builder
 
     def bind(self, model: mujoco.MjModel) -> None:
         world, p = self.scope.world, self.prefix

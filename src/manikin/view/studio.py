@@ -24,7 +24,7 @@ from manikin.eval.film import camera_of
 from manikin.view.contacts import touches
 from manikin.view.picture import free_camera
 from manikin.view.session import Session
-from manikin.view.stream import bound, is_loopback
+from manikin.view.site import bound, is_loopback
 
 __all__ = ["StudioViewer"]
 

@@ -1,0 +1,191 @@
+"""A page served to browsers on this machine: what the pages of a live task and of a recording have in common.
+
+On a loopback address (the default) requests are answered only if they were made by a loopback name, so that no other
+site's name can be pointed here; a page may load nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import math
+import secrets
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from manikin.errors import ConfigError
+
+__all__ = ["Answer", "Handler", "Site", "as_json", "bound", "is_loopback"]
+
+log = logging.getLogger(__name__)
+
+FIRST_PORT, PORTS = 8080, 64
+
+Answer = tuple[int, bytes, str]
+"""Status, body, kind of content."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 is the first free one from 8080 on.
+
+    Raises:
+        ConfigError: the port is taken, or this machine has no such address.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    last: OSError | None = None
+    for candidate in [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS):
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, candidate))
+            listening.listen()
+            return listening
+        except (OSError, OverflowError) as error:
+            listening.close()
+            last = error if isinstance(error, OSError) else OSError(str(error))
+    raise ConfigError(f"cannot listen on {host} port {port or f'{FIRST_PORT} and following'}: {last}")
+
+
+def as_json(value: Any, status: int = 200) -> Answer:
+    """An answer in JSON, which has no infinities and no NaN: null stands for them. Floats are rounded to what people
+    read."""
+    return status, json.dumps(_finite(value)).encode(), "application/json"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 5) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
+class Site:
+    """Serves one page and what it asks for, from threads of its own, until closed.
+
+    Args:
+        page: name of the page's file in this folder.
+        host: address to listen on.
+        port: 0 is the first free one from 8080 on.
+        handler: answers requests.
+
+    Raises:
+        ConfigError: the port is taken.
+    """
+
+    def __init__(self, page: str, *, host: str, port: int, handler: type[Handler]) -> None:
+        self.host, self._page = host, page
+        self.token, self._nonce = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
+        listening = bound(host, port)
+        self.port: int = listening.getsockname()[1]
+        self._server = ThreadingHTTPServer((host, self.port), handler, bind_and_activate=False)
+        self._server.socket.close()
+        self._server.socket, self._server.daemon_threads = listening, True
+        self._server.site = self  # type: ignore[attr-defined]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+
+    def open(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving. Idempotent."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        """Address of the page."""
+        name = "localhost" if is_loopback(self.host) or self.host in ("0.0.0.0", "::") else self.host
+        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
+
+    @property
+    def policy(self) -> str:
+        """What the page may load: its own script and style, pictures and news from here, nothing from elsewhere."""
+        return (
+            f"default-src 'none'; script-src 'nonce-{self._nonce}'; style-src 'nonce-{self._nonce}'; "
+            "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+
+    def page(self) -> bytes:
+        """The page, with its token."""
+        text = resources.files("manikin.view").joinpath(self._page).read_text(encoding="utf-8")
+        return text.replace("{{token}}", self.token).replace("{{nonce}}", self._nonce).encode()
+
+    def get(self, path: str, query: dict[str, str]) -> Answer | None:
+        """What there is at a path other than ``/``; None for nothing. Called from many threads."""
+        raise NotImplementedError
+
+    def welcome(self, host: str | None) -> bool:
+        """Whether the name by which a request reached us is one of ours."""
+        if not is_loopback(self.host):
+            return True  # names of this machine are not known here
+        return urlsplit(f"//{host}").hostname in ("localhost", "127.0.0.1", "::1", self.host) if host else False
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET for a :class:`Site`."""
+
+    protocol_version, server_version, sys_version = "HTTP/1.1", "manikin", ""
+    timeout = 60
+
+    @property
+    def site(self) -> Site:
+        site: Site = self.server.site  # type: ignore[attr-defined]
+        return site
+
+    def do_GET(self) -> None:
+        """The page, and what it asks for."""
+        if not self.site.welcome(self.headers.get("Host")):
+            return self.say(421, {"error": "this server answers to localhost only"})
+        where = urlsplit(self.path)
+        if where.path == "/":
+            return self.send(200, self.site.page(), "text/html; charset=utf-8")
+        found = self.site.get(where.path, {name: values[0] for name, values in parse_qs(where.query).items()})
+        if found is None:
+            return self.say(404, {"error": "there is nothing here; the page is at /"})
+        return self.send(*found)
+
+    def say(self, status: int, answer: dict[str, Any]) -> None:
+        """Answer in JSON."""
+        self.send(*as_json(answer, status))
+
+    def send(self, status: int, body: bytes, kind: str) -> None:
+        """Answer."""
+        try:
+            self.send_response(status)
+            for name, value in (
+                ("Content-Type", kind),
+                ("Content-Length", str(len(body))),
+                ("Cache-Control", "no-store"),
+                ("Content-Security-Policy", self.site.policy),
+                ("Cross-Origin-Resource-Policy", "same-origin"),
+                ("Referrer-Policy", "no-referrer"),
+                ("X-Content-Type-Options", "nosniff"),
+            ):
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # the browser has left
+
+    def log_message(self, format: str, *args: Any) -> None:
+        log.debug(format, *args)
