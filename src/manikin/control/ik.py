@@ -167,6 +167,36 @@ class IkSolver:
                 getattr(best, name)[rows] = getattr(again, name)[better]
         return best
 
+    def solutions(
+        self,
+        pos: Tensor,
+        quat: Tensor,
+        start: Tensor,
+        *,
+        count: int = 8,
+        iterations: int = 60,
+        pos_tolerance: float = 1e-4,
+        rot_tolerance: float = 1e-3,
+        posture: float = 0.02,
+    ) -> IkResult:
+        """What ``count`` starts lead to, for each of n problems: n * count results, those of a problem in a row.
+
+        The first start is ``start``, the others are those of ``solve``. Within the joint limits, like all that is found
+        here; several may be the same configuration.
+        """
+        pos, quat, start = pos.double(), quat.double(), start.double()
+        begin = torch.stack([start, *(self._restart(k, start) for k in range(count - 1))], 1)
+        descend = self._descend if self.chain.device.type == "cpu" else self._descend_all
+        return descend(
+            pos.repeat_interleave(count, 0),
+            quat.repeat_interleave(count, 0),
+            begin.flatten(0, 1),
+            iterations,
+            pos_tolerance,
+            rot_tolerance,
+            posture,
+        )
+
     def _solve_all(
         self,
         pos: Tensor,

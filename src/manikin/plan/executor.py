@@ -1,8 +1,9 @@
 """Turns a task's waypoints into actions of whatever controller the environment has.
 
 Each row walks through its stages on its own clock: a straight, speed-limited path of the TCP, inverse kinematics from
-where the arm is, and the controller's own inverse for the action. Several robots go from stage to stage together. A
-row's actions do not depend on other rows.
+where the arm is, and the controller's own inverse for the action. A stage that says ``avoid`` follows a planned path
+instead, round what is in the way. Several robots go from stage to stage together. A row's actions do not depend on
+other rows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
+from manikin.plan.planner import Planner
+from manikin.plan.timing import Limits, Trajectory
 from manikin.scene.handles import Robot
 from manikin.spec.control import parse_control
 from manikin.spec.plan import Waypoint, each_robot
@@ -32,10 +35,14 @@ class WaypointExecutor:
 
     Call :meth:`reset` for rows that begin an episode (done by itself when ``info["elapsed"]`` would be 0), then
     :meth:`act` once per control step.
+
+    Args:
+        env: whose rows act.
+        margin: [m] that stages with ``avoid`` keep from what is around.
     """
 
-    def __init__(self, env: Env) -> None:
-        self.env = env
+    def __init__(self, env: Env, *, margin: float = 0.01) -> None:
+        self.env, self._margin = env, margin
         self._of_layout: dict[int, WaypointExecutor] = {}
         if isinstance(env, BucketEnv):
             return
@@ -57,7 +64,7 @@ class WaypointExecutor:
     def _inside(self, env: Env) -> WaypointExecutor:
         """The executor for the rows of one layout."""
         if id(env) not in self._of_layout:
-            self._of_layout[id(env)] = WaypointExecutor(env)
+            self._of_layout[id(env)] = WaypointExecutor(env, margin=self._margin)
         return self._of_layout[id(env)]
 
     @property
@@ -66,6 +73,14 @@ class WaypointExecutor:
         if isinstance(self.env, BucketEnv):
             return self.env.each(lambda env: torch.from_numpy(self._inside(env).stage)).numpy()
         return self._stage.copy()
+
+    @property
+    def unplanned(self) -> np.ndarray:
+        """(N,) bool: no path was found for the row's present stage, which says ``avoid``; it goes straight."""
+        if isinstance(self.env, BucketEnv):
+            return self.env.each(lambda env: torch.from_numpy(self._inside(env).unplanned)).numpy()
+        none = np.zeros(self.env.num_envs, bool)
+        return np.logical_or.reduce([none, *(mover.planned.failed for mover in self._movers)])
 
     def act(self) -> Tensor:
         """Actions (N, A) in [-1, 1] for the present state."""
@@ -123,7 +138,7 @@ class WaypointExecutor:
         self._stages = [each_robot(stage) for stage in said]
         if not self._movers:
             pairs = zip(self.env.robots, self.env.controllers, strict=True)
-            self._movers = [_Mover(robot, one, self.env.num_envs, self._dt) for robot, one in pairs]
+            self._movers = [_Mover(robot, one, self.env, self._margin) for robot, one in pairs]
         for k, mover in enumerate(self._movers):
             mover.take([stage[k] for stage in self._stages])
 
@@ -139,11 +154,12 @@ class WaypointExecutor:
 class _Mover:
     """One robot on its way: where the present stage wants its TCP, and how far along it is, in each row."""
 
-    def __init__(self, robot: Robot, controller: Controller, n: int, dt: float) -> None:
+    def __init__(self, robot: Robot, controller: Controller, env: Env, margin: float) -> None:
         if not controller.rate:
             raise ConfigError(
                 f"{controller.name} has no position to go towards; waypoints need a controller with goals"
             )
+        n, dt = env.num_envs, 1.0 / env.control_hz
         self.robot, self._dt = robot, dt
         # the arm covers this share of a command in one control step
         self._boost = min(0.9 / (1.0 - math.exp(-controller.rate * dt)), 2.5)
@@ -154,6 +170,7 @@ class _Mover:
         self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
         self._stages: Sequence[Waypoint] = ()
         self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
+        self.planned = _Planned(env, robot, margin, most=0.8 * self._most / self._boost / dt)
 
     def take(self, stages: Sequence[Waypoint]) -> None:
         """What the expert says now."""
@@ -168,6 +185,12 @@ class _Mover:
         if not self._turns:
             self._goal[at, 3:] = tcp[at, 3:]
         self._near[rows] = -1.0
+        self.planned.forget(rows)
+        for k, one in enumerate(self._stages):
+            if one.avoid and (stage == k).any():
+                away = rows[stage == k]
+                there = away[self.planned.begin(away, self._goal, one.carries)]
+                self._path[torch.from_numpy(there)] = self._goal[torch.from_numpy(there)]  # where the plan ends
 
     def over(self, stage: np.ndarray, since: np.ndarray) -> np.ndarray:
         """(N,) bool: this robot is done with the stage that it has been in since so long."""
@@ -181,7 +204,7 @@ class _Mover:
         near = away <= column("pos_tol")
         if self._turns:
             near &= turned <= column("rot_tol")
-        near |= since >= column("timeout_s")
+        near |= since >= column("timeout_s") + self.planned.duration
         self._near = np.where(near & (self._near < 0), since, self._near)
         return (self._near >= 0) & (since - self._near >= self._dwell()[stage] - 1e-9)
 
@@ -214,10 +237,61 @@ class _Mover:
         local = pose_mul(self._base_inv.expand_as(self._path), self._path)
         q = robot.arm_qpos
         found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
-        move = self._boost * (found.q.float() - q)
+        move = self._boost * (self.planned.next(found.q.float(), q, self._dt) - q)
         # as much as the servo can follow; one factor for all joints keeps a long way straight
         return q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
 
     def gripper(self, stage: np.ndarray) -> Tensor:
         """(N,) what the stage wants of the gripper."""
         return torch.tensor([s.gripper for s in self._stages])[torch.from_numpy(stage)]
+
+
+class _Planned:
+    """The rows of one robot that are on a planned path, and when in it they are."""
+
+    def __init__(self, env: Env, robot: Robot, margin: float, *, most: Tensor) -> None:
+        self._env, self._robot, self._margin, self._most = env, robot, margin, most.cpu().double()
+        self._planner: Planner | None = None
+        self._motions: dict[int, Trajectory] = {}
+        n = env.num_envs
+        self._motion, self._place = np.full(n, -1), np.zeros(n, np.int64)  # which motion, and which row of it
+        self._clock = np.zeros(n)  # [s]
+        self.duration, self.failed = np.zeros(n), np.zeros(n, bool)
+
+    def forget(self, rows: np.ndarray) -> None:
+        """The rows are on no planned path any more."""
+        self._motion[rows], self.duration[rows], self.failed[rows] = -1, 0.0, False
+        self._motions = {k: motion for k, motion in self._motions.items() if (self._motion == k).any()}
+
+    def begin(self, rows: np.ndarray, goal: Tensor, carries: Any) -> np.ndarray:
+        """Plan for rows to the TCP poses in ``goal`` (N, 7); (rows,) bool which of them have a path now."""
+        if self._planner is None:
+            self._planner = Planner(self._env, robot=self._robot, margin=self._margin)
+        planner = self._planner
+        plan = planner.plan(pose=goal[torch.from_numpy(rows)], rows=rows, held=carries)
+        given = planner.limits
+        limits = Limits(torch.minimum(given.velocity, self._most), given.acceleration, given.jerk)
+        motion, found = plan.timed(limits), plan.found.numpy()
+        number = max(self._motions, default=0) + 1
+        self._motions[number] = motion
+        self._motion[rows], self._place[rows] = np.where(found, number, -1), np.arange(len(rows))
+        self._clock[rows], self.duration[rows], self.failed[rows] = 0.0, motion.duration.numpy() * found, ~found
+        return found
+
+    def next(self, otherwise: Tensor, q: Tensor, dt: float) -> Tensor:
+        """(N, joints) where the arms should be after the next step; ``otherwise`` in rows that are on no path."""
+        want = otherwise
+        for number, motion in self._motions.items():
+            rows = np.flatnonzero((self._motion == number) & (self._clock < self.duration))
+            if not len(rows):
+                continue
+            place, at = torch.from_numpy(self._place[rows]), torch.from_numpy(rows)
+            clock = torch.zeros(len(motion.points), dtype=torch.float64)
+            clock[place] = torch.from_numpy(self._clock[rows])
+            late = (motion.sample(clock)[0][place] - q[at].cpu().double()).abs().amax(1) > 0.1  # wait for the arm
+            clock[place] += dt * ~late
+            self._clock[rows] = clock[place].numpy()
+            if want is otherwise:
+                want = otherwise.clone()
+            want[at] = motion.sample(clock)[0][place].to(want)
+        return want

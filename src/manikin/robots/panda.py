@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import pi
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, MotionLimits, box, capsule, cylinder
 
 WHITE, OFF, GREY = (1, 1, 1, 1), (0.9, 0.92, 0.93, 1), (0.25, 0.25, 0.25, 1)
 H = 0.5**0.5
@@ -148,6 +148,12 @@ ARM = ArmSpec(
     joints=tuple(f"joint{i}" for i in range(1, 8)),
     gains=Gains(kp=(1000,) * 7, kd=(100,) * 7, force=(100,) * 7, source="ManiSkill3 3.0.1 panda"),
     effort=(87, 87, 87, 87, 12, 12, 12),  # Franka's data sheet
+    motion=MotionLimits(
+        velocity=(2.175,) * 4 + (2.61,) * 3,
+        acceleration=(15, 7.5, 10, 12.5, 15, 20, 20),
+        jerk=(7500, 3750, 5000, 6250, 7500, 10000, 10000),
+        source="Franka Control Interface, limits of the Panda",
+    ),
     flange_body="link7",
     flange_pos=(0, 0, 0.107),
     flange_quat=(0.9238795325112867, 0, 0, -0.3826834323650898),  # Franka mounts its hand turned by 45 deg

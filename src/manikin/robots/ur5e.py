@@ -9,7 +9,9 @@ the origin, pointing down.
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, capsule, cylinder
+from math import pi
+
+from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, MotionLimits, capsule, cylinder
 
 BLACK, GREY, LIGHT, BLUE = (
     (0.033, 0.033, 0.033, 1),
@@ -150,6 +152,7 @@ ARM = ArmSpec(
     flange_quat=(H, -H, 0, 0),
     gripper="robotiq_2f85",
     keyframes={"rest": (-0.27132, -1.52135, 1.92365, -1.97309, -1.5708, -1.84211)},
+    motion=MotionLimits(velocity=(pi,), source="velocity: Universal Robots' data sheet; the rest chosen"),
     base_pos=(-0.5, 0, 0),
     excludes=(("base", "shoulder_link"),),
     reach=0.85,

@@ -9,7 +9,9 @@ origin, pointing down.
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
+from math import pi
+
+from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, MotionLimits, box, capsule, cylinder
 
 WHITE, GREY = (1, 1, 1, 1), (0.753, 0.753, 0.753, 1)
 H = 0.5**0.5
@@ -154,6 +156,7 @@ ARM = ArmSpec(
     flange_body="link7",
     gripper="xarm_gripper",
     keyframes={"rest": (0, 0.14101, 0, 1.14745, 0, 1.00643, 0)},
+    motion=MotionLimits(velocity=(pi,), source="velocity: UFACTORY's manual; the rest chosen"),
     base_pos=(-0.5, 0, 0),
     excludes=(("link_base", "link1"),),
     reach=0.7,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -26,6 +27,9 @@ class Waypoint:
         dwell_s: ... and this long has passed since [s].
         timeout_s: give up on the tolerance after this long [s].
         track: take the pose anew at every step instead of once.
+        avoid: go round what is in the way, on a planned path at the arm's own pace, instead of straight. Where it
+            starts and ends there must be room; ``timeout_s`` counts from when the planned motion should be over.
+        carries: with ``avoid``, the part that the gripper holds and takes along.
     """
 
     pose: Tensor
@@ -37,6 +41,8 @@ class Waypoint:
     dwell_s: float = 0.0
     timeout_s: float = 2.0
     track: bool = False
+    avoid: bool = False
+    carries: Any = None
     name: str = ""
 
 

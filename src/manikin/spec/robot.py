@@ -22,6 +22,7 @@ __all__ = [
     "Joint",
     "Link",
     "MenagerieModel",
+    "MotionLimits",
     "RobotFile",
     "box",
     "capsule",
@@ -163,6 +164,18 @@ class Gains:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MotionLimits:
+    """How fast the maker lets the joints move; one number is for all of them. SI units, radians or metres.
+
+    The defaults are for arms without published figures: moderate, and said to be so by ``source``."""
+
+    velocity: tuple[float, ...] = (1.5,)
+    acceleration: tuple[float, ...] = (5.0,)
+    jerk: tuple[float, ...] = (50.0,)
+    source: str = "chosen; the maker gives no figures"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finger:
     """A finger as contact questions see it: the geoms of ``body`` itself count, its child bodies do not; ``closing`` is
     the unit direction, in the body's frame, in which this finger presses on what it grasps."""
@@ -246,6 +259,7 @@ class ArmSpec:
     effort: tuple[float, ...] = ()  # [N m] torque limits of torque controllers; () means those of the servos
     joint_delta: tuple[float, ...] = ()  # [rad] per action unit of delta controllers; () means 0.1 for all
     joint_speed: float = 1.0  # [rad/s] per action unit of joint velocity
+    motion: MotionLimits = MotionLimits()  # of planned motions
     ee_delta_pos: float = 0.1  # [m] per action unit
     ee_delta_rot: float = 0.1  # [rad] per action unit
     controllers: tuple[str, ...] = (

@@ -1,0 +1,278 @@
+"""Collision-free motion to where the TCP or the joints should be: inverse kinematics with a margin, a path, its timing.
+
+planner = Planner(env)
+plan = planner.plan(pose=goal)              # (N, 7) in the world, for all rows at once
+trajectory = plan.timed()                   # within the arm's limits
+q, qd, qdd = trajectory.sample(0.4)         # of every row, 0.4 s after the start
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.env.bucket import BucketEnv
+from manikin.env.env import Env
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.math import pose_inv, pose_mul
+from manikin.plan.batched import Problems, Search, dense, search
+from manikin.plan.collision import CollisionChecker
+from manikin.plan.ompl import search_with_ompl
+from manikin.plan.timing import Limits, Trajectory, limits_of, time_path
+from manikin.scene.handles import Part, Robot
+
+__all__ = ["Goals", "Plan", "Planner"]
+
+METHODS = ("batched", "ompl")
+
+
+@dataclass(frozen=True)
+class Goals:
+    """Configurations that put the TCP where it should be, of n rows.
+
+    Attributes:
+        q: of each row (any number, joints) [rad] float64: within the joint limits, free with the margin, the nearest
+            to the start first. Empty where there is none.
+        reasons: (n,) why there is none, "" where there is one.
+    """
+
+    q: list[Tensor]
+    reasons: list[str]
+
+    @property
+    def found(self) -> Tensor:
+        """(n,) bool."""
+        return torch.tensor([len(q) > 0 for q in self.q])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Paths of n rows.
+
+    Attributes:
+        paths: of each row the corners (points, joints) [rad] float64 of its path, the start among them; where none was
+            found, the start alone.
+        reasons: (n,) why none was found, "" where one was.
+        limits: of the arm, for ``timed``.
+    """
+
+    paths: list[Tensor]
+    reasons: list[str]
+    limits: Limits
+
+    @property
+    def found(self) -> Tensor:
+        """(n,) bool."""
+        return torch.tensor([not reason for reason in self.reasons])
+
+    @property
+    def length(self) -> Tensor:
+        """(n,) [rad] of the way in joint space."""
+        return torch.stack([torch.linalg.vector_norm(p.diff(dim=0), dim=1).sum() for p in self.paths])
+
+    def timed(self, limits: Limits | None = None) -> Trajectory:
+        """The motion along the paths; rows without a path stand still."""
+        return time_path(self.paths, limits or self.limits)
+
+
+class Planner:
+    """Plans for one robot of an environment, any number of rows at once, on the CPU.
+
+    Args:
+        env: whose rows are planned for, in their present state.
+        robot: which of its robots; default the first.
+        margin: [m] how near the arm may come to what is around it.
+        effort: how hard to look; see :class:`~manikin.plan.batched.Search`.
+        share: of the maker's limits of velocity, acceleration and jerk.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        *,
+        robot: Robot | None = None,
+        margin: float = 0.01,
+        effort: Search | None = None,
+        share: float = 0.5,
+    ) -> None:
+        if isinstance(env, BucketEnv):
+            raise ConfigError("the rows have several layouts: make a Planner for each environment in env.buckets")
+        self.env, self.robot = env, robot or env.robot
+        self.margin, self.effort = margin, effort or Search()
+        self.limits = limits_of(self.robot.arm, share=share)
+        chain = self.robot.solver.chain
+        self._low, self._high = (chain.limits[:, k].cpu().numpy() for k in (0, 1))
+        self._moved = chain.moved.cpu().numpy()
+        self._checkers: dict[Any, CollisionChecker] = {}
+
+    def checker(self, held: Part | None = None, ignore: Iterable[Part] = ()) -> CollisionChecker:
+        """The collision checker for what is held and may be touched."""
+        ignore = tuple(ignore)
+        key = (held and held.name, *sorted(part.name for part in ignore))
+        if key not in self._checkers:
+            made = CollisionChecker(self.env.world, self.robot, margin=self.margin, held=held, ignore=ignore)
+            self._checkers[key] = made
+        return self._checkers[key]
+
+    def goals(
+        self,
+        pose: Tensor,
+        *,
+        rows: Sequence[int] | np.ndarray | None = None,
+        start: Tensor | None = None,
+        held: Part | None = None,
+        ignore: Iterable[Part] = (),
+        count: int = 12,
+    ) -> Goals:
+        """Inverse kinematics with a margin: free configurations for TCP poses (n, 7) in the world.
+
+        Args:
+            pose: one for each of the rows.
+            rows: default all.
+            start: (n, joints) [rad]; default where the arm is.
+            held: what the gripper holds and carries along.
+            ignore: parts that may be touched.
+            count: starts of the solver per pose.
+        """
+        rows = self._rows(rows)
+        begin = self._start(rows, start)
+        checker = self.checker(held, ignore)
+        checker.look(rows)
+        return self._goals(checker, pose, begin, count)
+
+    def plan(
+        self,
+        *,
+        pose: Tensor | None = None,
+        qpos: Tensor | None = None,
+        rows: Sequence[int] | np.ndarray | None = None,
+        start: Tensor | None = None,
+        held: Part | None = None,
+        ignore: Iterable[Part] = (),
+        seed: int | Tensor = 0,
+        method: str = "batched",
+        count: int = 12,
+    ) -> Plan:
+        """Paths that keep the margin, from where the arms are (or ``start``) to TCP poses or joint positions.
+
+        A row's path depends on its problem and its seed alone, not on the other rows.
+
+        Args:
+            pose: (n, 7) TCP poses in the world; or
+            qpos: (n, joints) [rad].
+            rows: which rows, in ascending order; default all.
+            start: (n, joints) [rad]; default where the arm is.
+            held: what the gripper holds and carries along.
+            ignore: parts that may be touched.
+            seed: of the random choices, one number or (n,) int64.
+            method: ``batched``, or ``ompl`` (one row after the other; needs ``pip install 'manikin[plan]'``).
+            count: starts of the inverse kinematics per pose.
+        """
+        if (pose is None) == (qpos is None):
+            raise ConfigError("plan() takes either pose= (TCP poses in the world) or qpos= (joint positions)")
+        if method not in METHODS:
+            raise UnknownNameError("planning method", method, METHODS)
+        rows = self._rows(rows)
+        begin = self._start(rows, start)
+        n = len(rows)
+        target = pose if qpos is None else qpos
+        assert target is not None
+        width = 7 if qpos is None else begin.shape[1]
+        if target.shape != (n, width):
+            raise ConfigError(f"the goals of {n} rows must be ({n}, {width}), got {tuple(target.shape)}")
+        checker = self.checker(held, ignore)
+        checker.look(rows)
+        reasons = self._why_not(checker, begin, "the start")
+        if pose is not None:
+            goals = self._goals(checker, pose, begin, count)
+            wanted, also = [q.numpy() for q in goals.q], goals.reasons
+        else:
+            end = target.detach().cpu().double().numpy()
+            also = self._why_not(checker, end, "the goal")
+            wanted = [end[r : r + 1] if not also[r] else end[:0] for r in range(n)]
+        reasons = [one or other for one, other in zip(reasons, also, strict=True)]
+        wanted = [q if not reasons[r] else q[:0] for r, q in enumerate(wanted)]
+        seeds = seed.cpu().numpy() if isinstance(seed, Tensor) else np.full(n, seed, np.int64)
+        problems = Problems(begin, wanted, self._low, self._high, self._moved, seeds)
+        if method == "ompl":
+            # OMPL measures the length of the joint vector, often about twice its largest joint
+            found = search_with_ompl(checker, problems, step=2 * self.effort.step)
+            made = {r: path for r, path in enumerate(found) if path is not None}
+            for r, good in zip(made, dense(checker, made, self.effort.step / 4) if made else (), strict=True):
+                if not good:
+                    found[r], reasons[r] = None, "OMPL's path touches something between what it checked; plan again"
+        else:
+            found = search(checker, problems, self.effort)
+        paths = [torch.from_numpy(begin[r : r + 1] if p is None else p) for r, p in enumerate(found)]
+        for r, path in enumerate(found):
+            if path is None and not reasons[r]:
+                reasons[r] = "no path was found; give it more rounds, another seed or a smaller margin"
+        return Plan(paths, reasons, self.limits)
+
+    # ---- parts -------------------------------------------------------------------------------------------------------
+
+    def _rows(self, rows: Sequence[int] | np.ndarray | None) -> np.ndarray:
+        chosen = np.arange(self.env.num_envs) if rows is None else np.asarray(rows, np.int64)
+        if chosen.ndim != 1 or not len(chosen) or (np.diff(chosen) <= 0).any() or chosen[-1] >= self.env.num_envs:
+            raise ConfigError(f"rows must be ascending numbers below {self.env.num_envs}, got {chosen.tolist()}")
+        return chosen
+
+    def _start(self, rows: np.ndarray, start: Tensor | None) -> np.ndarray:
+        at = self.robot.arm_qpos[torch.from_numpy(rows)] if start is None else start
+        q = at.detach().cpu().double().numpy()
+        return np.clip(q, self._low, self._high)
+
+    def _goals(self, checker: CollisionChecker, pose: Tensor, start: np.ndarray, count: int) -> Goals:
+        n, joints = start.shape
+        solver, device = self.robot.solver, self.robot.base_pose.device
+        local = pose_mul(pose_inv(self.robot.base_pose).expand(n, 7), pose.to(device))
+        begin = torch.from_numpy(start).to(device)
+        found = solver.solutions(local[:, :3], local[:, 3:], begin, count=count)
+        q = found.q.cpu().view(n, count, joints).numpy()
+        reached = found.reached.cpu().view(n, count).numpy()
+        which = np.arange(n)
+        free = checker.free(q, which, reached)
+        good = reached & free
+        far = np.abs(q - start[:, None]).max(2)
+        chosen, reasons = [], []
+        for r in range(n):
+            order = [k for k in np.argsort(far[r], kind="stable") if good[r, k]]
+            kept: list[int] = []
+            for k in order:
+                if all(np.abs(q[r, k] - q[r, other]).max() > 0.1 for other in kept):
+                    kept.append(int(k))
+            chosen.append(torch.from_numpy(q[r, kept].copy()))
+            if kept:
+                reasons.append("")
+            elif reached[r].any():
+                first = int(np.flatnonzero(reached[r])[far[r][reached[r]].argmin()])
+                reasons.append(_near(checker, q[r, first], r, "the goal", self.margin))
+            else:
+                away = found.pos_error.cpu().view(n, count)[r].min()
+                reasons.append(f"the goal is out of reach: the TCP stays {float(away):.3f} m away, or its turn is")
+        return Goals(chosen, reasons)
+
+    def _why_not(self, checker: CollisionChecker, q: np.ndarray, what: str) -> list[str]:
+        free = checker.free(q[:, None], np.arange(len(q)))[:, 0]
+        inside = ((q >= self._low - 1e-6) & (q <= self._high + 1e-6)).all(1)
+        return [
+            f"{what} is beyond the joint limits"
+            if not inside[r]
+            else ""
+            if free[r]
+            else _near(checker, q[r], r, what, self.margin)
+            for r in range(len(q))
+        ]
+
+
+def _near(checker: CollisionChecker, q: np.ndarray, which: int, what: str, margin: float) -> str:
+    """Why a configuration is not free."""
+    one, other, distance = checker.touching(q, which)[0]
+    if distance < 0:
+        return f"{what} is in collision: {one} is {-1e3 * distance:.1f} mm inside {other}"
+    return f"{what} is too near: {one} is {1e3 * distance:.1f} mm from {other}, the margin is {1e3 * margin:.1f} mm"

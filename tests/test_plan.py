@@ -1,0 +1,433 @@
+"""Planning: limits by finite differences and against Ruckig, collisions against MuJoCo, paths checked densely."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from manikin.arenas.table import table
+from manikin.env.env import Env
+from manikin.env.task import Quantity, Task
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.plan.batched import Search
+from manikin.plan.collision import CollisionChecker
+from manikin.plan.executor import WaypointExecutor
+from manikin.plan.planner import Planner
+from manikin.plan.timing import Limits, from_motion, limits_of, time_path
+from manikin.robots import arm
+from manikin.spec.plan import Waypoint
+
+DOWN = (0.0, 1.0, 0.0, 0.0)
+HERE, THERE = (0.0, -0.25, 0.12), (0.0, 0.25, 0.12)
+
+
+def at(*places: tuple[float, float, float]) -> Tensor:
+    return torch.tensor([(*p, *DOWN) for p in places])
+
+
+class Wall(Task):
+    """A wall between two places.
+
+    Randomization: the wall's height and place.
+    Success: the TCP is on the other side.
+    """
+
+    id = "Wall-v0"
+    horizon_s = 8.0
+    instruction = "to the other side"
+    robots = ("panda",)
+    observations = {"tcp_pose": Quantity("m, quaternion wxyz", "world")}
+    avoid = True
+
+    def scene(self, b):
+        table(b)
+        wall = b.box("wall", half_size=(0.2, 0.01, 0.1), kind="kinematic", resizable=True)
+        rod = b.box("rod", half_size=(0.015, 0.015, 0.08))
+        robot = b.robot()
+        return {"robot": robot, "wall": wall, "rod": rod, "hit": b.contact_force(robot, wall)}
+
+    def start(self, h, ep):
+        n = h.n
+        height = ep.rng.uniform("height", 0.08, 0.14)
+        x = ep.rng.uniform("x", -0.05, 0.05)
+        h.wall.set_size(torch.stack([torch.full((n,), 0.25), torch.full((n,), 0.015), height], 1))
+        h.wall.set_pose(torch.stack([x, torch.zeros(n), height], 1))
+        h.rod.set_pose((0.3, 0.5, 0.08))
+        h.robot.set_qpos(h.robot.ik(at(HERE).expand(n, 7), h.robot.keyframe().expand(n, 7)).q.float())
+
+    def evaluate(self, h):
+        return {"success": (h.robot.tcp_pos - torch.tensor(THERE)).abs().amax(1) < 0.01}
+
+    def observe(self, h):
+        return {"policy": {"tcp_pose": h.robot.tcp_pose}, "privileged": {}}
+
+    def expert(self, h):
+        return [Waypoint(pose=at(THERE).expand(h.n, 7), gripper=1, avoid=self.avoid)]
+
+
+@pytest.fixture(scope="module")
+def env() -> Env:
+    env = Env(Wall, num_envs=5, control="joint_pos", autoreset="disabled", reward="none")
+    env.reset(seed=0)
+    return env
+
+
+@pytest.fixture(scope="module")
+def planner(env: Env) -> Planner:
+    return Planner(env)
+
+
+# ---- timing ----------------------------------------------------------------------------------------------------------
+
+LIMITS = Limits(
+    torch.tensor([1.0, 2.0, 0.7]).double(),
+    torch.tensor([4.0, 3.0, 9.0]).double(),
+    torch.tensor([40.0, 90.0, 20.0]).double(),
+)
+
+
+def paths() -> Tensor:
+    """Long pieces, short ones that reach neither full speed nor full acceleration, and one of no length."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(6, 5, 3, generator=generator, dtype=torch.float64)
+    points[1] *= 0.05
+    points[2] *= 1e-3
+    points[3, 2] = points[3, 1]
+    points[4] = points[4, :1]
+    points[5, :, :2] = 0.0
+    return points
+
+
+def test_sampled_motion_keeps_every_limit_by_finite_differences_and_stays_on_its_path() -> None:
+    points = paths()
+    motion = time_path(points, LIMITS)
+    dt = 1e-3
+    t = torch.arange(0, float(motion.duration.max()) + 0.1, dt, dtype=torch.float64).expand(6, -1)
+    q, qd, qdd = motion.sample(t)
+    for value, slope, limit in (
+        (q, qd, LIMITS.velocity),
+        (qd, qdd, LIMITS.acceleration),
+        (qdd, None, LIMITS.jerk),
+    ):
+        measured = value.diff(dim=1) / dt
+        assert (measured.abs() <= limit * (1 + 1e-6) + 1e-9).all()
+        if slope is not None:  # and what is called a velocity is one
+            middle = (slope[:, 1:] + slope[:, :-1]) / 2
+            assert (measured - middle).abs().max() < 2e-2
+    torch.testing.assert_close(q[:, 0], points[:, 0], atol=1e-9, rtol=0)
+    torch.testing.assert_close(q[:, -1], points[:, -1], atol=1e-9, rtol=0)
+    assert qd[:, -1].abs().max() < 1e-9 and qdd[:, -1].abs().max() < 1e-6
+    # every sample lies between two corners: the two distances add up to the piece's length
+    a, b = points[:, None, :-1], points[:, None, 1:]
+    norm = torch.linalg.vector_norm
+    excess = norm(q[:, :, None] - a, dim=-1) + norm(q[:, :, None] - b, dim=-1) - norm(b - a, dim=-1)
+    assert excess.amin(2).max() < 1e-8
+    assert (motion.duration[4] == 0).all()
+
+
+def test_with_endless_jerk_it_is_the_textbook_trapezoid() -> None:
+    limits = Limits(torch.tensor([2.0]).double(), torch.tensor([4.0]).double(), torch.tensor([1e9]).double())
+    motion = time_path(torch.tensor([[[0.0], [3.0]], [[0.0], [0.5]]]), limits)
+    torch.testing.assert_close(
+        motion.duration, torch.tensor([3 / 2 + 2 / 4, 2 * math.sqrt(0.5 / 4)]).double(), atol=1e-6, rtol=0
+    )
+
+
+def test_a_piece_takes_as_long_as_ruckig_says_with_the_joints_kept_in_step() -> None:
+    ruckig = pytest.importorskip("ruckig", reason="the extra 'plan' is not installed")
+    points = paths()
+    motion = time_path(points, LIMITS)
+    for row, path in enumerate(points):
+        total = 0.0
+        for a, b in itertools.pairwise(path):
+            along = (b - a).abs()
+            if not along.max():
+                continue
+            given = ruckig.InputParameter(1)  # the way along the piece, from 0 to 1
+            given.current_position, given.target_position = [0.0], [1.0]
+            given.max_velocity = [float((LIMITS.velocity / along).min())]
+            given.max_acceleration = [float((LIMITS.acceleration / along).min())]
+            given.max_jerk = [float((LIMITS.jerk / along).min())]
+            found = ruckig.Trajectory(1)
+            ruckig.Ruckig(1).calculate(given, found)
+            total += found.duration
+        assert float(motion.duration[row]) == pytest.approx(total, rel=1e-6, abs=1e-9)
+
+
+def test_from_motion_begins_at_speed_and_keeps_the_limits() -> None:
+    pytest.importorskip("ruckig", reason="the extra 'plan' is not installed")
+    q, qd, goal = (
+        torch.zeros(2, 3),
+        torch.tensor([[0.5, -1.0, 0.0], [0.0, 0.0, 0.3]]),
+        torch.tensor([[1.0, 0.2, -0.4]]).expand(2, 3),
+    )
+    dt = 1e-3
+    made = from_motion(q, qd, torch.zeros(2, 3), goal, LIMITS, dt=dt)
+    for row, samples in enumerate(made):
+        torch.testing.assert_close(samples[-1], goal[row].double(), atol=1e-6, rtol=0)
+        speed = torch.cat([q[row : row + 1].double(), samples]).diff(dim=0) / dt
+        assert (speed[0] - qd[row].double()).abs().max() < 0.02
+        assert (speed[:-1].abs() <= LIMITS.velocity * (1 + 1e-6)).all()
+        assert (speed[:-1].diff(dim=0).abs() / dt <= LIMITS.acceleration * (1 + 1e-4) + 1e-6).all()
+
+
+def test_bad_limits_and_shapes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="3 positive numbers"):
+        Limits(torch.ones(3), torch.ones(3), torch.zeros(3))
+    with pytest.raises(ConfigError, match=r"must be \(n, points, 3\)"):
+        time_path(torch.zeros(2, 4, 7), LIMITS)
+    with pytest.raises(ConfigError, match="share"):
+        limits_of(arm("panda"), share=1.5)
+    monkeypatch.setitem(sys.modules, "ruckig", None)
+    with pytest.raises(ConfigError, match=r"manikin\[plan\]"):
+        from_motion(torch.zeros(1, 3), torch.zeros(1, 3), torch.zeros(1, 3), torch.ones(1, 3), LIMITS, dt=0.1)
+
+
+def test_limits_of_the_panda_are_franka_s_or_what_its_servos_follow() -> None:
+    limits = limits_of(arm("panda"), share=1.0)
+    assert limits.acceleration.tolist() == [15, 7.5, 10, 12.5, 15, 20, 20]
+    assert limits.jerk.tolist() == [7500, 3750, 5000, 6250, 7500, 10000, 10000]
+    assert limits.velocity.tolist() == pytest.approx([0.8] * 7)  # 100 N m against 100 N m s/rad
+    assert limits_of(arm("panda"), share=0.2).velocity.tolist() == pytest.approx([0.435] * 4 + [0.522] * 3)
+
+
+# ---- collisions ------------------------------------------------------------------------------------------------------
+
+
+def reference(env: Env, row: int, margin: float, rod_held: bool = False):
+    """Is one configuration free, from MuJoCo on the row's own model: robot against others by mj_geomDistance, the arm
+    against itself by mj_collision's contacts."""
+    model, data = env.model_data(row)
+    model.geom_margin[:] = 0
+    names = [model.body(int(b)).name for b in model.geom_bodyid]
+    links = {f"robot/link{k}" for k in range(8)}
+    collides = (model.geom_contype | model.geom_conaffinity) != 0
+    robot = [g for g, n in enumerate(names) if (n.startswith("robot/") or (rod_held and n == "rod")) and collides[g]]
+    other = [g for g, n in enumerate(names) if g not in robot and collides[g]]
+    static = {g for g in robot if not model.body_weldid[model.geom_bodyid[g]]}
+    adr = [int(model.joint(f"robot/joint{k}").qposadr[0]) for k in range(1, 8)]
+
+    def free(q: np.ndarray, rod: np.ndarray | None = None) -> bool:
+        data.qpos[adr] = q
+        if rod is not None:
+            a = int(model.joint("rod").qposadr[0])
+            data.qpos[a : a + 7] = rod
+        mujoco.mj_forward(model, data)
+        for contact in data.contact[: data.ncon]:
+            pair = [names[g] for g in contact.geom]
+            if all(g in robot for g in contact.geom) and any(n in links for n in pair) and contact.dist < 0:
+                return False
+        for g in robot:
+            for o in other:
+                if g in static and not model.body_weldid[model.geom_bodyid[o]]:
+                    continue
+                if mujoco.mj_geomDistance(model, data, g, o, 0.5, None) < margin:
+                    return False
+        return True
+
+    return free
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.03])
+def test_checker_says_what_mujoco_says_on_single_configurations(env: Env, margin: float) -> None:
+    checker = CollisionChecker(env.world, env.robot, margin=margin)
+    rows = np.array([1, 3])
+    checker.look(rows)
+    limits = env.robot.solver.chain.limits.numpy()
+    drawn = torch.rand(2, 40, 7, generator=torch.Generator().manual_seed(1)).double().numpy()
+    near = env.robot.arm_qpos[1].double().numpy()
+    q = np.clip(near + 1.2 * (2 * drawn - 1), limits[:, 0], limits[:, 1])  # about half of them touch something
+    said = checker.free(q, np.arange(2))
+    true = np.array(
+        [[reference_of(x) for x in q[k]] for k, reference_of in enumerate(reference(env, r, margin) for r in rows)]
+    )
+    assert 10 < true.sum() < 70
+    assert (said == true).all()
+    one_by_one = [checker.single(1)(x) for x in q[1]]
+    assert one_by_one == said[1].tolist()
+
+
+def test_touching_names_the_pair_and_the_depth(env: Env) -> None:
+    checker = CollisionChecker(env.world, env.robot)
+    checker.look(np.array([0]))
+    q = env.robot.ik(at(*[(0.0, 0.0, 0.05)] * 5), env.robot.arm_qpos).q[0].numpy()
+    one, other, distance = checker.touching(q, 0)[0]
+    assert one.startswith("robot/") and other == "wall" and distance < 0
+    wall, table_too = env.h.wall, CollisionChecker(env.world, env.robot, ignore=[env.h.wall])
+    table_too.look(np.array([0]))
+    assert all(pair[1] != wall.name for pair in table_too.touching(q, 0))
+
+
+def test_checker_refuses_what_cannot_be(env: Env) -> None:
+    with pytest.raises(ConfigError, match="margin"):
+        CollisionChecker(env.world, env.robot, margin=-0.01)
+    with pytest.raises(ConfigError, match="only a dynamic part can be held"):
+        CollisionChecker(env.world, env.robot, held=env.h.wall)
+
+
+# ---- inverse kinematics with a margin --------------------------------------------------------------------------------
+
+
+def test_goals_are_within_limits_reach_the_pose_and_keep_the_margin(env: Env, planner: Planner) -> None:
+    pose = at(*[THERE] * 5)
+    goals = planner.goals(pose)
+    assert goals.found.all() and goals.reasons == [""] * 5
+    chain, base = env.robot.solver.chain, env.robot.base_pose
+    for row, q in enumerate(goals.q):
+        assert ((q >= chain.limits[:, 0]) & (q <= chain.limits[:, 1])).all()
+        torch.testing.assert_close(
+            chain.fk(q)[0] + base[:3], pose[row, :3].double().expand(len(q), 3), atol=2e-4, rtol=0
+        )
+        free = reference(env, row, planner.margin)
+        assert all(free(x.numpy()) for x in q)
+        away = (q - env.robot.arm_qpos[row]).abs().amax(1)
+        assert (away.diff() >= 0).all()  # the nearest first
+
+
+# ---- paths -----------------------------------------------------------------------------------------------------------
+
+
+def assert_free(env: Env, paths: list[Tensor], margin: float, rows: list[int]) -> None:
+    for row in rows:
+        free, path = reference(env, row, margin), paths[row].numpy()
+        for a, b in itertools.pairwise(path):
+            for share in np.linspace(0, 1, max(2, int(np.abs(b - a).max() / 0.03))):
+                assert free(a + share * (b - a)), f"row {row}"
+
+
+def test_paths_go_round_the_wall_with_the_margin(env: Env, planner: Planner) -> None:
+    plan = planner.plan(pose=at(*[THERE] * 5))
+    assert plan.found.all(), plan.reasons
+    for row, path in enumerate(plan.paths):
+        torch.testing.assert_close(path[0], env.robot.arm_qpos[row].double(), atol=1e-6, rtol=0)
+        end = env.robot.solver.chain.fk(path[-1:])[0] + env.robot.base_pose[:3]
+        torch.testing.assert_close(end[0], torch.tensor(THERE).double(), atol=2e-4, rtol=0)
+        assert len(path) > 2  # the straight line leads through the wall
+    assert_free(env, plan.paths, planner.margin - 1e-6, [0, 3])
+
+
+def test_a_row_s_path_depends_on_its_problem_and_seed_alone(env: Env, planner: Planner) -> None:
+    whole = planner.plan(pose=at(*[THERE] * 5), seed=torch.tensor([7, 7, 8, 9, 7]))
+    some = planner.plan(pose=at(*[THERE] * 2), rows=[1, 3], seed=torch.tensor([7, 9]))
+    assert torch.equal(some.paths[0], whole.paths[1]) and torch.equal(some.paths[1], whole.paths[3])
+    other = planner.plan(pose=at(THERE), rows=[1], seed=8)
+    assert not torch.equal(other.paths[0], whole.paths[1])
+
+
+def test_what_cannot_be_planned_is_said_per_row(env: Env, planner: Planner) -> None:
+    begin = env.robot.arm_qpos.clone()
+    begin[2] = env.robot.ik(at(*[(0.0, 0.0, 0.05)] * 5), begin).q[2].float()
+    plan = planner.plan(pose=at((0.0, 0.0, 0.05), (2.0, 0, 0.2), THERE, THERE, (0.1, 0.3, -0.05)), start=begin)
+    assert plan.found.tolist() == [False, False, False, True, False]
+    assert "the goal is in collision: robot/" in plan.reasons[0] and "wall" in plan.reasons[0]
+    assert "out of reach" in plan.reasons[1]
+    assert "the start is in collision: robot/" in plan.reasons[2]
+    assert "table" in plan.reasons[4]
+    assert all(len(plan.paths[r]) == 1 for r in (0, 1, 2, 4))
+    motion = plan.timed()
+    assert motion.duration[[0, 1, 2, 4]].tolist() == [0] * 4 and motion.duration[3] > 0.5
+    beyond = torch.full((1, 7), 3.0)
+    assert "beyond the joint limits" in planner.plan(qpos=beyond, rows=[0]).reasons[0]
+    hopeless = Planner(env, effort=Search(rounds=1)).plan(pose=at(THERE), rows=[0])
+    assert hopeless.reasons == ["no path was found; give it more rounds, another seed or a smaller margin"]
+
+
+def test_wrong_arguments_are_refused(env: Env, planner: Planner) -> None:
+    with pytest.raises(ConfigError, match="either pose="):
+        planner.plan()
+    with pytest.raises(ConfigError, match=r"must be \(5, 7\)"):
+        planner.plan(pose=at(THERE))
+    with pytest.raises(ConfigError, match="ascending"):
+        planner.plan(pose=at(THERE, THERE), rows=[3, 1])
+    with pytest.raises(UnknownNameError, match="ompl"):
+        planner.plan(pose=at(*[THERE] * 5), method="omlp")
+
+
+def test_what_is_held_comes_along_and_keeps_the_margin(env: Env, planner: Planner) -> None:
+    kept = env.save()
+    tcp = env.robot.tcp_pose.clone()
+    grip = tcp.clone()
+    grip[:, 2] += 0.03  # most of the rod hangs below the fingers
+    env.h.rod.set_pose(grip[:, :3], grip[:, 3:])
+    env.world.forward()
+    plan = planner.plan(pose=at(*[THERE] * 5), held=env.h.rod)
+    assert plan.found.all(), plan.reasons
+    chain = env.robot.solver.chain
+    free = reference(env, 2, planner.margin - 1e-4, rod_held=True)
+    path = plan.paths[2].numpy()
+    for a, b in itertools.pairwise(path):
+        for share in np.linspace(0, 1, max(2, int(np.abs(b - a).max() / 0.03))):
+            q = a + share * (b - a)
+            pos, quat = chain.fk(torch.from_numpy(q[None]))
+            turn = np.zeros(9)
+            mujoco.mju_quat2Mat(turn, quat[0].numpy())
+            rod = pos[0].numpy() + env.robot.base_pose[:3].numpy() + turn.reshape(3, 3) @ [0, 0, -0.03]
+            assert free(q, np.concatenate([rod, quat[0].numpy()]))
+    alone = planner.plan(pose=at(*[THERE] * 5))  # not held: the rod stands in the fingers' way
+    assert "rod" in alone.reasons[0]
+    env.load(kept)
+
+
+def test_ompl_finds_paths_too(env: Env, planner: Planner) -> None:
+    pytest.importorskip("ompl", reason="the extra 'plan' is not installed")
+    plan = planner.plan(pose=at(THERE, THERE), rows=[0, 3], method="ompl")
+    assert plan.found.all()
+    assert_free(env, [plan.paths[0], *[plan.paths[1]] * 3], planner.margin / 2, [0, 3])
+
+
+def test_without_ompl_it_says_what_to_install(env: Env, planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ompl", None)
+    with pytest.raises(ConfigError, match=r"pip install 'manikin\[plan\]'"):
+        planner.plan(pose=at(THERE), rows=[0], method="ompl")
+
+
+# ---- the executor ----------------------------------------------------------------------------------------------------
+
+
+class Straight(Wall):
+    """As Wall, but the expert does not look.
+
+    Randomization: as in Wall.
+    Success: as in Wall.
+    """
+
+    avoid = False
+
+
+@pytest.mark.parametrize("control", ["joint_pos", "ee_delta_pose"])
+def test_an_expert_that_avoids_gets_there_without_touching(control: str) -> None:
+    touched, reached = {}, {}
+    for kind in (Wall, Straight):
+        env = Env(kind, num_envs=3, control=control, autoreset="disabled", reward="none", terminate=False)
+        env.reset(seed=5)
+        expert, hit, done = WaypointExecutor(env), torch.zeros(3), torch.zeros(3, dtype=torch.bool)
+        for _ in range(env.horizon if kind is Wall else 40):
+            *_, info = env.step(expert.act())
+            hit = torch.maximum(hit, env.h.hit.value.abs().amax(1))
+            done |= info["success"]
+            if done.all():
+                break
+        touched[kind], reached[kind] = hit > 0, done
+        assert not expert.unplanned.any()
+    assert reached[Wall].all() and not touched[Wall].any()
+    assert touched[Straight].all()  # so there was something to avoid
+
+
+def test_where_no_path_is_found_the_executor_goes_straight_and_says_so() -> None:
+    env = Env(Wall, num_envs=2, control="joint_pos", autoreset="disabled", reward="none")
+    env.reset(seed=5)
+    env.h.wall.set_pose(torch.tensor([THERE, (0.0, 0.0, 0.1)]))  # in row 0 where the goal is
+    env.world.forward()
+    expert = WaypointExecutor(env)
+    before = env.robot.tcp_pos[:, 1].clone()
+    for _ in range(5):
+        env.step(expert.act())
+    assert expert.unplanned.tolist() == [True, False]
+    assert env.robot.tcp_pos[0, 1] > before[0] + 0.02
