@@ -102,7 +102,8 @@ class CollisionChecker:
         out = {"geom_contype": contype, "geom_conaffinity": conaffinity}
         for body_field, values in (("body_contype", contype), ("body_conaffinity", conaffinity)):
             whole = np.zeros((len(values), model.nbody), values.dtype)
-            np.bitwise_or.at(whole, (slice(None), bodies), values)
+            for geom, body in enumerate(bodies):
+                whole[:, body] |= values[:, geom]
             out[body_field] = whole
         return out
 
@@ -165,7 +166,7 @@ class CollisionChecker:
         return out.reshape(m, k)
 
     def _put(self, q: np.ndarray, slots: np.ndarray, which: np.ndarray) -> None:
-        self._qpos[np.ix_(slots, self._qadr)] = q
+        self._qpos[slots[:, None], self._qadr] = q
         if self.held is not None:
             pos, quat = self.robot.solver.chain.fk(torch.from_numpy(np.ascontiguousarray(q)))
             base = self.robot.base_pose.double().cpu().expand(len(q), 7)

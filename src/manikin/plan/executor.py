@@ -29,6 +29,8 @@ from manikin.spec.plan import Waypoint, each_robot
 
 __all__ = ["WaypointExecutor"]
 
+_LATE = 0.05  # [m] that the TCP may be behind a planned motion before that waits
+
 
 class WaypointExecutor:
     """Executes ``env.task.expert`` for all rows. An expert that gives actions instead of waypoints is passed through.
@@ -165,6 +167,7 @@ class _Mover:
         self._boost = min(0.9 / (1.0 - math.exp(-controller.rate * dt)), 2.5)
         device = robot.scope.device
         self._most = torch.tensor(robot.arm.joint_delta or (0.1,) * len(robot.arm.joints), device=device)
+        self._by_joint = all(d.frame in ("joint", "gripper") for d in controller.card.dims)
         self._turns = controller.card.turns  # without rotations the gripper stays as it is
         self._base_inv = pose_inv(robot.base_pose)
         self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
@@ -234,10 +237,16 @@ class _Mover:
     def want(self) -> Tensor:
         """(N, arm joints) [rad] where the arm should be next."""
         robot = self.robot
+        planned, joints = self.planned.next(robot.tcp_pose, self._dt)
+        if len(planned) and not self._by_joint:
+            self._path[planned] = self.planned.tool(joints)
         local = pose_mul(self._base_inv.expand_as(self._path), self._path)
         q = robot.arm_qpos
         found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
-        move = self._boost * (self.planned.next(found.q.float(), q, self._dt) - q)
+        goal = found.q.float()
+        if len(planned) and self._by_joint:
+            goal[planned] = joints
+        move = self._boost * (goal - q)
         # as much as the servo can follow; one factor for all joints keeps a long way straight
         return q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
 
@@ -278,20 +287,30 @@ class _Planned:
         self._clock[rows], self.duration[rows], self.failed[rows] = 0.0, motion.duration.numpy() * found, ~found
         return found
 
-    def next(self, otherwise: Tensor, q: Tensor, dt: float) -> Tensor:
-        """(N, joints) where the arms should be after the next step; ``otherwise`` in rows that are on no path."""
-        want = otherwise
+    def next(self, tcp: Tensor, dt: float) -> tuple[Tensor, Tensor]:
+        """Numbers of the rows that are on a path, and where their arms (rows, joints) should be after the next step.
+
+        A row's clock waits while its TCP, which is at ``tcp`` (N, 7), is far behind.
+        """
+        moving, want = [], []
         for number, motion in self._motions.items():
             rows = np.flatnonzero((self._motion == number) & (self._clock < self.duration))
             if not len(rows):
                 continue
-            place, at = torch.from_numpy(self._place[rows]), torch.from_numpy(rows)
+            place = torch.from_numpy(self._place[rows])
             clock = torch.zeros(len(motion.points), dtype=torch.float64)
             clock[place] = torch.from_numpy(self._clock[rows])
-            late = (motion.sample(clock)[0][place] - q[at].cpu().double()).abs().amax(1) > 0.1  # wait for the arm
-            clock[place] += dt * ~late
+            should = self.tool(motion.sample(clock)[0][place])
+            late = norm(should[:, :3] - tcp[torch.from_numpy(rows), :3]) > _LATE
+            clock[place] += dt * ~late.cpu()
             self._clock[rows] = clock[place].numpy()
-            if want is otherwise:
-                want = otherwise.clone()
-            want[at] = motion.sample(clock)[0][place].to(want)
-        return want
+            moving.append(torch.from_numpy(rows))
+            want.append(motion.sample(clock)[0][place])
+        if not moving:
+            return torch.zeros(0, dtype=torch.int64), torch.zeros(0)
+        return torch.cat(moving), torch.cat(want).to(tcp)
+
+    def tool(self, q: Tensor) -> Tensor:
+        """(rows, 7) TCP poses in the world of joint positions."""
+        base = self._robot.base_pose
+        return pose_mul(base.expand(len(q), 7), torch.cat(self._robot.solver.chain.fk(q.to(base.device)), 1).float())

@@ -194,7 +194,8 @@ def from_motion(
                 f"row {row}: Ruckig finds no motion ({outcome.name}); is it within the limits at the start?"
             )
         count = max(1, int(-(-found.duration // dt)))
-        made.append(torch.tensor([found.at_time(min((k + 1) * dt, found.duration))[0] for k in range(count)]).double())
+        samples = [found.at_time(min((k + 1) * dt, found.duration))[0] for k in range(count)]
+        made.append(torch.tensor(samples, dtype=torch.float64))
     return made
 
 
