@@ -8,6 +8,7 @@ is a function of its problem and its seed, whatever else is in the batch.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from manikin.rng import EpisodeRng
 
 __all__ = ["Problems", "Search", "dense", "search"]
 
+_ENOUGH = 8  # short cuts that fail in a row
+
 
 @dataclass(frozen=True)
 class Search:
@@ -29,13 +32,13 @@ class Search:
         reach: [rad] largest joint step by which a tree grows at once.
         rounds: until a row gives up; each adds at most a node to each of its trees.
         shortcuts: tries to shorten a path.
-        attempts: searches anew when the dense check finds what the coarse one stepped over.
+        attempts: searches anew, each looking twice as densely, where the finished path touches what was stepped over.
     """
 
     step: float = 0.05
     reach: float = 0.8
     rounds: int = 2000
-    shortcuts: int = 40
+    shortcuts: int = 32
     attempts: int = 3
 
 
@@ -69,11 +72,12 @@ def search(checker: CollisionChecker, problems: Problems, effort: Search) -> lis
         if not len(todo):
             break
         rng = EpisodeRng(torch.from_numpy(problems.seed[todo]), torch.full((len(todo),), attempt, dtype=torch.int64))
-        found = _connect(checker, problems, todo, rng, effort)
+        looked = dataclasses.replace(effort, step=effort.step / 2**attempt)
+        found = _connect(checker, problems, todo, rng, looked)
         made = np.array([r for r in todo if found[r] is not None], np.int64)
         if not len(made):
             break  # trees of full size that did not meet: another seed is the caller's choice
-        corners = _shorten(checker, {int(r): found[r] for r in made}, todo, rng, effort)
+        corners = _shorten(checker, {int(r): found[r] for r in made}, todo, rng, looked)
         good = dense(checker, corners, effort.step / 4)
         for r in made[good]:
             paths[r] = corners[int(r)]
@@ -266,14 +270,15 @@ def _shorten(
 ) -> dict[int, np.ndarray]:
     """Replace what is between two places on a path by the straight line, where that is free."""
     corners = {r: p for r, p in paths.items() if p is not None}
+    fails = dict.fromkeys(corners, 0)
     draws = rng.uniform("shortcut", shape=(effort.shortcuts, 2)).double().numpy()
     place = {int(r): i for i, r in enumerate(rows)}
     for k in range(effort.shortcuts):
         tries = []
         for r, path in corners.items():
-            if len(path) < 3:
+            if len(path) < 3 or fails[r] >= _ENOUGH:
                 continue
-            cut = _cut(path, draws[place[r], k], whole=k % 2 == 0)
+            cut = _cut(path, draws[place[r], k], whole=k < effort.shortcuts // 4)
             if cut is not None:
                 tries.append((r, *cut))
         if not tries:
@@ -282,6 +287,7 @@ def _shorten(
         a, b = (np.stack([t[c] for t in tries]) for c in (1, 2))
         clear = _is_clear(checker, a, b, which, effort.step)
         for (r, one, two, before, after), good in zip(tries, clear, strict=True):
+            fails[r] = 0 if good else fails[r] + 1
             if good:
                 path = corners[r]
                 corners[r] = _apart(np.concatenate([path[: before + 1], one[None], two[None], path[after:]]))
