@@ -36,7 +36,7 @@ class Marked(Clutter):
 
 
 def main() -> None:
-    row = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    row = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     env = Env(Marked, num_envs=row + 1, control="joint_pos", autoreset="disabled", reward="none")
     env.reset(seed=0)
     planner = Planner(env)
