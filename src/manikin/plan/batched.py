@@ -18,8 +18,9 @@ import torch
 from manikin.plan.collision import CollisionChecker
 from manikin.rng import EpisodeRng
 
-__all__ = ["Problems", "Search", "dense", "search"]
+__all__ = ["DENSE", "Problems", "Search", "dense", "search"]
 
+DENSE = 8  # times as densely is a finished path looked at
 _ENOUGH = 8  # short cuts that fail in a row
 
 
@@ -28,7 +29,7 @@ class Search:
     """How hard to look.
 
     Attributes:
-        step: [rad] largest joint step between checked configurations; the finished path is checked at a quarter of it.
+        step: [rad] largest joint step between checked configurations; the finished path is checked at an eighth.
         reach: [rad] largest joint step by which a tree grows at once.
         rounds: until a row gives up; each adds at most a node to each of its trees.
         shortcuts: tries to shorten a path.
@@ -39,7 +40,7 @@ class Search:
     reach: float = 0.8
     rounds: int = 2000
     shortcuts: int = 32
-    attempts: int = 3
+    attempts: int = 4
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def search(checker: CollisionChecker, problems: Problems, effort: Search) -> lis
         if not len(made):
             break  # trees of full size that did not meet: another seed is the caller's choice
         corners = _shorten(checker, {int(r): found[r] for r in made}, todo, rng, looked)
-        good = dense(checker, corners, effort.step / 4)
+        good = dense(checker, corners, effort.step / DENSE)
         for r in made[good]:
             paths[r] = corners[int(r)]
         todo = made[~good]

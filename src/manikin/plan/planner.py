@@ -20,7 +20,7 @@ from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import pose_inv, pose_mul
-from manikin.plan.batched import Problems, Search, dense, search
+from manikin.plan.batched import DENSE, Problems, Search, dense, search
 from manikin.plan.collision import CollisionChecker
 from manikin.plan.ompl import search_with_ompl
 from manikin.plan.timing import Limits, Trajectory, limits_of, time_path
@@ -203,7 +203,7 @@ class Planner:
             # OMPL measures the length of the joint vector, often about twice its largest joint
             found = search_with_ompl(checker, problems, step=2 * self.effort.step)
             made = {r: path for r, path in enumerate(found) if path is not None}
-            for r, good in zip(made, dense(checker, made, self.effort.step / 4) if made else (), strict=True):
+            for r, good in zip(made, dense(checker, made, self.effort.step / DENSE) if made else (), strict=True):
                 if not good:
                     found[r], reasons[r] = None, "OMPL's path touches something between what it checked; plan again"
         else:
