@@ -309,7 +309,10 @@ def test_paths_go_round_the_wall_with_the_margin(env: Env, planner: Planner) -> 
         torch.testing.assert_close(path[0], env.robot.arm_qpos[row].double(), atol=1e-6, rtol=0)
         end = env.robot.solver.chain.fk(path[-1:])[0] + env.robot.base_pose[:3]
         torch.testing.assert_close(end[0], torch.tensor(THERE).double(), atol=2e-4, rtol=0)
-        assert len(path) > 2  # the straight line leads through the wall
+    near = [q[0] for q in planner.goals(at(*[THERE] * 5)).q]
+    straight = [torch.stack([env.robot.arm_qpos[r].double(), q]) for r, q in enumerate(near)]
+    with pytest.raises(AssertionError):  # straight on, the arm would touch the wall
+        assert_free(env, straight, 0.0, [0, 3])
     # at what was looked at the margin is kept, in between nearly so
     assert_free(env, plan.paths, planner.margin / 2, [0, 3])
 

@@ -62,6 +62,7 @@ class CollisionChecker:
         model.geom_margin[:] = 0.0
         # what is near is a contact that makes no force, and so costs nothing to prepare
         model.geom_gap[:] = np.where(self._around, margin, 0.0)
+        model.body_margin[:] = margin  # what is farther is not looked at
         for field, value in self._bits({f: getattr(scene, f)[None] for f in _BITS}).items():
             getattr(model, field)[:] = value[0]
         self._slots = np.zeros(0, np.int64)

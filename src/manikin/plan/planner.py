@@ -8,6 +8,7 @@ q, qd, qdd = trajectory.sample(0.4)         # of every row, 0.4 s after the star
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -200,12 +201,7 @@ class Planner:
         seeds = seed.cpu().numpy() if isinstance(seed, Tensor) else np.full(n, seed, np.int64)
         problems = Problems(begin, wanted, self._low, self._high, self._moved, seeds)
         if method == "ompl":
-            # OMPL measures the length of the joint vector, often about twice its largest joint
-            found = search_with_ompl(checker, problems, step=2 * self.effort.step)
-            made = {r: path for r, path in enumerate(found) if path is not None}
-            for r, good in zip(made, dense(checker, made, self.effort.step / DENSE) if made else (), strict=True):
-                if not good:
-                    found[r], reasons[r] = None, "OMPL's path touches something between what it checked; plan again"
+            found = _ompl_paths(checker, problems, self.effort)
         else:
             found = search(checker, problems, self.effort)
         paths = [torch.from_numpy(begin[r : r + 1] if p is None else p) for r, p in enumerate(found)]
@@ -268,6 +264,24 @@ class Planner:
             else _near(checker, q[r], r, what, self.margin)
             for r in range(len(q))
         ]
+
+
+def _ompl_paths(checker: CollisionChecker, problems: Problems, effort: Search) -> list[np.ndarray | None]:
+    """OMPL's paths, held to the same promise: found anew, with half the step, where the dense look finds contact."""
+    paths: list[np.ndarray | None] = [None] * len(problems.start)
+    left = problems
+    for attempt in range(effort.attempts):
+        # OMPL measures the length of the joint vector, often about twice its largest joint
+        found = search_with_ompl(checker, left, step=2 * effort.step / 2**attempt)
+        made = {r: path for r, path in enumerate(found) if path is not None}
+        if not made:
+            break
+        good = dense(checker, made, effort.step / DENSE)
+        for r, fine in zip(made, good, strict=True):
+            paths[r] = made[r] if fine else None
+        again = {r for r, fine in zip(made, good, strict=True) if not fine}
+        left = dataclasses.replace(left, goals=[q if r in again else q[:0] for r, q in enumerate(left.goals)])
+    return paths
 
 
 def _near(checker: CollisionChecker, q: np.ndarray, which: int, what: str, margin: float) -> str:
