@@ -3,7 +3,7 @@
     python benchmarks/gpu.py                               # one GPU
     python benchmarks/gpu.py --peers DIR                   # also ManiSkill3 and mjlab
     torchrun --nproc-per-node 8 benchmarks/gpu.py          # one process per GPU; rates are summed
-    python benchmarks/gpu.py --dry-run                     # the same path on Warp's CPU device, in half a minute
+    python benchmarks/gpu.py --dry-run                     # the same path on Warp's CPU device, two environments each
 
 ``DIR`` holds one virtual environment per peer: DIR/maniskill (mani_skill==3.0.1), DIR/mjlab (mjlab); a peer that does
 not run is reported with its last words. Every measurement is a process of its own: random actions in [-1, 1], full
@@ -88,9 +88,10 @@ def pictures(case: Case) -> dict[str, Any]:
 
     import manikin
     from manikin.env.observe import Vision
+    from manikin.env.speed import bytes_per_env
     from manikin.spec.camera import CameraSpec
 
-    declared = manikin.make(case.task)._builder.cameras["base_camera"]
+    declared = manikin.make(case.task).camera("base_camera")
     camera: CameraSpec = dataclasses.replace(declared, width=case.width, height=case.height)
     begin = time.perf_counter()
     options: dict[str, Any] = {"horizon": 10**9, "terminate": False, "observe": IMAGES}
@@ -110,7 +111,7 @@ def pictures(case: Case) -> dict[str, Any]:
         env.step(moves[steps % 8])
         steps += 1
     rate = steps * case.num_envs / (wait() - start)
-    memory = env.world.memory_per_row()
+    memory = bytes_per_env(env)
     env.close()
     return {"num_envs": case.num_envs, "env": rate, "create_s": create, "bytes_per_env": memory}
 
@@ -172,15 +173,16 @@ def cases(args: argparse.Namespace, device: str) -> list[Case]:
     """What is measured on a device."""
     from manikin.env.registry import task_ids
 
+    known = [task for task in args.task if task in task_ids()]
     if args.dry_run:
-        both = [Case(task="PickCube-v1", num_envs=2, device=device, seconds=0.1)]
-        return [*both, dataclasses.replace(both[0], width=16, height=16)]
+        small = [Case(task=task, num_envs=2, device=device, seconds=0.1) for task in known]
+        return [one for case in small for one in (case, dataclasses.replace(case, width=16, height=16))]
     out = []
-    for task in (t for t in args.task if t in task_ids()):
+    for task in known:
         out += [Case(task=task, num_envs=n, device=device, seconds=args.seconds) for n in args.num_envs]
-    for width, height, sizes in PICTURES:
-        images = {"device": device, "seconds": args.seconds, "width": width, "height": height}
-        out += [Case(task="PickCube-v1", num_envs=n, **images) for n in sizes]
+        for width, height, sizes in PICTURES:
+            images = {"device": device, "seconds": args.seconds, "width": width, "height": height}
+            out += [Case(task=task, num_envs=n, **images) for n in sizes]
     return out
 
 

@@ -39,14 +39,18 @@ def section(result: dict[str, Any]) -> str:
     splits = {f"{name}, {case}": rows[name] for case, rows in cases.items() for name in names if name in rows}
     parts = list(dict.fromkeys(part for row in splits.values() for part in row.get("split_ms", {})))
     if parts:
-        lines += ["", f"| milliseconds per image | {' | '.join(parts)} |", "|---|" + "---:|" * len(parts)]
+        lines += [
+            "",
+            f"| milliseconds per image, one drawing thread | {' | '.join(parts)} |",
+            "|---|" + "---:|" * len(parts),
+        ]
     for label, row in splits.items():
         if "split_ms" in row:
             cells = [f"{row['split_ms'][part]:.2f}" for part in parts]
             lines.append(f"| {label.removeprefix('manikin, ')} | {' | '.join(cells)} |")
     for robot, table in result["crossover_ms"].items():
         sizes = list(dict.fromkeys(size for row in table.values() for size in row))
-        lines += ["", f"| {robot}, milliseconds per image | {' | '.join(sizes)} |", "|---|" + "---:|" * len(sizes)]
+        lines += ["", f"| {robot}, N=8, milliseconds per image | {' | '.join(sizes)} |", "|---|" + "---:|" * len(sizes)]
         lines += [f"| {name} | {' | '.join(f'{row[size]:.1f}' for size in sizes)} |" for name, row in table.items()]
     words = f"Measured on {result['machine']}, without a graphics card, by `python benchmarks/render.py --peers DIR`: "
     words += "the whole environment step, one camera, all in one run."

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from manikin.sim.warp import WarpWorld, modules
+from manikin.sim.warp import WarpWorld
 from manikin.sim.warp_channel import STATE
+from manikin.sim.warp_library import modules
 
 META = torch.device("meta")
 

@@ -14,8 +14,11 @@ from manikin.data.record import Recorder
 from manikin.data.replay import replay
 from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
+from manikin.env.observe import Vision
+from manikin.env.raw import raw_physics
 from manikin.env.registry import task_class
 from manikin.env.single import SingleEnv
+from manikin.env.speed import measure_speed
 from manikin.errors import ActionError, ClosedError, ConfigError, SceneError, UnknownNameError
 from manikin.eval.film import Film
 from manikin.eval.runner import run_episodes
@@ -24,6 +27,7 @@ from manikin.policy.expert import ExpertPolicy
 from manikin.props.cabinet import CABINETS, Cabinet
 from manikin.render import make_renderer
 from manikin.spec.budget import Budget
+from manikin.spec.camera import CameraSpec
 from manikin.view.hold import HoldPolicy
 from manikin.view.session import Session
 
@@ -174,6 +178,7 @@ def test_expert_opens_drawers_of_every_cabinet():
         if once.all():
             break
     assert once.all() and not info["health"].any()
+    assert info["contact"].all() and (info["robot_force"] > 100).all() and (info["robot_force"] < 10_000).all()
 
 
 def test_reward_and_flags_follow_their_formulas():
@@ -305,3 +310,43 @@ def test_wrong_uses_say_what_is_right():
     env.close()
     with pytest.raises(ClosedError, match="closed"):
         env.reset(seed=0)
+
+
+def test_cameras_see_the_rows_own_layout_and_states_beside_them_are_masked():
+    spec = CameraSpec(name="base_camera", pos=(0.1, -0.5, 0.5), target=(0, 0, 0.2), width=24, height=16)
+    options = {"observe": "state+rgb+segmentation", "vision": Vision(cameras=[spec], renderer="rays")}
+    env = make(3, autoreset="disabled", **options)
+    seen, _ = env.reset(seed=0)
+    assert set(seen["cameras"]["base_camera"]) == {"rgb", "segmentation", "K", "T"}
+    widths = [len(CABINETS[name].build().joints) for name in OpenAny.layouts]
+    assert seen["privileged"]["joint_positions_mask"].sum(1).tolist() == widths
+    assert env.single_observation_space["privileged"]["joint_positions_mask"].shape == (max(widths),)
+    seen = env.step(moves(3, 1)[0])[0]
+    for row, layout in enumerate(OpenAny.layouts):
+        alone = Env(OpenAny(layout=layout), autoreset="disabled", **options)
+        alone.reset(seed=[row])
+        own = alone.step(moves(3, 1)[0][row : row + 1])[0]["cameras"]["base_camera"]
+        for name, value in own.items():
+            assert torch.equal(value[0], seen["cameras"]["base_camera"][name][row]), (layout, name)
+    assert env.camera("base_camera") == spec
+    with pytest.raises(UnknownNameError, match="unknown camera 'base'"):
+        env.camera("base")
+
+
+@pytest.mark.parametrize("task", ["OpenCabinetDrawer-v1", "CartpoleBalance-v1"])
+def test_speed_is_measured_over_all_layouts(task):
+    found = measure_speed(OpenAny if task.startswith("Open") else task, 3, seconds=0.05)
+    assert found.num_envs == 3 and found.env > 0 and found.raw > 0 and found.bytes_per_env > 1e5
+
+
+def test_raw_physics_of_every_layout_ends_where_the_environment_does():
+    env = make(4, autoreset="disabled", reward="none")
+    env.reset(seed=[0, 1, 2, 4])
+    physics = raw_physics(env)
+    controls = []
+    for action in moves(4, 3):
+        env.step(action)
+        controls.append(physics.controls())
+    wanted = env.state_hash()
+    env.reset(seed=[0, 1, 2, 4])
+    assert physics.run(controls) > 0 and torch.equal(env.state_hash(), wanted)

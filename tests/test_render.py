@@ -441,10 +441,10 @@ def test_small_pictures_go_to_warp_where_opengl_draws_with_the_processor(monkeyp
     all_three = ("rgb", "depth", "segmentation")
     for driver, small in (("llvmpipe (LLVM 19.1.7, 256 bits)", "warp"), ("NVIDIA H200/PCIe/SSE2", "gl")):
         monkeypatch.setattr(gl, "_drivers", {"egl": driver})
-        assert choose(("rgb",), pixels=64 * 64)[0] == small
-        assert choose(("rgb", "depth"), pixels=64 * 64 + 1)[0] == "gl"
-        assert choose(all_three, pixels=96 * 96)[0] == small
-        assert choose(all_three, pixels=96 * 96 + 1)[0] == "gl"
+        assert choose(("rgb",), pixels=32 * 32)[0] == small
+        assert choose(("rgb", "depth"), pixels=32 * 32 + 1)[0] == "gl"
+        assert choose(all_three, pixels=48 * 48)[0] == small
+        assert choose(all_three, pixels=48 * 48 + 1)[0] == "gl"
         assert choose(all_three)[0] == "gl"  # for any size
         assert choose(("normals",), pixels=1)[0] == "rays"
     monkeypatch.setattr(gl, "_drivers", {"egl": "llvmpipe"})

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import mujoco
 import numpy as np
 import pytest
 import torch
 
+import manikin
 from manikin.arenas.table import table
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene.builder import SceneBuilder
+from manikin.sim import make_world
 from manikin.sim.cpu import CpuWorld
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Mesh, Prop, Shape
@@ -244,3 +248,41 @@ def test_direct_fields_masses_and_sizes_are_the_rows_own_single_model_on_warp(re
     record_property("largest difference of kinds a, b, c from single models, Warp [m]", str(worst))
     assert worst < 2e-3
     assert slow.pos[0, 0] > slow.pos[1, 0] + 0.05 and large.pos[0, 2] > 0.05  # the slippery one slid further
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])
+def test_constants_of_several_changes_are_computed_once(device, monkeypatch):
+    """To the bits that computing them after every change gives."""
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+
+    def changed(together: bool):
+        b, thing, block = build()
+        world = make_world(b.compile(), 3, device=device)
+        b.bind(world)
+        derived = []
+        monkeypatch.setattr(world, "_derive", lambda *due, real=world._derive: (derived.append(due), real(*due)))
+        thing.scope.rows = np.array([0, 2], np.int32)
+        with world.together() if together else nullcontext():
+            thing.set_choice(torch.tensor([1, 2]))
+            block.set_property("mass", torch.tensor([0.5, 0.3]))
+            thing.set_pose((0.0, 0.0, 0.05))
+            block.set_property("friction", torch.tensor([0.2, 0.3]))
+        thing.scope.rows = None
+        world.forward()
+        return world, derived
+
+    (one, each), (other, once) = changed(False), changed(True)
+    assert len(each) > len(once) == 1
+    assert one.varied == other.varied and "body_invweight0" in one.varied
+    for field in one.varied:
+        assert np.array_equal(one.model_field(field), other.model_field(field)), field
+    assert np.array_equal(one.state_hash(), other.state_hash()) and torch.equal(one.read("xpos"), other.read("xpos"))
+
+
+def test_a_start_computes_constants_once(monkeypatch):
+    env = manikin.make("PickClutterYCB-v1", num_envs=3)
+    derived = []
+    monkeypatch.setattr(env.world, "_derive", lambda *due, real=env.world._derive: (derived.append(due), real(*due)))
+    env.reset(seed=0)
+    assert len(derived) == 1 and len(env.world.varied) > 10

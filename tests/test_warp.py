@@ -191,7 +191,7 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
     import builtins
 
     from manikin.errors import AssetError
-    from manikin.sim import warp
+    from manikin.sim import warp_library
 
     real = builtins.__import__
 
@@ -202,4 +202,4 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(AssetError, match=r"manikin\[gpu\]"):
-        warp.modules()
+        warp_library.modules()

@@ -110,8 +110,9 @@ def core() -> Iterator[Finding]:
 
 def compute() -> Iterator[Finding]:
     """CPU threads and memory; GPU as torch and Warp see it."""
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    detail = f"{threads} threads"
+    from manikin.sim.device import processors
+
+    detail = f"{processors()} threads"
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         detail += f", {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB memory"
     yield Finding(group="compute", name="cpu", state=OK, detail=detail)

@@ -28,8 +28,9 @@ class TeleopOptions:
     task: tyro.conf.Positional[str] = "PickCube-v1"
     """Task id (PickCube-v1), module:Class or file.py:Class."""
     device: str = "keyboard"
-    """keyboard (keys and mouse in the browser), spacemouse, gamepad, scripted (shows what happens, without hands), or
-    a Device of your own as module:function or file.py:Class."""
+    """keyboard (keys and mouse in the browser), spacemouse, gamepad, scripted (shows what happens, without hands), a
+    leader arm as leader:so101_leader,port=/dev/ttyACM0,id=NAME,python=PATH (the Python that has LeRobot), or a Device
+    of your own as module:function or file.py:Class."""
     out: Path | None = None
     """The recording; by default runs/TASK-teleop.h5."""
     resume: bool = False
@@ -75,7 +76,7 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
     if not options.seconds > 0:
         raise ConfigError(f"--seconds must be positive; got {options.seconds}")
     device = _device(options.device)
-    env = _env(options)
+    env = _env(options, steered=not device.joints)
     loop = None
     try:
         with device:
@@ -106,8 +107,8 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
     return OK
 
 
-def _env(options: TeleopOptions) -> Any:
-    """The task with a controller that can be steered, and time enough."""
+def _env(options: TeleopOptions, *, steered: bool) -> Any:
+    """The task, with time enough and, unless joints are given, a controller that can be steered."""
     from manikin.cli.chosen import chosen_task
     from manikin.env.registry import make
     from manikin.teleop.pilot import CONTROLS
@@ -118,7 +119,8 @@ def _env(options: TeleopOptions) -> Any:
     rate, has = first.control_hz, first.robot.arm.controllers
     first.close()
     # without any that can, the task's own is refused with an error that names the robot's
-    words |= {k: v for k, v in [("control", options.control or next((c for c in CONTROLS if c in has), None))] if v}
+    control = options.control or (next((c for c in CONTROLS if c in has), None) if steered else None)
+    words |= {"control": control} if control else {}
     return make(task, 1, autoreset="disabled", horizon=max(1, round(options.seconds * rate)), **words)
 
 
@@ -138,9 +140,30 @@ def _device(word: str) -> Device:
     }
     if word in known:
         return known[word]()
+    if word.partition(":")[0] == "leader":
+        return _leader(word)
     if ":" not in word:
-        raise UnknownNameError("device", word, known, "Or give your own as module:function or file.py:Class.")
+        raise UnknownNameError(
+            "device", word, [*known, "leader:KIND,port=PORT"], "Or give your own as module:function or file.py:Class."
+        )
     made = named_callable(word, "device")()
     if not isinstance(made, Device):
         raise ConfigError(f"{word} gave a {type(made).__name__}, not a Device")
     return made
+
+
+def _leader(word: str) -> Device:
+    """``leader:so101_leader,port=/dev/ttyACM0,id=left,python=PATH,flip=wrist_roll+elbow_flex``."""
+    from manikin.errors import ConfigError
+    from manikin.teleop.leader import LeaderArm
+
+    kind, *pairs = word.partition(":")[2].split(",")
+    given = dict(pair.partition("=")[::2] for pair in pairs)
+    valid = ("port", "id", "python", "flip")
+    if "port" not in given or not given.keys() <= set(valid):
+        raise ConfigError(
+            f"a leader arm is leader:KIND,port=PORT with any of {', '.join(valid[1:])}; got {word!r}: "
+            "leader:so101_leader,port=/dev/ttyACM0,id=left"
+        )
+    options: dict[str, Any] = {**given, "flip": given["flip"].split("+")} if "flip" in given else dict(given)
+    return LeaderArm(kind, **options)

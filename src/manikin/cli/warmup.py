@@ -19,6 +19,7 @@ _CREATE = """
 import sys, time
 import torch
 import manikin
+from manikin.env.speed import bytes_per_env
 words = sys.argv[1:]
 options = dict(word.split("=", 1) for word in words[3:])
 begin = time.perf_counter()
@@ -27,7 +28,7 @@ env.reset(seed=0)
 env.step(torch.zeros(env.action_space.shape, device=env.device))
 if env.device.type == "cuda":
     torch.cuda.synchronize(env.device)
-print(time.perf_counter() - begin, env.world.memory_per_row())
+print(time.perf_counter() - begin, bytes_per_env(env))
 """
 
 

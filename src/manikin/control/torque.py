@@ -379,11 +379,12 @@ class JointVelocity(_TorqueController):
         way = qpos - reading.qpos[:, : self._n]
         if within is None:
             move = way / (self._step * self._dt * self._substeps)
-        else:  # a speed is approached with the time constant of the joint's inertia and its gain
+        else:  # inertia * a = kp (asked + integral * sum - speed), where the mean speed counts
             d = self.dynamics
-            lag = torch.as_tensor(d.inertia()).diagonal(dim1=1, dim2=2) / torch.as_tensor(self._kp)
-            coasts = lag * (1.0 - torch.exp(-within / lag))
-            move = ((way - coasts * torch.as_tensor(d.qvel)) / ((within - coasts) * self._step)).float()
+            inertia, kp, speed = (torch.as_tensor(x) for x in (d.inertia(), self._kp, d.qvel))
+            needed = 2.0 / (within * within) * (way.to(speed) - within * speed)
+            asked = speed + (inertia @ needed[..., None])[..., 0] / kp + 0.5 * within * needed
+            move = ((asked - self.integral * self._part(carry, "sum").to(speed)) / self._step).float()
         return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))
 
 

@@ -259,11 +259,13 @@ class _Track:
         for row, t in zip(rows.tolist(), at.tolist(), strict=True):
             path = trace.joints[row]
             ahead[row], handed[row] = path[min(t + _AHEAD, len(path) - 1)], trace.commands[row][t]
-        follow = torch.from_numpy(self._late | ~np.bool_(self._commands) | (self._tail > 0))
-        actions = env.towards(torch.from_numpy(ahead).to(env.device), within=self._within).cpu()
-        if not bool(follow.all()):
-            direct = env.towards(torch.from_numpy(handed).to(env.device)).cpu()
-            actions = torch.where(follow[:, None], actions, direct)
+        follow = self._late | ~np.bool_(self._commands) | (self._tail > 0)
+        ways = [(follow[rows], ahead, self._within), (~follow[rows], handed, None)]
+        actions = torch.zeros(env.num_envs, env.single_action_space.shape[0])
+        for those, want, within in ways:
+            if those.any():
+                asked = env.towards(torch.from_numpy(want).to(env.device), within=within).cpu()
+                actions[rows[those]] = asked[rows[those]]
         for row, t in zip(rows.tolist(), at.tolist(), strict=True):
             actions[row, self._to] = torch.from_numpy(self._batch[row].actions[t, self._from])
         return actions.to(env.device)
@@ -271,15 +273,19 @@ class _Track:
     def _residual(self, rows: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
         """How far the rows are from the recorded instants ``at``, by the names of :data:`RESIDUALS`, (N,) float32."""
         env, trace = self._env, self._trace
-        joints, tools = to_numpy(env.arm_qpos), to_numpy(env.tcp_poses).astype(np.float64)
+        at = np.minimum(at, self._last[rows] + 1)
+        joints, tools = to_numpy(env.arm_qpos)[rows], to_numpy(env.tcp_poses)[rows].astype(np.float64)
+        places = list(zip(rows.tolist(), at.tolist(), strict=True))
+        then = np.stack([trace.tools[row][t] for row, t in places]).astype(np.float64)
+        turned = quat_angle(torch.from_numpy(tools[..., 3:]), torch.from_numpy(then[..., 3:])).numpy()
+        found = {
+            "joints": np.abs(joints - np.stack([trace.joints[row][t] for row, t in places])).max(1),
+            "tool": np.linalg.norm(tools[..., :3] - then[..., :3], axis=2).max(1),
+            "turn": turned.max(1),
+        }
         off = {name: np.zeros(env.num_envs, np.float32) for name in RESIDUALS}
-        for row, t in zip(rows.tolist(), at.tolist(), strict=True):
-            t = min(t, len(trace.tools[row]) - 1)
-            then = trace.tools[row][t].astype(np.float64)
-            off["joints"][row] = np.abs(joints[row] - trace.joints[row][t]).max()
-            off["tool"][row] = np.linalg.norm(tools[row, :, :3] - then[:, :3], axis=1).max()
-            turned = quat_angle(torch.from_numpy(tools[row, :, 3:]), torch.from_numpy(then[:, 3:]))
-            off["turn"][row] = float(turned.max())
+        for name, value in found.items():
+            off[name][rows] = value
         return off
 
     def _distance(self, rows: np.ndarray, off: Mapping[str, np.ndarray]) -> np.ndarray:

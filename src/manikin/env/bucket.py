@@ -29,6 +29,7 @@ from manikin.env.task import Task
 from manikin.errors import ClosedError, ConfigError, DataError
 from manikin.rng import episode_seed_from_entropy
 from manikin.sim.snapshot import Snapshot
+from manikin.spec.camera import CameraSpec
 
 __all__ = ["BucketEnv", "BucketSnapshot", "batched"]
 
@@ -142,9 +143,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         self._slot = np.full(self.num_envs, -1)
         self._entropy: int | None = None
         self._closed = False
-        self._masks: dict[tuple[str, str], Tensor] = {}
-        if not {"rgb", "depth", "segmentation", "normals", "pointcloud", "voxel"} & set(self._word.split("+")):
-            self._masks = _masks([e.single_observation_space for e in self.buckets], self.device)
+        self._masks = _masks([e.single_observation_space for e in self.buckets], self.device)
         self._bucket[:] = np.arange(self.num_envs) % count  # for the shapes only; reset places the rows
         with torch.no_grad():
             sample = self._padded({k: b.env._observer() for k, b in enumerate(self._buckets)})
@@ -245,6 +244,10 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     def cameras(self) -> tuple[str, ...]:
         """Names of the cameras, as :attr:`manikin.Env.cameras`; every layout has them."""
         return self.buckets[0].cameras
+
+    def camera(self, name: str) -> CameraSpec:
+        """A camera, as :meth:`manikin.Env.camera`, in the scene of the first layout."""
+        return self.buckets[0].camera(name)
 
     def model_data(self, row: int = 0) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """Model and state of a row, as :meth:`manikin.Env.model_data`; rows of other layouts have other models."""
@@ -468,8 +471,8 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 def _masks(spaces: Sequence[gymnasium.Space], device: torch.device) -> dict[tuple[str, str], Tensor]:
     """(group, name) -> (layouts, *shape) float32, of the observations whose shape is not the same everywhere."""
     out = {}
-    for group, inner in spaces[0].items():  # type: ignore[attr-defined]
-        for name in inner:
+    for group in ("policy", "privileged"):
+        for name in spaces[0][group] if group in spaces[0].spaces else ():  # type: ignore[attr-defined, index]
             shapes = [tuple(space[group][name].shape) for space in spaces]  # type: ignore[index]
             if len(set(shapes)) > 1:
                 most = [max(s[i] for s in shapes) for i in range(len(shapes[0]))]

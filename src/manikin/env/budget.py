@@ -41,6 +41,7 @@ def task_budget(task: Task, scene: CompiledScene, **options: Any) -> Budget:
         options: ``robot``, ``control``, ``control_hz``, ``physics_hz``, as for :class:`Env`.
     """
     about = [task.id, repr(task.config), scene.hash, sorted(options.items()), mujoco.__version__, _VERSION]
+    about += [task.layout] if task.layout else []
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]
     path = cache_root() / "budgets" / f"{task.id}-{key}.json"
     try:
@@ -55,7 +56,7 @@ def task_budget(task: Task, scene: CompiledScene, **options: Any) -> Budget:
 def probe(task: Task, **options: Any) -> Budget:
     """Play random actions and the task's expert on a few rows of the CPU world; what they needed, with headroom."""
     env = Env(
-        type(task)(task.config),
+        type(task)(task.config, layout=task.layout or None),
         num_envs=_ROWS,
         autoreset="disabled",
         terminate=False,

@@ -32,6 +32,7 @@ from manikin.sense.imperfect import Imperfection, SensorSuite
 from manikin.sim import Budget, make_world, on_device, torch_device
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
+from manikin.spec.camera import CameraSpec
 from manikin.spec.control import Control, Whole
 
 __all__ = ["AUTORESET", "REWARD", "Env"]
@@ -270,10 +271,9 @@ class Env(gymnasium.vector.VectorEnv):
         from manikin.render import make_renderer
 
         self._check_open()
-        cameras = self._builder.cameras
-        name = camera or ("human_camera" if "human_camera" in cameras else next(iter(cameras), None))
-        if name not in cameras:
-            raise UnknownNameError("camera", name, cameras)
+        cameras = self.cameras
+        name = camera or ("human_camera" if "human_camera" in cameras else next(iter(cameras), ""))
+        self.camera(name)  # there is one
         if not hasattr(self, "_renderer"):
             self._renderer = make_renderer()
         model, data = self.world.data(row)
@@ -288,6 +288,12 @@ class Env(gymnasium.vector.VectorEnv):
     def cameras(self) -> tuple[str, ...]:
         """Names of the scene's cameras."""
         return tuple(self._builder.cameras)
+
+    def camera(self, name: str) -> CameraSpec:
+        """A camera of the scene as it was declared. Raises :class:`UnknownNameError`."""
+        if name not in self._builder.cameras:
+            raise UnknownNameError("camera", name, self._builder.cameras)
+        return self._builder.cameras[name]
 
     def model_data(self, row: int = 0) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """A row's model, with what varies in it, and its state, for pictures; see :meth:`World.data`."""

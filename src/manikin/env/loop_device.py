@@ -180,11 +180,12 @@ class DeviceLoop(Loop):
         try:
             for variable in self.variables:
                 variable.begin()
-            for variation in self.variations:
-                value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
-                variation.part.set_property(variation.what, value)
-            self.task.start(self.h, episode)
-            self.dresser.start(mask, rng)
+            with world.together():
+                for variation in self.variations:
+                    value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
+                    variation.part.set_property(variation.what, value)
+                self.task.start(self.h, episode)
+                self.dresser.start(mask, rng)
             if self.settle:
                 held = self.controller.start(self.robot)  # a torque controller holds the arm meanwhile
                 world.step(self.settle, mask, self.controller.drive(held, None))

@@ -104,11 +104,12 @@ class RowLoop(Loop):
         try:
             for variable in self.variables:
                 variable.begin()
-            for variation in self.variations:
-                value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
-                variation.part.set_property(variation.what, value)
-            self.task.start(self.h, episode)
-            self.dresser.start(rows, episode.rng)
+            with world.together():
+                for variation in self.variations:
+                    value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
+                    variation.part.set_property(variation.what, value)
+                self.task.start(self.h, episode)
+                self.dresser.start(rows, episode.rng)
             if self.settle:
                 active = np.zeros(self.num_envs, bool)
                 active[rows] = True

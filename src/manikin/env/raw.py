@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Protocol, cast
 
 import mujoco
@@ -12,13 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.sim.cpu import CpuWorld
-from manikin.sim.warp import WarpWorld, modules, supported
+from manikin.sim.warp import WarpWorld
 from manikin.sim.warp_channel import STATE
-from manikin.spec.budget import Budget
+from manikin.sim.warp_library import modules
 
 __all__ = ["Raw", "raw_physics"]
+
+_PLACED = ("geom_xpos", "geom_xmat")  # of what stands still, which a step does not compute
 
 
 class Raw(Protocol):
@@ -35,56 +37,47 @@ class Raw(Protocol):
 
 
 def raw_physics(env: Env) -> Raw:
-    """Physics alone for an environment, on its device."""
-    return _RawCpu(env) if isinstance(env.world, CpuWorld) else _RawWarp(env)
+    """Physics alone for an environment, on its device; with rows of different joints, of each layout that has rows."""
+    if isinstance(env, BucketEnv):
+        return _RawBuckets([env.buckets[k] for k in env.slots()])
+    return _RawCpu(env.world, env.substeps) if isinstance(env.world, CpuWorld) else _RawWarp(env)
 
 
 class _RawCpu:
     """MuJoCo's batch of the environment itself, stepped directly: it ends in the very bits of the environment."""
 
-    def __init__(self, env: Env) -> None:
-        world: Any = env.world
-        self._step, self._substeps = world._b.step, env.substeps
-        self._state, self._ctrl = world._state, world._source("ctrl")
+    def __init__(self, world: CpuWorld, substeps: int) -> None:
+        self._batch, self._substeps = world.batch, substeps
+        self._ctrl = world.flat("ctrl")
         self.mark()
 
     def mark(self) -> None:
-        self._first = self._state.copy()
+        self._first = self._batch.state.copy()
 
     def controls(self) -> np.ndarray:
         return self._ctrl.copy()
 
     def run(self, controls: Sequence[np.ndarray]) -> float:
-        self._state[...] = self._first
+        self._batch.state[...] = self._first
         spent, stage = 0.0, int(mujoco.mjtStage.mjSTAGE_VEL)
         for control in controls:
             begin = time.perf_counter()
             self._ctrl[...] = control
-            self._step(None, self._substeps, stage)
+            self._batch.step(None, self._substeps, stage)
             spent += time.perf_counter() - begin
         return spent
 
 
 class _RawWarp:
-    """MuJoCo Warp on a model and data of its own: ``step`` per substep, then one pass of positions and velocities. On a
-    GPU the whole control step is one graph."""
+    """MuJoCo Warp on the model of the environment and data of its own: ``step`` per substep, then one pass of positions
+    and velocities. On a GPU the whole control step is one graph."""
 
     def __init__(self, env: Env) -> None:
-        wp, mjw = self._wp, self._mjw = modules()
+        self._wp, self._mjw = modules()
         self._world, self._substeps = cast(WarpWorld, env.world), env.substeps
-        self._device = wp.get_device(env.device_word.removeprefix("warp:"))
-        model = supported(env.scene.model)
-        with wp.ScopedDevice(self._device):
-            self._m = mjw.put_model(model)
-            self._m.opt.warn_overflow = False
-            self._m.opt.deterministic = self._world._m.opt.deterministic  # as the environment's
-            self._d = mjw.make_data(model, nworld=env.num_envs, **asdict(env.budget or Budget()))
-            self._control_step()  # kernels are loaded before anything is captured or timed
-            self._graph = None
-            if self._device.is_cuda:
-                with wp.ScopedCapture() as capture:
-                    self._control_step()
-                self._graph = capture.graph
+        self._device = self._wp.get_device(env.device_word.removeprefix("warp:"))
+        self._m, self._d = self._world.twin()
+        self._graph, self._layout = None, -1
         self.mark()
 
     def _control_step(self) -> None:
@@ -93,20 +86,33 @@ class _RawWarp:
         self._mjw.fwd_position(self._m, self._d)
         self._mjw.fwd_velocity(self._m, self._d)
 
-    def _view(self, data: Any, field: str) -> Tensor:
-        view: Tensor = self._wp.to_torch(getattr(data, field))
-        return view
+    def _view(self, field: str) -> Tensor:
+        view: Tensor = self._wp.to_torch(getattr(self._d, field))
+        return view.reshape(self._world.num_worlds, -1)
+
+    def _ready(self) -> None:
+        """Kernels are loaded and the graph is recorded before anything is timed; anew for a model of other arrays."""
+        if self._layout == self._world.layout:
+            return
+        self._layout = self._world.layout
+        with self._wp.ScopedDevice(self._device):
+            self._control_step()
+            if self._device.is_cuda:
+                with self._wp.ScopedCapture() as capture:
+                    self._control_step()
+                self._graph = capture.graph
 
     def mark(self) -> None:
-        self._first = {f: self._view(self._world._d, f).clone() for f in STATE}
+        self._ready()
+        self._first = {f: self._world.flat(f).clone() for f in (*STATE, *_PLACED)}
 
     def controls(self) -> Tensor:
-        return self._view(self._world._d, "ctrl").clone()
+        return self._world.flat("ctrl").clone()
 
     def run(self, controls: Sequence[Tensor]) -> float:
         for field, value in self._first.items():
-            self._view(self._d, field).copy_(value)
-        target = self._view(self._d, "ctrl")
+            self._view(field).copy_(value)
+        target = self._view("ctrl")
         self._wp.synchronize_device(self._device)
         begin = time.perf_counter()
         with self._wp.ScopedDevice(self._device):
@@ -120,3 +126,20 @@ class _RawWarp:
                     self._wp.capture_launch(self._graph)
         self._wp.synchronize_device(self._device)
         return time.perf_counter() - begin
+
+
+class _RawBuckets:
+    """One layout after the other, as the environment steps them."""
+
+    def __init__(self, envs: Sequence[Env]) -> None:
+        self._parts = [raw_physics(env) for env in envs]
+
+    def mark(self) -> None:
+        for part in self._parts:
+            part.mark()
+
+    def controls(self) -> list[Any]:
+        return [part.controls() for part in self._parts]
+
+    def run(self, controls: Sequence[list[Any]]) -> float:
+        return sum(part.run([each[k] for each in controls]) for k, part in enumerate(self._parts))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["make", "register", "register_gymnasium", "task_class", "task_ids"]
 
+_BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _BUILTIN = {
@@ -46,6 +47,8 @@ _BUILTIN = {
     "TwoArmHandover-v1": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
     "TwoArmLift-v1": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",
     "TwoArmPegInHole-v1": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
+    "TwoRobotPickCube-v1": f"{_BIMANUAL}.two_robot_pick_cube:TwoRobotPickCube",
+    "TwoRobotStackCube-v1": f"{_BIMANUAL}.two_robot_stack_cube:TwoRobotStackCube",
     "Wipe-v1": f"{_ROBOSUITE}.wipe:Wipe",
 }
 _registered: dict[str, type[Task]] = {}

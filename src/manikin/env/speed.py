@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from manikin.env.bucket import batched
 from manikin.env.env import Env
 from manikin.env.raw import Raw, raw_physics
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
 
-__all__ = ["Speed", "measure_speed"]
+__all__ = ["Speed", "bytes_per_env", "measure_speed"]
 
 _BLOCK_S = 0.2
 
@@ -67,7 +68,7 @@ def measure_speed(task: str | type[Task], num_envs: int, *, seconds: float = 2.0
 
 def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str, Any]) -> Speed:
     began = time.perf_counter()
-    env = Env(task, num_envs=num_envs, **{"horizon": 10**9, "terminate": False, **options})
+    env = batched(task, num_envs=num_envs, **{"horizon": 10**9, "terminate": False, **options})
     env.reset(seed=0)
     seeds = torch.arange(num_envs)
     actions = EpisodeRng(seeds, torch.zeros_like(seeds)).uniform("bench", -1.0, 1.0, (32, env.controller.card.size))
@@ -85,10 +86,10 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str,
     resets = []
     for k in range(20 if env.device_word == "cpu" else 5):
         begin = time.perf_counter()
-        env.reset(seed=[k], options={"reset_mask": np.arange(num_envs) == 0})
+        env.reset(seed=[k * max(1, len(task.layouts))], options={"reset_mask": np.arange(num_envs) == 0})
         _wait(env.device)
         resets.append(time.perf_counter() - begin)
-    memory = env.world.memory_per_row()
+    memory = bytes_per_env(env)
     env.close()
     return Speed(
         num_envs=num_envs,
@@ -98,6 +99,11 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str,
         reset_one_row_ms=1e3 * statistics.median(resets),
         bytes_per_env=memory,
     )
+
+
+def bytes_per_env(env: Env) -> int:
+    """Memory of the physics of one more row; with rows of different joints, what all layouts take over the rows."""
+    return sum(one.world.memory_per_row() * one.num_envs for one in env.buckets) // env.num_envs
 
 
 def _wait(device: torch.device) -> None:

@@ -102,16 +102,16 @@ def check_outputs(name: str, outputs: Iterable[str], valid: Iterable[str]) -> No
             raise UnknownNameError(f"output of renderer {name!r}", word, valid)
 
 
-# Pixels up to which Warp's ray tracer was quicker on two cores than OpenGL on the processor, by OpenGL's passes: colour
+# Pixels up to which Warp's ray tracer was quicker than OpenGL on two cores with two threads, by OpenGL's passes: colour
 # and depth are one, segmentation another (crossover_ms in benchmarks/results/render.json).
-_WARP_UP_TO = {1: 64 * 64, 2: 96 * 96}
+_WARP_UP_TO = {1: 32 * 32, 2: 48 * 48}
 
 
 def choose(outputs: Iterable[str] = ("rgb",), *, pixels: int | None = None) -> tuple[str, str]:
     """The backend ``auto`` takes on this machine, and why not one before it.
 
     OpenGL where it works, except for small pictures where it draws with the processor and Warp's ray tracer, quicker
-    there, is installed: up to 64 x 64 pixels, 96 x 96 if segmentation is asked for beside colour or depth. Without
+    there, is installed: up to 32 x 32 pixels, 48 x 48 if segmentation is asked for beside colour or depth. Without
     OpenGL, Warp where installed, else MuJoCo's own rays, which also take over when normals are asked for.
 
     Args:

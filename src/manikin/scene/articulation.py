@@ -22,6 +22,7 @@ class Articulation(Handle):
     Attributes:
         joints: names, the order of every joint vector.
         frames: names of the places that were marked by sites.
+        root: name of the body that carries the others.
         limits: (joints, 2) [rad or m], once the world exists.
     """
 
@@ -29,7 +30,7 @@ class Articulation(Handle):
         self, scope: Scope, name: str, *, prefix: str, joints: Sequence[str], frames: Sequence[str], root: str
     ) -> None:
         super().__init__(scope, name)
-        self.prefix, self.joints, self.frames, self._root = prefix, tuple(joints), tuple(frames), root
+        self.prefix, self.joints, self.frames, self.root = prefix, tuple(joints), tuple(frames), prefix + root
 
     def bind(self, model: mujoco.MjModel) -> None:
         world, p = self.scope.world, self.prefix
@@ -40,7 +41,7 @@ class Articulation(Handle):
         sites = [int(model.site(p + f).id) for f in self.frames]
         pieces = [piece for s in sites for piece in _runs("site_xpos", list(range(3 * s, 3 * s + 3)))]
         self._places = world.channel(pieces, (len(sites), 3)) if sites else None
-        self._body = int(model.body(p + self._root).id)
+        self._body = int(model.body(self.root).id)
         quat = ("xquat", 4 * self._body, 4 * self._body + 4)
         self._quat = world.channel([quat], quat_at=0)
 

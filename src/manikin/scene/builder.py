@@ -346,13 +346,15 @@ class SceneBuilder:
             robot.grasps[part.name] = handle
         return self._add(handle)
 
-    def contact_force(self, first: Part | Robot, second: Part | Robot, *, link: str | None = None) -> ContactForce:
+    def contact_force(
+        self, first: Part | Robot, second: Part | Robot | Articulation, *, link: str | None = None
+    ) -> ContactForce:
         """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world.
 
         Of a robot that is first, ``link`` and what hangs on it can be asked about alone.
         """
         name = f"contact/{first.name}{'' if link is None else '/' + link}/{second.name}"
-        one, two = (h.prefix + h.model.base_body if isinstance(h, Robot) else h.name for h in (first, second))
+        one, two = (_body_of(h) for h in (first, second))
         if link is not None and isinstance(first, Robot):
             one = first.prefix + link
         self._contact_sensor(name, one, two)
@@ -483,6 +485,13 @@ class SceneBuilder:
     def _add(self, handle: H) -> H:
         self.handles.append(handle)
         return handle
+
+
+def _body_of(handle: Part | Robot | Articulation) -> str:
+    """Name of the body that carries all of a thing."""
+    if isinstance(handle, Robot):
+        return f"{handle.prefix}{handle.model.base_body}"
+    return handle.root if isinstance(handle, Articulation) else handle.name
 
 
 def _enum(kind: Any, prefix: str, name: str, what: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from manikin.sim.warp import modules, supported
+from manikin.sim.warp_library import modules, supported
 from manikin.sim.world import World
 from manikin.spec.budget import Budget
 

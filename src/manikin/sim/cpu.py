@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import mujoco
@@ -137,6 +138,7 @@ class CpuWorld:
         self._constants = {f for f in _DERIVED if getattr(model, f).size}
         self._nbvh = int(model.body_bvhnum.sum())
         self._max_iterations = int(model.opt.iterations)
+        self._due: list[np.ndarray] | None = None  # rows whose constants wait for the end of ``together``
         self._shown: mujoco.MjModel | None = None  # what data() fills with a row's own fields
         self._closed = False
         self._b.reset()
@@ -176,6 +178,11 @@ class CpuWorld:
         state = self._state.copy()
         self._b.forward()
         self._state[...] = state
+
+    @property
+    def batch(self) -> batch.Batch:
+        """MuJoCo's own simulations of the rows, borrowed: for measuring physics alone."""
+        return self._b
 
     def flat(self, field: str) -> np.ndarray:
         """A whole field as the physics has it, (N, K) float64; see :class:`manikin.sim.world.World`."""
@@ -326,13 +333,31 @@ class CpuWorld:
             else:
                 target[np.ix_(index, ids)] = value.reshape(len(index), len(ids), *target.shape[2:])
         if any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes):
-            self._b.set_const(index)
-            for field in (
-                self._constants - self._varied
-            ):  # a row's may differ by a last bit; all, so that no row's depend on others
-                self._b.expand(field)
-            self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
+            if self._due is None:
+                self._derive(index)
+            else:
+                self._due.append(index)
         self.version += 1
+
+    def _derive(self, index: np.ndarray) -> None:
+        """Recompute the constants of these rows."""
+        self._b.set_const(index)
+        for field in (
+            self._constants - self._varied
+        ):  # a row's may differ by a last bit; all, so that no row's depend on others
+            self._b.expand(field)
+        self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Several calls of ``set_model`` whose constants are recomputed once, at the end of the ``with`` block."""
+        self._due = []
+        try:
+            yield
+        finally:
+            due, self._due = self._due, None
+            if due:
+                self._derive(np.unique(np.concatenate(due)))
 
     @property
     def varied(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import re
 from typing import Any
 
@@ -13,11 +14,16 @@ from torch.overrides import TorchFunctionMode
 
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 
-__all__ = ["DEVICES", "OnDevice", "on_device", "torch_device"]
+__all__ = ["DEVICES", "OnDevice", "on_device", "processors", "torch_device"]
 
 DEVICES = ("cpu", "cuda", "cuda:0", "cuda:1", "warp:cpu")  # and so on for further GPUs
 
 _INSTALL = "pip install 'manikin[gpu]' and a CUDA build of torch (https://pytorch.org/get-started)"
+
+
+def processors() -> int:
+    """How many processor threads this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def torch_device(word: str) -> torch.device:

@@ -8,7 +8,6 @@ nothing here waits for the device, so that a control step can be recorded as a C
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
@@ -18,42 +17,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.assets.paths import cache_root
-from manikin.errors import AssetError, ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.sim.device import torch_device
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.warp_channel import STATE, WarpChannel, merged
+from manikin.sim.warp_library import modules, supported
 from manikin.sim.warp_model import PLACING, RowModel
 from manikin.sim.world import PLACES, Piece
 from manikin.spec.scene import CompiledScene
 
-__all__ = ["Rows", "WarpWorld", "modules", "supported"]
+__all__ = ["Rows", "WarpWorld"]
 
 Rows = np.ndarray | Tensor | None
 """Row numbers (n,) with n values, a mask (N,) of bool with values for all N rows, or None for all rows."""
 
 _FORCE = ("actuator_force", "qfrc_actuator", "qfrc_constraint", "qacc", "cfrc_ext", "cacc", "cfrc_int")
 _ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
-
-
-def modules() -> tuple[Any, Any]:
-    """``(warp, mujoco_warp)``, imported on first use with kernels cached in manikin's folder.
-
-    Raises:
-        AssetError: they are not installed; says how to get them.
-    """
-    os.environ.setdefault("WARP_CACHE_PATH", str(cache_root() / "warp"))
-    try:
-        import warp
-
-        warp.config.log_level = warp.LOG_ERROR  # every compiled kernel is a line of output otherwise
-        warp.init()
-        import mujoco_warp
-    except ImportError as error:
-        raise AssetError(f"MuJoCo Warp is not installed ({error}): pip install 'manikin[gpu]'") from None
-    return warp, mujoco_warp
 
 
 class WarpWorld:
@@ -68,6 +49,7 @@ class WarpWorld:
     """
 
     poison = False
+    _due: tuple[bool, bool] | None = None  # constants and places that wait for the end of ``together``
 
     def __init__(
         self,
@@ -89,12 +71,13 @@ class WarpWorld:
         self._wp_device = self._wp.device_from_torch(self.device)
         self._mjm = supported(scene.model)
         self._room = {"nconmax": nconmax, "njmax": njmax}
+        self._size = {**self._room, "nccdmax": nccdmax, "nworld": num_worlds}
         with self._wp.ScopedDevice(self._wp_device):
             self._m = self._mjw.put_model(self._mjm)
             self._m.opt.warn_overflow = False
             kind = self._mjw.DeterminismType
             self._m.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
-            self._d = self._mjw.make_data(self._mjm, nworld=num_worlds, nccdmax=nccdmax, **self._room)
+            self._d = self._mjw.make_data(self._mjm, **self._size)
         if self._wp_device.is_cuda:
             self._wp.synchronize_device(self._wp_device)  # it was made on Warp's own stream
         self._streams: dict[int, Any] = {}
@@ -363,15 +346,34 @@ class WarpWorld:
         present = lambda field: self._model.read(field) if index is None else self._model.read(field)[index]  # noqa: E731
         writes = assignments(self._mjm, values, n, present, self._model.variable, self.device)
         mask = self._mask(rows)
-        if self._model.write([(field, ids, self.spread(value, rows)[1]) for field, ids, value in writes], mask):
+        stale = self._model.write([(field, ids, self.spread(value, rows)[1]) for field, ids, value in writes], mask)
+        places = any(field in PLACING for field, _, _ in writes)
+        if self._due is None:
+            self._derive(stale, places)
+        else:
+            self._due = (self._due[0] or stale, self._due[1] or places)
+        self.version += 1
+
+    def _derive(self, constants: bool, places: bool) -> None:
+        """Recompute what follows from the model."""
+        if constants:
             overflow = self.flat("overflow").clone()
             state, forces = self._state(), self._served()
             self._run(self._mjw.set_const)
-            self._restore(mask, state, forces)
+            self._restore(None, state, forces)
             self.flat("overflow").copy_(overflow)
-        if any(field in PLACING for field, _, _ in writes):
+        if places:
             self._place_fixed()
-        self.version += 1
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """See :meth:`manikin.sim.cpu.CpuWorld.together`."""
+        self._due = (False, False)
+        try:
+            yield
+        finally:
+            due, self._due = self._due, None
+            self._derive(*due)
 
     def _place_fixed(self) -> None:
         self._run(self._mjw.kinematics)  # bodies first
@@ -438,6 +440,11 @@ class WarpWorld:
             self._run(function)
         return self._m, self._d
 
+    def twin(self) -> tuple[Any, Any]:
+        """MuJoCo Warp's Model, borrowed, and a new Data with as many rows and as much room: for physics alone."""
+        with self._wp.ScopedDevice(self._wp_device):
+            return self._m, self._mjw.make_data(self._mjm, **self._size)
+
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run."""
         model = self.scene.model
@@ -476,10 +483,3 @@ class WarpWorld:
             self._closed = True
             self._views.clear()
             self._reads.clear()
-
-
-def supported(model: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy without what MuJoCo Warp refuses: it has no autoreset to switch off."""
-    plain = copy.copy(model)
-    plain.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
-    return plain

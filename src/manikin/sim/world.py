@@ -9,6 +9,7 @@ What ``read`` and channels return is *borrowed*: valid until the next step, rese
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import mujoco
@@ -72,6 +73,7 @@ class World(Protocol):
     def set_home(self) -> None: ...
     def reset(self, rows: np.ndarray | None = None) -> None: ...
     def set_model(self, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> None: ...
+    def together(self) -> AbstractContextManager[None]: ...
     def states(self, rows: np.ndarray) -> np.ndarray:
         """(n, k) float64 the physics state of the rows, as in a snapshot, owned by the caller."""
 

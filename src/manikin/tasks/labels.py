@@ -34,8 +34,9 @@ GRASP = Labels(
 )
 
 
-def transport(placed: str = "is_placed") -> Labels:
-    """Labels of a task that brings an object to a goal. Its flags are ``is_grasped`` and, at the goal, ``placed``."""
+def transport(placed: str = "is_placed", *, grasps: int = 1) -> Labels:
+    """Labels of a task that brings an object to a goal. Its flags are ``is_grasped`` and, at the goal, ``placed``;
+    the straight way takes so many ``grasps``."""
     return Labels(
         events=(
             *_GRASPED,
@@ -47,8 +48,8 @@ def transport(placed: str = "is_placed") -> Labels:
         success=(
             Mode(
                 "straightforward_success",
-                "count(grasped) <= 1 and count(at_goal) <= 1 and not lost",
-                "one grasp, one arrival",
+                f"count(grasped) <= {grasps} and count(at_goal) <= 1 and not lost",
+                "no grasp more than needed, one arrival",
             ),
             Mode("success_then_lost", "last(lost) > last(success)", "it did not stay so"),
             Mode("winding_success", "otherwise", "it took several grasps, arrivals or successes"),

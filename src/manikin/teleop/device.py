@@ -37,9 +37,11 @@ class Motion:
         angular: (x, y, z) how fast it is to turn about these axes, each from -1 to 1, mathematically positive.
         buttons: those that are down. What they do happens when they go down, save for the clutch.
         at: when this input arrived, in seconds of ``time.monotonic()``; None if it is not known.
+        joints: [rad] where the robot's joints are to be, from a leader arm; None from others.
+        grip: how far its gripper is open, from -1 (closed) to 1.
 
     Raises:
-        ConfigError: not three numbers from -1 to 1.
+        ConfigError: not three numbers from -1 to 1, or joints that are not finite.
         UnknownNameError: no such button.
     """
 
@@ -47,12 +49,16 @@ class Motion:
     angular: tuple[float, float, float] = STILL
     buttons: Collection[str] = frozenset()
     at: float | None = None
+    joints: tuple[float, ...] | None = None
+    grip: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("linear", "angular"):
             value = getattr(self, name)
             if len(value) != 3 or not all(math.isfinite(v) and abs(v) <= 1 for v in value):
                 raise ConfigError(f"{name} of a motion is three numbers from -1 to 1; got {value!r}")
+        if not all(math.isfinite(v) for v in (*(self.joints or ()), self.grip)):
+            raise ConfigError(f"joints and grip of a motion are finite; got {self.joints!r} and {self.grip!r}")
         for button in self.buttons:
             if button not in BUTTONS:
                 raise UnknownNameError("button", button, BUTTONS)
@@ -70,11 +76,13 @@ class Device(ABC):
         name: how it is called.
         help: its keys and what they do, for people.
         over: whether nothing more will come; a script ends.
+        joints: of how many joints it gives the places; 0 if it says how the tool is to move.
     """
 
     name = "device"
     help: ClassVar[Iterable[tuple[str, str]]] = ()
     over = False
+    joints = 0
 
     def start(self) -> None:  # noqa: B027  most devices need nothing
         """Open it. Called once, before the first :meth:`read`.

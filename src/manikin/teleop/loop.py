@@ -19,6 +19,7 @@ from manikin.teleop.pilot import Pilot
 __all__ = ["Begun", "Latency", "Loop", "Stepped"]
 
 BEHIND = 0.25  # a loop that is later than this lets the time go [s]
+STIR = 0.05  # [rad] a leader arm that rests in a hand moves less
 ROW = np.zeros(1, np.int64)
 
 
@@ -120,12 +121,13 @@ class Loop:
                 f"{env.autoreset!r}: make(task, 1, autoreset='disabled')"
             )
         self.env, self.device, self.seed = env, device, seed
-        self.pilot, self.latency = Pilot(env, speed=speed), Latency()
+        self.pilot, self.latency = Pilot(env, speed=speed, joints=device.joints), Latency()
         self.recorder = None if out is None else Recorder(env, out, policy="teleop", resume=resume)
         self.number = max(self.recorder.finished, default=-1) + 1 if self.recorder is not None else 0
         self.phase, self.said = "ready", ""
         self.saved, self.discarded, self.steps = 0, 0, 0
         self.motion = Motion()
+        self._posture: tuple[float, ...] | None = None  # of a leader arm, while an episode waits
         self._down: frozenset[str] = frozenset()
         self._health = np.zeros(1, np.int64)
 
@@ -137,6 +139,7 @@ class Loop:
         observation, info = self.env.reset(seed=[self.seed + self.number], options=options)
         self.phase, self.steps, self._health = "ready", 0, np.zeros(1, np.int64)
         self.pilot.reset()
+        self._posture = None
         if self.recorder is not None:
             self.recorder.start(ROW, np.array([self.number]), observation, {})
         return Begun(observation, info)
@@ -180,9 +183,16 @@ class Loop:
             return self.discard()
         if self.phase == "ended":
             return None
-        if self.phase == "ready" and ("clutch" in motion.buttons or not (motion.moves or "gripper" in pressed)):
+        if self.phase == "ready" and ("clutch" in motion.buttons or not (self._moves(motion) or "gripper" in pressed)):
             return None
         return self._step(motion)
+
+    def _moves(self, motion: Motion) -> bool:
+        """Whether an episode that waits begins: a leader arm begins it where it leaves the place it waits in."""
+        if motion.joints is None:
+            return motion.moves
+        self._posture = self._posture or motion.joints
+        return any(abs(a - b) > STIR for a, b in zip(motion.joints, self._posture, strict=True))
 
     def run(
         self,

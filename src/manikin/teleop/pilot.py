@@ -33,15 +33,17 @@ class Pilot:
     Args:
         env: with one row, and a controller that moves the tool by amounts relative to where it is.
         speed: share of full speed.
+        joints: how many joints a leader arm says the places of; any controller will do then.
 
     Attributes:
         limbs: names of the arms that can be moved; "" for the only one.
 
     Raises:
-        ConfigError: the controller moves joints, or to absolute poses; says which can be used.
+        ConfigError: the controller moves joints, or to absolute poses; says which can be used. Or the robot has not as
+            many joints as the leader arm.
     """
 
-    def __init__(self, env: Any, *, speed: float = 0.5) -> None:
+    def __init__(self, env: Any, *, speed: float = 0.5, joints: int = 0) -> None:
         if not SLOWEST <= speed <= FASTEST:
             raise ConfigError(f"speed must be from {SLOWEST} to {FASTEST}; got {speed}")
         self.env, self.speed = env, speed
@@ -52,6 +54,17 @@ class Pilot:
             if name in _WAYS and dim.reference != "absolute":
                 ways.setdefault(limb, {})[_WAYS.index(name)] = (i, dim.scale)
         self._ways = {limb: found for limb, found in ways.items() if {0, 1, 2} <= found.keys()}
+        if joints:
+            arm = env.robot.arm
+            if len(env.robots) > 1 or len(arm.joints) != joints:
+                raise ConfigError(
+                    f"the leader arm has {joints} joints; {'+'.join(r.arm.name for r in env.robots)} has "
+                    f"{sum(len(r.arm.joints) for r in env.robots)}: choose the --robot it is a copy of"
+                )
+            ranges = {joint.name: joint.range for link in arm.links for joint in link.joints}
+            self._range = torch.tensor([ranges[name] for name in arm.joints])
+            self._most = torch.tensor(arm.joint_delta or (0.1,) * joints)
+            self._ways = {"": {}}
         if not self._ways:
             valid = [c for c in CONTROLS if c in env.robot.arm.controllers]
             raise ConfigError(
@@ -64,8 +77,9 @@ class Pilot:
             limb, _, name = dim.name.rpartition("/")
             if name == "gripper":
                 self._grippers[i] = limb if limb in self._ways else self.limbs[0]
-        first = dims[self._ways[self.limbs[0]][0][0]]
-        self._frame, self._follows = first.frame, self.limbs == ("",) and first.reference == "measured"
+        if not joints:
+            first = dims[self._ways[self.limbs[0]][0][0]]
+            self._frame, self._follows = first.frame, self.limbs == ("",) and first.reference == "measured"
         self._closed: set[str] = set()
         self.reset()
 
@@ -94,6 +108,8 @@ class Pilot:
     def action(self, motion: Motion) -> torch.Tensor:
         """(1, A) for a motion, from the state as it is. With the clutch held, the arm is to stay."""
         env = self.env
+        if motion.joints is not None:
+            return self._copy(motion.joints, motion.grip)
         with torch.no_grad():
             action: torch.Tensor = env.controller.hold(env._carry, env._reading()).clone()
         held = "clutch" in motion.buttons
@@ -105,6 +121,18 @@ class Pilot:
             action[:, i] += asked[:, way] / scale
         for i, limb in self._grippers.items():
             action[:, i] = -1.0 if limb in self._closed else 1.0
+        return action.clamp(-1.0, 1.0)
+
+    def _copy(self, joints: tuple[float, ...], grip: float) -> torch.Tensor:
+        """(1, A) that brings the joints to those of a leader arm, as fast as the servos follow."""
+        env = self.env
+        with torch.no_grad():
+            q = env.robot.arm_qpos.cpu()
+            way = torch.tensor([joints]).clamp(self._range[:, 0], self._range[:, 1]) - q
+            want = q + way / (way.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
+            action: torch.Tensor = env.controller.towards(env._carry, env._reading(), want.to(env.robot.arm_qpos))
+        for i in self._grippers:
+            action[:, i] = grip
         return action.clamp(-1.0, 1.0)
 
     def _way(self, linear: torch.Tensor, angular: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -13,8 +13,8 @@ from manikin.props.hammer import HANDLE_SHAPES, hammers
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Uniform
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.tasks.robosuite.two_arm import raising, tilted, two_robots
 from manikin.tasks.tabletop.common import ZERO, OncePerStep, above, closeness, constant
+from manikin.tasks.two_arms import raising, tilted, two_robots
 
 __all__ = ["TwoArmHandover"]
 

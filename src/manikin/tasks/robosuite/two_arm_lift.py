@@ -13,8 +13,8 @@ from manikin.math import norm, pose, quat_rotate
 from manikin.props import pot
 from manikin.spec.plan import Waypoint
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.tasks.robosuite.two_arm import base_yaw, two_robots
-from manikin.tasks.tabletop.common import ZERO, OncePerStep, above, closeness, constant, top_down
+from manikin.tasks.tabletop.common import ZERO, OncePerStep, above, base_yaw, closeness, constant, top_down
+from manikin.tasks.two_arms import two_robots
 
 __all__ = ["TwoArmLift"]
 

@@ -14,8 +14,8 @@ from manikin.props.plate import plate
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Uniform
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, ready
-from manikin.tasks.robosuite.two_arm import base_yaw, tilted, two_robots
-from manikin.tasks.tabletop.common import ONE, OncePerStep, closeness, constant
+from manikin.tasks.tabletop.common import ONE, OncePerStep, base_yaw, closeness, constant
+from manikin.tasks.two_arms import tilted, two_robots
 
 __all__ = ["TwoArmPegInHole"]
 

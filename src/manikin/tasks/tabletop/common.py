@@ -20,6 +20,7 @@ __all__ = [
     "OncePerStep",
     "above",
     "along_x",
+    "base_yaw",
     "bearing",
     "bonus",
     "closeness",
@@ -70,7 +71,7 @@ def noisy_rest(robot: Robot, ep: Episode, std: float = 0.02, *, turn: float = 0.
     """
     rest = robot.keyframe(keyframe)
     rest[-1] += turn
-    robot.set_qpos(rest + ep.rng.normal("robot/qpos", 0.0, std, (len(rest),)))
+    robot.set_qpos(rest + ep.rng.normal(f"{robot.name}/qpos", 0.0, std, (len(rest),)))
 
 
 def full_turn(ep: Episode, name: str) -> Tensor:
@@ -99,16 +100,23 @@ def bonus(terms: dict[str, Tensor], success: Tensor, total: float) -> dict[str, 
     return {**terms, "success": torch.where(success, missing, ZERO)}
 
 
-def top_down(quat: Tensor, robot: Robot, *, symmetry: int = 4, around: Tensor | float = 0.0) -> Tensor:
+def top_down(quat: Tensor, robot: Robot, *, symmetry: int = 4, around: Tensor | float | None = None) -> Tensor:
     """(n, 4) TCP orientation pointing down, opening along the y axis of an upright object turned by ``quat`` (n, 4).
 
     Of the ``symmetry`` equivalent grasps about the vertical the one nearest to the turn ``around`` (n,) [rad] is taken;
-    0 is the gripper's turn at rest, :func:`bearing` where the arm's base joint brings it.
+    by default the way the robot faces, as the gripper does at rest; :func:`bearing` is where the arm's base joint
+    brings it.
     """
+    around = base_yaw(robot) if around is None else around
     period = 2 * math.pi / symmetry
     turn = quat_to_yaw(quat) - around
     turn = turn - torch.round(turn / period) * period
     return quat_mul(quat_from_yaw(turn + around), facing_down(robot))
+
+
+def base_yaw(robot: Robot) -> float:
+    """[rad] where the robot faces, about the vertical."""
+    return float(quat_to_yaw(robot.base_pose[None, 3:])[0])
 
 
 def bearing(robot: Robot, pos: Tensor) -> Tensor:

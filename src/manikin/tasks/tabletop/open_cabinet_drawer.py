@@ -42,23 +42,29 @@ class OpenCabinetDrawer(Task):
     layouts = tuple(CABINETS)
     labels = Labels(
         events=(
+            Event("contact", "contact"),
             Event("moved", "is_moved"),
             Event("opened", "is_open"),
             Event("closed", "is_open", "fall"),
             Event("success", "success"),
             Event("lost", "success", "fall"),
+            Event("excessive_collisions", "robot_force", above=10_000.0),
         ),
         success=(
+            Mode("success_then_excessive_collisions", "excessive_collisions"),
             Mode("open_success", "count(opened) <= 1 and not lost", "opened once, and still"),
             Mode("success_then_lost", "last(lost) > last(success)", "it did not stay so"),
             Mode("winding_success", "otherwise", "it took several tries"),
         ),
         failure=(
-            Mode("never_moved", "not moved and not opened", "the drawer stayed shut"),
+            Mode("excessive_collisions", "excessive_collisions", "pressed too much on the cabinet"),
+            Mode("cant_reach", "not contact and not moved and not opened", "never touched the cabinet"),
+            Mode("cant_open", "not moved and not opened", "touched it, and the drawer stayed shut"),
             Mode("closed_after_open", "last(closed) > last(opened)", "it was open and went back"),
             Mode("not_still", "opened", "open, and never at rest"),
             Mode("slightly_opened", "otherwise", "moved, and not far enough"),
         ),
+        source="MS-HAB's events of opening, with the limit of its code",
     )
     reward_max = 5.0
     observations = {
@@ -100,6 +106,8 @@ class OpenCabinetDrawer(Task):
             "robot": robot,
             "cabinet": cabinet,
             "target": b.variable("target"),  # which of the cabinet's drawers
+            "press": b.contact_force(robot, cabinet),
+            "pressed": b.variable("pressed"),  # [N] added up over control steps, as MS-HAB does
             "marker": b.marker("handle_marker", size=(0.012,), rgba=(0.1, 0.8, 0.2, 0.8)),
         }
 
@@ -130,6 +138,9 @@ class OpenCabinetDrawer(Task):
         reach = handle - h.robot.tcp_pos
         return handle, reach, norm(reach), q / h.cabinet.limits[self._first, 1], v.abs()
 
+    def advance(self, h):
+        h.pressed.set(h.pressed.value + norm(h.press.value))
+
     def evaluate(self, h):
         _, _, _, share, speed = self._geometry(h)
         opened = share >= constant(self.config.open_share)
@@ -137,6 +148,8 @@ class OpenCabinetDrawer(Task):
             "success": opened & (speed <= constant(self.config.still_speed)),
             "is_open": opened,
             "is_moved": share > constant(0.001),
+            "contact": norm(h.press.value) > 0,
+            "robot_force": h.pressed.value,
         }
 
     def observe(self, h):

@@ -1,4 +1,4 @@
-"""What the tasks for two arms share: where the robots stand, and how their experts turn grippers."""
+"""What tasks for two arms share: where the robots stand, and how their experts turn grippers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import Tensor
 
 from manikin.arenas.stand import on_stand
 from manikin.errors import UnknownNameError
-from manikin.math import quat_from_yaw, quat_mul, quat_to_yaw
+from manikin.math import quat_from_yaw, quat_mul
 from manikin.robots import stand_together
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot
-from manikin.tasks.tabletop.common import facing_down
+from manikin.tasks.tabletop.common import base_yaw, facing_down
 
-__all__ = ["ARRANGEMENTS", "base_yaw", "raising", "tilted", "two_robots"]
+__all__ = ["ARRANGEMENTS", "raising", "tilted", "two_robots"]
 
 ARRANGEMENTS = ("opposed", "parallel")
 
@@ -27,7 +27,7 @@ def two_robots(
     away: float,
     height: float,
     level: float,
-    floor: float,
+    floor: float | None = None,
     aside: float = 0.25,
 ) -> tuple[Robot, Robot]:
     """Add the next two robots, ``robot0`` and ``robot1``, around the origin.
@@ -39,7 +39,7 @@ def two_robots(
         away: of their bases [m], along the axis.
         height: of their bases [m].
         level: height of what they work on [m], where a machine with two arms stands as it does at a table.
-        floor: height of the floor [m].
+        floor: height of the floor [m] that their stands reach down to; None: they stand on what is below them.
         aside: of parallel robots, how far each is to the side [m].
 
     Raises:
@@ -57,15 +57,12 @@ def two_robots(
     else:
         spots = ((-away, -aside, 0.0), (-away, aside, 0.0))
     one, two = (
-        on_stand(b, pos=(x, y, height), yaw=yaw, floor=floor, name=n)
+        b.robot(name=n, pos=(x, y, height), quat=(math.cos(yaw / 2), 0, 0, math.sin(yaw / 2)))
+        if floor is None
+        else on_stand(b, pos=(x, y, height), yaw=yaw, floor=floor, name=n)
         for n, (x, y, yaw) in zip(names, spots, strict=True)
     )
     return one, two
-
-
-def base_yaw(robot: Robot) -> float:
-    """[rad] where the robot faces, about the vertical."""
-    return float(quat_to_yaw(robot.base_pose[None, 3:])[0])
 
 
 def raising(robot: Robot, tilt: float) -> Tensor:
@@ -75,9 +72,9 @@ def raising(robot: Robot, tilt: float) -> Tensor:
     return torch.tensor([math.cos(half), *across], device=robot.scope.device).expand(robot.scope.n, 4)
 
 
-def tilted(robot: Robot, tilt: float, *, roll: float = 0.0) -> Tensor:
+def tilted(robot: Robot, tilt: float, *, roll: Tensor | float = 0.0) -> Tensor:
     """(n, 4) TCP orientation pointing down and then raised, see :func:`raising`. The gripper opens sideways, turned by
-    ``roll`` [rad] about the vertical before it is raised."""
+    ``roll`` [rad], one or (n,), about the vertical before it is raised."""
     down = facing_down(robot)
-    turn = quat_from_yaw(down.new_full((len(down),), base_yaw(robot) + roll))
+    turn = quat_from_yaw(down.new_zeros(len(down)) + (base_yaw(robot) + roll))
     return quat_mul(raising(robot, tilt), quat_mul(turn, down))

@@ -1,0 +1,39 @@
+"""MuJoCo Warp as a library: found, with its kernels in manikin's folder, and what it can simulate of a model."""
+
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any
+
+import mujoco
+
+from manikin.assets.paths import cache_root
+from manikin.errors import AssetError
+
+__all__ = ["modules", "supported"]
+
+
+def modules() -> tuple[Any, Any]:
+    """``(warp, mujoco_warp)``, imported on first use with kernels cached in manikin's folder.
+
+    Raises:
+        AssetError: they are not installed; says how to get them.
+    """
+    os.environ.setdefault("WARP_CACHE_PATH", str(cache_root() / "warp"))
+    try:
+        import warp
+
+        warp.config.log_level = warp.LOG_ERROR  # every compiled kernel is a line of output otherwise
+        warp.init()
+        import mujoco_warp
+    except ImportError as error:
+        raise AssetError(f"MuJoCo Warp is not installed ({error}): pip install 'manikin[gpu]'") from None
+    return warp, mujoco_warp
+
+
+def supported(model: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy without what MuJoCo Warp refuses: it has no autoreset to switch off."""
+    plain = copy.copy(model)
+    plain.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+    return plain
