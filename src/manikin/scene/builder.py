@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -364,17 +364,11 @@ class SceneBuilder:
 
     def force_torque(self, robot: Robot) -> sensors.ForceTorque:
         """A force-torque sensor between the robot's flange and its gripper."""
-        handle = sensors.ForceTorque(self.scope, robot)
-        self._claim(handle.name)
-        sensors.declare_force_torque(self.spec, handle)
-        return self._add(handle)
+        return self._sense(sensors.ForceTorque(self.scope, robot), sensors.declare_force_torque)
 
     def touch(self, robot: Robot) -> sensors.Touch:
         """Normal force on each finger's pads."""
-        handle = sensors.Touch(self.scope, robot)
-        self._claim(handle.name)
-        sensors.declare_touch(self.spec, handle)
-        return self._add(handle)
+        return self._sense(sensors.Touch(self.scope, robot), sensors.declare_touch)
 
     def tactile(
         self,
@@ -411,8 +405,11 @@ class SceneBuilder:
             size=size,
             gel=gel or Gel(),
         )
+        return self._sense(handle, sensors.declare_tactile)
+
+    def _sense(self, handle: H, declare: Callable[[mujoco.MjSpec, H], None]) -> H:
         self._claim(handle.name)
-        sensors.declare_tactile(self.spec, handle)
+        declare(self.spec, handle)
         return self._add(handle)
 
     def _contact_sensor(self, name: str, first: str, second: str, *, finger: bool = False, geom: bool = False) -> None:
