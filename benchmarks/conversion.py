@@ -38,7 +38,7 @@ TASKS = (
 CONTROLS = (
     *("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel"),
     *("ee_pose", "ee_delta_pose", "ee_delta_pos", "ik_pose", "osc_pose", "osc_position"),
-    *("joint_impedance", "joint_vel_pid", "joint_torque:step=20"),
+    *("joint_impedance:step=0.2", "joint_vel_pid", "joint_torque:step=20"),
 )
 
 

@@ -35,8 +35,9 @@ RESIDUALS = {"joints": "rad or m", "tool": "m", "turn": "rad"}
 how much the tool is elsewhere and turned, from where the source was after the step that this one stands for."""
 
 _AHEAD = 3  # steps that a standing command has to get there, where motion is followed
+_HASTE = 4  # how often it gets less time because something is in the way, down to one step
 _NEAR, _TURNED = 0.005, 0.05  # [m], [rad] the recorded motion goes on while the tool is as near as this
-_PATIENCE = 5  # steps to wait without coming nearer
+_PATIENCE = 8  # steps to wait without coming nearer
 _TAIL = 20  # steps after the last recorded one in which to succeed
 
 
@@ -218,6 +219,7 @@ class _Track:
     def __init__(self, source: Any, trace: _Trace, *, commands: bool) -> None:
         self._trace, self._commands = trace, commands
         self._from = list(source.controller.card.grippers)
+        self._torques = source.controller.every_substep
 
     def begin(self, env: Any, batch: Sequence[Episode], observation: Any) -> Any:
         """Raises :class:`ConfigError` where the two controllers do not move the same grippers."""
@@ -226,7 +228,8 @@ class _Track:
         if len(self._to) != len(self._from):
             raise ConfigError(f"{card.controller} moves {len(self._to)} grippers, the recording {len(self._from)}")
         self._env, self._batch, self._turns = env, batch, card.turns
-        self._within = _AHEAD / env.control_hz
+        self._withins = np.linspace(_AHEAD, 1, _HASTE + 1) / env.control_hz  # [s] by haste
+        self._haste = np.zeros(n, np.int64)
         self._last = np.array([len(e) - 1 for e in batch])
         self._at = np.zeros(n, np.int64)  # the recorded step that comes next
         self._late = np.zeros(n, bool)  # the motion waits
@@ -257,10 +260,14 @@ class _Track:
         now = to_numpy(env.arm_qpos).copy()
         ahead, handed = now.copy(), now
         for row, t in zip(rows.tolist(), at.tolist(), strict=True):
-            path = trace.joints[row]
-            ahead[row], handed[row] = path[min(t + _AHEAD, len(path) - 1)], trace.commands[row][t]
+            path, told = trace.joints[row], trace.commands[row]
+            # beyond its end the motion would have gone on to what was commanded last; the longer it takes, the farther
+            lead = 0.0 if self._torques else 1.0 + 0.1 * self._tail[row]
+            end = path[-1] + lead * (told[-1] - path[-1])
+            ahead[row], handed[row] = path[t + _AHEAD] if t + _AHEAD < len(path) else end, told[t]
         follow = self._late | ~np.bool_(self._commands) | (self._tail > 0)
-        ways = [(follow[rows], ahead, self._within), (~follow[rows], handed, None)]
+        haste = np.where(follow, self._haste, -1)[rows]
+        ways = [(haste == k, ahead, within) for k, within in enumerate(self._withins)] + [(haste < 0, handed, None)]
         actions = torch.zeros(env.num_envs, env.single_action_space.shape[0])
         for those, want, within in ways:
             if those.any():
@@ -300,7 +307,9 @@ class _Track:
         better = far < 0.98 * self._nearest[rows]
         self._nearest[rows] = np.where(better, far, self._nearest[rows])
         self._waited[rows] = np.where(better, 0, self._waited[rows] + 1)
-        on = (far <= 1) | ahead | (self._waited[rows] >= _PATIENCE)
+        near, stuck = far <= 1, ~ahead & ~better & ((far > 1) | (self._tail[rows] > 0))
+        self._haste[rows] = np.clip(self._haste[rows] + stuck - (near & ~stuck), 0, _HASTE)
+        on = near | ahead | (self._waited[rows] >= _PATIENCE)
         self._late[rows] = far > 1
         self._at[rows] += on
         self._nearest[rows[on]], self._waited[rows[on]] = np.inf, 0
