@@ -115,6 +115,46 @@ def test_an_environment_takes_the_room_it_is_given_and_flags_what_does_not_fit(r
     env.close()
 
 
+def together(n):
+    """A can stands in a cube in rows 0 and 2, a pair of convex shapes; in row 1 they are apart."""
+    b, arm, cube, ball, can, _ = build()
+    world = WarpWorld(b.compile(), n)
+    b.bind(world)
+    arm.set_qpos(arm.keyframe())
+    cube.set_pose((0.05, 0.0, 0.5))
+    ball.set_pose((0.05, 0.15, 0.5))
+    x = np.full(n, 0.095)
+    x[1] = 0.3
+    can.set_pose(np.stack([x, 0 * x, 0 * x + 0.5], 1).astype(np.float32))
+    world.forward()
+    return world
+
+
+def contacts(world):
+    """(rows,) how many each row has."""
+    kept = world._d.contact.worldid.numpy()[: min(int(world._d.nacon.numpy()[0]), world._d.naconmax)]
+    return np.bincount(kept, minlength=world.num_worlds).tolist()
+
+
+def test_a_row_may_need_more_than_its_share_and_only_what_is_lost_is_flagged():
+    """Contacts share their room, so that one row may fill more than its part; convex pairs too, and there the rows are
+    flagged in which some were lost. (Constraint rows, each row's own: the test above.)"""
+    roomy = lying(WarpWorld)
+    needs, pairs = contacts(roomy), int(roomy._d.ncollision.numpy()[0])
+    part = -(-max(sum(needs), pairs) // 3)
+    assert max(needs) > part
+    pooled = lying(lambda scene, n: WarpWorld(scene, n, nconmax=part))
+    assert contacts(pooled) == needs
+    pooled.step(1)
+    assert not pooled.health().any()
+    whole, tight = together(3), together(3)
+    assert contacts(whole)[0] == contacts(whole)[2] > contacts(whole)[1] == 0
+    tight._d.naccdmax = 1  # room for one of the two pairs
+    tight.step(1)
+    lost = [have < want for have, want in zip(contacts(tight), contacts(whole), strict=True)]
+    assert sum(lost) == 1 and (tight.health() & int(Health.OVERFLOW)).astype(bool).tolist() == lost
+
+
 def test_evaluation_refuses_rows_that_did_not_fit():
     class Still:
         chunk = 1
