@@ -20,7 +20,7 @@ from manikin.rng import EpisodeRng
 
 __all__ = ["DENSE", "Problems", "Search", "dense", "search"]
 
-DENSE = 8  # times as densely is a finished path looked at
+DENSE = 4  # times as densely is a finished path looked at
 _ENOUGH = 8  # short cuts that fail in a row
 
 
@@ -29,7 +29,7 @@ class Search:
     """How hard to look.
 
     Attributes:
-        step: [rad] largest joint step between checked configurations; the finished path is checked at an eighth.
+        step: [rad] largest joint step between checked configurations; the finished path is checked at a quarter of it.
         reach: [rad] largest joint step by which a tree grows at once.
         rounds: until a row gives up; each adds at most a node to each of its trees.
         shortcuts: tries to shorten a path.
@@ -40,7 +40,7 @@ class Search:
     reach: float = 0.8
     rounds: int = 2000
     shortcuts: int = 32
-    attempts: int = 4
+    attempts: int = 3
 
 
 @dataclass(frozen=True)
