@@ -1,0 +1,50 @@
+"""Draw the picture of a recording's page: docs/images/view_recording.png.
+
+    python docs/view_recording.py
+
+Collects four episodes of PickCube with two cameras and opens the page in headless Chromium, so it needs one. Run it
+when the page has changed, and look at what comes out.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent / "tests"))
+
+from browser import Browser  # noqa: E402
+from manikin.data.record import Recorder  # noqa: E402
+from manikin.env.observe import Vision  # noqa: E402
+from manikin.env.registry import make  # noqa: E402
+from manikin.eval.runner import run_episodes  # noqa: E402
+from manikin.policy.expert import ExpertPolicy  # noqa: E402
+from manikin.view.recording import RecordingViewer  # noqa: E402
+from manikin.view.sources import open_source  # noqa: E402
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.h5"
+        vision = Vision(cameras=("base_camera", "hand_camera"))
+        env = make("PickCube-v1", 4, autoreset="disabled", observe="rgb", vision=vision)
+        recorder = Recorder(env, path, policy="expert", observations=True)
+        run_episodes(env, ExpertPolicy(env), range(12), observers=[recorder])
+        recorder.close()
+        env.close()
+        viewer = RecordingViewer(open_source(path))
+        try:
+            with Browser(size=(1200, 1080)) as page:
+                page.goto(viewer.url)
+                page.wait_for("document.querySelectorAll('#rows tr').length === 12 && episode !== null")
+                page.evaluate("seek(28)")
+                page.wait_for("[...document.querySelectorAll('#cameras canvas')].every(c => c.dataset.at === '28')")
+                page.screenshot(DOCS / "images" / "view_recording.png")
+        finally:
+            viewer.close()
+
+
+if __name__ == "__main__":
+    main()
