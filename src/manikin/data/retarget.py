@@ -34,7 +34,6 @@ RESIDUALS = {"joints": "rad or m", "tool": "m", "turn": "rad"}
 """What is reported after every step, and stored as ``flags/residual_...``: the largest difference of a joint, and by
 how much the tool is elsewhere and turned, from where the source was after the step that this one stands for."""
 
-_AHEAD = 3  # steps that a standing command has to get there, where motion is followed
 _HASTE = 4  # how often it gets less time because something is in the way, down to one step
 _NEAR, _TURNED = 0.005, 0.05  # [m], [rad] the recorded motion goes on while the tool is as near as this
 _PATIENCE = 8  # steps to wait without coming nearer
@@ -169,9 +168,14 @@ def retarget(
                     trace = _Trace(source)
                     if not play(source, batch, Follow(), [trace], stop).all():
                         break
-                    tally = _Tally(batch, on_episode)
-                    play(env, batch, _Track(source, trace, commands=commands), [recorder, tally], stop)
-                    done += tally.done
+                    for last, handed, ahead in _attempts(commands):
+                        tally = _Tally(batch, recorder, on_episode, last=last)
+                        mover = _Track(source, trace, commands=handed, ahead=ahead)
+                        play(env, batch, mover, [tally], stop)
+                        done += tally.done
+                        if stop() or not tally.again:
+                            break
+                        batch, trace = [batch[i] for i in tally.again], trace.only(tally.again)
                     if stop():
                         break
             finally:
@@ -183,6 +187,13 @@ def retarget(
     return ConversionReport(path=Path(out), control=words, commands=commands, episodes=tuple(done))
 
 
+def _attempts(commands: bool) -> list[tuple[bool, bool, int]]:
+    """How an episode is tried until it succeeds: whether it is the last time, whether commands are handed over, and how
+    many steps ahead motion is followed."""
+    ways = [(commands, 3), (False, 2), (False, 4)]
+    return [(k == len(ways) - 1, handed, ahead) for k, (handed, ahead) in enumerate(ways)]
+
+
 class _Trace:
     """An observer: what the arm was commanded and did."""
 
@@ -191,6 +202,13 @@ class _Trace:
         self.commands: list[list[np.ndarray]] = []
         self.joints: list[list[np.ndarray]] = []
         self.tools: list[list[np.ndarray]] = []
+
+    def only(self, rows: Sequence[int]) -> _Trace:
+        """That of some rows."""
+        some = _Trace(self._env)
+        for kept, mine in ((some.commands, self.commands), (some.joints, self.joints), (some.tools, self.tools)):
+            kept[:] = [mine[row] for row in rows]
+        return some
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
         for kept in (self.commands, self.joints, self.tools):
@@ -216,8 +234,8 @@ class _Trace:
 class _Track:
     """A mover: the new controller follows what was traced, each row on its own clock."""
 
-    def __init__(self, source: Any, trace: _Trace, *, commands: bool) -> None:
-        self._trace, self._commands = trace, commands
+    def __init__(self, source: Any, trace: _Trace, *, commands: bool, ahead: int) -> None:
+        self._trace, self._commands, self._ahead = trace, commands, ahead
         self._from = list(source.controller.card.grippers)
         self._torques = source.controller.every_substep
 
@@ -228,7 +246,7 @@ class _Track:
         if len(self._to) != len(self._from):
             raise ConfigError(f"{card.controller} moves {len(self._to)} grippers, the recording {len(self._from)}")
         self._env, self._batch, self._turns = env, batch, card.turns
-        self._withins = np.linspace(_AHEAD, 1, _HASTE + 1) / env.control_hz  # [s] by haste
+        self._withins = np.linspace(self._ahead, 1, _HASTE + 1) / env.control_hz  # [s] by haste
         self._haste = np.zeros(n, np.int64)
         self._last = np.array([len(e) - 1 for e in batch])
         self._at = np.zeros(n, np.int64)  # the recorded step that comes next
@@ -264,8 +282,8 @@ class _Track:
             # beyond its end the motion would have gone on to what was commanded last; the longer it takes, the farther
             lead = 0.0 if self._torques else 1.0 + 0.1 * self._tail[row]
             end = path[-1] + lead * (told[-1] - path[-1])
-            ahead[row], handed[row] = path[t + _AHEAD] if t + _AHEAD < len(path) else end, told[t]
-        follow = self._late | ~np.bool_(self._commands) | (self._tail > 0)
+            ahead[row], handed[row] = path[t + self._ahead] if t + self._ahead < len(path) else end, told[t]
+        follow = np.full(env.num_envs, not self._commands)
         haste = np.where(follow, self._haste, -1)[rows]
         ways = [(haste == k, ahead, within) for k, within in enumerate(self._withins)] + [(haste < 0, handed, None)]
         actions = torch.zeros(env.num_envs, env.single_action_space.shape[0])
@@ -316,24 +334,44 @@ class _Track:
 
 
 class _Tally:
-    """An observer: what the report says of each episode."""
+    """An observer: what the report says of each episode; hands to the recorder what need not be tried again.
 
-    def __init__(self, batch: Sequence[Episode], on_episode: Callable[[EpisodeConversion], None] | None) -> None:
-        self._batch, self._on_episode = batch, on_episode
+    Attributes:
+        done: of the episodes that are recorded.
+        again: places in the batch of those that have lost their success.
+    """
+
+    def __init__(
+        self,
+        batch: Sequence[Episode],
+        recorder: Recorder,
+        on_episode: Callable[[EpisodeConversion], None] | None,
+        *,
+        last: bool,
+    ) -> None:
+        self._batch, self._recorder, self._on_episode, self._last = batch, recorder, on_episode, last
         self._success = [False] * len(batch)
         self._residual: list[dict[str, list[float]]] = [{name: [] for name in RESIDUALS} for _ in batch]
         self.done: list[EpisodeConversion] = []
+        self.again: list[int] = []
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
-        """Nothing."""
+        self._recorder.start(rows, numbers, observation, options)
 
     def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, np.ndarray]) -> None:
+        self._recorder.step(rows, actions, observation, outcome)
         for row in rows.tolist():
             self._success[row] |= bool(outcome["success"][row])
             for name, values in self._residual[row].items():
                 values.append(float(outcome[f"flags/residual_{name}"][row]))
 
     def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
+        lost = np.array([self._batch[row].success_once and not self._success[row] for row in rows.tolist()])
+        if not self._last:
+            self.again += rows[lost].tolist()
+            rows, health = rows[~lost], health[~lost]
+        if len(rows):
+            self._recorder.finish(rows, health)
         for row in rows.tolist():
             episode, residual = self._batch[row], self._residual[row]
             one = EpisodeConversion(
