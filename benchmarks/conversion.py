@@ -84,7 +84,11 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     options = parser.parse_args()
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
-    found |= {"command": "python benchmarks/conversion.py", "versions": versions(), "machine": processor("cpu")}
+    found |= {
+        "command": f"python benchmarks/conversion.py --episodes {options.episodes}",
+        "versions": versions(),
+        "machine": processor("cpu"),
+    }
     part = found.setdefault("pairs" if options.pairs else "demonstrations", {})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -230,7 +230,7 @@ def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
     )
 
     def finish(out: Console) -> int:
-        out.print(report.summary())
+        out.print(report.summary(), soft_wrap=True)
         _write(options, [dataclasses.asdict(e) for e in report.episodes], out)
         out.print(f"written: {target}")
         return OK
@@ -240,7 +240,7 @@ def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
 
 def _tell(options: ReplayOptions, report: ReplayReport, out: Console) -> int:
     """Say how a replay compares; its exit status."""
-    out.print(report.summary())
+    out.print(report.summary(), soft_wrap=True)
     _write(options, [dataclasses.asdict(e) for e in report.episodes], out)
     return OK if report.ok else NOT_GOOD
 

@@ -98,7 +98,7 @@ class ReplayReport:
         table = self.divergence()
         if not table:
             return ["how far they part is unknown: states were not recorded"]
-        lines = ["steps  episodes  positions: median, 95 %, largest   tool [mm]: median, 95 %, largest"]
+        lines = ["steps  episodes  positions: median, 95 %, largest   tool (mm): median, 95 %, largest"]
         for t, count, (positions, tcp) in table:
             ours = "  ".join(f"{value:8.2g}" for value in positions)
             tool = "  ".join(f"{1e3 * value:8.2g}" for value in tcp)

@@ -100,7 +100,7 @@ class ConversionReport:
             "residual after a step: median, 95 %, largest",
         ]
         for name, unit in RESIDUALS.items():
-            lines.append(f"  {name:6} [{unit}]  " + "  ".join(f"{value:.2g}" for value in self.quantiles(name)))
+            lines.append(f"  {name:6} ({unit}):  " + "  ".join(f"{value:.2g}" for value in self.quantiles(name)))
         return "\n".join(lines)
 
 
