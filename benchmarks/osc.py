@@ -111,15 +111,17 @@ def main() -> None:
         label: {k: round(statistics.median(r[k] for r in runs), 3) for k in runs[0]} for label, runs in measured.items()
     }
     result = {
-        "command": "python benchmarks/osc.py " + " ".join(a for a in sys.argv[1:] if not Path(a).is_absolute()),
+        "command": f"python benchmarks/osc.py --task {args.task} --rounds {args.rounds}"
+        + " --peers DIR" * bool(args.peers),
         "task": args.task,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "manikin": rows,
     }
     if peer:
         result["robosuite_lift_osc_pose"] = round(statistics.median(peer), 1)
-        pairs = zip(measured["N=1, refresh=1"], peer, strict=True)
-        result["times_robosuite_at_one_env"] = round(statistics.median(m["env"] / p for m, p in pairs), 2)
+        for label, runs in measured.items():
+            ratios = [m["env"] / p for m, p in zip(runs, peer, strict=True)]
+            result["manikin"][label]["times_robosuite"] = round(statistics.median(ratios), 2)
     text = json.dumps(result, indent=2)
     print(text)
     if args.out:

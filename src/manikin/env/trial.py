@@ -103,8 +103,11 @@ class Trial:
         return text
 
 
+_AFTER = 1.0  # [s] watched once every row has succeeded
+
+
 class Run:
-    """Whole episodes of all rows, with what was seen on the way.
+    """Episodes of all rows, to their end or until a second after the last has succeeded, with what was seen on the way.
 
     Attributes:
         succeeded: (N,) bool, at any time.
@@ -119,6 +122,7 @@ class Run:
         self.finite: dict[str, bool] = {}
         self.largest, self.sum_error, self.health = -float("inf"), 0.0, 0
         first = torch.zeros(env.num_envs)
+        solved_for = 0
         for k in range(env.horizon):
             _, reward, _, truncated, info = env.step(act())
             terms = info.get("reward_terms", {})
@@ -131,7 +135,9 @@ class Run:
             first[info["success"] & ~self.succeeded] = (k + 1) / env.control_hz
             self.succeeded |= info["success"]
             self.health |= int(np.bitwise_or.reduce(info["health"].numpy()))
-            if bool(truncated.any()):  # at the end of the time all rows; before it, the physics broke
+            solved_for = solved_for + 1 if bool(self.succeeded.all()) else 0
+            # truncated at the end of the time are all rows; before it, the physics broke
+            if bool(truncated.any()) or solved_for > _AFTER * env.control_hz:
                 break
         self.first = float(first[self.succeeded].mean()) if bool(self.succeeded.any()) else float("nan")
 
