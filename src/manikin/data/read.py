@@ -101,6 +101,20 @@ class EpisodeFile:
         source, block, k = self._where[number]
         return self._file(source)[1][block], k
 
+    def blocks(self) -> list[tuple[Block, list[int]]]:
+        """The blocks and the places in them that hold this recording's episodes, for readers of whole arrays.
+
+        Raises:
+            DataError: an interrupted recording of very many parts, which cannot be open at a time.
+        """
+        sources = dict.fromkeys(source for source, _, _ in self._where.values())
+        if len(sources) > _HANDLES:
+            raise DataError(f"{self.path} is {len(sources)} parts; complete it first (manikin collect ... --resume)")
+        places: dict[tuple[Path, int], list[int]] = {}
+        for source, block, k in self._where.values():
+            places.setdefault((source, block), []).append(k)
+        return [(self._file(source)[1][block], sorted(ks)) for (source, block), ks in places.items()]
+
     def __len__(self) -> int:
         return len(self.numbers)
 

@@ -1,0 +1,353 @@
+"""Batches for training, read from recordings as they go: chunks of actions, stacks of frames, bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.data.block import Block
+from manikin.data.read import EpisodeFile
+from manikin.data.statistics import aggregate, summarize
+from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.rng import EpisodeRng
+
+__all__ = ["Dataset", "Normalizer"]
+
+_PARTS = 8  # runs of episodes that are shuffled together
+_SHOWN = ("policy/", "cameras/", "value")  # what a policy may see; the rest is privileged
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Neighbouring episodes of a block, read as one."""
+
+    block: Block
+    first: int
+    last: int  # inclusive
+    source: int
+
+
+class Dataset:
+    """Frames of recordings for imitation learning; iterating gives the batches of one epoch after another.
+
+    A batch is a dictionary: ``observations`` by name, each (B, stack, ...), the last of a stack is the present;
+    ``actions`` (B, chunk, A) float32, from the present on; ``padded`` (B, chunk) bool, behind the end of the episode,
+    where the last action is repeated; ``source``, ``episode`` and ``step`` (B,) int64, where the frame is from. Before
+    an episode's beginning its first observation is repeated.
+
+    In an epoch each frame comes once. Runs of neighbouring episodes are read as a whole in random order, and the frames
+    of several runs are shuffled together, so that memory is bounded however long the recordings are; recordings that
+    fit are shuffled throughout. The order depends on ``seed`` and the number of the epoch alone.
+
+    Args:
+        paths: one recording or several of the same robot and controller.
+        batch_size: frames in a batch.
+        chunk: actions per frame.
+        stack: observations per frame.
+        observations: names as in :attr:`available`; default all that a policy may see, nothing privileged.
+        keep: ``all``; ``success``, episodes that succeeded at any time; ``failure``; ``label:MODE,MODE``.
+        shuffle: otherwise frames come in the order of the recording.
+        drop_last: leave out an epoch's last batch where it is smaller.
+        seed: of the order.
+        memory_mb: bound on what is held at a time [MB]; a single episode is always read as a whole.
+
+    Attributes:
+        available: names of all observations recorded.
+        observations: those in a batch.
+        episodes, frames: how many.
+        epoch: number of the epoch that the next iteration plays; set it to go on where a run was interrupted.
+
+    Raises:
+        DataError: nothing recorded, no observations in it, no episode to keep, or recordings that do not go together.
+        UnknownNameError: an observation, or a mode, that is not there.
+        ConfigError: an option that makes no sense.
+    """
+
+    def __init__(
+        self,
+        paths: str | Path | Sequence[str | Path],
+        *,
+        batch_size: int = 256,
+        chunk: int = 1,
+        stack: int = 1,
+        observations: Sequence[str] | None = None,
+        keep: str = "all",
+        shuffle: bool = True,
+        drop_last: bool = False,
+        seed: int = 0,
+        memory_mb: float = 1024.0,
+    ) -> None:
+        for name, value in (("batch_size", batch_size), ("chunk", chunk), ("stack", stack), ("memory_mb", memory_mb)):
+            if value <= 0:
+                raise ConfigError(f"{name} must be positive; got {value}")
+        self.paths = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
+        if not self.paths:
+            raise DataError("a dataset needs a recording")
+        self.batch_size, self.chunk, self.stack, self.seed = batch_size, chunk, stack, seed
+        self.shuffle, self.drop_last, self.epoch = shuffle, drop_last, 0
+        self._files = [EpisodeFile(path) for path in self.paths]
+        _check_alike(self._files)
+        blocks = [(i, block, ks) for i, file in enumerate(self._files) for block, ks in file.blocks()]
+        shapes = {_shapes(block) for _, block, _ in blocks}
+        if len(shapes) > 1:
+            raise DataError(
+                "the recordings' arrays differ in shape (other robots, sizes or objects); train on each alone"
+            )
+        self.available = sorted(name for name, _ in next(iter(shapes)) if name != "actions")
+        if not self.available:
+            raise DataError(
+                f"{self.paths[0]} holds no observations: record with --observations, or observe its episodes anew with "
+                f"'manikin replay {self.paths[0].name} --observe state_dict --out NEW.h5'"
+            )
+        shown = [name for name in self.available if name.startswith(_SHOWN)]
+        self.observations = tuple(shown if observations is None else observations)
+        for name in self.observations:
+            if name not in self.available:
+                raise UnknownNameError("observation", name, self.available)
+        wanted = _keeper(keep, [block for _, block, _ in blocks])
+        chosen = [(i, block, [k for k in ks if wanted(block, k)]) for i, block, ks in blocks]
+        self.episodes = sum(len(ks) for *_, ks in chosen)
+        self.frames = sum(int(block.table["length"][k]) for _, block, ks in chosen for k in ks)
+        if not self.frames:
+            raise DataError(f"no episode of {', '.join(map(str, self.paths))} is kept by {keep!r}")
+        most = memory_mb * 1e6 / _PARTS
+        self._runs = [run for i, block, ks in chosen for run in self._split(i, block, ks, most)]
+
+    def _split(self, source: int, block: Block, episodes: list[int], most: float) -> Iterator[_Run]:
+        """Runs of neighbours that take at most so many bytes."""
+        frame = sum(self._data(block, name).dtype.itemsize * _size(self._data(block, name)) for name in self._names)
+        first = last = -1
+        for k in episodes:
+            if first >= 0 and k == last + 1 and (block.steps[k + 1] - block.steps[first]) * frame <= most:
+                last = k
+                continue
+            if first >= 0:
+                yield _Run(block, first, last, source)
+            first = last = k
+        if first >= 0:
+            yield _Run(block, first, last, source)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (*self.observations, "actions")
+
+    def _data(self, block: Block, name: str) -> Any:
+        return block.datasets["steps/actions" if name == "actions" else f"instants/observations/{name}"]
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return self.frames // self.batch_size if self.drop_last else -(-self.frames // self.batch_size)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The batches of epoch :attr:`epoch`, which counts on when they are through."""
+        order = np.arange(len(self._runs))
+        if self.shuffle:
+            order = _shuffled(len(order), self.seed, self.epoch, 0)
+        left: dict[str, np.ndarray] | None = None
+        for turn, at in enumerate(range(0, len(order), _PARTS)):
+            pool = _Pool([self._read(self._runs[i]) for i in order[at : at + _PARTS]], self.chunk, self.stack)
+            frames = np.arange(pool.frames)
+            if self.shuffle:
+                frames = _shuffled(pool.frames, self.seed, self.epoch, turn + 1)
+            start = 0
+            if left is not None:  # frames that were left of the pool before fill the first batch
+                start = self.batch_size - len(left["step"])
+                left = _joined([left, pool.take(frames[:start])])
+                if len(left["step"]) < self.batch_size:
+                    continue
+                yield _batch(left)
+                left = None
+            for a in range(start, len(frames), self.batch_size):
+                taken = pool.take(frames[a : a + self.batch_size])
+                if len(taken["step"]) < self.batch_size:
+                    left = taken
+                else:
+                    yield _batch(taken)
+        if left is not None and not self.drop_last:
+            yield _batch(left)
+        self.epoch += 1
+
+    def _read(self, run: _Run) -> dict[str, np.ndarray]:
+        """Arrays of a run. Observations are without the last of each episode, which has no action."""
+        block, first, last = run.block, run.first, run.last
+        lengths = block.table["length"][first : last + 1]
+        total = int(lengths.sum())
+        # one instant more than steps in every episode: leave the last out
+        instants = np.delete(np.arange(total + len(lengths)), np.cumsum(lengths + 1) - 1)
+        out: dict[str, np.ndarray] = {}
+        for name in self._names:
+            kind = "steps/" if name == "actions" else "instants/"
+            rows = slice(block.span(kind, first).start, block.span(kind, last).stop)
+            try:
+                values = self._data(block, name)[rows]
+            except OSError as error:
+                where = f"episodes {block.numbers[first]} to {block.numbers[last]}"
+                raise DataError(f"{self.paths[run.source]} is damaged: {where}, {name}: {error}") from None
+            out[name] = values if name == "actions" else values[instants]
+        out["length"] = lengths
+        out["episode"] = block.table["number"][first : last + 1].astype(np.int64)
+        out["source"] = np.full(len(lengths), run.source, np.int64)
+        return out
+
+    @cached_property
+    def statistics(self) -> dict[str, dict[str, Any]]:
+        """Of ``actions`` and each observation that is not a picture: min, max, mean, std, quantiles, count.
+
+        Lists of the shape of one frame. Exact but for quantiles, the mean of the episodes' own. Reads everything once.
+        """
+        found = []
+        for run in self._runs:
+            arrays = self._read(run)
+            ends = np.cumsum(arrays["length"])
+            for a, b in zip(ends - arrays["length"], ends, strict=True):
+                values = {name: arrays[name][a:b] for name in self._names if arrays[name].dtype != np.uint8}
+                found.append({name: summarize(value) for name, value in values.items()})
+        return aggregate(found)
+
+    def close(self) -> None:
+        """Close the files. Idempotent."""
+        for file in self._files:
+            file.close()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Normalizer(torch.nn.Module):
+    """Brings observations and actions to a common scale, and back. Its numbers are buffers: saved with a policy.
+
+    Args:
+        statistics: of :attr:`Dataset.statistics`.
+        kind: ``mean_std``: mean 0 and standard deviation 1; ``min_max``: from -1 to 1. What never changes is only
+            shifted.
+
+    Raises:
+        UnknownNameError: no such kind.
+    """
+
+    def __init__(self, statistics: Mapping[str, Mapping[str, Any]], kind: str = "mean_std") -> None:
+        super().__init__()
+        if kind not in ("mean_std", "min_max"):
+            raise UnknownNameError("kind of normalization", kind, ("mean_std", "min_max"))
+        self.names = tuple(statistics)
+        for i, of in enumerate(statistics.values()):
+            low, high = (torch.tensor(of[k], dtype=torch.float64) for k in ("min", "max"))
+            if kind == "min_max":
+                shift, scale = (low + high) / 2, (high - low) / 2
+            else:
+                shift, scale = (torch.tensor(of[k], dtype=torch.float64) for k in ("mean", "std"))
+            still = (scale <= 1e-6 * torch.maximum(low.abs(), high.abs())) | (scale == 0)
+            self.register_buffer(f"shift{i}", shift.float())
+            self.register_buffer(f"scale{i}", torch.where(still, 1.0, scale).float())
+
+    def _numbers(self, name: str) -> tuple[Tensor, Tensor]:
+        if name not in self.names:
+            raise UnknownNameError("normalized value", name, self.names)
+        i = self.names.index(name)
+        return self.get_buffer(f"shift{i}"), self.get_buffer(f"scale{i}")
+
+    def normalize(self, name: str, value: Tensor) -> Tensor:
+        """``value`` (..., of one frame) of an observation or of ``actions``, scaled."""
+        shift, scale = self._numbers(name)
+        return (value - shift) / scale
+
+    def restore(self, name: str, value: Tensor) -> Tensor:
+        """The inverse of :meth:`normalize`: from what a network gives to an action."""
+        shift, scale = self._numbers(name)
+        return value * scale + shift
+
+    def forward(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """A batch of :class:`Dataset` with everything scaled but pictures."""
+        seen = batch["observations"].items()
+        scaled = {name: self.normalize(name, v) if name in self.names else v for name, v in seen}
+        return {**batch, "observations": scaled, "actions": self.normalize("actions", batch["actions"])}
+
+
+class _Pool:
+    """Frames of several runs, any of which can be taken."""
+
+    def __init__(self, parts: Sequence[dict[str, np.ndarray]], chunk: int, stack: int) -> None:
+        self._arrays = _joined(parts)
+        length = self._arrays.pop("length")
+        end = np.cumsum(length)
+        self.frames = int(end[-1])
+        self._first, self._last = np.repeat(end - length, length), np.repeat(end - 1, length)
+        self._episode, self._source = (np.repeat(self._arrays.pop(k), length) for k in ("episode", "source"))
+        self._ahead, self._back = np.arange(chunk), np.arange(1 - stack, 1)
+
+    def take(self, frames: np.ndarray) -> dict[str, np.ndarray]:
+        first, last = self._first[frames], self._last[frames]
+        ahead = frames[:, None] + self._ahead
+        back = np.maximum(frames[:, None] + self._back, first[:, None])
+        within = np.minimum(ahead, last[:, None])
+        out = {name: values[within if name == "actions" else back] for name, values in self._arrays.items()}
+        where = {"source": self._source[frames], "episode": self._episode[frames], "step": frames - first}
+        return {**out, "padded": ahead > last[:, None], **where}
+
+
+def _joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return parts[0] if len(parts) == 1 else {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
+def _batch(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in arrays.items()}
+    rest = {name: tensors.pop(name) for name in ("actions", "padded", "source", "episode", "step")}
+    return {"observations": tensors, **rest}
+
+
+def _size(data: Any) -> int:
+    return int(np.prod(data.shape[1:], dtype=np.int64))
+
+
+def _shapes(block: Block) -> tuple[Any, ...]:
+    """What the blocks of a dataset have in common."""
+    prefix = "instants/observations/"
+    return tuple(
+        (name.removeprefix(prefix) if name.startswith(prefix) else "actions", (d.dtype.str, d.shape[1:]))
+        for name, d in sorted(block.datasets.items())
+        if name.startswith(prefix) or name == "steps/actions"
+    )
+
+
+def _check_alike(files: Sequence[EpisodeFile]) -> None:
+    headers = []
+    for file in files:
+        if file.header is None:
+            raise DataError(f"{file.path} has no finished episode")
+        headers.append(file.header.fingerprint)
+    for name in ("robot", "control", "control_hz"):
+        found = {str(h.get(name)): f.path for h, f in zip(headers, files, strict=True)}
+        if len(found) > 1:
+            each = "; ".join(f"{value} in {path}" for value, path in found.items())
+            raise DataError(f"recordings of one dataset have the same {name}: {each}")
+
+
+def _keeper(keep: str, blocks: Sequence[Block]) -> Callable[[Block, int], bool]:
+    """Whether an episode of a block is kept."""
+    if keep == "all":
+        return lambda block, k: True
+    if keep in ("success", "failure"):
+        return lambda block, k: bool(block.table["success_once"][k]) == (keep == "success")
+    if keep.startswith("label:"):
+        modes = keep.removeprefix("label:").split(",")
+        known = {str(mode) for block in blocks for mode in block.table["mode"]}
+        for mode in modes:
+            if mode not in known:
+                raise UnknownNameError("mode in these recordings", mode, sorted(known))
+        return lambda block, k: block.table["mode"][k] in modes
+    raise UnknownNameError("choice of episodes", keep, ("all", "success", "failure", "label:MODE"))
+
+
+def _shuffled(count: int, seed: int, epoch: int, turn: int) -> np.ndarray:
+    rng = EpisodeRng(torch.tensor([seed]), torch.tensor([epoch]))
+    return rng.permutation(f"dataset/{turn}", count)[0].numpy()
