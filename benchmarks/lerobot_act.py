@@ -1,5 +1,6 @@
-"""Loads a converted dataset with the real LeRobot and takes one gradient step of its ACT policy. Run by hand, in a Python
-that has lerobot 0.4.4 (it needs nothing of manikin):
+"""Loads a converted dataset with the real LeRobot and takes one gradient step of its ACT policy.
+
+Run by hand, in a Python that has lerobot 0.4.4 (it needs nothing of manikin):
 
     manikin collect PickCube-v1 --episodes 6 --out pick.h5
     manikin convert pick.h5 pick_cube --observe rgb

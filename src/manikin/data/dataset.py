@@ -21,6 +21,7 @@ from manikin.rng import EpisodeRng
 __all__ = ["Dataset", "Normalizer"]
 
 _PARTS = 8  # runs of episodes that are shuffled together
+_COPIES = 3  # of what is shuffled together, at a time: runs as read, joined, and the batches made of them
 _SHOWN = ("policy/", "cameras/", "value")  # what a policy may see; the rest is privileged
 
 
@@ -117,7 +118,7 @@ class Dataset:
         self.frames = sum(int(block.table["length"][k]) for _, block, ks in chosen for k in ks)
         if not self.frames:
             raise DataError(f"no episode of {', '.join(map(str, self.paths))} is kept by {keep!r}")
-        most = memory_mb * 1e6 / _PARTS
+        most = memory_mb * 1e6 / (_COPIES * _PARTS)
         self._runs = [run for i, block, ks in chosen for run in self._split(i, block, ks, most)]
 
     def _split(self, source: int, block: Block, episodes: list[int], most: float) -> Iterator[_Run]:
