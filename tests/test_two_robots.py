@@ -15,6 +15,7 @@ import manikin
 from manikin.env.promises import any_batch_size
 from manikin.env.registry import task_class
 from manikin.env.trial import CountCalls, Trial
+from manikin.errors import ConfigError
 from manikin.plan.executor import WaypointExecutor
 from manikin.tasks.tabletop.common import base_yaw, top_down
 
@@ -154,3 +155,37 @@ def test_a_step_is_cheap_and_rows_do_not_depend_on_one_another(task: str) -> Non
         env.step(action)
     assert calls.count <= 230
     any_batch_size(Trial(task_class(task), {}, 3, range(3), None))
+
+
+def test_each_robot_may_have_a_controller_of_its_own() -> None:
+    """The first arm, moved by torques, and the second, by positions, do what each does beside its own kind."""
+    mixed = manikin.make("TwoRobotPickCube-v1", 2, control=("osc_pose", "joint_pos"), autoreset="disabled")
+    assert mixed.controller.name == "osc_pose & joint_pos" == mixed.fingerprint()["control"]
+    names = [dim.name for dim in mixed.controller.card.dims]
+    assert names == [
+        *(f"robot0/{n}" for n in ("x", "y", "z", "rx", "ry", "rz", "gripper")),
+        *(f"robot1/joint{i}" for i in range(1, 8)),
+        "robot1/gripper",
+    ]
+    again = manikin.make("TwoRobotPickCube-v1", 2, control="osc_pose & joint_pos", autoreset="disabled")
+    actions = torch.rand(10, 2, len(names), generator=torch.Generator().manual_seed(0)) * 0.4 - 0.2
+    seen = []
+    for env in (mixed, again):
+        env.reset(seed=0)
+        for action in actions:
+            observation, *_ = env.step(action)
+        seen.append(observation)
+    assert torch.equal(*seen)
+    for control, robot, part in (("osc_pose", 0, slice(0, 7)), ("joint_pos", 1, slice(7, 15))):
+        alike = manikin.make("TwoRobotPickCube-v1", 2, control=control, autoreset="disabled")
+        alike.reset(seed=0)
+        for action in actions:
+            alike.step(torch.cat([action[:, part]] * 2, 1))
+        torch.testing.assert_close(alike.robots[robot].arm_qpos, mixed.robots[robot].arm_qpos, atol=1e-4, rtol=0)
+
+
+def test_controllers_are_one_for_all_or_one_each() -> None:
+    with pytest.raises(ConfigError, match="3 controllers for 2 robots"):
+        manikin.make("TwoRobotPickCube-v1", 1, control=("joint_pos",) * 3)
+    with pytest.raises(ConfigError, match="2 controllers for 1 robot:"):
+        manikin.make("PickCube-v1", 1, control="joint_pos & joint_pos")

@@ -12,7 +12,7 @@ from manikin.control.joint import GripperMap, JointController
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.scene.handles import Robot
-from manikin.spec.control import Control, Whole, parse_control
+from manikin.spec.control import Control, Whole, controls_word, parse_control
 from manikin.spec.robot import ArmSpec
 
 __all__ = [
@@ -64,20 +64,20 @@ def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> C
 
 
 def side_by_side(
-    control: str | Control | Whole, robots: Sequence[Robot], chains: Sequence[Chain], control_hz: float
+    controls: Sequence[Control | Whole], robots: Sequence[Robot], chains: Sequence[Chain], control_hz: float
 ) -> Composite:
-    """The same kind of controller for each robot, as one: a :class:`~manikin.scene.team.Team` is what it reads.
+    """A controller for each robot, as one: a :class:`~manikin.scene.team.Team` is what it reads.
 
     Raises as :func:`controller` does.
     """
     parts, column, joint = [], 0, 0
-    for robot, chain in zip(robots, chains, strict=True):
+    for control, robot, chain in zip(controls, robots, chains, strict=True):
         wide, joints = len(robot.joints), robot.arm_joints
         one = controller(control, robot, chain, control_hz)
         parts.append(Part(robot.name, one, robot, range(column, column + wide), range(joint, joint + joints)))
         column, joint = column + wide, joint + joints
     names = " and ".join(robot.arm.name for robot in robots)
-    return Composite(parse_control(control).word, names, parts, None)
+    return Composite(controls_word(controls), names, parts, None)
 
 
 def _single(control: Control, robot: Robot | Group, chain: Chain | GroupChain, control_hz: float) -> Controller:

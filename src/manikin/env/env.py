@@ -33,7 +33,7 @@ from manikin.sim import Budget, make_world, on_device, torch_device
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
 from manikin.spec.camera import CameraSpec
-from manikin.spec.control import Control, Whole
+from manikin.spec.control import Control, Whole, controls_word, parse_controls
 
 __all__ = ["AUTORESET", "REWARD", "Env"]
 
@@ -53,7 +53,8 @@ class Env(gymnasium.vector.VectorEnv):
         num_envs: rows.
         robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first. A task for
             several robots takes a word for each, as a tuple or joined by commas, or the word of a team: ``baxter``.
-        control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``; default the task's.
+        control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``; default the task's. For several robots
+            one for all, or one each: ``("osc_pose", "joint_pos")``, ``"osc_pose & joint_pos"``.
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
             cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
         sensors: noise, delay, dropout and rate by path in the observation: ``{"policy/qpos": [Noise(0.01)]}``.
@@ -84,7 +85,7 @@ class Env(gymnasium.vector.VectorEnv):
         *,
         num_envs: int = 1,
         robot: str | Sequence[str] | None = None,
-        control: str | Control | Whole | None = None,
+        control: str | Control | Whole | Sequence[str | Control | Whole] | None = None,
         observe: str = "state",
         reward: str = "normalized_dense",
         autoreset: str | AutoresetMode = "same_step",
@@ -132,8 +133,9 @@ class Env(gymnasium.vector.VectorEnv):
         self.horizon = arguments.positive_int("horizon (control steps)", horizon)
         self.terminates = task.terminate if terminate is None else bool(terminate)
 
-        control = task.control if control is None else control
-        builder = SceneBuilder(chosen, physics, [torque_joints(control, one.arm) for one in chosen])
+        controls = parse_controls(task.control if control is None else control, len(chosen))
+        torque = [torque_joints(word, one.arm) for word, one in zip(controls, chosen, strict=True)]
+        builder = SceneBuilder(chosen, physics, torque)
         with self._on:
             declared = task.scene(builder)
         self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
@@ -156,7 +158,7 @@ class Env(gymnasium.vector.VectorEnv):
             from manikin.env.budget import task_budget  # which plays an environment
 
             rates = {"control_hz": self.control_hz, "physics_hz": self.physics_hz}
-            budget = task_budget(task, self.scene, robot=self.robot_word, control=control or task.control, **rates)
+            budget = task_budget(task, self.scene, robot=self.robot_word, control=controls_word(controls), **rates)
         self.budget = budget
         warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
         self.world = make_world(self.scene, self.num_envs, device=device, threads=threads, poison=poison, **warp)
@@ -170,11 +172,11 @@ class Env(gymnasium.vector.VectorEnv):
             self.driven: Robot | Team = self.robot  # what actions move
             self.controller: Controller
             if len(self.robots) == 1:
-                self.controller = controller(control, self.robot, chains[0], self.control_hz)
+                self.controller = controller(controls[0], self.robot, chains[0], self.control_hz)
                 self.controllers: tuple[Controller, ...] = (self.controller,)  # of each robot
             else:
                 self.driven = Team(self.robots)
-                self.controller = both = side_by_side(control, self.robots, chains, self.control_hz)
+                self.controller = both = side_by_side(controls, self.robots, chains, self.control_hz)
                 self.controllers = tuple(part.controller for part in both.parts)
         self._chain = chains[0]
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from manikin.errors import ConfigError, UnknownNameError
 
-__all__ = ["ALIASES", "CONTROLLERS", "IMPEDANCES", "Control", "Whole", "parse_control"]
+__all__ = [
+    "ALIASES",
+    "CONTROLLERS",
+    "IMPEDANCES",
+    "Control",
+    "Whole",
+    "controls_word",
+    "parse_control",
+    "parse_controls",
+]
 
 FRAMES = ("base", "world", "tcp")
 GOALS = ("measured", "commanded", "absolute")
@@ -150,6 +160,30 @@ def parse_control(word: str | Control | Whole) -> Control | Whole:
             raise ConfigError(f"each part of {word!r} must read group=controller")
         return Whole(parts=tuple((group.strip(), _one(rest.strip())) for group, rest in pairs))
     return _one(word)
+
+
+def parse_controls(
+    words: str | Control | Whole | Sequence[str | Control | Whole], robots: int
+) -> tuple[Control | Whole, ...]:
+    """The controller of each of so many robots: one for all, or as many as there are, as a sequence or ``a & b``.
+
+    Raises:
+        ConfigError: neither one nor as many as robots. And as :func:`parse_control`.
+    """
+    if isinstance(words, str):
+        words = [word.strip() for word in words.split("&")]
+    each = [words] if isinstance(words, Control | Whole) else list(words)
+    if len(each) not in (1, robots):
+        raise ConfigError(
+            f"{len(each)} controllers for {robots} robot{'s' * (robots > 1)}: give one for all, or one each"
+        )
+    return tuple(parse_control(word) for word in (each if len(each) == robots else each * robots))
+
+
+def controls_word(controls: Sequence[Control | Whole]) -> str:
+    """The word that :func:`parse_controls` reads back."""
+    words = [control.word for control in controls]
+    return words[0] if len(set(words)) == 1 else " & ".join(words)
 
 
 def _one(word: str) -> Control:
