@@ -24,7 +24,7 @@ from manikin.props.hammer import hammers
 # control steps in which the expert is done, rows it must solve of four, torch calls of a step, largest reward
 ROWS = 4
 TASKS = {
-    "TwoArmHandover-v1": (330, 3, 190, 2.0),
+    "TwoArmHandover-v1": (350, 3, 190, 2.0),
     "TwoArmLift-v1": (75, 4, 160, 3.0),
     "TwoArmPegInHole-v1": (75, 4, 150, 5.0),
 }

@@ -170,11 +170,18 @@ class TwoArmHandover(StagedTask):
         def first(name, to, gripper, **options):
             return Waypoint(name=name, pose=to, gripper=gripper, **{"pos_tol": 0.02, "rot_tol": 0.1, **options})
 
+        # a hammer that stands on its head is pushed over by its handle's end; the others are left alone
+        end = pos - along * (sizes[:, 1:2] / 2 - 0.015)
+        side = torch.tensor([0.07, 0.0, 0.0])
+        upside = (along[:, 2] < -0.7)[:, None]
         here, there = pose(tcp, quat), pose(two.tcp_pos, two.tcp_quat)
+        before, after = (torch.where(upside, pose(end + shift, down), here) for shift in (-side, side))
         waits = first("wait", aside, 1, pos_tol=0.05, rot_tol=0.3, speed=0.4)
         holds = first("hold", here, -1, timeout_s=0.1)
         keeps = first("keep", there, -1, timeout_s=0.1)
         return [
+            (first("beside", before, -1, timeout_s=5.0), waits),
+            (first("push", after, -1, speed=0.3), waits),
             (first("above", pose(above(take, 0.1), down), 1, timeout_s=5.0), waits),
             (first("down", pose(take, down), 1, pos_tol=0.005, speed=0.3), waits),
             (first("close", pose(take, down), -1, dwell_s=0.3), waits),
