@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "collect": ("collect", "Run a policy on a task and keep its episodes."),
     "replay": ("replay", "Play recorded episodes again; --check verifies them bit for bit."),
     "convert": ("convert", "Write a recording in a format that trainers load (LeRobot, robomimic)."),
-    "import": ("importing", "Look at demonstrations of robosuite or robomimic, and play them here."),
+    "import": ("importing", "Look at demonstrations of robosuite, robomimic or ManiSkill, and play them here."),
     "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
     "new": ("new", "Write a small task that already runs, to start from."),
     "check": ("check", "Try on a task every promise that tasks make."),

@@ -20,9 +20,9 @@ class ConvertOptions:
     file: tyro.conf.Positional[Path]
     """The recording."""
     out: tyro.conf.Positional[Path]
-    """What is written: a folder for LeRobot, a file for robomimic."""
-    to: Literal["lerobot", "robomimic"] = "lerobot"
-    """lerobot: LeRobotDataset v3.0, parquet and mp4. robomimic: HDF5."""
+    """What is written: a folder for LeRobot, a file for robomimic, NAME.h5 for ManiSkill."""
+    to: Literal["lerobot", "robomimic", "maniskill"] = "lerobot"
+    """lerobot: LeRobotDataset v3.0, parquet and mp4. robomimic: HDF5. maniskill: HDF5 and JSON."""
     observe: str | None = None
     """Play the actions again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
     episodes: tuple[int, ...] = ()
@@ -44,16 +44,16 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ConvertOptions) -> int:
     """Convert; 0 done, 130 interrupted (what is finished is kept)."""
-    from manikin.data.convert import to_lerobot, to_robomimic
+    from manikin.data.convert import to_lerobot, to_maniskill, to_robomimic
     from manikin.data.read import read_episodes
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible
 
     lerobot = options.to == "lerobot"
     if options.resume and not lerobot:
-        raise ConfigError("a robomimic file is written as a whole: --resume is for --to lerobot")
-    if options.valid and lerobot:
-        raise ConfigError("--valid is for --to robomimic; LeRobot splits a dataset when it trains")
+        raise ConfigError(f"a {options.to} file is written as a whole: --resume is for --to lerobot")
+    if options.valid and options.to != "robomimic":
+        raise ConfigError("--valid is for --to robomimic; the others split a dataset when they train")
     out = console()
     with read_episodes(options.file) as file:
         numbers = list(options.episodes) or file.numbers
@@ -64,6 +64,8 @@ def run(options: ConvertOptions) -> int:
         shared |= {"on_episode": advance, "stop": stop}
         if lerobot:
             to_lerobot(options.file, options.out, resume=options.resume, **shared)
+        elif options.to == "maniskill":
+            to_maniskill(options.file, options.out, **shared)
         else:
             to_robomimic(options.file, options.out, valid=options.valid, **shared)
     if stop.requested:

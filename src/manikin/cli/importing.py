@@ -1,10 +1,10 @@
-"""`manikin import`: look at demonstrations of robosuite or robomimic, and play them on manikin's tasks."""
+"""`manikin import`: look at demonstrations of robosuite, robomimic or ManiSkill, and play them on manikin's tasks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -20,7 +20,7 @@ class ImportOptions:
     """Options of `manikin import`."""
 
     file: tyro.conf.Positional[Path]
-    """HDF5 of robosuite or robomimic."""
+    """HDF5 of robosuite, robomimic or ManiSkill (whose .json is beside it)."""
     play: Literal["nothing", "states", "actions"] = "nothing"
     """states: set every recorded state. actions: take the actions as well, and say how far they part."""
     out: Path | None = None
@@ -34,7 +34,7 @@ class ImportOptions:
 
 
 def main(options: Annotated[ImportOptions, tyro.conf.arg(name="")]) -> int:
-    """Look at demonstrations of robosuite or robomimic. With --play: play them on manikin's task."""
+    """Look at demonstrations of robosuite, robomimic or ManiSkill. With --play: play them on manikin's task."""
     return run(options)
 
 
@@ -45,10 +45,9 @@ def run(options: ImportOptions) -> int:
 
     out = console()
     demos = read_demos(options.file)
-    config: Any = demos.env_kwargs.get("controller_configs")
-    config = config[0] if isinstance(config, list) and config else config
-    controller = config.get("type", "unknown") if isinstance(config, dict) else "unknown"
-    out.print(f"{demos.env} {demos.version}, robots: {demos.env_kwargs.get('robots', 'unknown')}, {controller}")
+    out.print(
+        " ".join(filter(None, (demos.env, demos.version))) + f", robots: {', '.join(demos.robots)}, {demos.controller}"
+    )
     for name, length in demos.lengths.items():
         masks = ", ".join(mask for mask, names in demos.masks.items() if name in names)
         out.print(f"  {name}: {length} steps" + (f" ({masks})" if masks else ""))

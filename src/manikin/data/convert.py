@@ -10,13 +10,14 @@ import numpy as np
 
 from manikin.data.format import Episode, Header
 from manikin.data.lerobot import LeRobotWriter
+from manikin.data.maniskill import ManiSkillExport
 from manikin.data.play import Completed
 from manikin.data.read import EpisodeFile
 from manikin.data.replay import make_env, replay
 from manikin.data.robomimic import RobomimicExport, scene_xml
 from manikin.errors import DataError
 
-__all__ = ["Export", "LeRobotExport", "to_lerobot", "to_robomimic"]
+__all__ = ["Export", "LeRobotExport", "to_lerobot", "to_maniskill", "to_robomimic"]
 
 
 class Export(Protocol):
@@ -182,6 +183,47 @@ def to_robomimic(
         finally:
             env.close()
         _convert(episodes, export, observe, numbers, num_envs, on_episode, stop, overrides)
+    return Path(path)
+
+
+def to_maniskill(
+    recording: str | Path,
+    path: str | Path,
+    *,
+    observe: str | None = None,
+    numbers: Iterable[int] | None = None,
+    num_envs: int = 16,
+    on_episode: Callable[[], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **overrides: Any,
+) -> Path:
+    """Write a recording as ManiSkill's trajectories: ``NAME.h5`` and ``NAME.json``, which appear when they are whole.
+
+    Args:
+        recording: a recording of manikin's, with states.
+        path: the HDF5 file, ``NAME.h5``.
+        observe: as :func:`to_lerobot`; None takes the observations that were recorded, if any.
+        numbers: which episodes; None for all.
+        num_envs: rows side by side when playing again; never changes the result.
+        on_episode: called after each episode.
+        stop: asked between steps; True leaves no file.
+        **overrides: options of ``manikin.make`` for playing again (cameras, looks).
+
+    Returns:
+        ``path``.
+
+    Raises:
+        ConfigError: the file is not called ``NAME.h5``.
+        DataError: nothing to convert, a file exists, no states, or playing again parts from the recording.
+    """
+    with EpisodeFile(recording) as episodes:
+        header = _header(episodes)
+        env = make_env(header.fingerprint, 1, **overrides)
+        try:
+            export = ManiSkillExport(path, header, env)
+            _convert(episodes, export, observe, numbers, num_envs, on_episode, stop, overrides)
+        finally:
+            env.close()
     return Path(path)
 
 

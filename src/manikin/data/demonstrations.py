@@ -1,8 +1,9 @@
-"""Reading demonstrations of robosuite and robomimic: HDF5 with a group ``data`` of ``demo_1``, ``demo_2``, ...
+"""Reading demonstrations of robosuite, robomimic and ManiSkill.
 
-Both layouts are read: robosuite's (attributes ``env`` and ``env_info``) and robomimic's (``env_args``, observations,
-masks). A state is what MuJoCo's ``MjSimState.flatten`` gave: time, qpos, qvel; the demonstration's own model says
-which joint is where. ``states[t]`` is before ``actions[t]``.
+robosuite's and robomimic's are HDF5 with a group ``data`` of ``demo_1``, ``demo_2``, ... Both layouts are read:
+robosuite's (attributes ``env`` and ``env_info``) and robomimic's (``env_args``, observations, masks). A state is what
+MuJoCo's ``MjSimState.flatten`` gave: time, qpos, qvel; the demonstration's own model says which joint is where.
+``states[t]`` is before ``actions[t]``. ManiSkill's files are read in ``trajectories.py``.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import numpy as np
 from manikin.errors import ConfigError, DataError, ManikinError
 from manikin.spec.control import Control
 
-__all__ = ["Demo", "Demos", "Model", "control_of", "read_demos"]
+__all__ = ["DAMAGE", "Demo", "Demos", "Model", "control_of", "read_demos"]
 
 _WIDTH = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}  # positions, velocities
-_DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError)
+DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +95,11 @@ class Demo:
         name: ``demo_3``.
         actions: (T, A) float64, as the controller of the recording took them.
         states: (T, D) float64 before each action; None where the file has none.
-        rewards, dones: (T,), robomimic's only.
-        observations, next_observations: name -> (T, ...), robomimic's only.
+        parts: ManiSkill's only: ``actors/NAME``, ``articulations/NAME`` -> (T + 1, ...) before the first action and
+            after each.
+        rewards, dones: (T,), not robosuite's.
+        success: (T,) bool, ManiSkill's only.
+        observations, next_observations: name -> (T, ...), not robosuite's.
         model_file: MJCF, or the name of a file that is not here, or nothing.
         attributes: the others of the demonstration.
     """
@@ -105,6 +109,8 @@ class Demo:
     states: np.ndarray | None
     rewards: np.ndarray | None = None
     dones: np.ndarray | None = None
+    success: np.ndarray | None = None
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
     observations: Mapping[str, np.ndarray] = field(default_factory=dict)
     next_observations: Mapping[str, np.ndarray] = field(default_factory=dict)
     model_file: str = ""
@@ -125,6 +131,8 @@ class Demos:
         version: of what recorded, as written there.
         lengths: name -> steps, in the order of their numbers.
         masks: name -> names of demonstrations.
+        robots: names of the robots.
+        controller: name of the controller that took the actions.
     """
 
     path: Path
@@ -133,11 +141,17 @@ class Demos:
     version: str
     lengths: Mapping[str, int]
     masks: Mapping[str, tuple[str, ...]]
+    robots: tuple[str, ...]
+    controller: str
+
+    def check(self, name: str) -> None:
+        """Raise :class:`DataError` when there is no demonstration of that name."""
+        if name not in self.lengths:
+            raise DataError(f"{self.path} has no demonstration {name!r}; it has {', '.join(self.lengths)}")
 
     def __getitem__(self, name: str) -> Demo:
         """Load one. Raises :class:`DataError` when there is none of that name, or naming what is damaged."""
-        if name not in self.lengths:
-            raise DataError(f"{self.path} has no demonstration {name!r}; it has {', '.join(self.lengths)}")
+        self.check(name)
         part = "its group"
         try:
             with h5py.File(self.path, "r") as file:
@@ -151,7 +165,7 @@ class Demos:
                         seen[part][key] = data[()]
                 part = "its attributes"
                 attributes = {k: _plain(v) for k, v in group.attrs.items()}
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise DataError(f"{self.path} is damaged: {name}, {part}: {error}") from None
         length = len(values["actions"])
         rows = values | seen["obs"] | seen["next_obs"]
@@ -170,20 +184,26 @@ class Demos:
 
 
 def read_demos(path: str | Path) -> Demos:
-    """Look into a file of robosuite's or robomimic's demonstrations.
+    """Look into a file of robosuite's, robomimic's or ManiSkill's demonstrations.
 
     Raises:
         DataError: no such file, not HDF5, another layout, no environment named, or no demonstration in it.
     """
+    from manikin.data.trajectories import read_trajectories
+
     path = Path(path)
     if not path.is_file():
         raise DataError(f"no file {path}")
     try:
         with h5py.File(path, "r") as file:
+            if any(name.startswith("traj_") for name in file):
+                return read_trajectories(path, file)
             if not isinstance(file.get("data"), h5py.Group):
                 hint = "; it is a manikin recording: see manikin replay" if "format" in file.attrs else ""
                 inside = ", ".join(sorted(file)[:4]) or "nothing"
-                raise DataError(f"{path} has no group 'data' of demonstrations: it holds {inside}{hint}")
+                raise DataError(
+                    f"{path} has no group 'data' of demonstrations and no group 'traj_0': it holds {inside}{hint}"
+                )
             data = file["data"]
             about = {key: _plain(value) for key, value in data.attrs.items()}
             names = sorted((n for n in data if n.startswith("demo_")), key=lambda n: (len(n), n))
@@ -198,14 +218,26 @@ def read_demos(path: str | Path) -> Demos:
             }
     except DataError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         whole = h5py.is_hdf5(path)
         what = "is damaged or cut short" if whole else "is not an HDF5 file, or its beginning is damaged"
         raise DataError(f"{path} {what}: {error}") from None
     env, kwargs, version = _environment(about, path)
     if not lengths:
         raise DataError(f"{path} holds no demonstration: no group data/demo_...")
-    return Demos(path=path, env=env, env_kwargs=kwargs, version=version, lengths=lengths, masks=masks)
+    named = kwargs.get("robots", kwargs.get("robot", "unknown"))
+    config: Any = kwargs.get("controller_configs")
+    config = config[0] if isinstance(config, list) and config else config
+    return Demos(
+        path=path,
+        env=env,
+        env_kwargs=kwargs,
+        version=version,
+        lengths=lengths,
+        masks=masks,
+        robots=tuple(named) if isinstance(named, list) else (str(named),),
+        controller=str(config.get("type", "unknown") if isinstance(config, dict) else kwargs.get("control", "unknown")),
+    )
 
 
 def _environment(about: Mapping[str, Any], path: Path) -> tuple[str, dict[str, Any], str]:

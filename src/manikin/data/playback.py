@@ -1,4 +1,5 @@
-"""Playing robosuite's demonstrations on manikin's task of the same name: state after state, or their actions.
+"""Playing robosuite's demonstrations on manikin's task of the same name: state after state, or their actions; and
+ManiSkill's trajectories state after state.
 
 States are exact: positions and velocities are set, nothing is simulated. Actions are simulated by another model of the
 same robot: its inertia, its gripper's gains and its contacts are not those of the recording, so what they do parts from
@@ -10,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from manikin.data.demonstrations import Demo, Demos, Model, control_of
 from manikin.data.format import flatten, to_numpy
+from manikin.data.maniskill import COUNTERPARTS, ROBOTS, columns, from_actor
 from manikin.data.robomimic import RobomimicWriter
+from manikin.data.trajectories import Trajectories, peg_sizes
 from manikin.errors import DataError
 
 __all__ = ["TWINS", "Divergence", "Seen", "Twin", "play_actions", "play_states", "write_seen"]
@@ -58,12 +61,13 @@ TWINS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Seen:
-    """What manikin's task sees in the states of a demonstration of T steps.
+    """What manikin's task sees in the T states of a demonstration.
 
     Attributes:
         name: of the demonstration.
         tcp, thing: (T, 3) [m] places of the tool centre point and of the main object in manikin's world.
         success: (T,) bool by manikin's rule.
+        rewards: (T,) by manikin's rule, for an action that asks for nothing.
         observations: name -> (T, ...).
         base_offset: [m] by how much manikin's robot stands elsewhere.
     """
@@ -72,6 +76,7 @@ class Seen:
     tcp: np.ndarray
     thing: np.ndarray
     success: np.ndarray
+    rewards: np.ndarray
     observations: Mapping[str, np.ndarray]
     base_offset: np.ndarray
 
@@ -112,25 +117,81 @@ def twin_of(demos: Demos) -> tuple[Twin, str]:
     return twin, twin.robots[robot]
 
 
-class _Stage:
-    """An environment into which states of demonstrations are put."""
+class _Mapped(NamedTuple):
+    """States (T, nq), (T, nv) of manikin's environment, what its actuators are told (T, nu) where that is known, and by
+    how much its robot stands elsewhere (3,) [m]."""
 
-    def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
+    q: np.ndarray
+    v: np.ndarray
+    ctrl: np.ndarray | None
+    base: np.ndarray
+
+    def rows(self, index: Any) -> _Mapped:
+        """Some of the states."""
+        return _Mapped(self.q[index], self.v[index], None if self.ctrl is None else self.ctrl[index], self.base)
+
+
+class _Stage:
+    """An environment into which states of demonstrations are put. What they mean is what those below know.
+
+    Args:
+        demos: the file.
+        task: manikin's id, and its robot.
+        main: the object whose place is told.
+        num_envs, **options: of ``manikin.make``.
+    """
+
+    def __init__(self, demos: Demos, task: str, robot: str, main: str, num_envs: int, **options: Any) -> None:
         from manikin.env.registry import make
 
-        self.twin, robot = twin_of(demos)
-        self.where = str(demos.path)
-        self.env = make(self.twin.task, num_envs, **{"robot": robot, "autoreset": "disabled", **options})
+        self.where, self._main = str(demos.path), main
+        self.env = make(task, num_envs, **{"robot": robot, "autoreset": "disabled", **options})
         self.env.reset(seed=0)
         model, one = self.env.world.scene.model, self.env.robot
         names = [one.prefix + name for name in one.model.joints]
         self._robot = [(int(model.joint(n).qposadr[0]), int(model.joint(n).dofadr[0])) for n in names]
         self._arm = len(one.arm.joints)
-        self._things = {}
-        for name in self.twin.joints.values():
-            joint = int(model.body(name).jntadr[0])
-            self._things[name] = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-        self._nq = model.nq
+
+    def free(self, name: str) -> tuple[int, int] | None:
+        """Where a free body's pose and velocity begin in qpos and qvel; None where it has none."""
+        model = self.env.world.scene.model
+        joint = int(model.body(name).jntadr[0])
+        return None if joint < 0 else (int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
+
+    def prepare(self, demos: Sequence[Demo]) -> None:
+        """Give the rows' scenes what is fixed in these demonstrations, one each or one for all."""
+        raise NotImplementedError
+
+    def mapped(self, demo: Demo) -> _Mapped:
+        """The demonstration's states here."""
+        raise NotImplementedError
+
+    def put(self, to: _Mapped) -> tuple[Any, Mapping[str, Any]]:
+        """Put every row into a state, controllers at rest there; observation and info."""
+        snapshot, model = self.env.save(), self.env.world.scene.model
+        given = {"QPOS": to.q, "QVEL": to.v, "CTRL": to.ctrl, "WARMSTART": 0.0}  # nothing of the row's state before
+        for field, value in given.items():
+            if value is not None:
+                snapshot.state[:, columns(model, field)] = value
+        self.env.load(snapshot)
+        self.env.world.forward()  # the forces that load has served again are those of the state before
+        snapshot = self.env.save()
+        snapshot.extra["carry"] = to_numpy(self.env.controller.start(self.env.driven))
+        observation, info = self.env.load(snapshot)
+        return observation, info
+
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """(N, 3) of the tool centre point and of the main object, copies."""
+        thing = getattr(self.env.h, self._main)
+        return to_numpy(self.env.robot.tcp_pos).copy(), to_numpy(thing.pos).copy()
+
+
+class _Robosuite(_Stage):
+    """States of robosuite, by the names in the demonstration's own model."""
+
+    def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
+        self.twin, robot = twin_of(demos)
+        super().__init__(demos, self.twin.task, robot, self.twin.main, num_envs, **options)
 
     def model(self, demo: Demo) -> Model:
         """The recording's model, checked against its states."""
@@ -145,8 +206,7 @@ class _Stage:
             )
         return model
 
-    def mapped(self, demo: Demo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(T, nq), (T, nv) of this environment, and by how much its robot stands elsewhere (3,)."""
+    def mapped(self, demo: Demo) -> _Mapped:
         theirs, env, where = self.model(demo), self.env, f"{self.where}, {demo.name}"
         assert demo.states is not None
         q_then, v_then = np.split(demo.states[:, 1:], [theirs.nq], axis=1)
@@ -170,17 +230,18 @@ class _Stage:
         for joint, thing in self.twin.joints.items():
             if joint not in theirs.joints:
                 raise DataError(f"{where}: its model has no joint {joint!r}; it has {', '.join(theirs.joints)}")
-            (q_from, v_from), (q_to, v_to) = theirs.joints[joint], self._things[thing]
+            to = self.free(thing)
+            assert to is not None
+            (q_from, v_from), (q_to, v_to) = theirs.joints[joint], to
             q[:, q_to : q_to + 7], v[:, v_to : v_to + 6] = (
                 q_then[:, q_from : q_from + 7],
                 v_then[:, v_from : v_from + 6],
             )
             q[:, q_to : q_to + 3] -= origin
         base = env.robot.base_pose[:3].cpu().numpy() - (theirs.places["robot0_base"] - origin)
-        return q, v, base
+        return _Mapped(q, v, None, base)
 
-    def resize(self, demos: Sequence[Demo]) -> None:
-        """Give the rows' objects the sizes of these demonstrations, one each or one for all."""
+    def prepare(self, demos: Sequence[Demo]) -> None:
         models = [self.model(demo) for demo in demos]
         for geom, thing in self.twin.sizes.items():
             if any(geom not in model.sizes for model in models):
@@ -188,21 +249,105 @@ class _Stage:
             sizes = torch.tensor(np.array([model.sizes[geom] for model in models]), dtype=torch.float32)
             getattr(self.env.h, thing).set_size(sizes.expand(self.env.num_envs, -1))
 
-    def put(self, q: np.ndarray, v: np.ndarray) -> tuple[Any, Mapping[str, Any]]:
-        """Put every row into a state, controllers at rest there; observation and info."""
-        snapshot = self.env.save()
-        snapshot.state[:, 1 : 1 + self._nq] = q
-        snapshot.state[:, 1 + self._nq : 1 + self._nq + v.shape[1]] = v
-        self.env.load(snapshot)
-        snapshot = self.env.save()
-        snapshot.extra["carry"] = to_numpy(self.env.controller.start(self.env.driven))
-        observation, info = self.env.load(snapshot)
-        return observation, info
 
-    def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """(N, 3) of the tool centre point and of the main object, copies."""
-        thing = getattr(self.env.h, self.twin.main)
-        return to_numpy(self.env.robot.tcp_pos).copy(), to_numpy(thing.pos).copy()
+class _ManiSkill(_Stage):
+    """States of ManiSkill, by the names of its actors; see ``maniskill.COUNTERPARTS``."""
+
+    def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
+        if demos.env not in COUNTERPARTS:
+            raise DataError(
+                f"trajectories of {demos.env} can be listed, not played; played are: {', '.join(COUNTERPARTS)}"
+            )
+        self._parts = COUNTERPARTS[demos.env].parts
+        if len(demos.robots) != 1 or demos.robots[0] not in ROBOTS:
+            raise DataError(f"trajectories of {', '.join(demos.robots)} cannot be played, only of {', '.join(ROBOTS)}")
+        self._named = demos.robots[0]
+        super().__init__(demos, demos.env, ROBOTS[self._named], COUNTERPARTS[demos.env].main, num_envs, **options)
+        self._centre = self.env.world.scene.model.body_ipos
+
+    def _part(self, demo: Demo, kind: str, name: str, width: int) -> np.ndarray:
+        """(T + 1, width) states of an actor or articulation."""
+        where, key = f"{self.where}, {demo.name}", f"{kind}/{name}"
+        if key not in demo.parts:
+            raise DataError(f"{where}: no states of {key}; it has {', '.join(demo.parts) or 'none'}")
+        if demo.parts[key].ndim != 2 or demo.parts[key].shape[1] != width:
+            raise DataError(f"{where}: states of {key} have shape {demo.parts[key].shape}, not (T + 1, {width})")
+        return demo.parts[key].astype(np.float64)
+
+    def _body(self, demo: Demo, part: str) -> tuple[np.ndarray, np.ndarray]:
+        """Pose (T + 1, 7) and velocity (T + 1, 6) of manikin's part."""
+        at = self._parts[part]
+        return from_actor(
+            self._part(demo, "actors", at.name, 13), self._centre[self.env.world.scene.model.body(part).id], at
+        )
+
+    def prepare(self, demos: Sequence[Demo]) -> None:
+        """Markers, and what stands fast, where they are in the first state."""
+        h, n = self.env.h, self.env.num_envs
+        for part in self._parts:
+            if self.free(part) is None:
+                pose = torch.tensor(np.array([self._body(demo, part)[0][0] for demo in demos]), dtype=torch.float32)
+                pose = pose.expand(n, 7)
+                if part == "goal_marker":
+                    h.goal.set(pose[:, :3])
+                    h.marker.set_pose(pose[:, :3])
+                elif part == "box":
+                    centre = self._shape(demos)
+                    self.env.task.stand(h, pose[:, :3], pose[:, 3:], centre)
+                else:
+                    getattr(h, part).set_pose(pose[:, :3], pose[:, 3:])
+
+    def _shape(self, demos: Sequence[Demo]) -> torch.Tensor:
+        """Give peg and box their sizes; where the hole is (n, 2). They are not in the states."""
+        sizes = np.array([peg_sizes(demo, f"{self.where}, {demo.name}") for demo in demos], np.float32)
+        for demo, (length, width, *_) in zip(demos, sizes.tolist(), strict=True):
+            rests = self._body(demo, "peg")[0][0, 2], self._body(demo, "box")[0][0, 2]
+            if max(abs(rests[0] - width), abs(rests[1] - length)) > 1e-3:
+                raise DataError(
+                    f"{self.where}, {demo.name}: peg and box lie {rests[0]:.4f} and {rests[1]:.4f} m high, so they are "
+                    f"not those of seed {demo.attributes.get('episode_seed')} ({width:.4f}, {length:.4f}); was it "
+                    "recorded on a GPU, or in several environments?"
+                )
+        rows = torch.from_numpy(sizes).expand(self.env.num_envs, 4)
+        self.env.task.shape(self.env.h, rows[:, 0], rows[:, 1], rows[:, 2:])
+        return rows[:, 2:]
+
+    def mapped(self, demo: Demo) -> _Mapped:
+        model, n = self.env.world.scene.model, len(self._robot)
+        robot = self._part(demo, "articulations", self._named, 13 + 2 * n)
+        q, v = np.zeros((len(robot), model.nq)), np.zeros((len(robot), model.nv))
+        for j, (q_to, v_to) in enumerate(self._robot):
+            q[:, q_to], v[:, v_to] = robot[:, 13 + j], robot[:, 13 + n + j]
+        for part in self._parts:
+            pose, velocity = self._body(demo, part)
+            if (to := self.free(part)) is not None:
+                q[:, to[0] : to[0] + 7], v[:, to[1] : to[1] + 6] = pose, velocity
+            elif np.abs(pose - pose[:1]).max() > 1e-3:
+                raise DataError(f"{self.where}, {demo.name}: {self._parts[part].name} moves; here it stands fast")
+        base = self.env.robot.base_pose[:3].cpu().numpy() - robot[0, :3]
+        return _Mapped(q, v, self._commands(demo, q), base)
+
+    def _commands(self, demo: Demo, q: np.ndarray) -> np.ndarray:
+        """What position servos were told: the arm to stay, the fingers what the action says, or nothing would be held.
+
+        The gripper's number is the last of every controller of ManiSkill's Panda, -1 closed and +1 open, as here.
+        """
+        model, robot = self.env.world.scene.model, self.env.robot
+        asked = 0.5 + 0.5 * demo.actions[:, -1].clip(-1.0, 1.0)
+        ends = zip(robot.gripper.drivers, robot.gripper.open_q, robot.gripper.closed_q, strict=True)
+        fingers = {robot.prefix + name: shut + asked * (opened - shut) for name, opened, shut in ends}
+        ctrl = np.zeros((len(q), model.nu))
+        for a in range(model.nu):
+            joint = model.joint(int(model.actuator_trnid[a, 0]))
+            ctrl[:, a] = q[:, int(joint.qposadr[0])]
+            if joint.name in fingers:
+                ctrl[1:, a] = fingers[joint.name]
+        return ctrl
+
+
+def _stage(demos: Demos, num_envs: int, **options: Any) -> _Stage:
+    kind = _ManiSkill if isinstance(demos, Trajectories) else _Robosuite
+    return kind(demos, num_envs, **options)
 
 
 def play_states(
@@ -225,20 +370,22 @@ def play_states(
     Raises:
         DataError: manikin has no such task, or the states cannot be understood; says why.
     """
-    stage = _Stage(demos, num_envs, observe=observe, **options)
+    stage = _stage(demos, num_envs, observe=observe, **options)
+    still = torch.zeros(num_envs, stage.env.controller.card.size)
     try:
         for name in demos.lengths if names is None else names:
             demo = demos[name]
-            q, v, base = stage.mapped(demo)
-            stage.resize([demo])
+            states = stage.mapped(demo)
+            stage.prepare([demo])
             pieces: list[dict[str, np.ndarray]] = []
-            for start in range(0, len(q), num_envs):
-                rows = np.minimum(np.arange(start, start + num_envs), len(q) - 1)
-                observation, info = stage.put(q[rows], v[rows])
+            length = len(states.q)
+            for start in range(0, length, num_envs):
+                rows = np.minimum(np.arange(start, start + num_envs), length - 1)
+                observation, info = stage.put(states.rows(rows))
                 tcp, thing = stage.places()
-                leaves = {"tcp": tcp, "thing": thing, "success": info["success"]}
+                leaves = {"tcp": tcp, "thing": thing, "success": info["success"], "rewards": stage.env.reward_of(still)}
                 leaves |= {f"seen/{key}": value for key, value in flatten(observation).items()}
-                pieces.append({key: to_numpy(value)[: len(q) - start].copy() for key, value in leaves.items()})
+                pieces.append({key: to_numpy(value)[: length - start].copy() for key, value in leaves.items()})
             whole = {key: np.concatenate([piece[key] for piece in pieces]) for key in pieces[0]}
             seen = {key.removeprefix("seen/"): value for key, value in whole.items() if key.startswith("seen/")}
             yield Seen(
@@ -246,8 +393,9 @@ def play_states(
                 tcp=whole["tcp"],
                 thing=whole["thing"],
                 success=whole["success"].astype(bool),
+                rewards=whole["rewards"],
                 observations=seen,
-                base_offset=base,
+                base_offset=states.base,
             )
     finally:
         stage.env.close()
@@ -267,21 +415,24 @@ def play_actions(
     Raises:
         DataError: as :func:`play_states`, or the recording's controller or size of action is none of manikin's.
     """
+    if isinstance(demos, Trajectories):
+        raise DataError("actions of ManiSkill are not played, its states are: --play states")
     if not seen:
         return []
     played = [demos[one.name] for one in seen]
     control = options.pop("control", None) or control_of(demos.env_kwargs)
     longest = max(len(demo) for demo in played)
-    stage = _Stage(demos, len(played), control=control, terminate=False, horizon=longest, **options)
+    stage = _Robosuite(demos, len(played), control=control, terminate=False, horizon=longest, **options)
     env = stage.env
     try:
         size = env.controller.card.size
         for demo in played:
             if demo.actions.shape[1] != size:
                 raise DataError(f"{demos.path}, {demo.name}: {demo.actions.shape[1]} numbers per action, not {size}")
-        stage.resize(played)
-        starts = [stage.mapped(demo) for demo in played]
-        _, info = stage.put(np.stack([q[0] for q, _, _ in starts]), np.stack([v[0] for _, v, _ in starts]))
+        stage.prepare(played)
+        starts = [stage.mapped(demo).rows(0) for demo in played]
+        first = _Mapped(np.stack([s.q for s in starts]), np.stack([s.v for s in starts]), None, starts[0].base)
+        _, info = stage.put(first)
         places, success = [stage.places()], [to_numpy(info["success"]).copy()]
         for t in range(longest - 1):
             actions = np.stack([demo.actions[min(t, len(demo) - 1)] for demo in played]).astype(np.float32)
@@ -313,8 +464,8 @@ def play_actions(
 def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path) -> Path:
     """Write a robomimic file with what manikin observes in the states of demonstrations.
 
-    Rewards are 1 where manikin's task succeeds in the state after the action. The last action has no state after it, so
-    the last observation and its success stand for it.
+    Rewards are 1 where manikin's task succeeds in the state after the action. The last action of robosuite's has no
+    state after it, so the last observation and its success stand for it.
 
     Raises:
         DataError: the file exists, or nothing is to be written.
@@ -326,7 +477,7 @@ def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path) -> Path:
     try:
         for one in seen:
             demo = demos[one.name]
-            last = np.minimum(np.arange(len(demo) + 1), len(demo) - 1)
+            last = np.minimum(np.arange(len(demo) + 1), len(one.success) - 1)
             writer.write(
                 actions=demo.actions,
                 states=demo.states,

@@ -98,24 +98,30 @@ class PegInsertionSide(Task):
         noisy_rest(h.robot, ep, turn=-math.pi / 2)
         length = rng.uniform("peg/half_length", *c.half_length)
         width = rng.uniform("peg/half_width", *c.half_width)
-        h.peg.set_size(torch.stack([length, width, width], 1))
+        centre = 0.5 * (length - width)[:, None] * rng.uniform("hole/centre", -1.0, 1.0, (2,))
         spot = rng.uniform("peg/xy", torch.tensor(c.peg_low), torch.tensor(c.peg_high), (2,))
         turn = rng.uniform("peg/yaw", math.pi / 2 - c.peg_turn, math.pi / 2 + c.peg_turn)
+        box = rng.uniform("box/xy", torch.tensor(c.box_low), torch.tensor(c.box_high), (2,))
+        box_turn = rng.uniform("box/yaw", math.pi / 2 - c.box_turn, math.pi / 2 + c.box_turn)
+        self.shape(h, length, width, centre)
         h.peg.set_pose(torch.cat([spot, width[:, None]], 1), quat_from_yaw(turn))
+        self.stand(h, torch.cat([box, length[:, None]], 1), quat_from_yaw(box_turn), centre)
 
-        centre = 0.5 * (length - width)[:, None] * rng.uniform("hole/centre", -1.0, 1.0, (2,))
-        sizes, places = walls(length, width + c.clearance, centre)
+    def shape(self, h, length, width, centre):
+        """Give the rows pegs of these half lengths and widths (n,) [m] and boxes with a hole at ``centre`` (n, 2)."""
+        h.peg.set_size(torch.stack([length, width, width], 1))
+        sizes, places = walls(length, width + self.config.clearance, centre)
         h.box.set_size(sizes)
         h.box.set_offsets(places)
-        spot = rng.uniform("box/xy", torch.tensor(c.box_low), torch.tensor(c.box_high), (2,))
-        turn = quat_from_yaw(rng.uniform("box/yaw", math.pi / 2 - c.box_turn, math.pi / 2 + c.box_turn))
-        box = torch.cat([spot, length[:, None]], 1)
-        h.box.set_pose(box, turn)
         h.length.set(length[:, None])
+        h.hole_radius.set(width + self.config.clearance)
+
+    def stand(self, h, pos, quat, centre):
+        """Put the box at pos (n, 3) and quat (n, 4), the hole with it."""
+        h.box.set_pose(pos, quat)
         hole = torch.cat([torch.zeros(h.n, 1), centre], 1)
-        h.hole_pose.set(pose_mul(pose(box, turn), pose(hole)))
-        h.hole_axes.set(quat_to_matrix(turn))
-        h.hole_radius.set(width + c.clearance)
+        h.hole_pose.set(pose_mul(pose(pos, quat), pose(hole)))
+        h.hole_axes.set(quat_to_matrix(quat))
 
     def _measure(self, h):
         """The peg's axis (n, 3) in the world; its head and centre (n, 2, 3) in the frame of the hole."""
