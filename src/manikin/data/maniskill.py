@@ -288,7 +288,7 @@ class ManiSkillExport:
         if (m := model.body_mocapid[b]) >= 0:
             places, turns = (episode.states[:, columns(model, f)] for f in ("MOCAP_POS", "MOCAP_QUAT"))
             pose = np.concatenate([places[:, 3 * m : 3 * m + 3], turns[:, 4 * m : 4 * m + 4]], 1)
-            found["actors"][actor.name] = np.float32(to_actor(pose, still, still, still[0], actor))
+            found["actors"][actor.name] = to_actor(pose, still, still, still[0], actor).astype(np.float32)
         elif joints:
             free = model.jnt_type[joints[0]] == mujoco.mjtJoint.mjJNT_FREE
             own = {
@@ -303,13 +303,14 @@ class ManiSkillExport:
             root = to_actor(pose, linear, angular, own["body_ipos"], actor)
             rest = joints[1:] if free else joints
             if free and not rest:
-                found["actors"][actor.name] = np.float32(root)
+                found["actors"][actor.name] = root.astype(np.float32)
                 return
             prefix = name.split("/")[0] + "/"
             called = names.get(prefix, prefix[:-1])
             self._joints[called] = [model.joint(j).name.removeprefix(prefix) for j in rest]
             positions, velocities = q[:, model.jnt_qposadr[rest]], v[:, model.jnt_dofadr[rest]]
-            found["articulations"][called] = np.float32(np.concatenate([root, positions, velocities], 1))
+            whole = np.concatenate([root, positions, velocities], 1)
+            found["articulations"][called] = whole.astype(np.float32)
 
     def _scene(self, episode: Episode) -> Any:
         """The environment of the episode's layout."""

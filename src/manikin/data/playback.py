@@ -22,6 +22,7 @@ from manikin.data.maniskill import COUNTERPARTS, ROBOTS, columns, from_actor
 from manikin.data.robomimic import RobomimicWriter
 from manikin.data.trajectories import Trajectories, peg_sizes
 from manikin.errors import DataError
+from manikin.tasks.tabletop.peg_insertion_side import PegInsertionSide
 
 __all__ = ["TWINS", "Divergence", "Seen", "Twin", "play_actions", "play_states", "write_seen"]
 
@@ -291,13 +292,13 @@ class _ManiSkill(_Stage):
                 if part == "goal_marker":
                     h.goal.set(pose[:, :3])
                     h.marker.set_pose(pose[:, :3])
-                elif part == "box":
-                    centre = self._shape(demos)
+                elif isinstance(self.env.task, PegInsertionSide):
+                    centre = self._shape(self.env.task, demos)
                     self.env.task.stand(h, pose[:, :3], pose[:, 3:], centre)
                 else:
                     getattr(h, part).set_pose(pose[:, :3], pose[:, 3:])
 
-    def _shape(self, demos: Sequence[Demo]) -> torch.Tensor:
+    def _shape(self, task: PegInsertionSide, demos: Sequence[Demo]) -> torch.Tensor:
         """Give peg and box their sizes; where the hole is (n, 2). They are not in the states."""
         sizes = np.array([peg_sizes(demo, f"{self.where}, {demo.name}") for demo in demos], np.float32)
         for demo, (length, width, *_) in zip(demos, sizes.tolist(), strict=True):
@@ -309,7 +310,7 @@ class _ManiSkill(_Stage):
                     "recorded on a GPU, or in several environments?"
                 )
         rows = torch.from_numpy(sizes).expand(self.env.num_envs, 4)
-        self.env.task.shape(self.env.h, rows[:, 0], rows[:, 1], rows[:, 2:])
+        task.shape(self.env.h, rows[:, 0], rows[:, 1], rows[:, 2:])
         return rows[:, 2:]
 
     def mapped(self, demo: Demo) -> _Mapped:
