@@ -105,7 +105,7 @@ def load(path: Path) -> None:
                 batch = {k: {n: torch.tensor(v)[None] for n, v in d.items()} for k, d in state.items()}
                 u.set_state_dict(batch)
                 for name, wanted in state["actors"].items():
-                    got = u.scene.actors[name].get_state()[0].numpy()
+                    got = u.scene.state_dict_registry.actors[name].get_state()[0].numpy()
                     apart = max(apart, float(np.abs(got[:3] - wanted[:3]).max()))
                     turn = max(turn, 1 - abs(float(got[3:7] @ wanted[3:7])))
                 if "obs" in group and "extra" in group["obs"]:
@@ -118,7 +118,11 @@ def load(path: Path) -> None:
                     agree += bool(info["success"][0]) == bool(group["success"][t - 1])
                     if "rewards" in group and u.reward_mode in ("dense", "normalized_dense"):
                         reward = u.get_reward(obs=None, action=torch.tensor(group["actions"][t - 1])[None], info=info)
-                        gaps.append(abs(float(reward) - float(group["rewards"][t - 1])))
+                        if "obs/extra/is_grasped" not in group or "is_grasped" not in info:
+                            then = now = False
+                        else:
+                            then, now = bool(group["obs/extra/is_grasped"][t]), bool(info["is_grasped"][0])
+                        gaps.append((then != now, abs(float(reward) - float(group["rewards"][t - 1]))))
             if "extra" in group["obs"]:  # its actions from its first state: how far the tool parts from the recording
                 env.reset(seed=one["episode_seed"])
                 first = {k: {n: torch.tensor(v)[None] for n, v in d.items()} for k, d in states[0].items()}
@@ -133,8 +137,9 @@ def load(path: Path) -> None:
     print(
         f"{path.name}: {len(dataset)} steps, actions {dataset.actions.shape}, {dataset.env_id} {u.control_mode}; "
         f"positions {1e3 * apart:.2g} mm, 1 - |q.q'| {turn:.1g}, tool {1e3 * tool:.2g} mm, "
-        f"success as recorded {agree} of {count}, reward within 0.01 in {np.mean(np.array(gaps) < 0.01):.1%}, "
-        f"at most {max(gaps, default=0.0):.2g} apart"
+        f"success as recorded {agree} of {count}; reward within 0.01 in {np.mean([gap < 0.01 for _, gap in gaps]):.1%}, "
+        f"not seen as held in {sum(lost for lost, _ in gaps)}, reward in the others at most "
+        f"{max((gap for lost, gap in gaps if not lost), default=0.0):.2g} apart"
     )
     for t in (5, 15, 25):
         there = np.array([path[t - 1] for path in paths if len(path) >= t])

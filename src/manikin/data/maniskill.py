@@ -121,7 +121,7 @@ def _turning(actions: np.ndarray, env: Any) -> np.ndarray:
     """ManiSkill 3.0.1 reads a rotation as Euler angles about x, then the turned y, then the turned z, with the sign
     reversed."""
     scale = env.controller.card.dims[3].scale
-    turn = quat_from_rotvec(torch.from_numpy(actions[:, 3:6].clip(-1.0, 1.0) * scale))
+    turn = quat_from_rotvec(torch.from_numpy(actions[:, 3:6].clip(-1.0, 1.0)).double() * scale)
     return np.concatenate([actions[:, :3], -_euler(turn) / scale, actions[:, 6:]], 1)
 
 
@@ -330,8 +330,7 @@ class ManiSkillExport:
     def _observations(self, episode: Episode) -> Any:
         """In ManiSkill's tree: agent, extra, sensor_data, sensor_param."""
         seen = episode.observations or {}
-        words = {"state_dict" for key in seen if key != "value"} | {"state" for key in seen if key == "value"}
-        if words == {"state"}:
+        if list(seen) == ["value"]:
             self._seen = "state"
             return np.asarray(seen["value"], np.float32)
         tree: dict[str, Any] = {}
@@ -350,7 +349,8 @@ class ManiSkillExport:
             else:
                 _put(tree, f"{'agent' if rest in ('qpos', 'qvel') else 'extra'}/{rest or key}", value)
         if seen:
-            self._seen = "+".join(dict.fromkeys(pictures)) or "state_dict"
+            known = ["state_dict"] if not pictures or any(key.startswith("privileged/") for key in seen) else []
+            self._seen = "+".join([*dict.fromkeys(pictures), *known])
         return tree
 
     def close(self) -> None:
