@@ -137,7 +137,7 @@ def load(path: Path) -> None:
     print(
         f"{path.name}: {len(dataset)} steps, actions {dataset.actions.shape}, {dataset.env_id} {u.control_mode}; "
         f"positions {1e3 * apart:.2g} mm, 1 - |q.q'| {turn:.1g}, tool {1e3 * tool:.2g} mm, "
-        f"success as recorded {agree} of {count}; reward within 0.01 in {np.mean([gap < 0.01 for _, gap in gaps]):.1%}, "
+        f"success as recorded {agree} of {count}; reward within 0.01 in {np.mean([g < 0.01 for _, g in gaps]):.0%}, "
         f"not seen as held in {sum(lost for lost, _ in gaps)}, reward in the others at most "
         f"{max((gap for lost, gap in gaps if not lost), default=0.0):.2g} apart"
     )
