@@ -20,7 +20,8 @@ success   of the task's expert, with Wilson's 95 % intervals. Each rate should l
           95 % interval of the difference on the same seeds (Newcombe, paired) contains 0;
 health    bits of all rows of these episodes, counted by kind.
 
-The file is written after every task, so that a run that was stopped goes on where it was.
+The file is written after every task, so that a run that was stopped goes on where it was, and a run with --seeds 0
+--no-forces for the first two columns can be followed by one for the rest.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ import manikin
 from manikin.env.provenance import processor, versions
 from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Task
+from manikin.errors import ConfigError
 from manikin.eval.stats import compare_paired, wilson
 from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
@@ -53,10 +55,13 @@ STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_qu
 
 
 def make(task: str, control: str | None, device: str, n: int) -> manikin.Env:
-    """An environment that ends nothing; of a task with layouts the first of them."""
+    """An environment that ends nothing; ``task`` may be ``ID/LAYOUT``, else of a task with layouts the first."""
+    task, _, name = task.partition("/")
     kind = task_class(task)
     options = {"autoreset": "disabled", "terminate": False, "reward": "none", "horizon": 10**6}
-    chosen = kind(arm=kind.robots[0], layout=kind.layouts[0]) if kind.layouts else kind
+    layouts = {str(layout): layout for layout in kind.layouts}
+    layout = layouts[name] if name else next(iter(kind.layouts), None)
+    chosen = kind(arm=kind.robots[0], layout=layout) if layout else kind
     return manikin.Env(chosen, num_envs=n, control=control, device=device, **options)
 
 
@@ -69,8 +74,8 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
     moves = rng.uniform("parity", -0.4, 0.4, (-(-steps // 5), size)).transpose(0, 1)
     for env in both:
         env.reset(seed=0)
-    model, robot = both[0].scene.model, both[0].robot
-    joints = [model.joint(robot.prefix + name) for name in robot.arm.joints]
+    model = both[0].scene.model
+    joints = [model.joint(robot.prefix + name) for robot in both[0].robots for name in robot.arm.joints]
     dofs = [int(joint.dofadr[0]) for joint in joints]
     same, one, worst, compared = torch.ones(rows, dtype=torch.bool), 0.0, 0.0, 0
     for k in range(steps):
@@ -78,7 +83,7 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
         for env in both:
             env.step(moves[k // 5].to(env.device))
             same &= env.world.read("qfrc_constraint").cpu()[:, dofs].abs().amax(1) < 1e-3  # [N m]
-            seen.append(env.robot.arm_qpos.cpu().clone())
+            seen.append(env.arm_qpos.cpu().clone())
         error = (seen[0] - seen[1]).abs().amax(1)
         if bool(same.any()):
             worst = max(worst, float(error[same].max()))
@@ -87,6 +92,8 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
         compared += int(same.sum())
     for env in both:
         env.close()
+    if compared == 0:
+        one = worst = float("nan")  # which keeps no bound
     return {"one_step": one, "free": worst, "share_free": round(compared / (rows * steps), 3)}
 
 
@@ -185,15 +192,43 @@ def success(task: str, control: str | None, device: str, *, seeds: int = 256, ba
     return {**result, "within": all(inside)}
 
 
-def compare(task: str, control: str | None, device: str, *, seeds: int = 256, rows: int = 8) -> dict[str, Any]:
-    """All of it for a task with a controller."""
-    began, kind = time.perf_counter(), task_class(task)
-    entry: dict[str, Any] = {"control": control or kind.control, **free(task, control, device, rows=rows)}
-    if kind.expert is not Task.expert:
-        entry |= touching(task, control, device, rows=rows)
-        if seeds:
+def has_expert(task: str, control: str | None) -> bool:
+    """Whether the task has one that can be played through this controller; through torques none can."""
+    env = make(task, control, "cpu", 1)
+    env.reset(seed=0)
+    try:
+        if type(env.task).expert is not Task.expert:
+            WaypointExecutor(env).act()
+            return True
+    except ConfigError:
+        pass
+    finally:
+        env.close()
+    return False
+
+
+def compare(
+    task: str,
+    control: str | None,
+    device: str,
+    *,
+    seeds: int = 256,
+    rows: int = 8,
+    forces: bool = True,
+    known: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """All of it for a task with a controller; what is ``known`` is kept."""
+    began, entry = time.perf_counter(), dict(known or {})
+    entry["control"] = control or task_class(task.partition("/")[0]).control
+    if "free" not in entry:
+        entry |= free(task, control, device, rows=rows)
+    if (forces or seeds) and has_expert(task, control):
+        if forces and "force" not in entry:
+            entry |= touching(task, control, device, rows=rows)
+        if seeds and "success" not in entry:
             entry["success"] = success(task, control, device, seeds=seeds)
-    return {**entry, "seconds": round(time.perf_counter() - began, 1)}
+    spent = time.perf_counter() - began + entry.get("seconds", 0.0)
+    return {**entry, "seconds": round(spent, 1)}
 
 
 def broken(entry: dict[str, Any]) -> list[str]:
@@ -208,12 +243,19 @@ def broken(entry: dict[str, Any]) -> list[str]:
     return out
 
 
+def with_layouts() -> list[str]:
+    """All tasks; one with layouts once for each, as ID/LAYOUT."""
+    layouts = {task: task_class(task).layouts for task in task_ids()}
+    return [f"{task}/{layout}" if layout else task for task, of in layouts.items() for layout in of or (None,)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", nargs="+", help="default all")
     parser.add_argument("--control", nargs="+", help="names, or all; default each task's own")
     parser.add_argument("--device", default="warp:cpu")
     parser.add_argument("--seeds", type=int, default=256, help="of the expert's episodes; 0 for none")
+    parser.add_argument("--no-forces", action="store_true", help="leave out force, rows and jacobian, the slow half")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
@@ -224,14 +266,17 @@ def main() -> int:
     done |= {"device": args.device, "processor": processor(args.device), "versions": versions()}
     entries = done.setdefault("entries", {})
     failed = 0
-    for task in args.task or task_ids():
-        kind = task_class(task)
+    for task in args.task or with_layouts():
+        kind = task_class(task.partition("/")[0])
         controls = args.control or [kind.control]
         controls = arm(kind.robots[0].partition("+")[0]).controllers if controls == ["all"] else controls
         for control in controls:
             name = f"{task} {control}"
-            if name not in entries or args.again:
-                entries[name] = compare(task, control, args.device, seeds=args.seeds)
+            old = None if args.again else entries.get(name)
+            forces = not args.no_forces
+            entry = compare(task, control, args.device, seeds=args.seeds, forces=forces, known=old)
+            if old is None or entry.keys() > old.keys():
+                entries[name] = entry
                 args.out.parent.mkdir(parents=True, exist_ok=True)
                 args.out.write_text(json.dumps(done, indent=2) + "\n")
             wrong = broken(entries[name])

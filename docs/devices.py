@@ -18,33 +18,16 @@ RESULTS = ROOT / "benchmarks" / "results"
 
 
 def parity(result: dict[str, Any]) -> str:
-    """One line for each task and controller."""
-    head = (
-        "task, controller",
-        "one step",
-        "fifty steps",
-        "same rows",
-        "force: median, 95 %, all",
-        "Jacobian",
-        "successes CPU, Warp",
-        "agree",
-    )
-    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    """Free motion, a line for all tasks with the same controller and errors; then contacts and successes, one each."""
+    alike: dict[tuple[str, ...], list[str]] = {}
     for name, entry in result["entries"].items():
-        rates = entry.get("success")
-        wins, agree = "", ""
-        if rates:
-            wins = f"{rates['cpu']['successes']}, {rates['warp']['successes']} of {rates['seeds']}"
-            agree = "yes" if rates["difference"][0] <= 0 <= rates["difference"][1] else "**no**"
-        force = (
-            " ".join(f"{entry[k]:.0e}" for k in ("force_median", "force", "force_largest")) if "force" in entry else ""
-        )
-        same = f"{100 * entry['same_rows']:.0f} %" if "same_rows" in entry else ""
-        jacobian = f"{entry['jacobian']:.0e}" if "jacobian" in entry else ""
         task, control = name.split(" ")
-        errors = (f"{entry['one_step']:.0e}", f"{entry['free']:.0e}")
-        cells = (f"{task} `{control}`", *errors, same, force, jacobian, wins, agree)
-        lines.append(f"| {' | '.join(cells)} |")
+        share = f"{100 * entry['share_free']:.0f} %"
+        alike.setdefault((control, f"{entry['one_step']:.0e}", f"{entry['free']:.0e}", share), []).append(task)
+    lines = ["| controller | task | one step | fifty steps | free |", "|---|---|---:|---:|---:|"]
+    for (control, *errors), tasks in sorted(alike.items()):
+        lines.append(f"| `{control}` | {', '.join(tasks)} | {' | '.join(errors)} |")
+    lines += ["", *touching({k: e for k, e in result["entries"].items() if "force" in e or "success" in e})]
     health = [e["success"][k]["health"] for e in result["entries"].values() if "success" in e for k in ("cpu", "warp")]
     ill = sum(h["overflow"] + h["diverged"] for h in health)
     words = f"Measured on `{result['device']}` ({result['processor']}), mujoco {result['versions']['mujoco']}, "
@@ -52,6 +35,24 @@ def parity(result: dict[str, Any]) -> str:
         f"mujoco-warp {result['versions']['mujoco-warp']}. Rows that overflowed or diverged in these episodes: {ill}."
     )
     return "\n".join([*lines, "", words])
+
+
+def touching(entries: dict[str, Any]) -> list[str]:
+    """One line for each task and controller whose contacts or episodes were compared."""
+    head = ("task, controller", "same rows", "force: median, 95 %, all", "Jacobian", "successes CPU, Warp", "agree")
+    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    for name, entry in entries.items():
+        wins, agree = "", ""
+        if rates := entry.get("success"):
+            wins = f"{rates['cpu']['successes']}, {rates['warp']['successes']} of {rates['seeds']}"
+            agree = "yes" if rates["difference"][0] <= 0 <= rates["difference"][1] else "**no**"
+        force, same, jacobian = "", "", ""
+        if "force" in entry:
+            force = " ".join(f"{entry[k]:.0e}" for k in ("force_median", "force", "force_largest"))
+            same, jacobian = f"{100 * entry['same_rows']:.0f} %", f"{entry['jacobian']:.0e}"
+        task, control = name.split(" ")
+        lines.append(f"| {' | '.join((f'{task} `{control}`', same, force, jacobian, wins, agree))} |")
+    return lines
 
 
 def gpu(result: dict[str, Any]) -> str:

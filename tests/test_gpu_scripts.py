@@ -54,6 +54,23 @@ def test_bounds_that_are_not_kept_are_named() -> None:
     assert "overflow" in parity.broken({**good, "success": ill})[0]
 
 
+def test_what_is_known_is_not_measured_again_and_layouts_are_tasks(monkeypatch) -> None:
+    parity = script("parity")
+    calls = []
+    monkeypatch.setattr(parity, "free", lambda *_, **__: calls.append("free") or {"one_step": 1e-7, "free": 1e-6})
+    monkeypatch.setattr(parity, "touching", lambda *_, **__: calls.append("touching") or {"force": 1e-4})
+    first = parity.compare("PickCube-v1", None, "warp:cpu", seeds=0, forces=False)
+    assert calls == ["free"] and first["control"] == "joint_delta_pos"
+    both = parity.compare("PickCube-v1", None, "warp:cpu", seeds=0, known=first)
+    assert calls == ["free", "touching"] and both["force"] == 1e-4 and both["free"] == 1e-6
+    assert not parity.has_expert("PickCube-v1", "joint_torque") and parity.has_expert("CartpoleBalance-v1", None)
+    words = parity.with_layouts()
+    assert "PickCube-v1" in words and "OpenCabinetDrawer-v1" not in words
+    env = parity.make("OpenCabinetDrawer-v1/two_drawers", None, "cpu", 1)
+    assert env.task.layout == "two_drawers" and "OpenCabinetDrawer-v1/two_drawers" in words
+    env.close()
+
+
 def test_the_jacobian_of_the_script_is_that_of_mujoco() -> None:
     parity = script("parity")
     env = parity.make("PickCube-v1", None, "cpu", 1)

@@ -125,7 +125,8 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
     devices = script("devices")
     rates = {"seeds": 256, "difference": [-0.01, 0.02]}
     rates |= {w: {"successes": k, "health": {"overflow": 0, "diverged": 1}} for w, k in (("cpu", 250), ("warp", 249))}
-    entry = {"one_step": 4.77e-7, "free": 1.2e-6, "force": 3.3e-3, "jacobian": 3e-7}
+    still = {"one_step": 4.77e-7, "free": 1.2e-6, "share_free": 1.0}
+    entry = {**still, "force": 3.3e-3, "jacobian": 3e-7}
     entry |= {"force_median": 2e-6, "force_largest": 0.07, "same_rows": 0.906}
     result = {
         "device": "warp:cpu",
@@ -133,13 +134,21 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
         "versions": {"mujoco": "4.0.0", "mujoco-warp": "4.0.1"},
         "entries": {
             "PickCube-v1 joint_pos": {**entry, "success": rates},
-            "Other-v1 joint_vel": {"one_step": 0, "free": 0},
+            "Other-v1/wide joint_pos": still,
+            "Other-v1 joint_vel": {"one_step": 0, "free": 0, "share_free": 0.5},
         },
     }
     page = "a\n<!-- parity: x -->\nold\n<!-- /parity -->\n<!-- gpu: x -->\n<!-- /gpu -->\nb\n"
     made = devices.filled(page, {"parity": result, "gpu": None})
-    line = "| PickCube-v1 `joint_pos` | 5e-07 | 1e-06 | 91 % | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
-    assert line in made and "diverged in these episodes: 2." in made and "Unmeasured." in made
+    assert "| `joint_pos` | PickCube-v1, Other-v1/wide | 5e-07 | 1e-06 | 100 % |" in made
+    assert "| `joint_vel` | Other-v1 | 0e+00 | 0e+00 | 50 % |" in made
+    line = "| PickCube-v1 `joint_pos` | 91 % | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
+    assert (
+        line in made
+        and made.count("Other-v1") == 2
+        and "diverged in these episodes: 2." in made
+        and "Unmeasured." in made
+    )
     assert devices.filled(made, {"parity": result, "gpu": None}) == made
     result["entries"]["PickCube-v1 joint_pos"]["success"] = {**rates, "difference": [0.01, 0.05]}
     assert "| **no** |" in devices.filled(page, {"parity": result, "gpu": None})
