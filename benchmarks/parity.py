@@ -48,17 +48,19 @@ from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
 from manikin.robots import arm
 from manikin.sim.health import Health
+from manikin.spec.budget import Budget
 
 OUT = Path(__file__).parent / "results" / "parity.json"
 ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.02, 1e-5  # bounds that every entry has to keep
+AMPLE = Budget(nconmax=128, njmax=512)  # where little touches; saves the probe
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_quat")
 
 
-def make(task: str, control: str | None, device: str, n: int) -> manikin.Env:
+def make(task: str, control: str | None, device: str, n: int, **more: Any) -> manikin.Env:
     """An environment that ends nothing; ``task`` may be ``ID/LAYOUT``, else of a task with layouts the first."""
     task, _, name = task.partition("/")
     kind = task_class(task)
-    options = {"autoreset": "disabled", "terminate": False, "reward": "none", "horizon": 10**6}
+    options: dict[str, Any] = {"autoreset": "disabled", "terminate": False, "reward": "none", "horizon": 10**6, **more}
     layouts = {str(layout): layout for layout in kind.layouts}
     layout = layouts[name] if name else next(iter(kind.layouts), None)
     chosen = kind(arm=kind.robots[0], layout=layout) if layout else kind
@@ -67,7 +69,7 @@ def make(task: str, control: str | None, device: str, n: int) -> manikin.Env:
 
 def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: int = 50) -> dict[str, Any]:
     """Errors after one control step and over all, while nothing begins or ends to touch in a row."""
-    both = [make(task, control, where, rows) for where in ("cpu", device)]
+    both = [make(task, control, where, rows, budget=AMPLE) for where in ("cpu", device)]
     seeds = torch.arange(rows)
     rng = EpisodeRng(seeds, torch.zeros_like(seeds))
     size = both[0].controller.card.size
@@ -81,7 +83,9 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
     for k in range(steps):
         seen = []
         for env in both:
-            env.step(moves[k // 5].to(env.device))
+            health = env.step(moves[k // 5].to(env.device))[4]["health"]
+            if bool((health.cpu() & int(Health.OVERFLOW)).any()):
+                raise SystemExit(f"{task}: {AMPLE} is too small")
             same &= env.world.read("qfrc_constraint").cpu()[:, dofs].abs().amax(1) < 1e-3  # [N m]
             seen.append(env.arm_qpos.cpu().clone())
         error = (seen[0] - seen[1]).abs().amax(1)
