@@ -24,7 +24,8 @@ class CollectOptions:
     num_envs: int = 16
     """How many run side by side; does not change what is collected."""
     policy: str = "expert"
-    """expert, random, or your own as module:function or file.py:function."""
+    """expert, random, policy.pt2 (a network by torch.export), ws://host:port (openpi's protocol), or your own as
+    module:function or file.py:function."""
     out: Path | None = None
     """The recording; by default runs/TASK-POLICY.h5."""
     first_seed: int = 0
@@ -49,6 +50,8 @@ class CollectOptions:
     """Control rate [Hz], by default the task's."""
     check_disk: bool = True
     """Refuse to begin where the disk has no room for episodes that all last to the horizon."""
+    device: str | None = None
+    """cpu, cuda, cuda:1 or warp:cpu."""
     physics_hz: float | None = None
     """Physics rate [Hz], by default the task's."""
     horizon: int | None = None
@@ -75,7 +78,7 @@ def run(options: CollectOptions) -> int:
     out, maker = console(), policy_maker(options.policy)
     settings: dict[str, Any] = {
         k: getattr(options, k)
-        for k in ("robot", "control", "observe", "control_hz", "physics_hz", "horizon")
+        for k in ("robot", "control", "observe", "device", "control_hz", "physics_hz", "horizon")
         if getattr(options, k) is not None
     }
     settings["observe"] = options.observe.replace(",", "+")

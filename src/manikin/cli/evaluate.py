@@ -21,7 +21,8 @@ class EvalOptions:
     protocol: tyro.conf.Positional[str]
     """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube."""
     policy: str = "expert"
-    """expert, random, or your own as module:function or file.py:function (called with the environment)."""
+    """expert, random, policy.pt2 (a network by torch.export), ws://host:port (openpi's protocol), or your own as
+    module:function or file.py:function (called with the environment)."""
     num_envs: int = 64
     """How many episodes run side by side; does not change the result."""
     out: Path | None = None

@@ -1,4 +1,4 @@
-"""Policies by word, for the command line: ``expert``, ``random``, or a function of one's own."""
+"""Policies by word, for the command line: ``expert``, ``random``, a file, a server, or a function of one's own."""
 
 from __future__ import annotations
 
@@ -21,16 +21,29 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
     """A function from an environment to a policy for it.
 
     Args:
-        word: ``expert``, ``random``, ``module:function`` or ``file.py:function``; the function takes the environment.
+        word: ``expert``, ``random``, ``policy.pt2`` (:mod:`manikin.policy.checkpoint`), ``ws://host:port``
+            (:mod:`manikin.policy.remote`), ``module:function`` or ``file.py:function``; the function takes the
+            environment.
 
     Raises:
         UnknownNameError: neither a known word nor ``something:function``, or the module has no such function.
         AssetError: no such file.
-        ConfigError: the module cannot be imported; says why.
+        ConfigError: the module cannot be imported, or nobody answers; says why.
     """
+    if word.startswith(("ws://", "wss://")):
+        from manikin.policy.remote import RemotePolicy
+
+        return lambda env: RemotePolicy(word)
+    if word.endswith(".pt2"):
+        from manikin.policy.checkpoint import load_policy
+
+        network = load_policy(word)
+        return lambda env: network
     place = POLICIES.get(word, word)
     if ":" not in place.strip(":"):
-        raise UnknownNameError("policy", word, POLICIES, "Or give your own as module:function or file.py:function.")
+        raise UnknownNameError(
+            "policy", word, POLICIES, "Or policy.pt2, ws://host:port, module:function, file.py:function."
+        )
     maker: Callable[[Any], Policy] = named_callable(place, "policy")
     return maker
 

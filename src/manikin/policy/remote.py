@@ -1,0 +1,112 @@
+"""A policy behind a websocket, in another process or on another machine: openpi's protocol."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from manikin.errors import ActionError, AssetError, ConfigError
+from manikin.policy.api import Observation
+from manikin.policy.wire import pack, unpack
+
+__all__ = ["RemotePolicy"]
+
+TIMEOUT = 60.0  # [s] for an answer; the first of a large model takes long
+KEY = "MANIKIN_POLICY_KEY"  # environment variable with the server's API key
+
+
+class RemotePolicy:
+    """Asks a policy server for each row's next actions: one request per row, answered with a chunk (H, A).
+
+    A request is a dictionary: the row's observation by name (``policy/qpos``, ``cameras/base_camera/rgb``; a flat one
+    is ``state``), and ``prompt``, the instruction. A server that expects other names gets them through ``adapt``.
+
+    Args:
+        url: ``ws://host:port``.
+        adapt: from such a dictionary (NumPy arrays) to what the server expects.
+        restore: from the server's actions (H, D) to actions (H, A) in [-1, 1]; default as they are.
+
+    Attributes:
+        metadata: what the server said of itself.
+
+    Raises:
+        AssetError: msgpack or websockets is not installed.
+        ConfigError: nobody answers at the address, or not in this protocol.
+    """
+
+    stateless = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        adapt: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
+        restore: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> None:
+        try:
+            from websockets.exceptions import WebSocketException
+            from websockets.sync.client import connect
+        except ImportError as error:
+            raise AssetError(
+                f"a policy behind {url} needs websockets ({error}): pip install 'manikin[remote]'"
+            ) from None
+        self.url, self.name = url, f"remote {url.partition('://')[2]}"
+        self._adapt, self._restore, self._broken = adapt, restore, WebSocketException
+        headers = {"Authorization": f"Api-Key {os.environ[KEY]}"} if os.environ.get(KEY) else None
+        try:
+            self._socket = connect(url, compression=None, max_size=None, additional_headers=headers, open_timeout=10.0)
+            self.metadata = self._receive()
+        except (OSError, ValueError, WebSocketException, ActionError) as error:
+            raise ConfigError(f"no policy server answers at {url}: {error}") from None
+
+    def reset(self, rows: torch.Tensor) -> None:
+        """Nothing: the protocol has no message for it."""
+
+    def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
+        """(N, H, A).
+
+        Raises:
+            ActionError: the server failed (its own words), hung up, or its answer has no actions.
+        """
+        leaves = {name: value.cpu().numpy() for name, value in _leaves(observation).items()}
+        chunks = []
+        for row, prompt in enumerate(instruction):
+            request: Mapping[str, Any] = {name: value[row] for name, value in leaves.items()} | {"prompt": prompt}
+            answer = self._ask(self._adapt(dict(request)) if self._adapt is not None else request)
+            actions = np.asarray(answer["actions"], np.float32)
+            chunks.append(actions if self._restore is None else np.asarray(self._restore(actions), np.float32))
+        return torch.from_numpy(np.stack(chunks))
+
+    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            self._socket.send(pack(dict(request)))
+            answer = self._receive()
+        except (OSError, self._broken) as error:
+            raise ActionError(f"the policy server at {self.url} hung up: {error}") from None
+        if not isinstance(answer, dict) or "actions" not in answer:
+            keys = sorted(map(str, answer)) if isinstance(answer, dict) else type(answer).__name__
+            raise ActionError(f"the policy server at {self.url} answered without 'actions': {keys}")
+        return answer
+
+    def _receive(self) -> Any:
+        message = self._socket.recv(timeout=TIMEOUT)
+        if isinstance(message, str):  # how servers report that they failed
+            raise ActionError(f"the policy server at {self.url} failed: {message.strip()}")
+        return unpack(message)
+
+    def close(self) -> None:
+        """Hang up. Idempotent."""
+        self._socket.close()
+
+
+def _leaves(observation: Observation, prefix: str = "") -> dict[str, torch.Tensor]:
+    if not isinstance(observation, Mapping):
+        return {prefix or "state": observation}
+    found: dict[str, torch.Tensor] = {}
+    for name, value in observation.items():
+        found |= _leaves(value, f"{prefix}/{name}" if prefix else str(name))
+    return found
