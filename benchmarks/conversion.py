@@ -53,9 +53,12 @@ def demonstrations(task: str, episodes: int, folder: Path) -> Path:
     return path
 
 
-def converted(path: Path, control: str, episodes: int, out: Path) -> dict[str, Any]:
+def converted(path: Path, control: str, episodes: int, out: Path) -> dict[str, Any] | None:
+    """What came out of a recording's successful episodes; None where it has none."""
     with read_episodes(path) as file:
         numbers = [n for n in file.numbers if file.attributes(n)["success_once"]][:episodes]
+    if not numbers:
+        return None
     began = time.perf_counter()
     report = retarget(path, out, control=control, numbers=numbers, num_envs=25)
     then, now = report.success
@@ -84,8 +87,9 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     options = parser.parse_args()
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    pairs = " --pairs" if options.pairs else ""
     found |= {
-        "command": f"python benchmarks/conversion.py --episodes {options.episodes}",
+        f"command{pairs}": f"python benchmarks/conversion.py --episodes {options.episodes}{pairs}",
         "versions": versions(),
         "machine": processor("cpu"),
     }
@@ -106,7 +110,11 @@ def main() -> None:
                     if control in table and not options.fresh:
                         continue
                     out = folder / "new.h5"
-                    table[control] = one = converted(path, control, options.episodes, out)
+                    one = converted(path, control, options.episodes, out)
+                    if one is None:
+                        print(f"{task} {source} -> {control}: nothing to convert", flush=True)
+                        continue
+                    table[control] = one
                     out.unlink()
                     tool = 1e3 * np.array(one["residual"]["tool"])
                     words = f"{task} {source} -> {control}: {one['success']}/{one['episodes']}"

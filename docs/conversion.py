@@ -39,16 +39,30 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def pairs(result: dict[str, Any]) -> str:
+    """A line per controller that recorded, a column per controller converted to: successes."""
+    lines = []
+    for task, sources in result.get("pairs", {}).items():
+        controls = list(dict.fromkeys(control for entries in sources.values() for control in entries))
+        columns = [f"`{control}`" for control in controls]
+        lines += [f"| {task.removesuffix('-v1')}: from, to | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
+        for source, entries in sources.items():
+            cells = [f"`{source}`"]
+            for one in (entries.get(control) for control in controls):
+                rate = "" if one is None else f"{one['success']}/{one['episodes']}"
+                cells.append(f"**{rate}**" if one and one["success"] < 0.95 * one["episodes"] else rate)
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Write the page anew."""
-    page = PAGE.read_text()
-    filled = re.sub(
-        r"(<!-- conversion[^\n]*-->\n).*?(<!-- end -->\n)",
-        lambda match: match[1] + table(json.loads(RESULTS.read_text())) + "\n" + match[2],
-        page,
-        flags=re.DOTALL,
-    )
-    PAGE.write_text(filled)
+    result, page = json.loads(RESULTS.read_text()), PAGE.read_text()
+    for mark, made in (("conversion", table), ("pairs", pairs)):
+        pattern = rf"(<!-- {mark}: [^\n]*-->\n).*?(<!-- end -->\n)"
+        filled = made(result)
+        page = re.sub(pattern, lambda match, text=filled: f"{match[1]}{text}\n{match[2]}", page, flags=re.DOTALL)
+    PAGE.write_text(page)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
 from manikin.data.replay import replay
 from manikin.data.rerecord import rerecord
-from manikin.data.retarget import RESIDUALS, retarget
+from manikin.data.retarget import RESIDUALS, _ways, retarget
 from manikin.env.observe import Vision
 from manikin.env.registry import make
 from manikin.errors import ConfigError, DataError, UnknownNameError
@@ -184,6 +184,23 @@ def test_controllers_that_cannot_keep_up_follow_and_succeed(recording: Path, tmp
             joints = np.abs(states[0][-1, 1:8] - states[1][t + 1, 1:8]).max()
             assert joints == pytest.approx(one.residual["joints"][-1], abs=1e-6)
     assert replay(tmp_path / "new.h5").exact
+
+
+def test_followed_slowly_the_tool_stays_nearer(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is tried last, where an episode has lost its success."""
+    off = []
+    for way in (_ways(False)[0], _ways(False)[-2]):
+        monkeypatch.setattr("manikin.data.retarget._ways", lambda commands, way=way: [way])
+        out = tmp_path / f"{way.pace}.h5"
+        report = retarget(recording, out, control="osc_pose", numbers=[0], num_envs=1)
+        assert report.success == (1, 1) and report.steps >= 0.9 * way.pace
+        with read_episodes(out) as episodes:
+            clock, tool = (episodes[0].flags[name] for name in ("source_step", "residual_tool"))
+            last = np.append(np.diff(clock) > 0, True)  # new steps that end a recorded one
+            off.append(np.median(tool[last]))
+    assert way.pace == 3 and off[1] < 0.8 * off[0]
 
 
 def test_the_result_does_not_depend_on_the_batch(recording: Path, tmp_path: Path) -> None:

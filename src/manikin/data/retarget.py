@@ -164,13 +164,14 @@ def retarget(
             try:
                 left = [number for number in wanted if number not in recorder.finished]
                 commands = not any(one.every_substep for one in both)
+                ways = _ways(commands)
                 for batch in batches(file, left, rows):
                     trace = _Trace(source)
                     if not play(source, batch, Follow(), [trace], stop).all():
                         break
-                    for last, handed, ahead in _attempts(commands):
-                        tally = _Tally(batch, recorder, on_episode, last=last)
-                        mover = _Track(source, trace, commands=handed, ahead=ahead)
+                    for k, way in enumerate(ways):
+                        tally = _Tally(batch, recorder, on_episode, last=k == len(ways) - 1)
+                        mover = _Track(source, trace, way)
                         play(env, batch, mover, [tally], stop)
                         done += tally.done
                         if stop() or not tally.again:
@@ -187,11 +188,27 @@ def retarget(
     return ConversionReport(path=Path(out), control=words, commands=commands, episodes=tuple(done))
 
 
-def _attempts(commands: bool) -> list[tuple[bool, bool, int]]:
-    """How an episode is tried until it succeeds: whether it is the last time, whether commands are handed over, and how
-    many steps ahead motion is followed."""
-    ways = [(commands, 3), (False, 2), (False, 4)]
-    return [(k == len(ways) - 1, handed, ahead) for k, (handed, ahead) in enumerate(ways)]
+@dataclass(frozen=True, kw_only=True)
+class _Way:
+    """How an episode is tried.
+
+    Attributes:
+        commands: they are handed over, else the motion is followed.
+        ahead: steps, by which the motion is followed.
+        pace: new steps that a recorded one takes at least.
+        near: how near the tool has to be for the motion to go on, as a share of the usual.
+    """
+
+    commands: bool
+    ahead: int
+    pace: int = 1
+    near: float = 1.0
+
+
+def _ways(commands: bool) -> list[_Way]:
+    """One after the other until it succeeds."""
+    slow = [_Way(commands=False, ahead=steps, pace=steps, near=0.4) for steps in (3, 2)]
+    return [_Way(commands=commands, ahead=3), _Way(commands=False, ahead=2), _Way(commands=False, ahead=4), *slow]
 
 
 class _Trace:
@@ -234,8 +251,8 @@ class _Trace:
 class _Track:
     """A mover: the new controller follows what was traced, each row on its own clock."""
 
-    def __init__(self, source: Any, trace: _Trace, *, commands: bool, ahead: int) -> None:
-        self._trace, self._commands, self._ahead = trace, commands, ahead
+    def __init__(self, source: Any, trace: _Trace, way: _Way) -> None:
+        self._trace, self._way = trace, way
         self._from = list(source.controller.card.grippers)
         self._torques = source.controller.every_substep
 
@@ -246,11 +263,11 @@ class _Track:
         if len(self._to) != len(self._from):
             raise ConfigError(f"{card.controller} moves {len(self._to)} grippers, the recording {len(self._from)}")
         self._env, self._batch, self._turns = env, batch, card.turns
-        self._withins = np.linspace(self._ahead, 1, _HASTE + 1) / env.control_hz  # [s] by haste
+        self._withins = np.linspace(self._way.ahead, 1, _HASTE + 1) / env.control_hz  # [s] by haste
         self._haste = np.zeros(n, np.int64)
         self._last = np.array([len(e) - 1 for e in batch])
         self._at = np.zeros(n, np.int64)  # the recorded step that comes next
-        self._late = np.zeros(n, bool)  # the motion waits
+        self._begun = np.zeros(n, np.int64)  # new steps that it has taken so far, up to the pace
         self._nearest = np.full(n, np.inf)
         self._waited, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
         return observation
@@ -282,8 +299,12 @@ class _Track:
             # beyond its end the motion would have gone on to what was commanded last; the longer it takes, the farther
             lead = 0.0 if self._torques else 1.0 + 0.1 * self._tail[row]
             end = path[-1] + lead * (told[-1] - path[-1])
-            ahead[row], handed[row] = path[t + self._ahead] if t + self._ahead < len(path) else end, told[t]
-        follow = np.full(env.num_envs, not self._commands)
+            part, whole = math.modf(t + (self._begun[row] + self._way.ahead) / self._way.pace)
+            k = int(whole)
+            after = path[min(k + 1, len(path) - 1)]
+            ahead[row] = path[k] + part * (after - path[k]) if k < len(path) else end
+            handed[row] = told[t]
+        follow = np.full(env.num_envs, not self._way.commands)
         haste = np.where(follow, self._haste, -1)[rows]
         ways = [(haste == k, ahead, within) for k, within in enumerate(self._withins)] + [(haste < 0, handed, None)]
         actions = torch.zeros(env.num_envs, env.single_action_space.shape[0])
@@ -316,7 +337,7 @@ class _Track:
     def _distance(self, rows: np.ndarray, off: Mapping[str, np.ndarray]) -> np.ndarray:
         """(n,) of the rows' tools; up to 1 is near."""
         far: np.ndarray = off["tool"][rows] / _NEAR
-        return np.maximum(far, off["turn"][rows] / _TURNED) if self._turns else far
+        return (np.maximum(far, off["turn"][rows] / _TURNED) if self._turns else far) / self._way.near
 
     def _advance(self, rows: np.ndarray, at: np.ndarray, off: Mapping[str, np.ndarray]) -> None:
         """Let the recorded motion go on where the tool is near or ahead, or where waiting brings it no nearer."""
@@ -327,8 +348,10 @@ class _Track:
         self._waited[rows] = np.where(better, 0, self._waited[rows] + 1)
         near, stuck = far <= 1, ~ahead & ~better & ((far > 1) | (self._tail[rows] > 0))
         self._haste[rows] = np.clip(self._haste[rows] + stuck - (near & ~stuck), 0, _HASTE)
-        on = near | ahead | (self._waited[rows] >= _PATIENCE)
-        self._late[rows] = far > 1
+        done = self._begun[rows] + 1 >= self._way.pace
+        self._begun[rows] += ~done
+        on = done & (near | ahead | (self._waited[rows] >= _PATIENCE))
+        self._begun[rows[on]] = 0
         self._at[rows] += on
         self._nearest[rows[on]], self._waited[rows[on]] = np.inf, 0
 
