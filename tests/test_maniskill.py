@@ -22,6 +22,7 @@ from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
+from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
 
 
@@ -259,3 +260,25 @@ def test_files_that_cannot_be_played_say_why(tmp_path: Path) -> None:
     (tmp_path / "b.h5").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match="damaged or cut short"):
         read_demos(tmp_path / "b.h5")
+
+
+def test_a_cabinet_is_an_articulation_where_it_stands(tmp_path: Path) -> None:
+    env = manikin.make("OpenCabinetDrawer-v1", 2, horizon=3, autoreset="disabled", observe="state_dict")
+    recorder = Recorder(env, tmp_path / "run.h5", policy="expert", observations=True)
+    run_episodes(env, ExpertPolicy(env), range(2), observers=[recorder])
+    recorder.close()
+    env.close()
+    path = to_maniskill(tmp_path / "run.h5", tmp_path / "traj.h5")
+    about = json.loads(path.with_suffix(".json").read_text())
+    assert about["episodes"][0]["control_mode"] == "joint_delta_pos"  # ManiSkill's task of this name has another robot
+    with h5py.File(path) as file, read_episodes(tmp_path / "run.h5") as episodes:
+        for i, episode in enumerate(episodes):
+            states, seen = file[f"traj_{i}/env_states"], episode.observations
+            assert seen is not None and sorted(states["articulations"]) == ["cabinet", "panda"]
+            cabinet = states["articulations/cabinet"][()]
+            joints = (cabinet.shape[1] - 13) // 2
+            assert cabinet[:, 3:7] == pytest.approx(seen["privileged/cabinet_quat"], abs=1e-6)
+            assert cabinet[0, 0] == pytest.approx(0.745 - 0.615, abs=0.3) and (cabinet[:, 7:13] == 0).all()
+            assert cabinet[:, 13 : 13 + joints] == pytest.approx(
+                seen["privileged/joint_positions"][:, :joints], abs=1e-6
+            )

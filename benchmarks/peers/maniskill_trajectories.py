@@ -118,11 +118,10 @@ def load(path: Path) -> None:
                     agree += bool(info["success"][0]) == bool(group["success"][t - 1])
                     if "rewards" in group and u.reward_mode in ("dense", "normalized_dense"):
                         reward = u.get_reward(obs=None, action=torch.tensor(group["actions"][t - 1])[None], info=info)
-                        if "obs/extra/is_grasped" not in group or "is_grasped" not in info:
-                            then = now = False
-                        else:
-                            then, now = bool(group["obs/extra/is_grasped"][t]), bool(info["is_grasped"][0])
-                        gaps.append((then != now, abs(float(reward) - float(group["rewards"][t - 1]))))
+                        held = [bool(value[0]) for key, value in info.items() if key.endswith("grasped")]
+                        recorded = "obs/extra/is_grasped" in group and bool(group["obs/extra/is_grasped"][t])
+                        lost = bool(held) and held[0] != recorded
+                        gaps.append((lost, abs(float(reward) - float(group["rewards"][t - 1]))))
             if "extra" in group["obs"]:  # its actions from its first state: how far the tool parts from the recording
                 env.reset(seed=one["episode_seed"])
                 first = {k: {n: torch.tensor(v)[None] for n, v in d.items()} for k, d in states[0].items()}
