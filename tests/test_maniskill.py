@@ -15,11 +15,12 @@ import manikin
 from manikin.cli import main
 from manikin.cli.convert import ConvertOptions, run
 from manikin.data.convert import to_maniskill
-from manikin.data.demonstrations import read_demos
+from manikin.data.demonstrations import Demo, read_demos
 from manikin.data.maniskill import MODES, Turned, from_actor, to_actor
 from manikin.data.playback import play_actions, play_states, write_seen
 from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
+from manikin.data.trajectories import peg_sizes
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
@@ -156,6 +157,19 @@ def test_an_export_imports_as_it_was(task: str, tmp_path: Path) -> None:
             for name, value in episode.observations.items():
                 assert one.observations[name] == pytest.approx(value, abs=2e-5), name
             assert np.abs(one.base_offset).max() < 1e-7
+
+
+def test_sizes_of_peg_and_box_follow_from_the_seed_as_in_maniskill() -> None:
+    def demo(**attributes: Any) -> Demo:
+        return Demo(name="traj_0", actions=np.zeros((1, 8)), states=None, attributes=attributes)
+
+    # observed in ManiSkill 3.0.1, CPU physics: half length and width of the peg, the hole in the frame of the box
+    assert peg_sizes(demo(episode_seed=0), "") == pytest.approx([0.1069525, 0.0221519, 0.0087144, 0.0038061], abs=1e-7)
+    assert peg_sizes(demo(episode_seed=1), "") == pytest.approx(
+        [0.1016809, 0.0222032, -0.0397297, -0.0157101], abs=1e-7
+    )
+    with pytest.raises(DataError, match="file, traj_0: the sizes of peg and box are neither there nor drawn"):
+        peg_sizes(demo(), "file, traj_0")
 
 
 def edit(path: Path, **values: Any) -> None:
