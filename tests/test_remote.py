@@ -181,6 +181,18 @@ def test_an_exported_network_acts_as_the_module_did(tmp_path: Path) -> None:
     assert len(run_episodes(env, policy, range(5)).results) == 5
 
 
+def test_a_network_that_mixes_rows_is_fed_copies_of_one_row(tmp_path: Path) -> None:
+    """An exported network takes one size of batch only, also where rows must be fed one by one."""
+
+    class Mixing(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[:, :2] - x[:, :2].mean(0)
+
+    torch.export.save(torch.export.export(Mixing().eval(), (torch.rand(4, 3),)), tmp_path / "mixing.pt2")
+    policy, rows = load_policy(tmp_path / "mixing.pt2"), torch.rand(6, 3)
+    torch.testing.assert_close(policy.act(rows, [""] * 6), torch.zeros(6, 1, 2))  # each is the mean of its copies
+
+
 def test_what_is_no_exported_network_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssetError, match="no file"):
         load_policy(tmp_path / "none.pt2")

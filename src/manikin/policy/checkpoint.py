@@ -47,4 +47,4 @@ def load_policy(path: str | Path) -> NetworkPolicy:
         raise DataError(
             f"{path} was not written by torch.export.save ({kind}): see manikin.policy.checkpoint"
         ) from None
-    return NetworkPolicy(_Program(program), width=width, name=path.stem)
+    return NetworkPolicy(_Program(program), width=width, fixed=True, name=path.stem)

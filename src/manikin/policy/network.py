@@ -29,6 +29,7 @@ class NetworkPolicy:
         width: rows per micro-batch.
         prepare: applied to each micro-batch first (normalizing, choosing entries); must treat rows independently.
         device: where the module runs; None leaves it where it is.
+        fixed: the module takes batches of ``width`` rows only; one row then is fed as a batch of copies.
         name: for reports.
 
     Raises:
@@ -44,12 +45,14 @@ class NetworkPolicy:
         width: int = 64,
         prepare: Callable[[Any], Any] | None = None,
         device: str | torch.device | None = None,
+        fixed: bool = False,
         name: str = "",
     ) -> None:
         if width < 1:
             raise ConfigError(f"width must be at least 1 row, got {width}")
         self.module = module.eval() if device is None else module.eval().to(device)
         self.width, self.prepare, self.name = width, prepare, name or type(module).__name__
+        self._rows, self._fixed = width, fixed  # fed at a time
         self._checked = width == 1
         first = next(module.parameters(), None)
         self._device = torch.device(device) if device is not None else (first.device if first is not None else None)
@@ -63,8 +66,8 @@ class NetworkPolicy:
         if not self._checked:
             self._check_places(observation)
         rows = len(instruction)
-        starts = range(0, rows, self.width)
-        actions = torch.cat([self._micro(observation, a, min(a + self.width, rows)) for a in starts])
+        starts = range(0, rows, self._rows)
+        actions = torch.cat([self._micro(observation, a, min(a + self._rows, rows)) for a in starts])
         return actions[:, None] if actions.ndim == 2 else actions
 
     def _micro(self, observation: Observation, start: int, stop: int) -> torch.Tensor:
@@ -90,7 +93,8 @@ class NetworkPolicy:
                 "which is slower but makes results independent of the number of environments",
                 self.name,
             )
-            self.width = 1
+            self._rows = 1
+            self.width = self.width if self._fixed else 1
 
 
 def _map(function: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> Any:
