@@ -16,7 +16,7 @@ from manikin.cli import main
 from manikin.cli.convert import ConvertOptions, run
 from manikin.data.convert import to_maniskill
 from manikin.data.demonstrations import Demo, read_demos
-from manikin.data.maniskill import MODES, Turned, from_actor, to_actor
+from manikin.data.maniskill import MODES, Actor, from_actor, to_actor
 from manikin.data.playback import play_actions, play_states, write_seen
 from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
@@ -105,11 +105,11 @@ def test_velocities_are_those_of_the_centre_of_mass_in_the_world() -> None:
     seen = np.zeros(6)  # MuJoCo's own answer: rotation, then translation, of the frame of inertia in the world's axes
     mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_BODY, 1, seen, 0)
     q, v = data.qpos[None].copy(), data.qvel[None].copy()
-    state = to_actor(q, v[:, :3], v[:, 3:], model.body_ipos[1], Turned(name="box"))
+    state = to_actor(q, v[:, :3], v[:, 3:], model.body_ipos[1], Actor(name="box"))
     assert state[0, 10:] == pytest.approx(seen[:3], abs=1e-12) and state[0, 7:10] == pytest.approx(seen[3:], abs=1e-12)
     assert state[0, 10:] == pytest.approx(data.xmat[1].reshape(3, 3) @ v[0, 3:], abs=1e-12)
     # an actor whose frame is another: q and -q are the same turn
-    turned = Turned(name="box", pose=(0.1, 0.2, 0.3, 0.5, 0.5, -0.5, 0.5))
+    turned = Actor(name="box", pose=(0.1, 0.2, 0.3, 0.5, 0.5, -0.5, 0.5))
     pose, velocity = from_actor(to_actor(q, v[:, :3], v[:, 3:], model.body_ipos[1], turned), model.body_ipos[1], turned)
     assert velocity == pytest.approx(v, abs=1e-12) and pose[:, :3] == pytest.approx(q[:, :3], abs=1e-12)
     assert abs(pose[0, 3:] @ q[0, 3:]) == pytest.approx(1, abs=1e-12)

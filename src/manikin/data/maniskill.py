@@ -42,7 +42,7 @@ __all__ = [
     "TABLE",
     "Counterpart",
     "ManiSkillExport",
-    "Turned",
+    "Actor",
     "columns",
     "from_actor",
     "to_actor",
@@ -55,7 +55,7 @@ TABLE = ("table-workspace", (-0.12, 0.0, -0.9196429, _HALF, 0.0, 0.0, _HALF))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turned:
+class Actor:
     """An actor of ManiSkill.
 
     Attributes:
@@ -77,26 +77,24 @@ class Counterpart:
         robot: the Panda that ManiSkill puts there unless told otherwise.
     """
 
-    parts: Mapping[str, Turned]
+    parts: Mapping[str, Actor]
     main: str
     robot: str = "panda"
 
 
-_DISC = Turned(name="goal_region", pose=(0.0, 0.0, 0.001, _HALF, 0.0, _HALF, 0.0))  # a cylinder along x there
+_DISC = Actor(name="goal_region", pose=(0.0, 0.0, 0.001, _HALF, 0.0, _HALF, 0.0))  # a cylinder along x there
 
 COUNTERPARTS = {
-    "PickCube-v1": Counterpart(
-        parts={"cube": Turned(name="cube"), "goal_marker": Turned(name="goal_site")}, main="cube"
-    ),
-    "PushCube-v1": Counterpart(parts={"cube": Turned(name="cube"), "goal_marker": _DISC}, main="cube"),
-    "PullCube-v1": Counterpart(parts={"cube": Turned(name="cube"), "goal_marker": _DISC}, main="cube"),
+    "PickCube-v1": Counterpart(parts={"cube": Actor(name="cube"), "goal_marker": Actor(name="goal_site")}, main="cube"),
+    "PushCube-v1": Counterpart(parts={"cube": Actor(name="cube"), "goal_marker": _DISC}, main="cube"),
+    "PullCube-v1": Counterpart(parts={"cube": Actor(name="cube"), "goal_marker": _DISC}, main="cube"),
     "StackCube-v1": Counterpart(
-        parts={"red": Turned(name="cubeA"), "green": Turned(name="cubeB")}, main="red", robot="panda_wristcam"
+        parts={"red": Actor(name="cubeA"), "green": Actor(name="cubeB")}, main="red", robot="panda_wristcam"
     ),
-    "PlaceSphere-v1": Counterpart(parts={"ball": Turned(name="sphere"), "bin": Turned(name="bin")}, main="ball"),
-    "LiftPegUpright-v1": Counterpart(parts={"peg": Turned(name="peg")}, main="peg"),
+    "PlaceSphere-v1": Counterpart(parts={"ball": Actor(name="sphere"), "bin": Actor(name="bin")}, main="ball"),
+    "LiftPegUpright-v1": Counterpart(parts={"peg": Actor(name="peg")}, main="peg"),
     "PegInsertionSide-v1": Counterpart(
-        parts={"peg": Turned(name="peg"), "box": Turned(name="box_with_hole")}, main="peg", robot="panda_wristcam"
+        parts={"peg": Actor(name="peg"), "box": Actor(name="box_with_hole")}, main="peg", robot="panda_wristcam"
     ),
 }
 """Id -> which part is which actor. The robot is a Panda; its joints have the same order and meaning in both."""
@@ -149,7 +147,7 @@ MODES: dict[str, tuple[str, Callable[[np.ndarray, Any], np.ndarray]]] = {
 """manikin's controller of a Panda -> ManiSkill's, and how its numbers become the other's."""
 
 
-def to_actor(pose: np.ndarray, linear: np.ndarray, angular: np.ndarray, centre: np.ndarray, at: Turned) -> np.ndarray:
+def to_actor(pose: np.ndarray, linear: np.ndarray, angular: np.ndarray, centre: np.ndarray, at: Actor) -> np.ndarray:
     """ManiSkill's state (T, 13) of a free body.
 
     Args:
@@ -167,7 +165,7 @@ def to_actor(pose: np.ndarray, linear: np.ndarray, angular: np.ndarray, centre: 
     return torch.cat([there, moving, turning], 1).numpy()
 
 
-def from_actor(state: np.ndarray, centre: np.ndarray, at: Turned) -> tuple[np.ndarray, np.ndarray]:
+def from_actor(state: np.ndarray, centre: np.ndarray, at: Actor) -> tuple[np.ndarray, np.ndarray]:
     """The inverse of :func:`to_actor`: pose (T, 7), and (T, 6) as in MuJoCo's qvel of a free joint."""
     whole = torch.from_numpy(np.asarray(state, np.float64))
     back = pose_inv(torch.tensor(at.pose, dtype=torch.float64)).expand(len(whole), 7)
@@ -275,7 +273,7 @@ class ManiSkillExport:
         episode: Episode,
         model: mujoco.MjModel,
         b: int,
-        at: Mapping[str, Turned],
+        at: Mapping[str, Actor],
         names: Mapping[str, str],
         found: dict[str, dict[str, np.ndarray]],
     ) -> None:
@@ -283,7 +281,7 @@ class ManiSkillExport:
         assert episode.states is not None
         q, v = (episode.states[:, columns(model, field)] for field in ("QPOS", "QVEL"))
         name, still = model.body(b).name, np.zeros((len(q), 3))
-        actor = at.get(name, Turned(name=name))
+        actor = at.get(name, Actor(name=name))
         joints = [j for j in range(model.njnt) if model.body_rootid[model.jnt_bodyid[j]] == b]
         if (m := model.body_mocapid[b]) >= 0:
             places, turns = (episode.states[:, columns(model, f)] for f in ("MOCAP_POS", "MOCAP_QUAT"))
