@@ -134,13 +134,13 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
         "versions": {"mujoco": "4.0.0", "mujoco-warp": "4.0.1"},
         "entries": {
             "PickCube-v1 joint_pos": {**entry, "success": rates},
-            "Other-v1/wide joint_pos": still,
+            "Other-v1/wide joint_pos": {**still, "share_free": 0.75},
             "Other-v1 joint_vel": {"one_step": 0, "free": 0, "share_free": 0.5},
         },
     }
     page = "a\n<!-- parity: x -->\nold\n<!-- /parity -->\n<!-- gpu: x -->\n<!-- /gpu -->\nb\n"
     made = devices.filled(page, {"parity": result, "gpu": None})
-    assert "| `joint_pos` | PickCube-v1, Other-v1/wide | 5e-07 | 1e-06 | 100 % |" in made
+    assert "| `joint_pos` | Other-v1/wide, PickCube-v1 | 5e-07 | 1e-06 | 75 % |" in made
     assert "| `joint_vel` | Other-v1 | 0e+00 | 0e+00 | 50 % |" in made
     line = "| PickCube-v1 `joint_pos` | 91 % | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
     assert (
