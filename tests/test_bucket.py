@@ -24,6 +24,7 @@ from manikin.eval.film import Film
 from manikin.eval.runner import run_episodes
 from manikin.plan.executor import WaypointExecutor
 from manikin.policy.expert import ExpertPolicy
+from manikin.policy.random import RandomPolicy
 from manikin.props.cabinet import CABINETS, Cabinet
 from manikin.render import make_renderer
 from manikin.spec.budget import Budget
@@ -350,3 +351,16 @@ def test_raw_physics_of_every_layout_ends_where_the_environment_does():
     wanted = env.state_hash()
     env.reset(seed=[0, 1, 2, 4])
     assert physics.run(controls) > 0 and torch.equal(env.state_hash(), wanted)
+
+
+def test_random_actions_belong_to_the_episode_in_any_layout():
+    drawn = []
+    for seeds in ([0, 1, 2, 3], [3, 1]):
+        env = make(len(seeds), autoreset="disabled")
+        observation, info = env.reset(seed=seeds)
+        policy = RandomPolicy(env)
+        policy.reset(torch.arange(len(seeds)))
+        drawn.append(dict(zip(seeds, policy.act(observation, [""] * len(seeds))[:, 0], strict=True)))
+        assert len(set(env.save().layouts)) > 1
+    assert torch.equal(drawn[0][3], drawn[1][3]) and torch.equal(drawn[0][1], drawn[1][1])
+    assert not torch.equal(drawn[0][1], drawn[0][3])

@@ -58,6 +58,18 @@ class BucketSnapshot:
     def __len__(self) -> int:
         return self.n
 
+    @property
+    def extra(self) -> dict[str, np.ndarray]:
+        """As of :class:`Snapshot`, what every layout has in the same shape: seed and index among it."""
+        joined: dict[str, np.ndarray] = {}
+        for name, value in self.pieces[0][1].extra.items():
+            parts = [(rows, snapshot.extra.get(name)) for rows, snapshot in self.pieces]
+            if all(part is not None and part.shape[1:] == value.shape[1:] for _, part in parts):
+                joined[name] = np.empty((self.n, *value.shape[1:]), value.dtype)
+                for rows, part in parts:
+                    joined[name][rows] = part
+        return joined
+
 
 class _Bucket:
     """An environment of one layout; ``rows`` (slots,) says which row is in each slot, -1 for none."""
