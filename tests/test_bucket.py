@@ -357,7 +357,7 @@ def test_random_actions_belong_to_the_episode_in_any_layout():
     drawn = []
     for seeds in ([0, 1, 2, 3], [3, 1]):
         env = make(len(seeds), autoreset="disabled")
-        observation, info = env.reset(seed=seeds)
+        observation, _ = env.reset(seed=seeds)
         policy = RandomPolicy(env)
         policy.reset(torch.arange(len(seeds)))
         drawn.append(dict(zip(seeds, policy.act(observation, [""] * len(seeds))[:, 0], strict=True)))

@@ -60,14 +60,11 @@ class BucketSnapshot:
 
     @property
     def extra(self) -> dict[str, np.ndarray]:
-        """As of :class:`Snapshot`, what every layout has in the same shape: seed and index among it."""
-        joined: dict[str, np.ndarray] = {}
-        for name, value in self.pieces[0][1].extra.items():
-            parts = [(rows, snapshot.extra.get(name)) for rows, snapshot in self.pieces]
-            if all(part is not None and part.shape[1:] == value.shape[1:] for _, part in parts):
-                joined[name] = np.empty((self.n, *value.shape[1:]), value.dtype)
-                for rows, part in parts:
-                    joined[name][rows] = part
+        """As of :class:`Snapshot`, the keys of the rows' episodes: seed and index (n,) int64."""
+        joined = {name: np.zeros(self.n, np.int64) for name in ("seed", "index")}
+        for name, values in joined.items():
+            for rows, snapshot in self.pieces:
+                values[rows] = snapshot.extra[name]
         return joined
 
 
