@@ -123,7 +123,8 @@ def run(options: CollectOptions) -> int:
     size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else "nothing"
     out.print(
         f"{len(done.results)} episodes, {wins} successful, {rate:,.0f} control steps/s; "
-        f"{path} holds {len(recorder.finished)} ({size})"
+        f"{path} holds {len(recorder.finished)} ({size})",
+        soft_wrap=True,
     )
     if done.interrupted:
         out.print("interrupted; go on with the same command and --resume")
@@ -132,7 +133,7 @@ def run(options: CollectOptions) -> int:
         said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in done.unhealthy[:5])
         out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}")
         return NOT_GOOD
-    out.print(f"verify: manikin replay {path} --check")
+    out.print(f"verify: manikin replay {path} --check", soft_wrap=True)
     return OK
 
 

@@ -71,7 +71,7 @@ def run(options: ConvertOptions) -> int:
     if stop.requested:
         out.print("interrupted; go on with the same command and --resume" if lerobot else "interrupted: no file")
         return INTERRUPTED
-    out.print(f"{len(numbers)} episodes in {options.out}")
+    out.print(f"{len(numbers)} episodes in {options.out}", soft_wrap=True)
     if lerobot:
-        out.print(f'load: LeRobotDataset("{options.out.name}", root="{options.out}")')
+        out.print(f'load: LeRobotDataset("{options.out.name}", root="{options.out}")', soft_wrap=True)
     return OK

@@ -179,7 +179,7 @@ def _play(
 
     def finish(out: Console) -> int:
         if video is not None:
-            out.print(f"video: {video}")
+            out.print(f"video: {video}", soft_wrap=True)
         return _tell(options, report, out) if check else OK
 
     return finish
@@ -204,7 +204,7 @@ def _observe(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
 
     def finish(out: Console) -> int:
         status = OK if report is None else _tell(options, report, out)
-        out.print(f"written: {target}")
+        out.print(f"written: {target}", soft_wrap=True)
         return status if options.check else OK
 
     return finish
@@ -232,7 +232,7 @@ def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
     def finish(out: Console) -> int:
         out.print(report.summary(), soft_wrap=True)
         _write(options, [dataclasses.asdict(e) for e in report.episodes], out)
-        out.print(f"written: {target}")
+        out.print(f"written: {target}", soft_wrap=True)
         return OK
 
     return finish
@@ -248,4 +248,4 @@ def _tell(options: ReplayOptions, report: ReplayReport, out: Console) -> int:
 def _write(options: ReplayOptions, episodes: list[dict[str, Any]], out: Console) -> None:
     if options.report is not None:
         options.report.write_text(json.dumps(episodes, default=lambda array: array.tolist()) + "\n")
-        out.print(f"per step: {options.report}")
+        out.print(f"per step: {options.report}", soft_wrap=True)

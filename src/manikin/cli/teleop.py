@@ -97,9 +97,12 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
             finally:
                 viewer.close()
                 session.close()
-            out.print(f"{loop.saved} episodes kept in {path}, {loop.discarded} discarded; {loop.latency.summary()}")
+            out.print(
+                f"{loop.saved} episodes kept in {path}, {loop.discarded} discarded; {loop.latency.summary()}",
+                soft_wrap=True,
+            )
             if loop.saved:
-                out.print(f"verify: manikin replay {path} --check")
+                out.print(f"verify: manikin replay {path} --check", soft_wrap=True)
     finally:
         if loop is not None:
             loop.close()

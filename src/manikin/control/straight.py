@@ -24,33 +24,47 @@ Number = Any  # a symbol, while the code is written; later a float, or a vector 
 
 
 class _Symbol:
-    """A number not known yet; arithmetic with it writes a line of code."""
+    """A number not known yet: one that is given, or what an operator makes of two."""
 
-    __slots__ = ("_lines", "name")
+    __slots__ = ("made", "name", "uses")
 
-    def __init__(self, name: str, lines: list[str]) -> None:
-        self.name, self._lines = name, lines
-
-    def _line(self, operator: str, left: Number, right: Number) -> _Symbol:
-        a, b = (x.name if isinstance(x, _Symbol) else repr(float(x)) for x in (left, right))
-        name = f"v{len(self._lines)}"
-        self._lines.append(f"    {name} = {a} {operator} {b}")
-        return _Symbol(name, self._lines)
+    def __init__(self, name: str = "", made: tuple[Number, str, Number] | None = None) -> None:
+        self.name, self.made, self.uses = name, made, 0
 
     def __add__(self, other: Number) -> _Symbol:
-        return self._line("+", self, other)
+        return _Symbol(made=(self, "+", other))
 
     def __sub__(self, other: Number) -> _Symbol:
-        return self._line("-", self, other)
+        return _Symbol(made=(self, "-", other))
 
     def __mul__(self, other: Number) -> _Symbol:
-        return self._line("*", self, other)
+        return _Symbol(made=(self, "*", other))
 
     def __rmul__(self, other: Number) -> _Symbol:
-        return self._line("*", other, self)
+        return _Symbol(made=(other, "*", self))
 
     def __rtruediv__(self, other: Number) -> _Symbol:
-        return self._line("/", other, self)
+        return _Symbol(made=(other, "/", self))
+
+    def count(self) -> None:
+        """Count how often each number is used by what is asked for; what is not used at all is not computed."""
+        self.uses += 1
+        if self.uses == 1 and self.made is not None:
+            for part in self.made[::2]:
+                if isinstance(part, _Symbol):
+                    part.count()
+
+    def write(self, lines: list[str]) -> str:
+        """The number as an expression. Only what is used again gets a name: storing costs as much as adding."""
+        if self.made is None or self.name:
+            return self.name
+        a, operator, b = self.made
+        left, right = (x.write(lines) if isinstance(x, _Symbol) else repr(float(x)) for x in (a, b))
+        if self.uses == 1:
+            return f"({left} {operator} {right})"
+        self.name = f"v{len(lines)}"
+        lines.append(f"    {self.name} = {left} {operator} {right}")
+        return self.name
 
 
 Code = Callable[[Sequence[Number]], tuple[Number, ...]]
@@ -59,12 +73,15 @@ Code = Callable[[Sequence[Number]], tuple[Number, ...]]
 
 def _written(law: Callable[..., list[Number]], sizes: Sequence[int]) -> Code:
     """Compile a law of several lists of numbers, ``sizes`` long, that gives a list; it then takes them as one list."""
-    lines: list[str] = []
-    given = [_Symbol(f"x{k}", lines) for k in range(sum(sizes))]
+    given = [_Symbol(f"x{k}") for k in range(sum(sizes))]
     ends = np.cumsum(sizes).tolist()
     out = law(*(given[end - size : end] for size, end in zip(sizes, ends, strict=True)))
+    for number in out:
+        number.count()
+    lines: list[str] = []
+    found = [number.write(lines) for number in out]
     inside = ", ".join(s.name for s in given)
-    text = [f"def run(x):\n    ({inside},) = x", *lines, f"    return ({', '.join(s.name for s in out)},)"]
+    text = [f"def run(x):\n    ({inside},) = x", *lines, f"    return ({', '.join(found)},)"]
     space: dict[str, Any] = {}
     exec(compile("\n".join(text), f"<{law.__name__}>", "exec"), space)
     run: Code = space["run"]
