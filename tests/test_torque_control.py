@@ -167,8 +167,11 @@ def test_straight_line_code_is_the_matrix_law_and_does_not_depend_on_the_batch(u
     def run(rows):
         program = OperationalProgram(len(rows), m, uncouple=uncouple, posture=10.0)
         lower = inertia[rows][:, *np.tril_indices(m)]
-        program.refresh(motion[rows].reshape(-1, 6 * m), offset[rows], lower)
-        return program.torque(state[rows], program.numbers(goal[rows]))
+        given, numbers = (motion[rows].reshape(-1, 6 * m), offset[rows], lower), program.numbers(goal[rows])
+        program.refresh(*given)
+        torque = program.torque(state[rows], numbers)
+        np.testing.assert_array_equal(program.fresh_torque((*given, state[rows]), numbers), torque)  # in one piece
+        return torque
 
     found = run(np.arange(n))
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())

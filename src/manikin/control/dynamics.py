@@ -108,9 +108,10 @@ class Dynamics:
         return self._tcp - self._centre
 
     @property
-    def state(self) -> np.ndarray:
-        """(n, 3 m + 12) positions, velocities, compensation; the tool's position and rotation matrix row by row."""
-        return np.concatenate([self._qpos(), self._qvel(), self.compensation(), self._tcp, self._turn], 1)
+    def state_parts(self) -> tuple[np.ndarray, ...]:
+        """Side by side (n, 3 m + 12): positions, velocities, compensation, the tool's position, its rotation matrix row
+        by row."""
+        return self._qpos(), self._qvel(), self.compensation(), self._tcp, self._turn
 
     @property
     def inertia_half(self) -> np.ndarray:

@@ -153,8 +153,12 @@ def _packed(k: int) -> int:
     return k * (k + 1) // 2
 
 
-def _refresh(m: int, uncouple: bool) -> Code:
-    """Motion axes (m x 6), offset (3), lower half of M -> J (6 x m), factored J M^-1 J^T and its two blocks."""
+Law = Callable[..., list[Number]]
+
+
+def _refresh(m: int, uncouple: bool) -> tuple[Law, tuple[int, ...]]:
+    """Motion axes (m x 6), offset (3), lower half of M -> J (6 x m), factored J M^-1 J^T and its two blocks. With the
+    sizes of what it takes."""
 
     def refresh(motion: list[Number], offset: list[Number], inertia: list[Number]) -> list[Number]:
         x, y, z = offset
@@ -178,12 +182,12 @@ def _refresh(m: int, uncouple: bool) -> Code:
         pos, rot = [row[:3] for row in light[:3]], [row[3:] for row in light[3:]]
         return [*flat, *whole, *_pack(_factor(pos)), *_pack(_factor(rot))]
 
-    return _written(refresh, (6 * m, 3, m * (m + 1) // 2))
+    return refresh, (6 * m, 3, _packed(m))
 
 
-def _torque(m: int, uncouple: bool, posture: float) -> Code:
+def _torque(m: int, uncouple: bool, posture: float) -> tuple[Law, tuple[int, ...]]:
     """What ``refresh`` gave, lower half of M, (q, qvel, compensation, tool position, rotation), (posture, stiffness,
-    damping, goal position, rotation) -> torques (m)."""
+    damping, goal position, rotation) -> torques (m). With the sizes of what it takes."""
 
     def torque(
         flat: list[Number], factors: list[Number], inertia: list[Number], state: list[Number], goal: list[Number]
@@ -216,7 +220,7 @@ def _torque(m: int, uncouple: bool, posture: float) -> Code:
         return [compensation[j] + (_dot([row[j] for row in rows], force) + _dot(mass[j], settle)) for j in range(m)]
 
     factors = _packed(6) + (2 * _packed(3) if uncouple else 0)
-    return _written(torque, (6 * m, factors, m * (m + 1) // 2, 3 * m + 12, m + 24))
+    return torque, (6 * m, factors, _packed(m), 3 * m + 12, m + 24)
 
 
 def _runs(*sizes: int) -> list[tuple[int, int]]:
@@ -225,8 +229,17 @@ def _runs(*sizes: int) -> list[tuple[int, int]]:
 
 
 @functools.lru_cache(maxsize=32)
-def _program(m: int, uncouple: bool, posture: float) -> tuple[Code, Code]:
-    return _refresh(m, uncouple), _torque(m, uncouple, posture)
+def _program(m: int, uncouple: bool, posture: float) -> tuple[Code, Code, Code]:
+    """The two laws, and both in one for where everything is computed anew at every physics step."""
+    (refresh, of_refresh), (torque, of_torque) = _refresh(m, uncouple), _torque(m, uncouple, posture)
+
+    def both(
+        motion: list[Number], offset: list[Number], inertia: list[Number], state: list[Number], goal: list[Number]
+    ) -> list[Number]:
+        found = refresh(motion, offset, inertia)
+        return torque(found[: 6 * m], found[6 * m :], inertia, state, goal)
+
+    return _written(refresh, of_refresh), _written(torque, of_torque), _written(both, (*of_refresh, *of_torque[3:]))
 
 
 class OperationalProgram:
@@ -241,7 +254,7 @@ class OperationalProgram:
 
     def __init__(self, n: int, m: int, *, uncouple: bool, posture: float) -> None:
         self._few, self._m = n <= _FEW, m
-        self._refresh, self._torque = _program(m, uncouple, float(posture))
+        self._refresh, self._torque, self._both = _program(m, uncouple, float(posture))
         self._kept: list[Any] = []
 
     def numbers(self, columns: np.ndarray) -> list[Any]:
@@ -269,3 +282,10 @@ class OperationalProgram:
             rows = zip(self._kept, given, goal, strict=True)
             return np.array([self._torque([*kept, *row, *to]) for kept, row, to in rows])
         return np.stack(self._torque([*self._kept, *given, *goal]), 1)
+
+    def fresh_torque(self, parts: Sequence[np.ndarray], goal: list[Any]) -> np.ndarray:
+        """(n, m) torques as of :meth:`refresh` and then :meth:`torque`, to the bit: ``parts`` are what both take."""
+        given = self.numbers(np.concatenate(parts, 1))
+        if self._few:
+            return np.array([self._both([*row, *to]) for row, to in zip(given, goal, strict=True)])
+        return np.stack(self._both([*given, *goal]), 1)

@@ -211,9 +211,12 @@ class OperationalSpace(_TorqueController):
         ]
 
         def torque(substep: int) -> Array:
+            goal = wanted[min(substep, len(wanted) - 1)]
+            if refresh == 1:
+                return program.fresh_torque((d.motion, d.offset, d.inertia_half, *d.state_parts), goal)
             if substep % refresh == 0:
                 program.refresh(d.motion, d.offset, d.inertia_half)
-            return program.torque(d.state, wanted[min(substep, len(wanted) - 1)])
+            return program.torque(np.concatenate(d.state_parts, 1), goal)
 
         return torque
 
