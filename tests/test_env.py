@@ -13,9 +13,9 @@ import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import manikin
+from manikin.env.trial import CountCalls
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.sim.health import Health
 
@@ -253,16 +253,6 @@ def test_controls_that_are_not_finite_are_refused():
 
 
 # ---- cost, ownership, memory ---------------------------------------------------------------------------------------
-
-
-class CountCalls(TorchDispatchMode):
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += 1
-        return func(*args, **(kwargs or {}))
 
 
 def test_torch_calls_per_step_and_reset():

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import manikin
 from manikin.arenas.table import table
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class, task_ids
+from manikin.env.trial import CountCalls
 from manikin.errors import AssetError, ConfigError, DataError, ManikinError, UnknownNameError
 from manikin.policy.expert import ExpertPolicy
 from manikin.render import make_renderer
@@ -216,20 +216,12 @@ def test_distractors_touch_nothing_even_where_the_cube_is_pushed() -> None:
     assert model.nv == plain.scene.model.nv
 
 
-class Count(TorchDispatchMode):
-    count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += 1
-        return func(*args, **(kwargs or {}))
-
-
 def test_without_looks_a_step_costs_nothing_more() -> None:
     counts = []
     for looks in (None, Looks(lights=LightLook(intensity=Uniform(0.5, 1.0)))):  # per episode only
         env = made(looks)
         env.reset(seed=0)
-        with Count() as count:
+        with CountCalls() as count:
             env._dresser.step(None, env._loop.seed, env._loop.index, env._loop.elapsed)
         counts.append(count.count)
     assert counts == [0, 0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import functools
 import math
 from types import SimpleNamespace
@@ -12,9 +11,9 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import manikin
+from manikin.env.trial import calls_of_a_step
 from manikin.plan.executor import WaypointExecutor
 
 # torch calls of one control step at one environment, all of step() included
@@ -280,26 +279,10 @@ def test_reward_and_success_are_the_published_ones(task: str, policy: str) -> No
         assert len(seen) >= 3  # several stages were met
 
 
-class _Count(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: collections.Counter[str] = collections.Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.calls[str(func)] += 1
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_torch_calls_of_a_step(task: str) -> None:
-    env = manikin.make(task, num_envs=1, autoreset="disabled")
-    env.reset(seed=0)
-    action = torch.zeros(1, *env.single_action_space.shape)
-    env.step(action)
-    with _Count() as count:
-        env.step(action)
-    total = sum(count.calls.values())
-    assert total <= CALLS[task], f"{total} torch calls: {count.calls.most_common()}"
+    calls = calls_of_a_step(manikin.make(task, num_envs=1, autoreset="disabled"))
+    assert calls.count <= CALLS[task], f"{calls.count} torch calls: {calls.by_name.most_common()}"
 
 
 # ---- single tasks --------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from torch import Tensor
 from manikin.env import promises
 from manikin.env.registry import task_class
 from manikin.env.task import Task
-from manikin.env.trial import Broken, CountCalls, Expert, Trial
+from manikin.env.trial import Broken, Expert, Trial, calls_of_a_step
 from manikin.errors import ConfigError
 from manikin.robots import team
 from manikin.sim.health import describe
@@ -290,12 +290,7 @@ def _expert(t: Trial) -> str:
 
 
 def _cost(t: Trial) -> str:
-    env = t.make(1)
-    env.reset(seed=t.rows[0])
-    action = torch.zeros(1, env.controller.card.size)
-    env.step(action)
-    with CountCalls() as calls:
-        env.step(action)
+    calls = calls_of_a_step(t.make(1), t.rows[0])
     much = f"; the built-in tasks stay within {CALLS_BUDGET}" if calls.count > CALLS_BUDGET else ""
     return f"{calls.count} torch calls per control step{much}"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import os
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -143,12 +144,27 @@ class Run:
 
 
 class CountCalls(TorchDispatchMode):
-    """Counts torch's operator calls: ``with CountCalls() as calls: ...; calls.count``."""
+    """Counts torch's operator calls: ``with CountCalls() as calls: ...; calls.count``, ``calls.by_name`` of each."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.count = 0
+        self.by_name: Counter[str] = Counter()
+
+    @property
+    def count(self) -> int:
+        """Of all operators together."""
+        return self.by_name.total()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += 1
+        self.by_name[str(func)] += 1
         return func(*args, **(kwargs or {}))
+
+
+def calls_of_a_step(env: Env, seed: int = 0) -> CountCalls:
+    """The torch calls of a control step of an environment of one row, its second in an episode."""
+    env.reset(seed=seed)
+    action = torch.zeros(1, env.controller.card.size)
+    env.step(action)
+    with CountCalls() as calls:
+        env.step(action)
+    return calls

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from manikin.data.format import flatten, to_numpy
 from manikin.errors import ActionError, AssetError, ConfigError
 from manikin.policy.api import Observation
 from manikin.policy.wire import pack, unpack
@@ -72,7 +73,8 @@ class RemotePolicy:
         Raises:
             ActionError: the server failed (its own words), hung up, or its answer has no actions.
         """
-        leaves = {name: value.cpu().numpy() for name, value in _leaves(observation).items()}
+        tree = observation if isinstance(observation, Mapping) else {"state": observation}
+        leaves = {name: to_numpy(value) for name, value in flatten(tree).items()}
         chunks = []
         for row, prompt in enumerate(instruction):
             request: Mapping[str, Any] = {name: value[row] for name, value in leaves.items()} | {"prompt": prompt}
@@ -101,12 +103,3 @@ class RemotePolicy:
     def close(self) -> None:
         """Hang up. Idempotent."""
         self._socket.close()
-
-
-def _leaves(observation: Observation, prefix: str = "") -> dict[str, torch.Tensor]:
-    if not isinstance(observation, Mapping):
-        return {prefix or "state": observation}
-    found: dict[str, torch.Tensor] = {}
-    for name, value in observation.items():
-        found |= _leaves(value, f"{prefix}/{name}" if prefix else str(name))
-    return found

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from manikin.arenas.stand import on_stand
 from manikin.errors import UnknownNameError
-from manikin.math import quat_from_yaw, quat_mul
+from manikin.math import pose, quat_from_yaw, quat_mul
 from manikin.robots import stand_together
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot
 from manikin.tasks.tabletop.common import base_yaw, facing_down
 
-__all__ = ["ARRANGEMENTS", "raising", "tilted", "two_robots"]
+__all__ = ["ARRANGEMENTS", "aside", "raising", "tilted", "two_robots"]
 
 ARRANGEMENTS = ("opposed", "parallel")
 
@@ -63,6 +63,12 @@ def two_robots(
         for n, (x, y, yaw) in zip(names, spots, strict=True)
     )
     return one, two
+
+
+def aside(robot: Robot) -> Tensor:
+    """(n, 7) TCP pose in which a robot that faces another is out of its way: a third of the way back, gripper down."""
+    place = robot.base_pose[:3] / 3.0 + torch.tensor([0.0, 0.0, 0.3], device=robot.scope.device)
+    return pose(place.expand(robot.scope.n, 3), tilted(robot, 0.0))
 
 
 def raising(robot: Robot, tilt: float) -> Tensor:

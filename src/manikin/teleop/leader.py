@@ -22,6 +22,7 @@ __all__ = ["LEADERS", "LeaderArm"]
 
 LEADERS = {"so101_leader": "so101", "so100_leader": "so101", "koch_leader": "koch"}
 """LeRobot's names of leader arms -> the arm each is a copy of."""
+MOTORS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")  # as LeRobot calls them, in order
 OPEN = {"koch_leader": 50.0}  # of 100, where the gripper of a leader rests
 STALE = 0.5  # [s] without a reading, after which it is lost
 START = 90.0  # [s] that LeRobot may take to begin
@@ -59,14 +60,13 @@ class LeaderArm(Device):
         if kind not in LEADERS:
             raise UnknownNameError("leader arm", kind, LEADERS)
         arm = arm_named(LEADERS[kind])
-        self._motors = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")
         for motor in flip:
-            if motor not in self._motors:
-                raise UnknownNameError("motor", motor, self._motors)
+            if motor not in MOTORS:
+                raise UnknownNameError("motor", motor, MOTORS)
         self.joints = len(arm.joints)
         ranges = {joint.name: joint.range for link in arm.links for joint in link.joints}
         self._ranges = [ranges[name] or (-math.pi, math.pi) for name in arm.joints]
-        self._signs = [-1.0 if motor in flip else 1.0 for motor in self._motors]
+        self._signs = [-1.0 if motor in flip else 1.0 for motor in MOTORS]
         self._open = OPEN.get(kind, 100.0)
         self._about = {"kind": kind, "port": port, "id": id}
         self._python = str(python)
@@ -124,7 +124,7 @@ class LeaderArm(Device):
             raise ConfigError(f"the leader arm was lost: {self._error or 'no reading for half a second'}")
         values = reading["values"]
         joints = []
-        for motor, sign, (low, high) in zip(self._motors, self._signs, self._ranges, strict=True):
+        for motor, sign, (low, high) in zip(MOTORS, self._signs, self._ranges, strict=True):
             value = sign * values[motor]
             if reading["unit"] == "degrees":
                 joints.append(math.radians(value))

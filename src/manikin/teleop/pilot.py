@@ -61,8 +61,7 @@ class Pilot:
                     f"the leader arm has {joints} joints; {'+'.join(r.arm.name for r in env.robots)} has "
                     f"{sum(len(r.arm.joints) for r in env.robots)}: choose the --robot it is a copy of"
                 )
-            ranges = {joint.name: joint.range for link in arm.links for joint in link.joints}
-            self._range = torch.tensor([ranges[name] for name in arm.joints])
+            self._range = env.robot.ranges[:joints]
             self._most = torch.tensor(arm.joint_delta or (0.1,) * joints)
             self._ways = {"": {}}
         if not self._ways:

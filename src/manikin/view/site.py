@@ -127,8 +127,11 @@ class Site:
 
     def page(self) -> bytes:
         """The page, with its token."""
-        text = resources.files("manikin.view").joinpath(self._page).read_text(encoding="utf-8")
-        return text.replace("{{token}}", self.token).replace("{{nonce}}", self._nonce).encode()
+        folder = resources.files("manikin.view")
+        text, theme = (folder.joinpath(name).read_text(encoding="utf-8") for name in (self._page, "theme.css"))
+        for word, value in (("theme", theme.rstrip()), ("token", self.token), ("nonce", self._nonce)):
+            text = text.replace("{{" + word + "}}", value)
+        return text.encode()
 
     def get(self, path: str, query: dict[str, str]) -> Answer | None:
         """What there is at a path other than ``/``; None for nothing. Called from many threads."""

@@ -23,7 +23,7 @@ from manikin.tasks.tabletop.common import (
     noisy_rest,
     top_down,
 )
-from manikin.tasks.two_arms import tilted, two_robots
+from manikin.tasks.two_arms import aside, two_robots
 
 __all__ = ["TwoRobotPickCube"]
 
@@ -176,14 +176,14 @@ class TwoRobotPickCube(Task):
         down, take = top_down(h.cube.quat, one), top_down(h.cube.quat, two)
         middle = tcp - cube + torch.stack([cube[:, 0] * 0.5, torch.full((h.n,), 0.01), torch.ones(h.n)], 1)
         middle[:, 2] += self.config.cube_half_size - 1.0
-        aside, ready = (pose(_beside(r, 0.3), tilted(r, 0.0)) for r in h.robots)
+        away, ready = (aside(robot) for robot in h.robots)
         goal = h.goal.value + two.tcp_pos - cube  # where the TCP is when the held cube is at the goal
 
         def stage(name, to, gripper, **options):
             return Waypoint(name=name, pose=to, gripper=gripper, **{"pos_tol": 0.01, **options})
 
         waits = stage("wait", ready, 1, pos_tol=0.1, rot_tol=0.5)
-        gone = stage("gone", aside, 1, pos_tol=0.1, rot_tol=0.5)
+        gone = stage("gone", away, 1, pos_tol=0.1, rot_tol=0.5)
         return [
             (stage("above", pose(above(cube, 0.06), down), 1, pos_tol=0.02, speed=1.0), waits),
             (stage("down", pose(cube, down), 1, pos_tol=0.006), waits),
@@ -199,9 +199,3 @@ class TwoRobotPickCube(Task):
             (gone, stage("lift2", pose(above(two.tcp_pos, 0.03), two.tcp_quat), -1, pos_tol=0.02)),
             (gone, stage("goal", pose(goal, two.tcp_quat), -1, pos_tol=0.0, timeout_s=1e9)),
         ]
-
-
-def _beside(robot, height):
-    """(n, 3) where an arm is out of the other's way, on its own side of the table."""
-    own = robot.base_pose[1] / 3.0
-    return torch.stack([ZERO, own, constant(height)]).expand(robot.scope.n, 3)

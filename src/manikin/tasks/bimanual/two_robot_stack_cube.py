@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 
 import torch
 
@@ -22,10 +21,11 @@ from manikin.tasks.tabletop.common import (
     constant,
     finger_gap,
     full_turn,
+    lies_on,
     noisy_rest,
     top_down,
 )
-from manikin.tasks.two_arms import tilted, two_robots
+from manikin.tasks.two_arms import aside, tilted, two_robots
 
 __all__ = ["TwoRobotStackCube"]
 
@@ -118,9 +118,7 @@ class TwoRobotStackCube(Task):
 
     def evaluate(self, h):
         c = self.config
-        offset = h.blue.pos - h.green.pos
-        beside = norm(offset[:, :2]) <= constant(sqrt(2) * c.cube_half_size + c.stack_tol)
-        stacked = beside & ((offset[:, 2] - constant(2 * c.cube_half_size)).abs() <= constant(c.stack_tol))
+        stacked = lies_on(h.blue.pos, h.green.pos, c.cube_half_size, c.stack_tol)
         placed = norm((h.green.pos - h.goal.value)[:, :2]) < constant(c.goal_radius)
         first, second = (grasp.value for grasp in h.grasps)
         return {
@@ -180,7 +178,7 @@ class TwoRobotStackCube(Task):
         end = h.goal.value * torch.tensor([1.0, 1.0, 0.0]) - way * 0.065
         end[:, 2] = behind[:, 2]
         back = two.tcp_pos - way * 0.05
-        away = pose(two.base_pose[:3] / 3.0 + torch.tensor([0.0, 0.0, 0.3]), tilted(two, 0.0)[0]).expand(h.n, 7)
+        away = aside(two)
 
         def stage(name, to, gripper, **options):
             return Waypoint(name=name, pose=to, gripper=gripper, **{"pos_tol": 0.01, "rot_tol": 0.1, **options})

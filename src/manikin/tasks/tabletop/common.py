@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manikin.env.task import Episode
-from manikin.math import Constant, atan2, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.math import Constant, atan2, norm, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.scene.handles import Robot
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "first_valid",
     "full_turn",
     "is_still",
+    "lies_on",
     "noisy_rest",
     "top_down",
 ]
@@ -87,6 +88,14 @@ def first_valid(candidates: Tensor, valid: Tensor) -> Tensor:
 def closeness(distance: Tensor, scale: float) -> Tensor:
     """1 - tanh(scale * distance): 1 at zero, falling to 0."""
     return ONE - torch.tanh(distance * constant(scale))
+
+
+def lies_on(top: Tensor, bottom: Tensor, half_size: float, tol: float) -> Tensor:
+    """(n,) bool: a cube at ``top`` (n, 3) lies on an equal one at ``bottom``: beside by no more than half its diagonal,
+    and as high as it must be, both within ``tol`` [m]."""
+    offset = top - bottom
+    beside = norm(offset[:, :2]) <= constant(math.sqrt(2) * half_size + tol)
+    return beside & ((offset[:, 2] - constant(2 * half_size)).abs() <= constant(tol))
 
 
 def is_still(robot: Robot, speed: float = 0.2) -> Tensor:

@@ -21,6 +21,7 @@ from manikin.tasks.tabletop.common import (
     closeness,
     finger_gap,
     full_turn,
+    lies_on,
     noisy_rest,
     top_down,
 )
@@ -98,9 +99,7 @@ class StackCube(Task):
 
     def evaluate(self, h):
         c = self.config
-        offset = h.red.pos - h.green.pos
-        beside = norm(offset[:, :2]) <= sqrt(2) * c.cube_half_size + c.stack_tol
-        stacked = beside & ((offset[:, 2] - 2 * c.cube_half_size).abs() <= c.stack_tol)
+        stacked = lies_on(h.red.pos, h.green.pos, c.cube_half_size, c.stack_tol)
         still = (norm(h.red.linvel) <= c.still_linear) & (norm(h.red.angvel_body) <= c.still_angular)
         grasped = h.grasp.value
         return {"success": stacked & still & ~grasped, "is_stacked": stacked, "is_still": still, "is_grasped": grasped}
