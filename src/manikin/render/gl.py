@@ -23,6 +23,7 @@ import numpy as np
 from manikin.errors import ConfigError
 from manikin.render.api import check_outputs
 from manikin.render.backdrop import backdrop
+from manikin.render.lists import lay_cheaper_lists
 from manikin.render.meshes import lighter
 from manikin.render.rgb import RgbOfImages
 from manikin.render.shading import place_lights
@@ -105,7 +106,8 @@ def software() -> bool:
 class GlRenderer(RgbOfImages):
     """See :class:`manikin.render.Renderer`. ``platform`` comes from :func:`probe`.
 
-    Meshes with many faces are drawn with fewer (:func:`manikin.render.meshes.lighter`), unless ``light`` is False.
+    Unless ``light`` is False, meshes with many faces are drawn with fewer (:func:`manikin.render.meshes.lighter`), and
+    floors and round walls too (:mod:`manikin.render.lists`).
     """
 
     outputs = frozenset({"rgb", "depth", "segmentation"})
@@ -221,14 +223,18 @@ class GlRenderer(RgbOfImages):
         assets = self._keys.get(model)
         if assets is None:
             assets = self._keys[model] = _assets_key(model)
-        planes = model.geom_size[model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)]  # their grids are prepared too
-        key = (*assets, fine, planes.tobytes())
+        planes = np.flatnonzero(model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE))  # their grids are prepared too
+        repeats = [model.mat_texrepeat[material].tobytes() for material in model.geom_matid[planes] if material >= 0]
+        key = (*assets, fine, model.geom_size[planes].tobytes(), *repeats)
         if key not in self._drawers:
             while len(self._drawers) >= _KEPT:
                 self._drawers.popitem(last=False)[1][0].free()
             room = 4 * model.ngeom + model.nsite + 1000
             drawn = lighter(model)[0] if self._light else model
-            self._drawers[key] = (_make_drawer(drawn, _ROUND[fine]), mujoco.MjvScene(model, maxgeom=room))
+            drawer = _make_drawer(drawn, _ROUND[fine])
+            if self._light:
+                lay_cheaper_lists(drawer, model, _ROUND[fine]["numslices"])
+            self._drawers[key] = (drawer, mujoco.MjvScene(model, maxgeom=room))
         self._drawers.move_to_end(key)
         return self._drawers[key]
 
