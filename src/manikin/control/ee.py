@@ -46,6 +46,7 @@ class EndEffectorController(OncePerStep):
         self._gripper, self.rate = GripperMap(robot), servo_rate(arm)
         self._pose = PoseGoal(
             frame=control.frame,
+            poses="base",
             reference="absolute" if absolute else "measured",
             pos=self.reach if absolute else control.pos or arm.ee_delta_pos,
             rot=math.pi if absolute else control.rot or arm.ee_delta_rot,

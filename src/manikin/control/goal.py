@@ -17,10 +17,11 @@ _AXES, _TURNS = ("x", "y", "z"), ("rx", "ry", "rz")
 
 
 class PoseGoal:
-    """Turns numbers of an action into a goal for the tool in the robot's base frame, and back.
+    """Turns numbers of an action into a goal for the tool, and back.
 
     Args:
         frame: axes of the action: base, world or tcp.
+        poses: frame of the tool's poses, given and found: base or world.
         reference: measured, commanded or absolute.
         pos, rot: [m], [rad] at +1.
         turns: whether the action has a rotation; else the one to add to is kept.
@@ -29,11 +30,24 @@ class PoseGoal:
     """
 
     def __init__(
-        self, *, frame: str, reference: str, pos: float, rot: float, turns: bool, base: Tensor, rest: Tensor
+        self,
+        *,
+        frame: str,
+        poses: str,
+        reference: str,
+        pos: float,
+        rot: float,
+        turns: bool,
+        base: Tensor,
+        rest: Tensor,
     ) -> None:
         self.frame, self.reference, self.pos, self.rot, self.turns = frame, reference, pos, rot, turns
         self.size, self.absolute = 6 if turns else 3, reference == "absolute"
         self._base, self._rest = base, rest
+        to_poses = base if poses == "world" else pose_inv(base)  # of what is in the other frame
+        self._to_poses = to_poses if frame not in (poses, "tcp") else None
+        upright = bool((base[3:].cpu() == torch.tensor([1.0, 0, 0, 0])).all())
+        self._turned = None if self._to_poses is None or upright else self._to_poses[3:]
 
     def dims(self) -> tuple[ActionDim, ...]:
         """Card entries."""
@@ -44,14 +58,14 @@ class PoseGoal:
         )
 
     def __call__(self, pos: Tensor, quat: Tensor, move: Tensor) -> tuple[Tensor, Tensor]:
-        """Goal (n, 3) and (n, 4) in the base frame from what a relative move (n, size) adds to, in the same frame."""
+        """Goal (n, 3) and (n, 4) from what a relative move (n, size) adds to, in the same frame."""
         shift = move[:, :3] * self.pos
         turn = move[:, 3:6] * self.rot if self.turns else None
         if self.absolute:
             start = self._start(pos)
             goal = torch.cat([shift, start if turn is None else quat_mul(quat_from_rotvec(turn), start)], 1)
-            if self.frame == "world":
-                goal = pose_mul(pose_inv(self._base.to(pos)).expand_as(goal), goal)
+            if self._to_poses is not None:
+                goal = pose_mul(self._to_poses.to(pos).expand_as(goal), goal)
             return goal[:, :3], quat if turn is None else goal[:, 3:]
         axes = self._axes(pos, quat)
         if axes is not None:
@@ -63,8 +77,8 @@ class PoseGoal:
         """The numbers (n, size), not limited, that ask for ``to_pos``, ``to_quat``."""
         if self.absolute:
             goal = torch.cat([to_pos, to_quat], 1)
-            if self.frame == "world":
-                goal = pose_mul(self._base.to(pos).expand_as(goal), goal)
+            if self._to_poses is not None:
+                goal = pose_mul(pose_inv(self._to_poses.to(pos)).expand_as(goal), goal)
             shift, turn = goal[:, :3], quat_mul(goal[:, 3:], quat_conj(self._start(pos)))
         else:
             shift, turn = to_pos - pos, quat_mul(to_quat, quat_conj(quat))
@@ -82,10 +96,10 @@ class PoseGoal:
         return rest
 
     def _axes(self, pos: Tensor, quat: Tensor) -> Tensor | None:
-        """(n, 4) the action's axes seen from the base."""
-        if self.frame == "base":
-            return None
-        return quat if self.frame == "tcp" else quat_conj(self._base[3:].to(pos)).expand(len(pos), 4)
+        """(n, 4) the action's axes in the frame of the poses; None where they are the same."""
+        if self.frame == "tcp":
+            return quat
+        return None if self._turned is None else self._turned.to(pos).expand(len(pos), 4)
 
 
 class GainActions:
@@ -124,5 +138,7 @@ class GainActions:
 
     def __call__(self, action: Tensor) -> Tensor:
         """(n, 2k) damping ratios, then stiffness, of an action."""
+        if not self.size:
+            return self.start(len(action))
         given = self._offset + self._scale * action[:, : self.size]
         return torch.cat([self.start(len(action))[:, : 2 * self._k - self.size], given], 1)

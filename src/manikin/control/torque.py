@@ -26,12 +26,10 @@ from manikin.control.law import (
 from manikin.control.straight import OperationalProgram
 from manikin.errors import ConfigError
 from manikin.math import (
-    pose_inv,
     pose_mul,
     quat_conj,
     quat_from_rotvec,
     quat_mul,
-    quat_rotate,
     quat_slerp,
     quat_to_matrix,
     quat_to_rotvec,
@@ -50,6 +48,7 @@ class _TorqueController:
     every_substep = True
     rate = 0.0
     gains: GainActions | None = None
+    _fixed: tuple[Array, Array] | None = None  # stiffness and damping that no action changes
 
     def __init__(self, control: Control, robot: Limb, control_hz: float, columns: dict[str, int]) -> None:
         self.name, self.control, self._robot = control.word, control, robot
@@ -89,8 +88,14 @@ class _TorqueController:
 
     def _stiffness(self, carry: Tensor) -> tuple[Array, Array]:
         """(N, k) stiffness [1/s^2] and damping [1/s] of each direction."""
+        assert self.gains is not None
+        if self._fixed is not None:
+            return self._fixed
         ratio, kp = self._part(carry, "gains").double().chunk(2, 1)
-        return self.dynamics.array(kp), self.dynamics.array(2.0 * kp.sqrt() * ratio)
+        found = self.dynamics.array(kp), self.dynamics.array(2.0 * kp.sqrt() * ratio)
+        if not self.gains.size:
+            self._fixed = found
+        return found
 
     def _drive(self, torque: Callable[[int], Array], rows: np.ndarray | None, carry: Callable[[], Tensor]) -> Drive:
         dynamics = self.dynamics
@@ -127,6 +132,7 @@ class OperationalSpace(_TorqueController):
         self._chain, absolute = chain, control.goal == "absolute"
         self._pose = PoseGoal(
             frame=control.frame,
+            poses="world",
             reference=control.goal,
             pos=self.reach if absolute else control.pos,
             rot=math.pi if absolute else control.rot,
@@ -134,7 +140,7 @@ class OperationalSpace(_TorqueController):
             base=robot.base_pose,
             rest=chain.rest_pose[1],
         )
-        self._base, self._base_inv = robot.base_pose, pose_inv(robot.base_pose)
+        self._base = robot.base_pose.double()
         self.rate = math.sqrt(control.kp) / (2.0 * max(control.damping_ratio, 1.0))
         d = self.dynamics
         self._program = (
@@ -150,23 +156,19 @@ class OperationalSpace(_TorqueController):
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         assert self.gains is not None
-        measured, goal = reading.tcp_pose, self._part(carry, "goal")
-        move = action[:, self._moves]
-        to = pose_mul(self._base.expand_as(goal), self._goal(self._from(measured, goal), move))
-        quat = to[:, 3:] if self._pose.turns else goal[:, 3:]
-        if self._pose.turns and not self._pose.absolute:  # no rotation asked for keeps the orientation goal
+        goal, move = self._part(carry, "goal"), action[:, self._moves]
+        start = self._from(carry, reading)
+        pos, quat = self._pose(start[:, :3], start[:, 3:], move)
+        if not self._pose.turns:
+            quat = goal[:, 3:]
+        elif not self._pose.absolute:  # no rotation asked for keeps the orientation goal
             quat = torch.where((move[:, 3:] == 0).all(1, keepdim=True), goal[:, 3:], quat)
-        start = goal if self._pose.reference == "commanded" else measured
-        parts = [start, to[:, :3], quat, self._part(carry, "posture"), self.gains(action)]
+        parts = [start, pos, quat, self._part(carry, "posture"), self.gains(action)]
         return self._command(reading, action), torch.cat(parts, 1)
 
-    def _from(self, measured: Tensor, goal: Tensor) -> Tensor:
-        """(n, 7) what a relative action adds to, in the base frame."""
-        start = goal if self._pose.reference == "commanded" else measured
-        return pose_mul(self._base_inv.expand_as(start), start)
-
-    def _goal(self, start: Tensor, move: Tensor) -> Tensor:
-        return torch.cat(self._pose(start[:, :3], start[:, 3:], move), 1)
+    def _from(self, carry: Tensor, reading: Reading) -> Tensor:
+        """(n, 7) what a relative action adds to."""
+        return self._part(carry, "goal") if self._pose.reference == "commanded" else reading.tcp_pose
 
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive:
         d, refresh, uncouple = self.dynamics, self.control.refresh, self.control.uncouple
@@ -231,23 +233,21 @@ class OperationalSpace(_TorqueController):
         return found
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
-        measured = reading.tcp_pose
-        start = self._from(measured, self._part(carry, "goal")).double()
+        start = self._from(carry, reading).double()
         to = torch.cat(self._chain.fk(qpos), 1)
+        to = pose_mul(self._base.expand_as(to), to)
         if within is not None:
-            to = self._beyond(measured.double(), to, within)
+            to = self._beyond(reading.tcp_pose.double(), to, within)
         move = self._pose.inverse(start[:, :3], start[:, 3:], to[:, :3], to[:, 3:])
         # one factor for all dimensions, so that a long way is a straight way
         return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))
 
-    def _beyond(self, measured: Tensor, to: Tensor, within: float) -> Tensor:
-        """(n, 7) in the base frame: the goal that brings the tool from ``measured``, in the world, to ``to``."""
-        d, inverse = self.dynamics, self._base_inv.double()
+    def _beyond(self, at: Tensor, to: Tensor, within: float) -> Tensor:
+        """(n, 7) the goal that brings the tool from ``at`` to ``to``."""
+        d = self.dynamics
         keeps, coasts = step_response(self.control.kp, self.control.damping_ratio, within)
-        at = pose_mul(inverse.expand_as(measured), measured)
         speed = (torch.as_tensor(d.jacobian()).double() @ torch.as_tensor(d.qvel).double()[..., None])[..., 0]
-        turned = inverse[3:].expand(len(at), 4)
-        coasted = torch.cat([quat_rotate(turned, part) for part in speed.split(3, 1)], 1) * coasts
+        coasted = speed * coasts
         shift = (to[:, :3] - at[:, :3] - coasted[:, :3]) / (1.0 - keeps)
         turn = (quat_to_rotvec(quat_mul(to[:, 3:], quat_conj(at[:, 3:]))) - coasted[:, 3:]) / (1.0 - keeps)
         angle = turn.square().sum(1, keepdim=True).sqrt()
@@ -258,7 +258,6 @@ class OperationalSpace(_TorqueController):
         if not self._pose.absolute:
             return super().hold(carry, reading)
         goal = self._part(carry, "goal").double()
-        goal = pose_mul(self._base_inv.double().expand_as(goal), goal)
         return self._action(self._pose.inverse(goal[:, :3], goal[:, 3:], goal[:, :3], goal[:, 3:]))
 
 
