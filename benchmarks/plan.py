@@ -7,8 +7,8 @@ A Panda stands at a table with 6 to 12 boxes and cylinders and a shelf, all draw
 goal are TCP poses between and above them, pointing down more or less, reachable and free with a margin of 1 cm. Both
 planners get the same joint goals and the same collision model, and shorten what they find. OMPL (RRT-Connect and its
 path simplifier) plans one problem after the other on one core, asking MuJoCo through Python; the batched planner plans
-all at once on all cores. The batched planner's paths are then timed within the arm's limits and driven in the simulator
-with joint position control; every 10 ms the arm as it is then is checked for contact.
+all at once on all cores. The batched planner's paths, corners rounded, are then timed within the arm's limits and
+driven in the simulator with joint position control; every 10 ms the arm as it is then is checked for contact.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from manikin.env.env import Env
 from manikin.env.task import Quantity, Task
 from manikin.math import quat_from_axis_angle, quat_mul
 from manikin.plan.collision import CollisionChecker
-from manikin.plan.planner import Planner
+from manikin.plan.planner import Plan, Planner
+from manikin.plan.timing import time_path
 from manikin.rng import EpisodeRng
 from manikin.spec.prop import Shape
 
@@ -160,7 +161,24 @@ def execute(env: Env, trajectory, found: np.ndarray) -> dict[str, float]:
         "rows_that_touched": np.flatnonzero(touched & found).tolist(),
         "largest_tracking_error_rad": round(worst, 4),
         "largest_end_error_rad": round(float(end[found].max()), 5),
-        "motion_s_median": round(float(trajectory.duration[torch.from_numpy(found)].median()), 2),
+    }
+
+
+def times(plan: Plan) -> dict[str, object]:
+    """How long the motions take, with rounded corners and stopping at each, and how many are rounded."""
+    ours, stops = plan.timed().duration, time_path(plan.paths, plan.limits).duration
+    bent = torch.tensor([len(path) > 2 for path in plan.paths])
+    interior = [r[1:-1] for r, b in zip(plan.reach, bent.tolist(), strict=True) if b]
+    reach = torch.cat(interior) if interior else torch.zeros(0)
+    return {
+        "motion_s_median": round(float(ours[plan.found].median()), 2),
+        "with_corners": int(bent.sum()),
+        "corners": len(reach),
+        "corners_rounded": int((reach > 0).sum()),
+        "with_corners_s_median": round(float(ours[bent].median()), 2),
+        "with_corners_s_median_stopping": round(float(stops[bent].median()), 2),
+        "with_corners_share_of_stopping_median": round(float((ours[bent] / stops[bent]).median()), 3),
+        "with_corners_share_of_stopping_largest": round(float((ours[bent] / stops[bent]).max()), 3),
     }
 
 
@@ -217,15 +235,15 @@ def main() -> None:
     }
     print(json.dumps(report["batched_from_poses"], indent=1))
 
-    times = []
+    singles = []
     for r in range(min(options.singles, n)):
         begin = time.perf_counter()
         one = planner.plan(qpos=goal[r : r + 1], start=start[r : r + 1], rows=[r])
-        times.append(time.perf_counter() - begin)
+        singles.append(time.perf_counter() - begin)
         assert torch.equal(one.paths[0], plan.paths[r]), f"problem {r}: alone another path than in the batch"
     report["one_at_a_time"] = {
-        "plans_per_s": round(len(times) / sum(times), 1),
-        "ms_median": round(1e3 * statistics.median(times), 1),
+        "plans_per_s": round(len(singles) / sum(singles), 1),
+        "ms_median": round(1e3 * statistics.median(singles), 1),
     }
     planner.plan(qpos=goal, start=start)
 
@@ -252,6 +270,7 @@ def main() -> None:
             raise
         report["ompl"] = str(error)
 
+    report["motions"] = {"corner_rad": planner.corner, **times(plan)}
     report["executed"] = execute(env, plan.timed(), found)
     print(json.dumps({k: v for k, v in report.items() if k not in ("batched", "ompl")}, indent=1))
     if options.output:

@@ -18,9 +18,10 @@ from manikin.env.task import Quantity, Task
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.plan.batched import Search
 from manikin.plan.collision import CollisionChecker
+from manikin.plan.corners import MOST, _longest_cuts, cuts, round_corners
 from manikin.plan.executor import WaypointExecutor
 from manikin.plan.planner import Planner
-from manikin.plan.timing import Limits, from_motion, limits_of, time_path
+from manikin.plan.timing import Limits, _Timing, from_motion, limits_of, time_path
 from manikin.robots import arm
 from manikin.spec.plan import Waypoint
 
@@ -130,6 +131,87 @@ def test_sampled_motion_keeps_every_limit_by_finite_differences_and_stays_on_its
     excess = norm(q[:, :, None] - a, dim=-1) + norm(q[:, :, None] - b, dim=-1) - norm(b - a, dim=-1)
     assert excess.amin(2).max() < 1e-8
     assert (motion.duration[4] == 0).all()
+
+
+def rounded(points: Tensor, deviation: float) -> list[Tensor]:
+    """As far as the pieces and the deviation let the corners be cut; nothing is in the way."""
+    return [torch.from_numpy(_longest_cuts(p.numpy(), deviation)) for p in points]
+
+
+@pytest.mark.parametrize("deviation", [0.02, 10.0])
+def test_rounded_corners_keep_every_limit_and_the_stated_deviation_and_save_time(deviation: float) -> None:
+    points = torch.cat([paths(), torch.tensor([[[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 0, 0], [0, 1, 0]]])])
+    motion = time_path(points, LIMITS, rounded(points, deviation))
+    dt = 1e-3
+    t = torch.arange(0, float(motion.duration.max()) + 0.1, dt, dtype=torch.float64).expand(7, -1)
+    q, qd, qdd = motion.sample(t)
+    for value, slope, limit in ((q, qd, LIMITS.velocity), (qd, qdd, LIMITS.acceleration), (qdd, None, LIMITS.jerk)):
+        measured = value.diff(dim=1) / dt
+        assert (measured.abs() <= limit * (1 + 1e-6) + 1e-9).all()
+        if slope is not None:  # no jump in position or velocity: the slope between two samples is that in the middle
+            assert (measured - (slope[:, 1:] + slope[:, :-1]) / 2).abs().max() < 2e-2
+    torch.testing.assert_close(q[:, 0], points[:, 0], atol=1e-9, rtol=0)
+    torch.testing.assert_close(q[:, -1], points[:, -1], atol=1e-9, rtol=0)
+    assert qd[:, -1].abs().max() < 1e-9
+    # to the nearest place of the nearest piece, in the joint that is farthest away
+    a, d = points[:, None, :-1], points.diff(dim=1)[:, None]
+    share = torch.linspace(0, 1, 2001, dtype=torch.float64)
+    for row in range(7):
+        some = q[row, :: max(1, len(t[0]) // 150)]
+        dense = (a[row] + share[:, None, None] * d[row]).flatten(0, 1)
+        away = (some[:, None] - dense).abs().amax(2).amin(1)
+        assert away.max() <= deviation + 2e-3
+    stops = time_path(points, LIMITS).duration
+    assert (motion.duration <= 1.005 * stops).all()  # a corner cut too little to be worth it is not cut
+    if deviation > 1:
+        assert (motion.duration[:3] < 0.95 * stops[:3]).all()
+
+
+def test_straight_on_through_a_corner_takes_hardly_longer_than_in_one_piece() -> None:
+    bent = torch.tensor([[[0.0, 0, 0], [1, 0, 0], [3, 0, 0]]]).double()
+    plain = bent[:, ::2]
+    motion, whole = time_path(bent, LIMITS, rounded(bent, 0.1)), time_path(plain, LIMITS)
+    torch.testing.assert_close(motion.duration, whole.duration, atol=1e-9, rtol=0)
+    assert time_path(bent, LIMITS).duration > whole.duration + 0.2
+
+
+def test_between_two_speeds_a_straight_part_takes_as_long_as_ruckig_says() -> None:
+    ruckig = pytest.importorskip("ruckig", reason="the extra 'plan' is not installed")
+    points = paths()[:3]
+    both = [cuts(p.numpy(), r.numpy()) for p, r in zip(points, rounded(points, 0.2), strict=True)]
+    into, out = (torch.from_numpy(np.stack([pair[k] for pair in both])) for k in (0, 1))
+    timing = _Timing(points, into, out, LIMITS)
+    one, two = timing.speeds()
+    parts = timing.trajectory().ends.diff(dim=1, prepend=torch.zeros(3, 1)).view(3, 4, 10)[:, :, 3:].sum(2)
+    for row, piece in itertools.product(range(3), range(4)):
+        given = ruckig.InputParameter(1)
+        given.current_position, given.target_position = [0.0], [float((timing.end - timing.begin)[row, piece])]
+        given.current_velocity, given.target_velocity = (
+            [min(float(x[row, piece]), float(timing.v[row, piece]))]
+            for x in (one, two)  # to the last bit
+        )
+        given.max_velocity, given.max_acceleration, given.max_jerk = (
+            [float(x[row, piece])] for x in (timing.v, timing.a, timing.j)
+        )
+        found = ruckig.Trajectory(1)
+        ruckig.Ruckig(1).calculate(given, found)
+        assert float(parts[row, piece]) == pytest.approx(found.duration, rel=1e-6)
+
+
+def test_a_corner_cut_too_far_is_refused() -> None:
+    points = paths()[:1]
+    for reach in (torch.tensor([0, 9.0, 0, 0, 0]), torch.tensor([0.1, 0, 0, 0, 0]), torch.zeros(3)):
+        with pytest.raises(ConfigError, match=f"may take {MOST}"):
+            time_path(points, LIMITS, [reach])
+
+
+def test_a_cut_is_as_long_as_its_reach_in_the_joint_that_moves_most() -> None:
+    path = paths()[0].numpy()
+    into, out = cuts(path, np.array([0, 0.1, 0, 0.02, 0]))
+    assert np.abs(into).max(1).tolist() == pytest.approx([0, 0.1, 0, 0.02, 0])
+    assert np.abs(out).max(1).tolist() == pytest.approx([0, 0.1, 0, 0.02, 0])
+    turned = (path[1] - path[0]) / np.linalg.norm(path[1] - path[0])
+    assert into[1] / np.linalg.norm(into[1]) == pytest.approx(turned)
 
 
 def test_with_endless_jerk_it_is_the_textbook_trapezoid() -> None:
@@ -315,6 +397,44 @@ def test_paths_go_round_the_wall_with_the_margin(env: Env, planner: Planner) -> 
         assert_free(env, straight, 0.0, [0, 3])
     # at what was looked at the margin is kept, in between nearly so
     assert_free(env, plan.paths, planner.margin / 2, [0, 3])
+
+
+def test_what_is_executed_goes_through_corners_without_stopping_and_keeps_the_margin(
+    env: Env, planner: Planner
+) -> None:
+    plan = planner.plan(pose=at(*[THERE] * 5))
+    motion = plan.timed()
+    t = torch.arange(0, float(motion.duration.max()), 0.02, dtype=torch.float64).expand(5, -1)
+    q, qd, _ = motion.sample(t)
+    for row in (0, 3):
+        assert len(plan.paths[row]) > 2 and (plan.reach[row][1:-1] > 0).all()
+        driven = q[row, t[row] < motion.duration[row]]
+        assert_free(env, [driven] * 5, planner.margin / 2, [row])
+        between = (t[row] > 0.1) & (t[row] < motion.duration[row] - 0.1)
+        assert qd[row, between].abs().amax(1).min() > 0.05  # [rad/s]
+    stops = Planner(env, corner=0).plan(pose=at(*[THERE] * 5)).timed()
+    assert len(plan.paths[2]) == 2  # here it goes straight to another elbow
+    assert (motion.duration[[0, 1, 3, 4]] < 0.9 * stops.duration[[0, 1, 3, 4]]).all()
+    corner = plan.paths[0][plan.reach[0].argmax()]
+    assert 5e-3 < (q[0] - corner).abs().amax(1).min() <= planner.corner
+
+
+def test_a_corner_is_cut_no_farther_than_there_is_room() -> None:
+    class Around:
+        """Configurations in a plane; what is inside the square at the corner's inner side is occupied."""
+
+        of_row = 8
+
+        def free(self, q: np.ndarray, which: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            inside = (q[..., 0] < 1 - self.room) & (q[..., 1] > self.room)
+            return ~(inside & mask)
+
+    path, checker = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]), Around()
+    found = {}
+    for checker.room in (0.2, 0.02, 0.0):
+        found[checker.room] = round_corners(checker, {3: path}, 0.1, 0.05)[3][1]
+    assert 0.3 < found[0.2] <= 0.4 and found[0.0] == 0
+    assert found[0.02] in [found[0.2] / 2**k for k in (1, 2, 3, 4)]
 
 
 def test_a_row_s_path_depends_on_its_problem_and_seed_alone(env: Env, planner: Planner) -> None:

@@ -23,6 +23,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import pose_inv, pose_mul
 from manikin.plan.batched import DENSE, Problems, Search, dense, search
 from manikin.plan.collision import CollisionChecker
+from manikin.plan.corners import round_corners
 from manikin.plan.ompl import search_with_ompl
 from manikin.plan.timing import Limits, Trajectory, limits_of, time_path
 from manikin.scene.handles import Part, Robot
@@ -59,10 +60,13 @@ class Plan:
         paths: of each row the corners (points, joints) [rad] float64 of its path, the start among them; where none was
             found, the start alone.
         reasons: (n,) why none was found, "" where one was.
+        reach: of each row (points,) [rad] how far before and after its corners the arm leaves the path and joins it
+            again; 0 where it stops. What it then does was looked at like the path.
         limits: of the arm, for ``timed``.
     """
 
     paths: list[Tensor]
+    reach: list[Tensor]
     reasons: list[str]
     limits: Limits
 
@@ -78,7 +82,7 @@ class Plan:
 
     def timed(self, limits: Limits | None = None) -> Trajectory:
         """The motion along the paths; rows without a path stand still."""
-        return time_path(self.paths, limits or self.limits)
+        return time_path(self.paths, limits or self.limits, self.reach)
 
 
 class Planner:
@@ -90,6 +94,8 @@ class Planner:
         margin: [m] how near the arm may come to what is around it.
         effort: how hard to look; see :class:`~manikin.plan.batched.Search`.
         share: of the maker's limits of velocity, acceleration and jerk.
+        corner: [rad] that a joint may be away from the path at a corner, so that the arm need not stop there; 0 to
+            stop at each.
     """
 
     def __init__(
@@ -100,12 +106,15 @@ class Planner:
         margin: float = 0.01,
         effort: Search | None = None,
         share: float = 0.5,
+        corner: float = 0.1,
     ) -> None:
+        if corner < 0:
+            raise ConfigError(f"corner must be at least 0 rad, not {corner}")
         if isinstance(env, BucketEnv):
             raise ConfigError("the rows have several layouts: make a Planner for each environment in env.buckets")
         self.env, self.robot = env, robot or env.robot
         self.margin, self.effort = margin, effort or Search()
-        self.limits = limits_of(self.robot.arm, share=share)
+        self.limits, self.corner = limits_of(self.robot.arm, share=share), corner
         chain = self.robot.solver.chain
         self._low, self._high = (chain.limits[:, k].cpu().numpy() for k in (0, 1))
         self._moved = chain.moved.cpu().numpy()
@@ -208,7 +217,11 @@ class Planner:
         for r, path in enumerate(found):
             if path is None and not reasons[r]:
                 reasons[r] = "no path was found; give it more rounds, another seed or a smaller margin"
-        return Plan(paths, reasons, self.limits)
+        rounded = round_corners(
+            checker, {r: p for r, p in enumerate(found) if p is not None}, self.corner, self.effort.step
+        )
+        reach = [torch.from_numpy(rounded.get(r, np.zeros(1))) for r in range(n)]
+        return Plan(paths, reach, reasons, self.limits)
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
