@@ -13,7 +13,6 @@ import torch
 import manikin
 from manikin.control import Chain, Composite, Part, controller, law, torque_joints
 from manikin.control.dynamics import Dynamics
-from manikin.control.straight import OperationalProgram
 from manikin.env.card import FreeArm, hold_action
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm, quat_angle, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
@@ -139,44 +138,6 @@ def test_operators_are_the_textbooks_formulas_and_alike_in_numpy_and_torch():
         single = [torch.from_numpy(a).float() for a in (jacobian, inertia, eye)]
         for mine, torchs in zip((to_torque, null), law.operational(*single, uncouple=uncouple), strict=True):
             np.testing.assert_allclose(torchs.numpy(), mine, rtol=2e-3, atol=2e-3)
-
-
-@pytest.mark.parametrize("uncouple", [True, False])
-@pytest.mark.parametrize("n", [3, 40])
-def test_straight_line_code_is_the_matrix_law_and_does_not_depend_on_the_batch(uncouple, n):
-    rng = np.random.default_rng(1)
-    m, half = 7, rng.normal(size=(n, 7, 7))
-    inertia = half @ half.swapaxes(1, 2) + np.eye(m)
-    motion, offset, state = rng.normal(size=(n, m, 6)), rng.normal(size=(n, 3)), rng.normal(size=(n, 3 * m + 12))
-    goal = rng.normal(size=(n, m + 24))
-    jacobian = law.task_jacobian(motion, offset)
-    q, qvel, compensation, pos, turn = np.split(state, np.cumsum([m, m, m, 3]), axis=1)
-    rest, kp, kd, to, want = np.split(goal, np.cumsum([m, 6, 6, 3]), axis=1)
-    expected = compensation + law.operational_torque(
-        law.operational(jacobian, inertia, np.tile(np.eye(6), (n, 1, 1)), uncouple=uncouple),
-        jacobian,
-        to - pos,
-        law.orientation_error(turn.reshape(n, 3, 3), want.reshape(n, 3, 3)),
-        qvel,
-        kp,
-        kd,
-        rest - q,
-        10.0,
-    )
-
-    def run(rows):
-        program = OperationalProgram(len(rows), m, uncouple=uncouple, posture=10.0)
-        lower = inertia[rows][:, *np.tril_indices(m)]
-        given, numbers = (motion[rows].reshape(-1, 6 * m), offset[rows], lower), program.numbers(goal[rows])
-        program.refresh(*given)
-        torque = program.torque(state[rows], numbers)
-        np.testing.assert_array_equal(program.fresh_torque((*given, state[rows]), numbers), torque)  # in one piece
-        return torque
-
-    found = run(np.arange(n))
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
-    for row in (0, n - 1):
-        np.testing.assert_array_equal(run(np.array([row]))[0], found[row])
 
 
 def test_posture_torques_do_not_accelerate_the_tool():

@@ -110,12 +110,18 @@ def core() -> Iterator[Finding]:
 
 def compute() -> Iterator[Finding]:
     """CPU threads and memory; GPU as torch and Warp see it."""
+    from manikin.control.native import compiler
     from manikin.sim.device import processors
 
     detail = f"{processors()} threads"
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         detail += f", {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB memory"
     yield Finding(group="compute", name="cpu", state=OK, detail=detail)
+    if path := compiler():
+        yield Finding(group="compute", name="compiler", state=OK, detail=f"{path}, for osc_* control on the CPU")
+    else:
+        hint = "install gcc or clang, or name one in MANIKIN_CC; without, osc_* control is slower"
+        yield Finding(group="compute", name="compiler", state=MISSING, detail="no C compiler", hint=hint)
     yield _gpu()
     warp = _version("mujoco-warp")
     if warp:

@@ -1,8 +1,9 @@
 """The operational-space law on the CPU as straight-line arithmetic: no matrices, one number after the other.
 
-A few rows are computed with Python's floats, many with one NumPy vector per number. Both add and multiply alike, so a
-row comes out the same to the last bit in any batch; and neither pays for calls on tiny matrices, which cost more than
-the arithmetic in them. The code is written once, by running the law on symbols, and compiled.
+The code is written once, by running the law on symbols. The machine's C compiler makes machine code of it; without one,
+a few rows are computed with Python's floats, many with one NumPy vector per number. All three add and multiply alike,
+so a row comes out the same to the last bit in any batch and on any machine of one kind; and none pays for calls on tiny
+matrices, which cost more than the arithmetic in them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from manikin.control.law import LIGHTEST
+from manikin.control.native import Native, native
 
 __all__ = ["OperationalProgram"]
 
@@ -63,29 +65,44 @@ class _Symbol:
         if self.uses == 1:
             return f"({left} {operator} {right})"
         self.name = f"v{len(lines)}"
-        lines.append(f"    {self.name} = {left} {operator} {right}")
+        lines.append(f"{self.name} = {left} {operator} {right}")
         return self.name
 
 
-Code = Callable[[Sequence[Number]], tuple[Number, ...]]
-"""Straight-line code: all numbers given in a row, all numbers found in a row."""
+class _Code:
+    """A law as straight-line code: ``size`` numbers in a row to ``width`` others.
 
+    Args:
+        law: takes lists of numbers, ``sizes`` long, and gives a list. It is run once, on symbols.
+    """
 
-def _written(law: Callable[..., list[Number]], sizes: Sequence[int]) -> Code:
-    """Compile a law of several lists of numbers, ``sizes`` long, that gives a list; it then takes them as one list."""
-    given = [_Symbol(f"x{k}") for k in range(sum(sizes))]
-    ends = np.cumsum(sizes).tolist()
-    out = law(*(given[end - size : end] for size, end in zip(sizes, ends, strict=True)))
-    for number in out:
-        number.count()
-    lines: list[str] = []
-    found = [number.write(lines) for number in out]
-    inside = ", ".join(s.name for s in given)
-    text = [f"def run(x):\n    ({inside},) = x", *lines, f"    return ({', '.join(found)},)"]
-    space: dict[str, Any] = {}
-    exec(compile("\n".join(text), f"<{law.__name__}>", "exec"), space)
-    run: Code = space["run"]
-    return run
+    def __init__(self, law: Callable[..., list[Number]], sizes: Sequence[int]) -> None:
+        self.size = sum(sizes)
+        given = [_Symbol(f"x{k}") for k in range(self.size)]
+        ends = np.cumsum(sizes).tolist()
+        out = law(*(given[end - size : end] for size, end in zip(sizes, ends, strict=True)))
+        self.width = len(out)
+        for number in out:
+            number.count()
+        self._lines: list[str] = []
+        self._found = [number.write(self._lines) for number in out]
+        inside = ", ".join(s.name for s in given)
+        body = "".join(f"    {line}\n" for line in self._lines)
+        text = f"def run(x):\n    ({inside},) = x\n{body}    return ({', '.join(self._found)},)"
+        space: dict[str, Any] = {}
+        exec(compile(text, f"<{law.__name__}>", "exec"), space)
+        self.run: Callable[[Sequence[Number]], tuple[Number, ...]] = space["run"]
+
+    @functools.cached_property
+    def native(self) -> Native | None:
+        """The same as machine code (n, size) -> (n, width); None where it is not to be had or not the same."""
+        code = native(self.size, self._lines, self._found)
+        if code is not None:
+            row, found = 1.0 + np.cos(np.arange(self.size))[None], np.empty((1, self.width))
+            code(row, found)()
+            if not np.array_equal(found[0], self.run(row[0].tolist()), equal_nan=True):
+                return None
+        return code
 
 
 # ---- the law, on numbers ---------------------------------------------------------------------------------------------
@@ -229,7 +246,7 @@ def _runs(*sizes: int) -> list[tuple[int, int]]:
 
 
 @functools.lru_cache(maxsize=32)
-def _program(m: int, uncouple: bool, posture: float) -> tuple[Code, Code, Code]:
+def _program(m: int, uncouple: bool, posture: float) -> tuple[_Code, _Code, _Code]:
     """The two laws, and both in one for where everything is computed anew at every physics step."""
     (refresh, of_refresh), (torque, of_torque) = _refresh(m, uncouple), _torque(m, uncouple, posture)
 
@@ -239,7 +256,27 @@ def _program(m: int, uncouple: bool, posture: float) -> tuple[Code, Code, Code]:
         found = refresh(motion, offset, inertia)
         return torque(found[: 6 * m], found[6 * m :], inertia, state, goal)
 
-    return _written(refresh, of_refresh), _written(torque, of_torque), _written(both, (*of_refresh, *of_torque[3:]))
+    return _Code(refresh, of_refresh), _Code(torque, of_torque), _Code(both, (*of_refresh, *of_torque[3:]))
+
+
+class _Law:
+    """Code at work on ``n`` rows."""
+
+    def __init__(self, code: _Code, n: int) -> None:
+        self._code, self._few = code, n <= _FEW
+        self._given, self._found = np.empty((n, code.size)), np.empty((n, code.width))
+        self._native = code.native and code.native(self._given, self._found)
+
+    def __call__(self, *parts: np.ndarray) -> np.ndarray:
+        """(n, width), borrowed until the next call, from what is given side by side."""
+        given, found = np.concatenate(parts, 1, out=self._given), self._found
+        if self._native is not None:
+            self._native()
+        elif self._few:
+            found[...] = [self._code.run(row) for row in given.tolist()]
+        else:
+            np.stack(self._code.run(list(np.ascontiguousarray(given.T))), 1, out=found)
+        return found
 
 
 class OperationalProgram:
@@ -250,42 +287,37 @@ class OperationalProgram:
         m: joints.
         uncouple: an inertia each for position and orientation.
         posture: stiffness of the pull to the posture [1/s^2].
+        every: physics steps after which what follows from the arm's configuration alone is computed anew.
     """
 
-    def __init__(self, n: int, m: int, *, uncouple: bool, posture: float) -> None:
-        self._few, self._m = n <= _FEW, m
-        self._refresh, self._torque, self._both = _program(m, uncouple, float(posture))
-        self._kept: list[Any] = []
+    def __init__(self, n: int, m: int, *, uncouple: bool, posture: float, every: int) -> None:
+        refresh, torque, both = _program(m, uncouple, float(posture))
+        self._every = every
+        self._whole = _Law(both, n) if every == 1 else None
+        self._parts = None if every == 1 else (_Law(refresh, n), _Law(torque, n))
+        self._kept: tuple[np.ndarray, ...] = ()
 
-    def numbers(self, columns: np.ndarray) -> list[Any]:
-        """(n, k) as the law takes it: a list of floats per row, or one list of k vectors."""
-        return columns.tolist() if self._few else list(np.ascontiguousarray(columns.T))
-
-    def refresh(self, motion: np.ndarray, offset: np.ndarray, inertia: np.ndarray) -> None:
-        """Keep what follows from motion axes (n, 6 m), offset (n, 3) and inertia (n, m (m + 1) / 2), its lower half."""
-        given = self.numbers(np.concatenate([motion, offset, inertia], 1))
-        at = 6 * self._m + 3
-        if self._few:
-            self._kept = [[*self._refresh(row), *row[at:]] for row in given]
-        else:
-            self._kept = [*self._refresh(given), *given[at:]]
-
-    def torque(self, state: np.ndarray, goal: list[Any]) -> np.ndarray:
-        """(n, m) torques [N m].
+    def torque(
+        self,
+        substep: int,
+        configuration: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]],
+        *state_and_goal: np.ndarray,
+    ) -> np.ndarray:
+        """(n, m) torques [N m], borrowed until the next call. How often the configuration is asked for changes no bit
+        of what follows from it.
 
         Args:
-            state: (n, 3 m + 12) joint positions, velocities, compensation; the tool's position and rotation matrix.
-            goal: ``numbers`` of posture (m), stiffness (6), damping (6), goal position (3) and rotation (9).
+            substep: number of the physics step.
+            configuration: gives motion axes (n, 6 m), offset (n, 3) and inertia (n, m (m + 1) / 2), its lower half.
+            state_and_goal: (n, 3 m + 12) joint positions, velocities, compensation; the tool's position and rotation
+                matrix; and (n, m + 24) posture, stiffness (6), damping (6), goal position (3) and rotation (9); in any
+                number of pieces.
         """
-        given = self.numbers(state)
-        if self._few:
-            rows = zip(self._kept, given, goal, strict=True)
-            return np.array([self._torque([*kept, *row, *to]) for kept, row, to in rows])
-        return np.stack(self._torque([*self._kept, *given, *goal]), 1)
-
-    def fresh_torque(self, parts: Sequence[np.ndarray], goal: list[Any]) -> np.ndarray:
-        """(n, m) torques as of :meth:`refresh` and then :meth:`torque`, to the bit: ``parts`` are what both take."""
-        given = self.numbers(np.concatenate(parts, 1))
-        if self._few:
-            return np.array([self._both([*row, *to]) for row, to in zip(given, goal, strict=True)])
-        return np.stack(self._both([*given, *goal]), 1)
+        if self._whole is not None:
+            return self._whole(*configuration(), *state_and_goal)
+        assert self._parts is not None
+        refresh, torque = self._parts
+        if substep % self._every == 0:
+            axes, offset, inertia = configuration()
+            self._kept = refresh(axes, offset, inertia), inertia.copy()
+        return torque(*self._kept, *state_and_goal)

@@ -144,7 +144,9 @@ class OperationalSpace(_TorqueController):
         self.rate = math.sqrt(control.kp) / (2.0 * max(control.damping_ratio, 1.0))
         d = self.dynamics
         self._program = (
-            OperationalProgram(d.n, d.size, uncouple=control.uncouple, posture=control.posture) if d.numpy else None
+            OperationalProgram(d.n, d.size, uncouple=control.uncouple, posture=control.posture, every=control.refresh)
+            if d.numpy
+            else None
         )
         self._eye = self.dynamics.array(np.tile(np.eye(6), (self.dynamics.n, 1, 1)))
         self._make_card(self._pose.dims())
@@ -205,20 +207,15 @@ class OperationalSpace(_TorqueController):
         self, posture: Array, stiffness: Array, damping: Array, goals: list[tuple[Array, Array]]
     ) -> Callable[[int], Array]:
         """The same on the CPU; see :mod:`manikin.control.straight`."""
-        d, refresh, program = self.dynamics, self.control.refresh, self._program
+        d, program = self.dynamics, self._program
         assert program is not None
-        wanted = [
-            program.numbers(np.concatenate([posture, stiffness, damping, pos, turn.reshape(-1, 9)], 1))
-            for pos, turn in goals
-        ]
+        wanted = [np.concatenate([posture, stiffness, damping, pos, turn.reshape(-1, 9)], 1) for pos, turn in goals]
+
+        def configuration() -> tuple[Array, Array, Array]:
+            return d.motion, d.offset, d.inertia_half
 
         def torque(substep: int) -> Array:
-            goal = wanted[min(substep, len(wanted) - 1)]
-            if refresh == 1:
-                return program.fresh_torque((d.motion, d.offset, d.inertia_half, *d.state_parts), goal)
-            if substep % refresh == 0:
-                program.refresh(d.motion, d.offset, d.inertia_half)
-            return program.torque(np.concatenate(d.state_parts, 1), goal)
+            return program.torque(substep, configuration, *d.state_parts, wanted[min(substep, len(wanted) - 1)])
 
         return torque
 
