@@ -1,4 +1,4 @@
-"""How ManiSkill's own recordings come out on manikin's tasks, state by state (docs/data.md).
+"""How ManiSkill's own recordings come out on manikin's tasks, state by state and by their actions (docs/data.md).
 
     python benchmarks/trajectories.py FOLDER
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from manikin.data.demonstrations import read_demos
-from manikin.data.playback import play_states
+from manikin.data.playback import play_actions, play_states
 
 
 def main(folder: Path) -> None:
@@ -34,6 +34,10 @@ def main(folder: Path) -> None:
             f"{1e3 * tool:.3f} mm; reward: median {np.median(reward):.2g} apart, within 0.01 in {100 * close:.0f} %, "
             f"at most {reward.max():.2f}"
         )
+        acted = play_actions(demos, seen)
+        at = {t: max((1e3 * float(o.tcp[t]) for o in acted if t < len(o.tcp)), default=0.0) for t in (5, 15, 30)}
+        told = ", ".join(f"{mm:.1f} mm after {t}" for t, mm in at.items())
+        print(f"  actions, {demos.controller}: {sum(o.success[-1] for o in acted)} succeed; tool apart at most {told}")
 
 
 if __name__ == "__main__":

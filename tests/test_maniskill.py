@@ -16,21 +16,29 @@ from manikin.cli import main
 from manikin.cli.convert import ConvertOptions, run
 from manikin.data.convert import to_maniskill
 from manikin.data.demonstrations import Demo, read_demos
-from manikin.data.maniskill import MODES, Actor, from_actor, to_actor
+from manikin.data.maniskill import Actor, from_actor, to_actor
+from manikin.data.maniskill_actions import MODES
 from manikin.data.playback import play_actions, play_states, write_seen
 from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
 from manikin.data.trajectories import peg_sizes
-from manikin.errors import ConfigError, DataError
+from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
 
 
-def record(path: Path, task: str, **options: Any) -> Path:
+class Gentle(RandomPolicy):
+    """Rotations that ManiSkill can say: none farther than its 0.1 rad in all."""
+
+    def act(self, *args: Any) -> Any:
+        return 0.5 * super().act(*args)
+
+
+def record(path: Path, task: str, policy: type[RandomPolicy] = RandomPolicy, **options: Any) -> Path:
     env = manikin.make(task, 2, horizon=4, autoreset="disabled", **options)
     recorder = Recorder(env, path, policy="random", observations="observe" in options)
-    run_episodes(env, RandomPolicy(env), range(2), observers=[recorder])
+    run_episodes(env, policy(env), range(2), observers=[recorder])
     recorder.close()
     env.close()
     return path
@@ -126,13 +134,13 @@ def test_actions_mean_the_same_in_maniskills_words() -> None:
     env = manikin.make("PickCube-v1", 1, control="joint_pos", autoreset="disabled")
     low, high = env.scene.model.jnt_range[:7].T
     ends = np.array([[-1] * 8, [1] * 8, [2] * 8], np.float32)
-    name, numbers = MODES["joint_pos"]
-    assert name == "pd_joint_pos"
-    assert numbers(ends, env) == pytest.approx(np.array([[*low, -1], [*high, 1], [*high, 1]]), abs=1e-6)
+    mode = MODES["joint_pos"]
+    assert mode.name == "pd_joint_pos"
+    assert mode.theirs(ends, env) == pytest.approx(np.array([[*low, -1], [*high, 1], [*high, 1]]), abs=1e-6)
     env.close()
     env = manikin.make("PickCube-v1", 1, control="ee_delta_pose", autoreset="disabled")
     move = np.array([[0.5, -0.5, 1, 0, 0, 0.7, 1], [0, 0, 0, 0.5, -0.4, 0.3, -1]], np.float32)
-    theirs = MODES["ee_delta_pose"][1](move, env)
+    theirs = MODES["ee_delta_pose"].theirs(move, env)
     assert theirs[0] == pytest.approx([0.5, -0.5, 1, 0, 0, -0.7, 1])  # about one axis only the sign differs
     assert (theirs[:, [0, 1, 2, 6]] == move[:, [0, 1, 2, 6]]).all()
     # ManiSkill turns by -0.1 times its numbers about x, then the turned y, then the turned z
@@ -140,6 +148,29 @@ def test_actions_mean_the_same_in_maniskills_words() -> None:
     size = np.linalg.norm(ours := 0.1 * move[1, 3:6].astype(float))
     assert turns[0] @ turns[1] @ turns[2] == pytest.approx(rotation(ours / size, size), abs=1e-8)
     env.close()
+
+
+@pytest.mark.parametrize("control", MODES)
+def test_actions_come_back_from_maniskills_numbers_and_do_the_same(control: str, tmp_path: Path) -> None:
+    path = to_maniskill(record(tmp_path / "run.h5", "PickCube-v1", Gentle, control=control), tmp_path / "traj.h5")
+    demos = read_demos(path)
+    assert demos.controller == MODES[control].name
+    seen = list(play_states(demos, num_envs=3))
+    env = manikin.make("PickCube-v1", 1, control=control)
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        for episode, name in zip(episodes, demos.lengths, strict=True):
+            assert MODES[control].ours(demos[name].actions, env) == pytest.approx(episode.actions, abs=2e-6)
+    env.close()
+    for one in play_actions(demos, seen):
+        assert len(one.tcp) == 5 and one.tcp.max() < 1e-4 and one.thing.max() < 1e-4  # [m]; states are float32 there
+        assert seen[0].tcp[0] != pytest.approx(seen[0].tcp[4], abs=2e-3)  # and it moved
+
+
+def test_maniskill_turns_no_farther_than_a_tenth_of_a_radian() -> None:
+    env = manikin.make("PickCube-v1", 1, control="ee_delta_pose")
+    ours = MODES["ee_delta_pose"].ours(np.array([[0, 0, 0, 0, 0, 3.0, 1], [0, 0, 0, 0, 0.5, 0, 1]]), env)
+    env.close()
+    assert ours == pytest.approx(np.array([[0, 0, 0, 0, 0, -1.0, 1], [0, 0, 0, 0, -0.5, 0, 1]]))
 
 
 @pytest.mark.parametrize("task", ["PegInsertionSide-v1", "PushCube-v1", "StackCube-v1", "PlaceSphere-v1"])
@@ -184,11 +215,11 @@ def layout(path: Path, *, env: str = "PickCube-v1", robot: str = "panda", **stat
     still = {"cube": (0, 0, 0.02), "goal_site": (0.05, 0, 0.02)}
     with h5py.File(path, "w") as file:
         group = file.create_group("traj_0")
-        group["actions"] = np.zeros((2, 8), np.float32)
         group["success"] = np.zeros(2, bool)
         for name, at in still.items():
             group[f"env_states/actors/{name}"] = np.tile(np.float32([*at, 1, *[0] * 9]), (3, 1))
         rest = [0, np.pi / 8, 0, -5 * np.pi / 8, 0, 3 * np.pi / 4, np.pi / 4, 0.04, 0.04]
+        group["actions"] = np.tile(np.float32([*rest[:7], 0]), (2, 1))
         group[f"env_states/articulations/{robot}"] = np.tile(
             np.float32([-0.615, 0, 0, 1, *[0] * 9, *rest, *[0] * 9]), (3, 1)
         )
@@ -217,6 +248,15 @@ def test_a_cube_at_the_goal_is_a_success_here(tmp_path: Path, capsys: pytest.Cap
     written = read_demos(tmp_path / "a.hdf5")["demo_0"]
     assert written.rewards is not None and written.rewards.tolist() == [0, 1]
     assert written.next_observations["cube_pose"][1, 2] == pytest.approx(0.03)
+    again = str(tmp_path / "again.h5")
+    assert main(["import", str(path), "--out", again, "--to", "maniskill", "--observe", "state_dict"]) == 0
+    there, here = read_demos(again)["traj_0"], read_demos(path)["traj_0"]
+    assert here.actions == pytest.approx(there.actions, abs=1e-6) and here.parts.keys() <= there.parts.keys()
+    for name, value in here.parts.items():
+        assert there.parts[name] == pytest.approx(value, abs=1e-6), name
+    assert there.success is not None and there.success.tolist() == [False, True]
+    assert there.observations["extra/goal_pos"][0] == pytest.approx([0.05, 0, 0.02])
+    assert read_demos(again).controller == "pd_joint_pos"
 
 
 def test_what_cannot_be_exported(recording: Path, exported: Path, tmp_path: Path) -> None:
@@ -241,8 +281,12 @@ def test_files_that_cannot_be_played_say_why(tmp_path: Path) -> None:
     demos = read_demos(path)
     with pytest.raises(DataError, match="no demonstration 'traj_1'; it has traj_0"):
         demos["traj_1"]
-    with pytest.raises(DataError, match="actions of ManiSkill are not played"):
-        play_actions(demos, [])
+    edit(path, episodes=[{"episode_id": 0, "control_mode": "pd_joint_pos_vel"}])
+    strange = read_demos(path)
+    with pytest.raises(DataError, match="actions of pd_joint_pos_vel cannot be played; those of pd_joint_pos, pd_j"):
+        play_actions(strange, list(play_states(strange)))
+    with pytest.raises(UnknownNameError, match="Valid: maniskill, robomimic"):
+        write_seen(demos, [], tmp_path / "out.hdf5", to="hdf5")
     with pytest.raises(DataError, match="no episode was converted"):
         write_seen(demos, [], tmp_path / "out.hdf5")
     with pytest.raises(DataError, match="RollBall-v1 can be listed, not played; played are: PickCube-v1"):

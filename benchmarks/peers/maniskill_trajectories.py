@@ -1,6 +1,7 @@
 """ManiSkill's side of the comparison of trajectories; run with ManiSkill 3.0.1's own Python (docs/data.md says how).
 
-record FOLDER   records episodes with its RecordEpisode wrapper: random actions, and driven ones that mostly succeed
+record FOLDER   records episodes with its RecordEpisode wrapper: random actions, driven ones that mostly succeed, and
+                small random moves by each controller
 load FILE       loads an exported file with its own tools, sets every state in its environment, compares
 """
 
@@ -21,8 +22,11 @@ import torch
 from mani_skill.trajectory.dataset import ManiSkillTrajectoryDataset
 from mani_skill.trajectory.utils import dict_to_list_of_dicts
 from mani_skill.utils.wrappers.record import RecordEpisode
+from scipy.spatial.transform import Rotation
 
 TASKS = "PickCube PushCube PullCube StackCube PlaceSphere LiftPegUpright PegInsertionSide".split()
+MODES = "joint_pos joint_target_delta_pos joint_delta_pos joint_vel ee_pose ee_delta_pos ee_delta_pose".split()
+MODES = [f"pd_{mode}" for mode in MODES]
 
 
 def record(folder: Path) -> None:
@@ -42,6 +46,35 @@ def record(folder: Path) -> None:
                 else:
                     drive(env, task)
             env.close()
+    record_modes(folder)
+
+
+def record_modes(folder: Path) -> None:
+    """Three episodes of small random moves of PickCube by each controller."""
+    for mode in MODES:
+        options = {"obs_mode": "state_dict", "sim_backend": "physx_cpu", "reward_mode": "dense"}
+        env = gym.make("PickCube-v1", control_mode=mode, **options)
+        env = RecordEpisode(env, str(folder), trajectory_name=f"modes.{mode}", save_video=False, source_type="random")
+        agent = env.unwrapped.agent
+        for seed in range(3):
+            env.reset(seed=seed)
+            draw = np.random.Generator(np.random.Philox(seed))
+            drift = draw.uniform(-1, 1, 8)
+            joints = agent.robot.get_qpos()[0].numpy()[:7]
+            tool = agent.robot.pose.inv() * agent.tcp.pose
+            place, turn = tool.p[0].numpy(), Rotation.from_quat(tool.q[0].numpy()[[1, 2, 3, 0]])
+            for t in range(30):
+                move = np.clip(0.5 * drift + 0.5 * draw.uniform(-1, 1, 8), -1, 1)
+                if mode == "pd_joint_pos":
+                    joints = joints + 0.05 * move[:7]
+                    action = joints
+                elif mode == "pd_ee_pose":
+                    place, turn = place + 0.02 * move[:3], Rotation.from_rotvec(0.03 * move[3:6]) * turn
+                    action = [*place, *turn.as_euler("XYZ")]
+                else:
+                    action = 0.5 * move[: env.action_space.shape[0] - 1]
+                env.step(np.float32([*action, 1 if t < 15 else -1]))
+        env.close()
 
 
 def drive(env: gym.Env, task: str) -> None:

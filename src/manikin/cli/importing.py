@@ -24,7 +24,9 @@ class ImportOptions:
     play: Literal["nothing", "states", "actions"] = "nothing"
     """states: set every recorded state. actions: take the actions as well, and say how far they part."""
     out: Path | None = None
-    """Write a robomimic file with what manikin observes in the states."""
+    """Write a file with what manikin observes in the states."""
+    to: Literal["robomimic", "maniskill"] = "robomimic"
+    """Layout of --out; ManiSkill's is NAME.h5 with NAME.json beside it."""
     observe: str = "state_dict"
     """What is observed: state_dict, rgb, rgb+state, ..."""
     demos: tuple[str, ...] = ()
@@ -58,11 +60,13 @@ def run(options: ImportOptions) -> int:
     good = sum(one.success_at_end for one in seen)
     out.print(f"states: {good} of {len(seen)} end in success")
     if options.out is not None:
-        out.print(f"written: {write_seen(demos, seen, options.out)}")
+        out.print(f"written: {write_seen(demos, seen, options.out, to=options.to)}")
     if options.play == "actions":
         for one in play_actions(demos, seen):
             at = [t for t in (*_INSTANTS, len(one.tcp) - 1) if t < len(one.tcp)]
             told = "; ".join(f"{t}: {1e3 * one.tcp[t]:.1f} and {1e3 * one.thing[t]:.1f}" for t in at)
             result = "success" if one.success[-1] else "no success"
-            out.print(f"actions of {one.name}: {result}; mm of the tool and of the object after steps {told}")
+            out.print(
+                f"actions of {one.name}: {result}; mm of the tool and of the object after steps {told}", soft_wrap=True
+            )
     return OK if good == len(seen) else NOT_GOOD

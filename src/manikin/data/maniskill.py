@@ -24,21 +24,17 @@ import torch
 
 from manikin.data.durable import sync
 from manikin.data.format import Episode, Header, to_numpy
+from manikin.data.maniskill_actions import MODES, same
 from manikin.errors import ConfigError, DataError
 from manikin.math import (
     pose_inv,
     pose_mul,
-    quat_conj,
-    quat_from_rotvec,
-    quat_mul,
     quat_rotate,
     quat_rotate_inv,
-    quat_to_euler,
 )
 
 __all__ = [
     "COUNTERPARTS",
-    "MODES",
     "TABLE",
     "Counterpart",
     "ManiSkillExport",
@@ -103,50 +99,6 @@ ROBOTS = {"panda": "panda", "panda_wristcam": "panda"}
 """ManiSkill's articulation -> manikin's robot."""
 
 
-def _same(actions: np.ndarray, env: Any) -> np.ndarray:
-    return actions
-
-
-def _absolute(actions: np.ndarray, env: Any) -> np.ndarray:
-    """Joint positions in rad instead of shares of the range; the gripper's number stays."""
-    dims = env.controller.card.dims
-    scale = np.array([1.0 if d.frame == "gripper" else d.scale for d in dims])
-    offset = np.array([0.0 if d.frame == "gripper" else d.offset for d in dims])
-    return offset + scale * actions.clip(-1.0, 1.0)
-
-
-def _turning(actions: np.ndarray, env: Any) -> np.ndarray:
-    """ManiSkill 3.0.1 reads a rotation as Euler angles about x, then the turned y, then the turned z, with the sign
-    reversed."""
-    scale = env.controller.card.dims[3].scale
-    turn = quat_from_rotvec(torch.from_numpy(actions[:, 3:6].clip(-1.0, 1.0)).double() * scale)
-    return np.concatenate([actions[:, :3], -_euler(turn) / scale, actions[:, 6:]], 1)
-
-
-def _placing(actions: np.ndarray, env: Any) -> np.ndarray:
-    """Position [m] and Euler angles [rad] of the tool in the robot's frame; manikin's turn is from the rest pose."""
-    dims, rest = env.controller.card.dims, env.robot.solver.chain.rest_pose[1].double().cpu()
-    numbers = torch.from_numpy(actions[:, :6].clip(-1.0, 1.0)).double()
-    quat = quat_mul(quat_from_rotvec(numbers[:, 3:] * dims[3].scale), rest.expand(len(numbers), 4))
-    return np.concatenate([numbers[:, :3].numpy() * dims[0].scale, _euler(quat), actions[:, 6:]], 1)
-
-
-def _euler(quat: torch.Tensor) -> np.ndarray:
-    return (-quat_to_euler(quat_conj(quat))).numpy()
-
-
-MODES: dict[str, tuple[str, Callable[[np.ndarray, Any], np.ndarray]]] = {
-    "joint_pos": ("pd_joint_pos", _absolute),
-    "joint_delta_pos": ("pd_joint_delta_pos", _same),
-    "joint_target_delta_pos": ("pd_joint_target_delta_pos", _same),
-    "joint_vel": ("pd_joint_vel", _same),
-    "ee_delta_pos": ("pd_ee_delta_pos", _same),
-    "ee_delta_pose": ("pd_ee_delta_pose", _turning),
-    "ee_pose": ("pd_ee_pose", _placing),
-}
-"""manikin's controller of a Panda -> ManiSkill's, and how its numbers become the other's."""
-
-
 def to_actor(pose: np.ndarray, linear: np.ndarray, angular: np.ndarray, centre: np.ndarray, at: Actor) -> np.ndarray:
     """ManiSkill's state (T, 13) of a free body.
 
@@ -202,7 +154,8 @@ class ManiSkillExport:
         twin = COUNTERPARTS.get(header.task) if str(f.get("robot", "")).split(":")[0] == "panda" else None
         self._twin = twin
         own = str(f.get("control", ""))
-        self._mode, self._numbers = MODES.get(own, (own, _same)) if twin else (own, _same)
+        alike = MODES.get(own) if twin else None
+        self._mode, self._numbers = (alike.name, alike.theirs) if alike else (own, same)
         self._episodes: list[dict[str, Any]] = []
         self._joints: dict[str, list[str]] = {}
         self._seen = "none"

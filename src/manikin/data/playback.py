@@ -1,5 +1,5 @@
-"""Playing robosuite's demonstrations on manikin's task of the same name: state after state, or their actions; and
-ManiSkill's trajectories state after state.
+"""Playing demonstrations of robosuite and ManiSkill on manikin's task of the same name: state after state, or their
+actions.
 
 States are exact: positions and velocities are set, nothing is simulated. Actions are simulated by another model of the
 same robot: its inertia, its gripper's gains and its contacts are not those of the recording, so what they do parts from
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from manikin.data.demonstrations import Demos, control_of
-from manikin.data.format import flatten, to_numpy
+from manikin.data.demonstrations import Demo, Demos
+from manikin.data.format import Episode, Header, flatten, to_numpy
+from manikin.data.maniskill import ManiSkillExport
+from manikin.data.record import initial_state
 from manikin.data.robomimic import RobomimicWriter
-from manikin.data.stage import Mapped, RobosuiteStage, stage_for
-from manikin.data.trajectories import Trajectories
-from manikin.errors import DataError
+from manikin.data.stage import Mapped, Stage, stage_for
+from manikin.errors import DataError, UnknownNameError
 
 __all__ = ["Divergence", "Seen", "play_actions", "play_states", "write_seen"]
 
@@ -37,6 +38,8 @@ class Seen:
         rewards: (T,) by manikin's rule, for an action that asks for nothing.
         observations: name -> (T, ...).
         base_offset: [m] by how much manikin's robot stands elsewhere.
+        states: (T, D) float64, MuJoCo's, of manikin's scene.
+        initial: what manikin's scene is made of besides, as in a recording.
     """
 
     name: str
@@ -46,6 +49,8 @@ class Seen:
     rewards: np.ndarray
     observations: Mapping[str, np.ndarray]
     base_offset: np.ndarray
+    states: np.ndarray
+    initial: Mapping[str, np.ndarray]
 
     @property
     def success_at_end(self) -> bool:
@@ -97,12 +102,15 @@ def play_states(
             states = stage.mapped(demo)
             stage.prepare([demo])
             pieces: list[dict[str, np.ndarray]] = []
-            length = len(states.q)
+            length, every = len(states.q), np.arange(num_envs)
+            initial: dict[str, np.ndarray] = {}
             for start in range(0, length, num_envs):
                 rows = np.minimum(np.arange(start, start + num_envs), length - 1)
                 observation, info = stage.put(states.rows(rows))
                 tcp, thing = stage.places()
                 leaves = {"tcp": tcp, "thing": thing, "success": info["success"], "rewards": stage.env.reward_of(still)}
+                leaves["states"] = np.stack(stage.env.physics_states(every))
+                initial = initial or initial_state(stage.env.save(every[:1]))[0]
                 leaves |= {f"seen/{key}": value for key, value in flatten(observation).items()}
                 pieces.append({key: to_numpy(value)[: length - start].copy() for key, value in leaves.items()})
             whole = {key: np.concatenate([piece[key] for piece in pieces]) for key in pieces[0]}
@@ -115,6 +123,8 @@ def play_states(
                 rewards=whole["rewards"],
                 observations=seen,
                 base_offset=states.base,
+                states=whole["states"],
+                initial=initial,
             )
     finally:
         stage.env.close()
@@ -134,29 +144,32 @@ def play_actions(
     Raises:
         DataError: as :func:`play_states`, or the recording's controller or size of action is none of manikin's.
     """
-    if isinstance(demos, Trajectories):
-        raise DataError("actions of ManiSkill are not played, its states are: --play states")
     if not seen:
         return []
     played = [demos[one.name] for one in seen]
-    control = options.pop("control", None) or control_of(demos.env_kwargs)
-    longest = max(len(demo) for demo in played)
-    stage = RobosuiteStage(demos, len(played), control=control, terminate=False, horizon=longest, **options)
+    steps = [len(one.tcp) - 1 for one in seen]  # robosuite's last action has no state after it
+    stage = stage_for(demos, len(played), acting=True, terminate=False, horizon=max(1, *steps), **options)
     env = stage.env
     try:
         size = env.controller.card.size
         for demo in played:
             if demo.actions.shape[1] != size:
                 raise DataError(f"{demos.path}, {demo.name}: {demo.actions.shape[1]} numbers per action, not {size}")
+        taken = [stage.actions(demo).astype(np.float32) for demo in played]
         stage.prepare(played)
         starts = [stage.mapped(demo).rows(0) for demo in played]
-        first = Mapped(np.stack([s.q for s in starts]), np.stack([s.v for s in starts]), None, starts[0].base)
+        told = [s.ctrl for s in starts if s.ctrl is not None]
+        first = Mapped(
+            np.stack([s.q for s in starts]),
+            np.stack([s.v for s in starts]),
+            np.stack(told) if told else None,
+            starts[0].base,
+        )
         _, info = stage.put(first)
         places, success = [stage.places()], [to_numpy(info["success"]).copy()]
-        for t in range(longest - 1):
-            actions = np.stack([demo.actions[min(t, len(demo) - 1)] for demo in played]).astype(np.float32)
-            actions[:, -1] *= -1  # robosuite closes with +1, manikin opens
-            active = np.array([t < len(demo) - 1 for demo in played])
+        for t in range(max(steps)):
+            actions = np.stack([one[min(t, len(one) - 1)] for one in taken])
+            active = np.array([t < count for count in steps])
             _, _, _, _, info = env.step(torch.from_numpy(actions), active=torch.from_numpy(active))
             places.append(stage.places())
             success.append(to_numpy(info["success"]).copy())
@@ -180,15 +193,30 @@ def play_actions(
     ]
 
 
-def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path) -> Path:
-    """Write a robomimic file with what manikin observes in the states of demonstrations.
+def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path, *, to: str = "robomimic") -> Path:
+    """Write a file with what manikin observes in the states of demonstrations.
 
-    Rewards are 1 where manikin's task succeeds in the state after the action. The last action of robosuite's has no
-    state after it, so the last observation and its success stand for it.
+    robosuite's last action has no state after it, so the last observation and its success stand for it.
+
+    Args:
+        demos: the file.
+        seen: its states, of :func:`play_states`.
+        path: the new file.
+        to: ``robomimic``: states, model and actions are the demonstrations', rewards are 1 where manikin's task
+            succeeds in the state after the action. ``maniskill``: states are manikin's, rewards manikin's for an action
+            that asks for nothing; actions are in the numbers of ManiSkill's controller where there is one.
 
     Raises:
-        DataError: the file exists, or nothing is to be written.
+        DataError: the file exists, nothing is to be written, or the controller of the actions is unknown.
+        UnknownNameError: another ``to``.
     """
+    if to not in _WRITERS:
+        raise UnknownNameError("layout", to, _WRITERS)
+    _WRITERS[to](demos, seen, Path(path))
+    return Path(path)
+
+
+def _write_robomimic(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
     kwargs = dict(demos.env_kwargs)
     writer = RobomimicWriter(
         path, {"env_name": demos.env, "env_version": demos.version, "type": 1, "env_kwargs": kwargs}
@@ -210,4 +238,44 @@ def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path) -> Path:
         writer.abandon()
         raise
     writer.close()
-    return Path(path)
+
+
+def _write_maniskill(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
+    stage = stage_for(demos, 1, acting=True)
+    try:
+        header = Header(fingerprint=stage.env.fingerprint(), policy=f"demonstrations of {demos.env}")
+        writer = ManiSkillExport(path, header, stage.env)
+        try:
+            for number, one in enumerate(seen):
+                writer.write(_episode(number, demos[one.name], one, stage))
+        except BaseException:
+            writer.abandon()
+            raise
+        writer.close()
+    finally:
+        stage.env.close()
+
+
+def _episode(number: int, demo: Demo, one: Seen, stage: Stage) -> Episode:
+    """A demonstration as if manikin had recorded it."""
+    length = len(demo)
+    last = np.minimum(np.arange(length + 1), len(one.success) - 1)
+    success, end = one.success[last[1:]], np.arange(length) == length - 1
+    return Episode(
+        number=number,
+        seed=int(demo.attributes.get("episode_seed", 0)),
+        actions=stage.actions(demo).astype(np.float32),
+        rewards=one.rewards[last[1:]],
+        terminated=end & success,
+        truncated=end & ~success,
+        success=success,
+        fail=np.zeros(length, bool),
+        state_hash=np.zeros(length + 1, np.int64),
+        states=one.states[last],
+        observations={key: value[last] for key, value in one.observations.items()},
+        initial=one.initial,
+        instruction=stage.env.instruction[0],
+    )
+
+
+_WRITERS = {"robomimic": _write_robomimic, "maniskill": _write_maniskill}

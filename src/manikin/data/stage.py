@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from manikin.data.demonstrations import Demo, Demos, Model
+from manikin.data.demonstrations import Demo, Demos, Model, control_of
 from manikin.data.format import to_numpy
 from manikin.data.maniskill import COUNTERPARTS, ROBOTS, columns, from_actor
+from manikin.data.maniskill_actions import MODES, mode_named
 from manikin.data.trajectories import Trajectories, peg_sizes
 from manikin.errors import DataError
 from manikin.tasks.tabletop.peg_insertion_side import PegInsertionSide
@@ -116,6 +117,15 @@ class Stage:
         """The demonstration's states here."""
         raise NotImplementedError
 
+    def actions(self, demo: Demo) -> np.ndarray:
+        """The demonstration's actions (T, A) in the numbers of the environment's controller."""
+        raise NotImplementedError
+
+    @classmethod
+    def control(cls, demos: Demos) -> Any:
+        """The controller that understands a file's actions. Raises :class:`DataError` when there is none."""
+        raise NotImplementedError
+
     def put(self, to: Mapped) -> tuple[Any, Mapping[str, Any]]:
         """Put every row into a state, controllers at rest there; observation and info."""
         snapshot, model = self.env.save(), self.env.world.scene.model
@@ -191,6 +201,15 @@ class RobosuiteStage(Stage):
         base = env.robot.base_pose[:3].cpu().numpy() - (theirs.places["robot0_base"] - origin)
         return Mapped(q, v, None, base)
 
+    @classmethod
+    def control(cls, demos: Demos) -> Any:
+        return control_of(demos.env_kwargs)
+
+    def actions(self, demo: Demo) -> np.ndarray:
+        actions = demo.actions.copy()
+        actions[:, -1:] *= -1  # robosuite closes with +1, manikin opens
+        return actions
+
     def prepare(self, demos: Sequence[Demo]) -> None:
         models = [self.model(demo) for demo in demos]
         for geom, thing in self.twin.sizes.items():
@@ -214,6 +233,14 @@ class ManiSkillStage(Stage):
         self._named = demos.robots[0]
         super().__init__(demos, demos.env, ROBOTS[self._named], COUNTERPARTS[demos.env].main, num_envs, **options)
         self._centre = self.env.world.scene.model.body_ipos
+
+    @classmethod
+    def control(cls, demos: Demos) -> Any:
+        return mode_named(demos.controller, str(demos.path))
+
+    def actions(self, demo: Demo) -> np.ndarray:
+        mode = MODES[mode_named(demo.attributes.get("control_mode", ""), f"{self.where}, {demo.name}")]
+        return mode.ours(demo.actions, self.env)
 
     def _part(self, demo: Demo, kind: str, name: str, width: int) -> np.ndarray:
         """(T + 1, width) states of an actor or articulation."""
@@ -295,7 +322,13 @@ class ManiSkillStage(Stage):
         return ctrl
 
 
-def stage_for(demos: Demos, num_envs: int, **options: Any) -> Stage:
-    """The stage for a file. Raises :class:`DataError` when manikin plays nothing of this environment or robot."""
+def stage_for(demos: Demos, num_envs: int, *, acting: bool = False, **options: Any) -> Stage:
+    """The stage for a file; if ``acting``, with the controller of its actions unless ``control`` is among the options.
+
+    Raises:
+        DataError: manikin plays nothing of this environment or robot, or has no such controller.
+    """
     kind = ManiSkillStage if isinstance(demos, Trajectories) else RobosuiteStage
+    if acting and "control" not in options:
+        options["control"] = kind.control(demos)
     return kind(demos, num_envs, **options)
