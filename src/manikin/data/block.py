@@ -22,6 +22,7 @@ _FORCES = ("force_sum", "force_peak")  # of the total, where forces were recorde
 _WORDS = ("options", "instruction", "mode")
 _TEXT = h5py.string_dtype()
 _CHUNK = 1 << 14  # [bytes] of a chunk at most: what one flipped bit makes unreadable
+_AT_ONCE = 1 << 24  # [bytes] read or written of a dataset in one go
 _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError)
 
 
@@ -108,7 +109,7 @@ def write_block(group: Any, episodes: Sequence[Episode]) -> None:
         joined[name] = np.stack(parts) if name.startswith("initial/") else np.concatenate(parts)
     for name, value in joined.items():
         if isinstance(value, np.ndarray):
-            _create(group, name, value.shape, value.dtype)[...] = value
+            _store(group, name, value)
         else:
             group.create_dataset(name, data=value, dtype=_TEXT)
     for name, place in TABLES.items():
@@ -116,14 +117,34 @@ def write_block(group: Any, episodes: Sequence[Episode]) -> None:
             group[f"{place}/{name}"].attrs["columns"] = json.dumps(columns)
 
 
-def _create(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype, *, compress: bool = False) -> Any:
-    """A dataset with a checksum, which needs chunks, which need something to hold."""
+def _store(group: Any, name: str, value: np.ndarray) -> None:
+    """Write an array, not compressed, by HDF5's own calls: h5py's conveniences take longer than small arrays do."""
+    parents, layout = h5py.h5p.create(h5py.h5p.LINK_CREATE), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    parents.set_create_intermediate_group(True)
+    if 0 not in value.shape:
+        layout.set_chunk(_chunk(value.shape, value.dtype))
+        layout.set_fletcher32()
+    kind, space = h5py.h5t.py_create(value.dtype, logical=True), h5py.h5s.create_simple(value.shape)
+    made = h5py.h5d.create(group.id, name.encode(), kind, space, layout, parents)
+    made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(value))
+
+
+def _create(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A dataset with a checksum, which needs chunks, which need something to hold; large rows are compressed."""
     if 0 in shape:
         return group.create_dataset(name, shape, dtype)
-    row = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
-    chunk = (max(1, min(shape[0], _CHUNK // row)), *shape[1:])
-    squeeze = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compress and row > 64 else {}
+    chunk = _chunk(shape, dtype)
+    squeeze = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if _row(shape, dtype) > 64 else {}
     return group.create_dataset(name, shape, dtype, chunks=chunk, fletcher32=True, **squeeze)
+
+
+def _row(shape: tuple[int, ...], dtype: np.dtype) -> int:
+    """[bytes], at least 1."""
+    return max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
+
+
+def _chunk(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
+    return max(1, min(shape[0], _CHUNK // _row(shape, dtype))), *shape[1:]
 
 
 class Block:
@@ -164,11 +185,14 @@ class Block:
         """The large arrays by name, without the table."""
         found: dict[str, Any] = {}
 
-        def visit(name: str, item: Any) -> None:
-            if hasattr(item, "shape") and not name.startswith("episodes/"):
-                found[name] = item
+        def visit(group: Any, path: str) -> None:
+            for name, item in group.items():
+                if hasattr(item, "shape"):
+                    found[path + name] = item
+                elif path + name != "episodes":
+                    visit(item, f"{path}{name}/")
 
-        self.group.visititems(visit)
+        visit(self.group, "")
         return found
 
     def span(self, name: str, k: int) -> slice:
@@ -282,32 +306,42 @@ def merge_blocks(target: Any, sources: Sequence[Path]) -> None:
             if name in _WORDS:
                 group.create_dataset(f"episodes/{name}", data=column, dtype=_TEXT)
             else:
-                _create(group, f"episodes/{name}", column.shape, column.dtype)[...] = column
+                _store(group, f"episodes/{name}", column)
         episodes, steps = len(table["length"]), int(table["length"].sum())
         rows = {"steps": steps, "instants": steps + episodes, "initial": episodes}
         for name, dtype, one, columns in shape:
             size = (rows[name.split("/", 1)[0]], *one)
-            made = _create(group, name, size, np.dtype(dtype), compress=True)
+            made = _create(group, name, size, np.dtype(dtype))
             if columns:
                 made.attrs["columns"] = json.dumps(columns)
-        at = dict.fromkeys(rows, 0)
-        for source, block_number, chosen in pieces:
-            with h5py.File(source, "r") as file:
-                _append(group, Block(file[f"block_{block_number}"], str(source)), chosen, at)
+        _copy(group, pieces, [name for name, *_ in shape])
 
 
-def _append(target: Any, block: Block, chosen: np.ndarray, at: dict[str, int]) -> None:
-    """Copy episodes behind what is there; ``at`` counts the rows. Runs of neighbours are copied as one."""
-    for run in np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1):
-        first, last = int(run[0]), int(run[-1])
-        size = {}
-        for name, data in block.datasets.items():
-            kind = name.split("/", 1)[0]
-            start, stop = block.span(name, first).start, block.span(name, last).stop
-            size[kind] = stop - start
-            step = max(1, (1 << 24) // max(1, data.dtype.itemsize * int(np.prod(data.shape[1:]))))  # 16 MB at a time
-            for a in range(start, stop, step):
-                b = min(a + step, stop)
-                target[name][at[kind] + a - start : at[kind] + b - start] = data[a:b]
-        for kind, count in size.items():
-            at[kind] += count
+def _copy(target: Any, pieces: Sequence[tuple[Path, int, np.ndarray]], names: Sequence[str]) -> None:
+    """Fill the datasets of a block with episodes of others, one behind the other, some megabytes at a time: a few rows
+    more in a compressed chunk cost as much as the chunk."""
+    waiting: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    at, size = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+
+    def put(name: str) -> None:
+        if waiting[name]:
+            values = np.concatenate(waiting[name])
+            target[name][at[name] : at[name] + len(values)] = values
+            at[name] += len(values)
+            waiting[name], size[name] = [], 0
+
+    for source, number, chosen in pieces:
+        with h5py.File(source, "r") as file:
+            block = Block(file[f"block_{number}"], str(source))
+            runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)  # neighbours are read as one
+            for name, data in block.datasets.items():
+                step = max(1, _AT_ONCE // _row(data.shape, data.dtype))
+                for run in runs:
+                    start, stop = block.span(name, int(run[0])).start, block.span(name, int(run[-1])).stop
+                    for first in range(start, stop, step):
+                        waiting[name].append(data[first : min(first + step, stop)])
+                        size[name] += waiting[name][-1].nbytes
+                        if size[name] >= _AT_ONCE:
+                            put(name)
+    for name in names:
+        put(name)
