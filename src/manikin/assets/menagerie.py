@@ -14,6 +14,7 @@ from pathlib import Path
 import mujoco
 
 from manikin.assets import urdf
+from manikin.assets.compiled import check
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, SceneError
 from manikin.spec.robot import MenagerieModel, RobotFile
@@ -37,6 +38,11 @@ def root() -> Path | None:
 
 def find(model: MenagerieModel) -> Path:
     """Path of the model's MJCF file. Raises :class:`AssetError` that says where it looked and how to get it."""
+    if isinstance(model, RobotFile):
+        path = Path(model.folder) / model.file
+        if not path.is_file():
+            raise AssetError(f"there is no file {path}")
+        return path
     base = root() if model.collection == "menagerie" else data_root()
     if base is None and model.collection != "menagerie":
         raise AssetError(f"{model.folder!r} is looked for in the folder that MANIKIN_DATA names, which is not set.")
@@ -59,17 +65,12 @@ def find(model: MenagerieModel) -> Path:
 def load(model: MenagerieModel) -> mujoco.MjSpec:
     """Load the model's MJCF as an MjSpec. Raises :class:`SceneError` with MuJoCo's message when it does not parse or
     compile (a missing mesh, a broken element)."""
-    if isinstance(model, RobotFile):
-        path = Path(model.folder) / model.file
-        if path.suffix.lower() == ".urdf":
-            return urdf.load(path, packages=model.packages, convex=model.convex)
-        if not path.is_file():
-            raise AssetError(f"there is no file {path}")
-    else:
-        path = find(model)
+    path = find(model)
+    if isinstance(model, RobotFile) and path.suffix.lower() == ".urdf":
+        return urdf.load(path, packages=model.packages, convex=model.convex)
     try:
         spec = mujoco.MjSpec.from_file(str(path))
-        spec.compile()
+        check(spec, folders=[path.parent])
     except ValueError as error:
         raise SceneError(f"{model.folder}/{model.file} does not compile ({path}): {error}") from error
     return spec

@@ -21,6 +21,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from manikin.assets.compiled import check
 from manikin.assets.paths import cache_root
 from manikin.errors import AssetError, ConfigError, SceneError
 
@@ -65,7 +66,7 @@ def load(path: Path, *, packages: Mapping[str, str] | None = None, convex: bool 
     option.attrib.update(discardvisual="false", fusestatic="false", strippath="false")
     try:
         spec = mujoco.MjSpec.from_string(ET.tostring(robot, encoding="unicode"))
-        spec.compile()
+        check(spec, folders=[path.parent])
     except ValueError as error:
         raise SceneError(f"{path} does not compile: {error}") from error
     _show(spec)

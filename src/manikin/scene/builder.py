@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import mujoco
 import numpy as np
 
+from manikin.assets.compiled import compiled
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene import sensors
 from manikin.scene.articulation import Articulation
@@ -20,7 +21,7 @@ from manikin.scene.forces import declare_link_forces
 from manikin.scene.gel import Gel
 from manikin.scene.handles import ContactForce, Grasp, Handle, Marker, Part, Robot, Scope, Variable
 from manikin.scene.markers import Markers
-from manikin.scene.robot import assemble
+from manikin.scene.robot import assemble, folders
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Prop, Shape
@@ -436,7 +437,7 @@ class SceneBuilder:
         for camera in self.cameras.values():
             self._add_camera(camera)
         try:
-            model = self.spec.compile()
+            model = compiled(self.spec, folders=folders(self.robots))
         except (ValueError, mujoco.FatalError) as error:
             raise SceneError(f"the scene does not compile: {error}") from error
         return CompiledScene.from_model(model)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -18,7 +19,7 @@ from manikin.assets import builtin, menagerie
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.spec.robot import ArmSpec, Finger, Gains, GripperSpec, MenagerieModel, Quat, RobotFile, Vec3
 
-__all__ = ["FAR", "RobotModel", "assemble"]
+__all__ = ["FAR", "RobotModel", "assemble", "folders"]
 
 # how far a joint without limits is commanded either way [rad or m], by MuJoCo's type of joint
 FAR = {int(mujoco.mjtJoint.mjJNT_HINGE): 2 * math.pi, int(mujoco.mjtJoint.mjJNT_SLIDE): 10.0}
@@ -75,6 +76,13 @@ class RobotModel:
         limit = {joint.name: joint.range for link in self.arm.links for joint in link.joints}  # of a jaw of the arm's
         low, high = np.array([limit.get(name) or (-np.inf, np.inf) for name in self.gripper_joints]).reshape(-1, 2).T
         return np.clip(self.gripper.joint_positions(opening), low, high)
+
+
+def folders(robots: Iterable[tuple[ArmSpec, GripperSpec | None, bool]]) -> list[Path]:
+    """Where the model files lie that robots are made of; each robot is (arm, gripper, from Menagerie?)."""
+    parts = [(part, makers) for arm, gripper, makers in robots for part in (arm, gripper) if part is not None]
+    models = [part.menagerie for part, makers in parts if makers or isinstance(part.menagerie, RobotFile)]
+    return [menagerie.find(model).parent for model in models if model is not None]
 
 
 def assemble(
