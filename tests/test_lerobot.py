@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,33 +18,16 @@ import manikin
 from manikin.data.convert import to_lerobot
 from manikin.data.lerobot import LeRobotWriter
 from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
+from manikin.data.record import EpisodeWriter, Recorder
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.random import RandomPolicy
+from toy_episodes import HEADER, toy_episode
+from toy_frames import FEATURES, frames
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs manikin[data]")
 av = pytest.importorskip("av", reason="needs manikin[data]")
-
-FEATURES = {
-    "observation.state": ("float32", (3,), ["x", "y", "z"]),
-    "observation.images.top": ("video", (32, 48, 3), None),
-    "action": ("float32", (2,), None),
-    "next.done": ("bool", (1,), None),
-}
-
-
-def frames(number: int, length: int) -> dict[str, np.ndarray]:
-    draw = np.random.Generator(np.random.Philox(number))
-    rows, columns, t = np.ogrid[:32, :48, :length]
-    shade = ((rows * 3 + columns * 2 + t * 7 + number * 40) % 256).transpose(2, 0, 1).astype(np.uint8)
-    return {
-        "observation.state": draw.normal(number, 2, (length, 3)).astype(np.float32),
-        "observation.images.top": np.repeat(shade[..., None], 3, 3),
-        "action": draw.uniform(-1, 1, (length, 2)).astype(np.float32),
-        "next.done": (np.arange(length) == length - 1)[:, None],
-    }
 
 
 def pictures(root: Path, key: str, row: dict) -> np.ndarray:
@@ -141,6 +127,86 @@ def test_videos_that_are_missing_or_cut_short_are_named_and_written_again(tmp_pa
         for number in (1, 2):
             writer.write(number, "a", frames(number, 5))
     assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 15
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {tests!r})
+from toy_episodes import HEADER, toy_episode
+from toy_frames import FEATURES, frames
+from manikin.data.lerobot import LeRobotWriter
+writer = LeRobotWriter({root!r}, fps=20, robot="panda", features=FEATURES, resume=True)
+begin = max(writer.finished, default=-1) + 1
+print("ready", flush=True)
+for number in range(begin, begin + 100):
+    writer.write(number, "a", frames(number, 200))
+    print(number, flush=True)
+"""
+
+
+def test_a_killed_video_encoder_loses_no_finished_episode(tmp_path: Path) -> None:
+    root, inside = tmp_path / "set", 0
+    reported: set[int] = set()
+    LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
+    for round_ in range(4):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD.format(tests=str(Path(__file__).parent), root=str(root))],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        reported |= {int(child.stdout.readline()) for _ in range(round_ % 2)}
+        deadline = time.monotonic() + 20
+        while not list(root.glob("meta/parts/*.0.tmp")) and time.monotonic() < deadline:
+            pass  # until a film is being written
+        time.sleep(0.002 * round_)
+        child.kill()
+        reported |= {int(line) for line in child.stdout.read().splitlines()}
+        child.stdout.close()
+        child.wait()
+        inside += bool(list(root.glob("meta/parts/*.0.tmp")))
+        assert reported <= set(LeRobotWriter.reopen(root).finished)
+    assert inside and reported, "no kill fell into the encoder, or nothing was written"
+    with LeRobotWriter.reopen(root) as writer:
+        kept = writer.finished
+    rows = pq.read_table(root / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
+    assert len(rows) == len(kept) and not (root / "meta/parts").exists()
+    for row, number in zip(rows, kept, strict=True):
+        film, made = pictures(root, "observation.images.top", row), frames(number, 200)["observation.images.top"]
+        assert film.shape == made.shape and np.abs(film.astype(int) - made).mean() < 4
+
+
+def test_a_conversion_killed_at_any_point_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, root = tmp_path / "run.h5", tmp_path / "set"
+    header = dataclasses.replace(HEADER, fingerprint={**HEADER.fingerprint, "robot": "panda"})
+    film = np.random.Generator(np.random.Philox(0)).integers(0, 255, (31, 32, 32, 3), dtype=np.uint8)
+    with EpisodeWriter(run, header) as writer:
+        for number in range(3):
+            seen = {"policy/qpos": np.zeros((31, 2), np.float32), "cameras/top/rgb": film}
+            writer.write(dataclasses.replace(toy_episode(number), observations=seen))
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:  # all episodes are there, not joined
+        patched.setattr(LeRobotWriter, "_close", die)
+        with pytest.raises(KeyboardInterrupt):
+            to_lerobot(run, root)
+    (root / "meta/parts/000001.0.mp4").unlink()  # the table is there, the film is not
+    written: list[int] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(LeRobotWriter, "_close", die)
+        with pytest.raises(KeyboardInterrupt):
+            to_lerobot(run, root, resume=True, on_episode=lambda: written.append(1))
+    assert written == [1]
+    with monkeypatch.context() as patched:  # nothing left but joining; then the parts are not removed
+        patched.setattr(shutil, "rmtree", die)
+        with pytest.raises(KeyboardInterrupt):
+            to_lerobot(run, root, resume=True)
+    assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 90
+    with pytest.raises(DataError, match="is complete: nothing to resume"):
+        to_lerobot(run, root, resume=True)
+    assert not (root / "meta/parts").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")

@@ -52,9 +52,8 @@ class LeRobotExport:
         self._writer: LeRobotWriter | None = None
 
     def finished(self) -> set[int]:
-        """Numbers of the episodes that are safe."""
-        parts = self._root / "meta" / "parts"
-        return {int(path.stem) for path in parts.glob("*.parquet")} if self._resume else set()
+        """Numbers of the episodes that are safe, their videos included."""
+        return set(LeRobotWriter.reopen(self._root).finished) if self._resume and self._root.exists() else set()
 
     def write(self, episode: Episode) -> None:
         """Make one episode durable.
@@ -99,6 +98,8 @@ class LeRobotExport:
 
     def close(self) -> None:
         """Join what was written. Raises :class:`DataError` when there is nothing."""
+        if self._writer is None and self._resume and self._root.exists():
+            self._writer = LeRobotWriter.reopen(self._root)  # all that was left to do is joining
         if self._writer is None:
             raise DataError("no episode was converted, so there is no dataset")
         self._writer.close()

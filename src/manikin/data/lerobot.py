@@ -77,16 +77,35 @@ class LeRobotWriter:
                 raise ConfigError(f"feature {name!r}: {dtype} {shape} is no float32, float64, int64, bool or video")
         self.videos = [name for name, (dtype, _, _) in self.features.items() if dtype == "video"]
         self._parts = self.root / "meta" / "parts"
-        about = {"fps": fps, "robot": robot, "features": {k: list(v[:2]) for k, v in self.features.items()}}
+        about = {"fps": fps, "robot": robot, "features": self.features}
         if self.root.exists():
             if not resume:
                 raise DataError(f"{self.root} exists; choose another name, or resume it")
-            if not (self._parts / "about.json").is_file():
-                raise DataError(f"{self.root} is no interrupted LeRobot dataset of manikin's: nothing to resume")
-            if json.loads((self._parts / "about.json").read_text()) != json.loads(json.dumps(about)):
+            if self._begun(self.root) != json.loads(json.dumps(about)):
                 raise DataError(f"{self.root} was begun with another rate, robot or features and cannot be resumed")
         self._parts.mkdir(parents=True, exist_ok=True)
         replace_file(self._parts / "about.json", json.dumps(about).encode())
+
+    @classmethod
+    def reopen(cls, root: str | Path) -> LeRobotWriter:
+        """The writer of an interrupted dataset, as it was begun.
+
+        Raises:
+            DataError: there is none, or it is complete.
+        """
+        return cls(root, resume=True, **cls._begun(Path(root)))
+
+    @staticmethod
+    def _begun(root: Path) -> dict[str, Any]:
+        parts = root / "meta" / "parts"
+        if (root / "meta" / "info.json").is_file():  # killed while it tidied up, if there are parts
+            shutil.rmtree(parts, ignore_errors=True)
+            raise DataError(f"{root} is complete: nothing to resume")
+        try:
+            about: dict[str, Any] = json.loads((parts / "about.json").read_text())
+        except (OSError, ValueError):
+            raise DataError(f"{root} is no interrupted LeRobot dataset of manikin's: nothing to resume") from None
+        return about
 
     @property
     def finished(self) -> list[int]:
