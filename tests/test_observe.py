@@ -127,6 +127,23 @@ def test_an_episode_looks_the_same_in_any_row_and_batch(sampling):
     assert a["voxel"]["count"].sum((1, 2, 3)).min() > 64  # of all points, not of those that were sampled
 
 
+def test_a_cloud_is_of_the_table_and_what_is_on_it_unless_told_otherwise():
+    env = manikin.make(TASK, observe="pointcloud", vision=Vision(renderer="rays"))
+    cloud = env.reset(seed=0)[0]["pointcloud"]
+    on_cube = torch.isin(cloud["segmentation"], torch.as_tensor(env.segmentation_table.ids(thing="cube")))
+    assert cloud["valid"].all() and int(on_cube.sum()) >= 4  # evenly spread over the floor, none was
+    assert (cloud["xyz"].abs() <= torch.tensor([0.5, 0.6, 0.8])).all() and cloud["xyz"][..., 2].min() >= -0.02
+
+
+def test_a_grid_is_not_cut_by_the_crop_of_the_cloud():
+    grid = VoxelSpec(low=(-0.5, -0.5, -0.1), high=(0.5, 0.5, 0.6), resolution=(10, 10, 10))
+    crops = [PointCloudSpec(), PointCloudSpec(count=8, low=(0, 0, 0.3), high=(0.1, 0.1, 0.4))]
+    whole, cut = (
+        make("voxel", n=1, vision={"voxel": grid, "pointcloud": c}).reset(seed=0)[0]["voxel"]["count"] for c in crops
+    )
+    assert torch.equal(whole, cut) and whole.sum() > 500
+
+
 def test_autoreset_gives_the_last_picture_and_the_first_of_the_next_episode():
     env = make("rgb", n=2, horizon=3)
     env.reset(seed=0)
@@ -148,8 +165,18 @@ def test_wrong_words_and_cameras_name_what_there_is():
         manikin.make(TASK, observe="rgb", vision=Vision(renderer="vulkan"))
     with pytest.raises(ConfigError, match="pixels"):
         CameraSpec(name="huge", target=(1, 0, 0), width=100_000)
+    with pytest.raises(ConfigError, match=r"must be a Vision, not \{'size'"):
+        manikin.make(TASK, observe="rgb", vision={"size": (64, 64)})
     with pytest.raises(UnknownNameError, match="nowhere"):
         make("rgb", cameras=(CameraSpec(name="lost", target=(1, 0, 0), on="nowhere"),))
+
+
+@pytest.mark.parametrize("row", ["hand_camera", 2, -1, 0.5, True])
+def test_a_picture_of_a_row_that_is_not_there(row):
+    env = manikin.make(TASK, num_envs=2)
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match=r"within 0..1, got"):
+        env.image(row)
 
 
 # ---- imperfect sensors ---------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ __all__ = [
     "physics_at",
     "positive_int",
     "robots",
+    "row_number",
     "row_numbers",
     "seeds",
     "substeps",
@@ -102,6 +103,13 @@ def mask_shape(value: Tensor | np.ndarray, n: int, name: str) -> None:
     kind = str(value.dtype).removeprefix("torch.")
     if tuple(value.shape) != (n,) or kind != "bool":
         raise ConfigError(f"{name} must be bool of shape ({n},), got {kind} of shape {tuple(value.shape)}")
+
+
+def row_number(row: Any, n: int) -> int:
+    """``row`` as an int of 0 to ``n`` - 1."""
+    if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < n:
+        raise ConfigError(f"row must be an integer within 0..{n - 1}, got {row!r}")
+    return int(row)
 
 
 def row_numbers(rows: Any, n: int) -> np.ndarray:

@@ -391,6 +391,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     def _place(self, row: int) -> tuple[Env, int]:
         """The environment and slot of a row; before the first reset some row of the first layout."""
         self._check_open()
+        row = arguments.row_number(row, self.num_envs)
         return self.buckets[max(int(self._bucket[row]), 0)], max(int(self._slot[row]), 0)
 
     def _move(self, row: int, layout: int) -> None:

@@ -139,7 +139,7 @@ class Env(gymnasium.vector.VectorEnv):
         with self._on:
             declared = task.scene(builder)
         self.h: Any = declared if not isinstance(declared, Mapping) else SimpleNamespace(**declared)
-        self.vision = vision or Vision()
+        self.vision = Vision.of(vision)
         self.vision.declare(builder)
         self.looks, self._dresser = looks, Dresser(looks, builder)
         self.scene = builder.compile()
@@ -272,13 +272,12 @@ class Env(gymnasium.vector.VectorEnv):
         """One picture (height, width, 3) uint8 of a row, from a camera of the scene (default ``human_camera``)."""
         from manikin.render import make_renderer
 
-        self._check_open()
+        model, data = self.model_data(row)
         cameras = self.cameras
         name = camera or ("human_camera" if "human_camera" in cameras else next(iter(cameras), ""))
         self.camera(name)  # there is one
         if not hasattr(self, "_renderer"):
             self._renderer = make_renderer()
-        model, data = self.world.data(row)
         return self._renderer.rgb(model, data, name, width=width, height=height)
 
     @property
@@ -300,7 +299,7 @@ class Env(gymnasium.vector.VectorEnv):
     def model_data(self, row: int = 0) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """A row's model, with what varies in it, and its state, for pictures; see :meth:`World.data`."""
         self._check_open()
-        return self.world.data(row)
+        return self.world.data(arguments.row_number(row, self.num_envs))
 
     @property
     def arm_qpos(self) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.env.task import Task
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.rig import CameraRig
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
@@ -59,15 +58,26 @@ class Vision:
             None for the task's ``base_camera``.
         size: width and height [pixels] of all of them; None for each camera's own.
         renderer: see :func:`manikin.render.make_renderer`.
-        pointcloud: of which cameras, cropped to what and sampled how; ``voxel`` counts every point left after cropping.
+        pointcloud: of which cameras, cropped to what (by default what is above and around the middle of the table) and
+            sampled how; ``voxel`` counts every point of the same cameras.
         voxel: the grid of ``voxel``.
     """
 
     cameras: Sequence[CameraSpec | str] | None = None
     size: tuple[int, int] | None = None
     renderer: str = "auto"
-    pointcloud: PointCloudSpec = field(default_factory=PointCloudSpec)
+    # Without a crop, evenly spread points would nearly all lie on the floor, which goes on for metres.
+    pointcloud: PointCloudSpec = field(
+        default_factory=lambda: PointCloudSpec(low=(-0.5, -0.6, -0.02), high=(0.5, 0.6, 0.8))
+    )
     voxel: VoxelSpec = field(default_factory=lambda: VoxelSpec(low=(-0.3, -0.4, -0.02), high=(0.3, 0.4, 0.5)))
+
+    @classmethod
+    def of(cls, given: Any) -> Vision:
+        """What was given, by default a plain one. Raises :class:`ConfigError` where it is something else."""
+        if given is not None and not isinstance(given, cls):
+            raise ConfigError(f"vision must be a Vision, not {given!r}")
+        return given or cls()
 
     def declare(self, b: SceneBuilder) -> None:
         """Add the cameras that robots bring and those given as specs to a scene being built."""
@@ -245,8 +255,8 @@ class Observer:
             spec = self._vision.pointcloud
             if "pointcloud" in parts:
                 out["pointcloud"] = from_cameras(images, spec, self._rng(rows, True)).as_dict()
-            if "voxel" in parts:  # from every point: a fixed count would leave cells of what is seen empty
-                every = from_cameras(images, dataclasses.replace(spec, count=None))
+            if "voxel" in parts:  # from every point: a fixed count or a crop would leave cells of what is seen empty
+                every = from_cameras(images, PointCloudSpec(count=None, cameras=spec.cameras))
                 out["voxel"] = voxelize(every, self._vision.voxel).as_dict()
         if set(parts) & set(CAMERA_WORDS):
             wanted = {*parts, "K", "T"}
