@@ -21,7 +21,7 @@ from manikin.data.format import FORMAT_VERSION, Episode, Header, flatten, parts_
 from manikin.data.read import EpisodeFile, read_episodes
 from manikin.data.record import EpisodeWriter, Recorder
 from manikin.data.replay import replay
-from manikin.errors import ConfigError, DataError
+from manikin.errors import DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from toy_env import Chase, ToyEnv
 from toy_episodes import HEADER, first_step, toy_episode
@@ -433,5 +433,6 @@ def test_recorder_keeps_only_successes_when_asked(tmp_path: Path) -> None:
     assert 0 < len(good) < 20
     with read_episodes(tmp_path / "run.h5") as episodes:
         assert episodes.numbers == good
-    with pytest.raises(ConfigError, match="all, success"):
+    assert recorder.kept == set(good) and recorder.finished == set(range(20))
+    with pytest.raises(UnknownNameError, match="all, failure, label:MODE,MODE, success"):
         Recorder(env, tmp_path / "other.h5", keep="best")

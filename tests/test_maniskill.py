@@ -272,6 +272,13 @@ def test_what_cannot_be_exported(recording: Path, exported: Path, tmp_path: Path
     assert not list(tmp_path.iterdir())  # nothing half-written is left
     assert main(["convert", str(recording), str(tmp_path / "c.h5"), "--to", "maniskill", "--episodes", "1"]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.h5", "c.json"]
+    assert main(["convert", str(recording), str(tmp_path / "d.h5"), "--to", "maniskill", "--keep", "label:held"]) == 2
+    with read_episodes(recording) as episodes:
+        modes = [episode.mode for episode in episodes]
+    keep = ["--to", "maniskill", "--keep", f"label:{modes[0]}"]
+    assert main(["convert", str(recording), str(tmp_path / "d.h5"), *keep]) == 0
+    with h5py.File(tmp_path / "d.h5") as file:
+        assert len(file) == modes.count(modes[0])
     with h5py.File(tmp_path / "c.h5") as file:
         assert list(file) == ["traj_0"] and not len(file["traj_0/obs"])  # nothing observed was recorded
 

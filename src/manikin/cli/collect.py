@@ -123,7 +123,7 @@ def run(options: CollectOptions) -> int:
     size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else "nothing"
     out.print(
         f"{len(done.results)} episodes, {wins} successful, {rate:,.0f} control steps/s; "
-        f"{path} holds {len(recorder.finished)} ({size})",
+        f"{path} holds {len(recorder.kept)} ({size})",
         soft_wrap=True,
     )
     if done.interrupted:

@@ -27,8 +27,8 @@ class ConvertOptions:
     """Play the actions again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
     episodes: tuple[int, ...] = ()
     """Numbers of the episodes; by default all."""
-    keep: Literal["all", "success"] = "all"
-    """All of them, or only those that succeeded at any time."""
+    keep: str = "all"
+    """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
     num_envs: int = 16
     """How many are played side by side; does not change the result."""
     resume: bool = False
@@ -45,6 +45,7 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ConvertOptions) -> int:
     """Convert; 0 done, 130 interrupted (what is finished is kept)."""
     from manikin.data.convert import to_lerobot, to_maniskill, to_robomimic
+    from manikin.data.labels import Keep
     from manikin.data.read import read_episodes
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible
@@ -57,8 +58,9 @@ def run(options: ConvertOptions) -> int:
     out = console()
     with read_episodes(options.file) as file:
         numbers = list(options.episodes) or file.numbers
-        if options.keep == "success":
-            numbers = [n for n in numbers if file.attributes(n)["success_once"]]
+        told = {n: file.attributes(n) for n in file.numbers}
+        keep = Keep(options.keep, (about["mode"] for about in told.values()))
+        numbers = [n for n in numbers if keep(told[n]["success_once"], told[n]["mode"])]
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
         shared: dict[str, Any] = {"observe": options.observe, "numbers": numbers, "num_envs": options.num_envs}
         shared |= {"on_episode": advance, "stop": stop}

@@ -34,10 +34,10 @@ def console() -> Console:
 
 
 class _PerSecond(ProgressColumn):
-    """How many per second, lately."""
+    """How many per second: lately, and in all when done."""
 
     def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
+        speed = task.completed / task.finished_time if task.finished_time else task.speed
         return Text("" if speed is None else f"{speed:,.1f}/s")
 
 

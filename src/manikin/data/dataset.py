@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from manikin.data.block import Block
+from manikin.data.labels import Keep
 from manikin.data.read import EpisodeFile
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError, UnknownNameError
@@ -112,8 +113,12 @@ class Dataset:
         for name in self.observations:
             if name not in self.available:
                 raise UnknownNameError("observation", name, self.available)
-        wanted = _keeper(keep, [block for _, block, _ in blocks])
-        chosen = [(i, block, [k for k in ks if wanted(block, k)]) for i, block, ks in blocks]
+        wanted = Keep(keep, (str(mode) for _, block, _ in blocks for mode in block.table["mode"]))
+
+        def kept(block: Block, k: int) -> bool:
+            return wanted(bool(block.table["success_once"][k]), str(block.table["mode"][k]))
+
+        chosen = [(i, block, [k for k in ks if kept(block, k)]) for i, block, ks in blocks]
         self.episodes = sum(len(ks) for *_, ks in chosen)
         self.frames = sum(int(block.table["length"][k]) for _, block, ks in chosen for k in ks)
         if not self.frames:
@@ -331,22 +336,6 @@ def _check_alike(files: Sequence[EpisodeFile]) -> None:
         if len(found) > 1:
             each = "; ".join(f"{value} in {path}" for value, path in found.items())
             raise DataError(f"recordings of one dataset have the same {name}: {each}")
-
-
-def _keeper(keep: str, blocks: Sequence[Block]) -> Callable[[Block, int], bool]:
-    """Whether an episode of a block is kept."""
-    if keep == "all":
-        return lambda block, k: True
-    if keep in ("success", "failure"):
-        return lambda block, k: bool(block.table["success_once"][k]) == (keep == "success")
-    if keep.startswith("label:"):
-        modes = keep.removeprefix("label:").split(",")
-        known = {str(mode) for block in blocks for mode in block.table["mode"]}
-        for mode in modes:
-            if mode not in known:
-                raise UnknownNameError("mode in these recordings", mode, sorted(known))
-        return lambda block, k: block.table["mode"][k] in modes
-    raise UnknownNameError("choice of episodes", keep, ("all", "success", "failure", "label:MODE"))
 
 
 def _shuffled(count: int, seed: int, epoch: int, turn: int) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Labelling runs: live, many rows at a time, and afterwards from a recording's flags, by the same rule."""
+"""Labelling runs: live, many rows at a time, and afterwards from a recording's flags, by the same rule; and choosing
+episodes by their labels."""
 
 from __future__ import annotations
 
@@ -10,7 +11,35 @@ from manikin.data.format import Episode
 from manikin.errors import UnknownNameError
 from manikin.spec.labels import Labels, Story
 
-__all__ = ["Tracker", "story_of"]
+__all__ = ["Keep", "Tracker", "story_of"]
+
+
+class Keep:
+    """Which episodes are kept, in words: ``all``, ``success`` (at any time), ``failure``, ``label:MODE,MODE``.
+
+    Args:
+        words: the choice.
+        modes: that there are.
+
+    Raises:
+        UnknownNameError: no such choice, or no such mode.
+    """
+
+    def __init__(self, words: str, modes: Iterable[str]) -> None:
+        kind, _, names = words.partition(":")
+        self._kind, self._names = kind, names.split(",")
+        if words not in ("all", "success", "failure") and (kind != "label" or not names):
+            raise UnknownNameError("choice of episodes", words, ("all", "success", "failure", "label:MODE,MODE"))
+        known = sorted(set(modes))
+        for name in self._names if kind == "label" else ():
+            if name not in known:
+                raise UnknownNameError("mode", name, known)
+
+    def __call__(self, success_once: bool, mode: str) -> bool:
+        """Whether an episode is kept that succeeded at some time, or not, and went so."""
+        if self._kind == "label":
+            return mode in self._names
+        return self._kind == "all" or success_once == (self._kind == "success")
 
 
 class Tracker:

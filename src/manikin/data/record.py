@@ -29,10 +29,10 @@ from manikin.data.format import (
     to_numpy,
     write_header,
 )
-from manikin.data.labels import Tracker
+from manikin.data.labels import Keep, Tracker
 from manikin.data.read import EpisodeFile
-from manikin.errors import ConfigError, DataError, UnknownNameError
-from manikin.spec.labels import PLAIN, Labels
+from manikin.errors import DataError
+from manikin.spec.labels import PLAIN
 
 __all__ = ["EpisodeWriter", "Recorder", "check_room", "initial_state", "largest_episode", "outcome_of"]
 
@@ -56,6 +56,7 @@ class EpisodeWriter:
         self.header = header
         self._parts = parts_folder(self.path)
         self.finished: set[int] = set()
+        self.dropped: set[int] = set()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(self.path.parent):  # while another process merges, parts are on their way
             exists = self.path.exists() or self._parts.exists()
@@ -68,7 +69,8 @@ class EpisodeWriter:
                             said = "; ".join(different)
                             raise DataError(f"{self.path} cannot be resumed, it was recorded differently: {said}")
                         self.header = old.header
-                    self.finished = set(old.numbers) | old.dropped
+                    self.dropped = set(old.dropped)
+                    self.finished = set(old.numbers) | self.dropped
             self._parts.mkdir(exist_ok=True)
         if not self.header.created:
             now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -102,6 +104,7 @@ class EpisodeWriter:
         with _alone(self.path.parent):
             _put(self._parts / f"{min(numbers):06d}.h5", image)
         self.finished.update(numbers)
+        self.dropped.update(dropped)
 
     def close(self, *, merge: bool = True) -> None:
         """Merge the parts into one file. ``merge=False`` leaves them, which the reader takes as well."""
@@ -229,22 +232,6 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.ndim == 1 and value.dtype in (torch.bool, torch.float32)
 
 
-def _modes(keep: str, labels: Labels) -> set[str] | None:
-    """The modes that are kept; None for all."""
-    if keep == "all":
-        return None
-    groups = {"success": labels.success, "failure": labels.failure}
-    if keep in groups:
-        return {mode.name for mode in groups[keep]}
-    kind, _, names = keep.partition(":")
-    if kind != "label" or not names:
-        raise ConfigError(f"keep={keep!r} is none of all, success, failure, label:MODE,MODE")
-    wanted = set(names.split(","))
-    for name in wanted - set(labels.modes):
-        raise UnknownNameError("mode", name, labels.modes)
-    return wanted
-
-
 def largest_episode(env: Any, *, observations: bool = False, states: bool = True) -> int:
     """Bytes that an episode of an environment takes at most while it is being recorded: one that lasts to the horizon,
     not compressed.
@@ -299,7 +286,7 @@ class Recorder:
         tracker: follows what happens in every row.
 
     Raises:
-        ConfigError: unknown ``keep``.
+        UnknownNameError: unknown ``keep``.
         DataError: as :class:`EpisodeWriter`.
     """
 
@@ -316,7 +303,7 @@ class Recorder:
         source: Mapping[str, Any] | None = None,
     ) -> None:
         labels = getattr(getattr(env, "task", None), "labels", PLAIN)
-        self._wanted = _modes(keep, labels)
+        self._keep = Keep(keep, labels.modes)
         self.tracker = Tracker(labels, env.num_envs)
         self.env = env
         header = Header(fingerprint=env.fingerprint(), policy=policy, source=source or {})
@@ -330,8 +317,13 @@ class Recorder:
 
     @property
     def finished(self) -> set[int]:
-        """Numbers of the episodes on disk."""
+        """Numbers of the episodes that need not run again: those on disk, and those run and not kept."""
         return self.writer.finished
+
+    @property
+    def kept(self) -> set[int]:
+        """Numbers of the episodes on disk."""
+        return self.writer.finished - self.writer.dropped
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
         """Episodes ``numbers`` begin in ``rows`` with these reset options; ``observation`` is that of all rows."""
@@ -367,7 +359,7 @@ class Recorder:
         """The episodes in ``rows`` have ended: write them."""
         made = [self._episode(row, int(bits)) for row, bits in zip(rows.tolist(), health, strict=True)]
         self._number[rows] = -1
-        kept = [e for e in made if self._wanted is None or e.mode in self._wanted]
+        kept = [e for e in made if self._keep(e.success_once, e.mode)]
         self.writer.write(*kept, dropped=[e.number for e in made if e not in kept])
 
     def _episode(self, row: int, health: int) -> Episode:

@@ -83,8 +83,8 @@ PICK = {
         success=(
             Mode("straightforward_success", "length == 3", "reached, grasped, held"),
             Mode("winding_success", "length > 3 and ends(success)", "succeeded after a detour"),
-            Mode("success_then_drop", "not excessive_collisions", "let go after success"),
-            Mode("success_then_excessive_collisions", "otherwise"),
+            Mode("success_then_drop", "length > 3 and not excessive_collisions", "let go after success"),
+            Mode("success_then_excessive_collisions", "otherwise", "and what the code does not expect"),
         ),
         failure=(
             Mode("excessive_collisions", "excessive_collisions", "pressed too much on things"),
@@ -189,7 +189,14 @@ def _move(done: str, slightly: str, undone: str, *, limit: float, paper: bool, w
         success=(
             Mode("success_then_excessive_collisions", "excessive_collisions"),
             Mode("dubious_success", f"last({undone}) > last({done})", "it moved back after success"),
-            Mode(good, "otherwise"),
+            *(
+                (
+                    Mode(good, f"last({done}) > last({undone})"),
+                    Mode("unlabelled_success", "otherwise", "the paper's formulas do not cover it"),
+                )
+                if paper
+                else (Mode(good, "otherwise"),)
+            ),
         ),
         failure=(
             Mode("excessive_collisions", "excessive_collisions"),
