@@ -8,12 +8,15 @@ import torch
 
 import manikin
 from manikin.env import budget as probing
+from manikin.env.observe import Vision
 from manikin.env.registry import task_class
 from manikin.errors import ConfigError, DivergedError
 from manikin.eval.evaluation import Evaluation, TaskResult
 from manikin.eval.runner import run_episodes
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
+from manikin.spec.camera import CameraSpec
+from manikin.spec.looks import ExtraLights, Looks, Surface
 from test_world import build
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
@@ -71,6 +74,13 @@ def test_a_budget_is_found_once_and_kept(tmp_path, monkeypatch):
     scene = manikin.make("PickCube-v1").scene
     found = [probing.task_budget(kind(), scene, **ROBOT) for _ in range(2)]
     assert found == [manikin.Budget(nconmax=24, njmax=64)] * 2 and calls == [ROBOT]
+    vision = Vision(cameras=[CameraSpec(name="more", pos=(1, 0, 1), target=(0, 0, 0))], size=(32, 24))
+    surfaces = {"cube": Surface(textures=("noise",))}
+    looking = manikin.make(
+        "PickCube-v1", vision=vision, looks=Looks(extra_lights=ExtraLights(), surfaces=surfaces)
+    ).scene
+    assert looking.hash != scene.hash and looking.model.nlight > scene.model.nlight  # which physics does not see
+    assert probing.task_budget(kind(), looking, **ROBOT) == found[0] and len(calls) == 1
     (path,) = (tmp_path / "budgets").iterdir()
     path.write_text(path.read_text()[:20])  # damaged
     assert probing.task_budget(kind(), scene, **ROBOT) == found[0] and len(calls) == 2

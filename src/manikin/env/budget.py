@@ -27,20 +27,21 @@ from manikin.spec.scene import CompiledScene
 
 __all__ = ["probe", "task_budget"]
 
-_VERSION = 1  # of the probe; raised when it changes, so that what older ones found is not used
+_VERSION = 2  # of the probe; raised when it changes, so that what older ones found is not used
 _ROWS, _STEPS, _HELD = 8, 200, 8
 _EXECUTOR = "manikin.plan.executor"  # above this layer, so named and not imported, as the registry does with tasks
 
 
 def task_budget(task: Task, scene: CompiledScene, **options: Any) -> Budget:
-    """The budget of a task, from disk when it was found before for this very scene, configuration and controller.
+    """The budget of a task, from disk when it was found before for this physics, configuration and controller: cameras,
+    lights, materials and colours make no difference.
 
     Args:
         task: what is played.
         scene: its compiled scene.
         options: ``robot``, ``control``, ``control_hz``, ``physics_hz``, as for :class:`Env`.
     """
-    about = [task.id, repr(task.config), scene.hash, sorted(options.items()), mujoco.__version__, _VERSION]
+    about = [task.id, repr(task.config), scene.physics_hash, sorted(options.items()), mujoco.__version__, _VERSION]
     about += [task.layout] if task.layout else []
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]
     path = cache_root() / "budgets" / f"{task.id}-{key}.json"
@@ -69,10 +70,12 @@ def probe(task: Task, **options: Any) -> Budget:
         for actions in (_random(env), _expert(env)):
             env.reset(seed=0)
             meter.look()
+            done = torch.zeros(_ROWS, dtype=torch.bool)
             for action in actions:
-                truncated = env.step(action)[3]
+                _, _, _, truncated, info = env.step(action)
                 meter.look()
-                if bool(truncated.any()):
+                done |= info["success"]
+                if bool(truncated.any() or done.all()):
                     break
     finally:
         env.close()
