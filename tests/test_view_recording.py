@@ -286,5 +286,16 @@ def test_the_page_in_a_browser_filters_plays_and_keeps_cameras_in_step(recording
         page.mouse("mouseReleased", x + 52 + (width - 60) / 2, y, button="left", clickCount=1)
         page.wait_for(f"{at}.startsWith('10 / 20')")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        # what the controls say has room: the words and 36 pixels for arrow and padding
+        assert page.evaluate(
+            "[...document.querySelectorAll('select, input[type=search]')].every(c => {"
+            "  const pen = document.createElement('canvas').getContext('2d'); pen.font = getComputedStyle(c).font;"
+            "  const said = c.placeholder || c.selectedOptions[0].textContent;"
+            "  return pen.measureText(said).width + 36 <= c.clientWidth; })"
+        )
+        page.evaluate("(e => { e.value = ''; e.oninput(); })(document.getElementById('text'))")
+        assert page.evaluate(
+            "[...document.querySelectorAll('#rows td')].every(cell => cell.scrollWidth <= cell.clientWidth)"
+        )
         assert not page.complaints()
         assert all(url.startswith((viewer.url, "data:")) for url in page.requested())

@@ -36,10 +36,12 @@ def parse(word: str) -> tuple[str, ...]:
     parts = tuple(word.split("+"))
     if len(parts) == 1 and word in STATE_WORDS:
         return parts
+    joined = (*CAMERA_WORDS, *CLOUD_WORDS, "state")
     for part in parts:
-        if part not in (*CAMERA_WORDS, *CLOUD_WORDS, "state"):
+        if part not in joined:
             hint = "Join camera outputs, and state for privileged values beside them, with '+'."
-            raise UnknownNameError("observation", part, (*STATE_WORDS, *CAMERA_WORDS, *CLOUD_WORDS), hint=hint)
+            valid = joined if len(parts) > 1 else (*STATE_WORDS, *joined)
+            raise UnknownNameError("observation", part, dict.fromkeys(valid), hint=hint)
     return parts
 
 
