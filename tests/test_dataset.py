@@ -205,6 +205,9 @@ def test_what_does_not_go_together_is_refused(recording: Path, tmp_path: Path) -
     other = _record(tmp_path / "ur5e.h5", [3], fingerprint={"robot": "ur5e"})
     with pytest.raises(DataError, match=r"same robot: panda in .*ur5e in"):
         Dataset([recording, other])
+    old, new = (_record(tmp_path / f"{v}.h5", [3], fingerprint={"task": f"Toy-{v}"}) for v in ("v1", "v2"))
+    with pytest.raises(DataError, match=r"same version of a task: Toy-v1 in .*v1\.h5; Toy-v2 in .*v2\.h5"):
+        Dataset([old, new])
     wide = _record(tmp_path / "wide.h5", [3], width=5)
     with pytest.raises(DataError, match="differ in shape"):
         Dataset([recording, wide])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,7 +16,6 @@ from rich.progress import (
     Task,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Table
 from rich.text import Text
@@ -34,11 +34,21 @@ def console() -> Console:
 
 
 class _PerSecond(ProgressColumn):
-    """How many per second: lately, and in all when done."""
+    """How many per second since the beginning: items are finished in bursts, a batch at a time."""
 
     def render(self, task: Task) -> Text:
-        speed = task.completed / task.finished_time if task.finished_time else task.speed
-        return Text("" if speed is None else f"{speed:,.1f}/s")
+        elapsed = task.finished_time or task.elapsed
+        return Text(f"{task.completed / elapsed:,.1f}/s" if task.completed and elapsed else "")
+
+
+class _Left(ProgressColumn):
+    """How long the rest takes at that rate."""
+
+    def render(self, task: Task) -> Text:
+        if not task.completed or not task.elapsed or task.total is None:
+            return Text("-:--:--", style="progress.remaining")
+        left = 0 if task.finished else task.elapsed * (task.total - task.completed) / task.completed
+        return Text(str(timedelta(seconds=round(left))), style="progress.remaining")
 
 
 @contextmanager
@@ -52,7 +62,7 @@ def bar(out: Console, words: str, total: int) -> Iterator[Callable[[], None]]:
         _PerSecond(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        _Left(),
     )
     with Progress(*columns, console=out) as progress:
         task = progress.add_task(words, total=total)

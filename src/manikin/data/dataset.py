@@ -331,6 +331,14 @@ def _check_alike(files: Sequence[EpisodeFile]) -> None:
         if file.header is None:
             raise DataError(f"{file.path} has no finished episode")
         headers.append(file.header.fingerprint)
+    versions: dict[str, dict[str, Path]] = {}
+    for h, f in zip(headers, files, strict=True):
+        task = str(h.get("task", ""))
+        versions.setdefault(task.rpartition("-v")[0] or task, {}).setdefault(task, f.path)
+    for tasks in versions.values():
+        if len(tasks) > 1:
+            each = "; ".join(f"{task} in {path}" for task, path in tasks.items())
+            raise DataError(f"recordings of one dataset are of the same version of a task: {each}")
     for name in ("robot", "control", "control_hz"):
         found = {str(h.get(name)): f.path for h, f in zip(headers, files, strict=True)}
         if len(found) > 1:

@@ -167,7 +167,8 @@ def _modes(episodes: Sequence[Mapping[str, Any]]) -> str:
             story = ", ".join(_words(event) for event in stories.most_common(1)[0][0]) or "nothing happened"
             share = f"{_pc(count / len(named))}"
             rows.append((kind, escape(_words(mode)), str(count), share, f'<span class="dim">{escape(story)}</span>'))
-    return f"<h3>How they went</h3>{_grid(('', 'mode', 'episodes', 'share', 'commonest story'), rows)}"
+    headings = ("", "mode", "episodes", "share", "commonest story")
+    return f"<h3>How they went</h3>{_grid(headings, rows, left=(1, 4))}"
 
 
 def _forces(task: Mapping[str, Any]) -> str:
@@ -312,10 +313,15 @@ def _details(summary: str, body: str) -> str:
     return f"<details><summary>{summary}</summary>{body}</details>"
 
 
-def _grid(headings: Sequence[str], rows: Iterable[Sequence[str]], *, wide: int | None = None) -> str:
-    """A table of ready HTML cells; the first column to the left, the others to the right; ``wide`` takes the room."""
-    head = "".join(f"<th{' class=wide' if i == wide else ''}>{h}</th>" for i, h in enumerate(headings))
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+def _grid(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, wide: int | None = None, left: Sequence[int] = ()
+) -> str:
+    """A table of ready HTML cells; the first column and those in ``left`` to the left, the others to the right;
+    ``wide`` takes the room."""
+    kinds = [" class=wide" if i == wide else " class=left" if i in left else "" for i in range(len(headings))]
+    head = "".join(f"<th{kind}>{heading}</th>" for kind, heading in zip(kinds, headings, strict=True))
+    cells = ("".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
