@@ -20,7 +20,7 @@ from manikin.cli import main
 from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.grippers import gripper
 from manikin.grippers import register as register_gripper
-from manikin.robots import arms, from_file, gripper_from_file, register, robot
+from manikin.robots import Robot, arms, from_file, gripper_from_file, register, robot
 from manikin.robots.check import Reach, check_robot, reach
 from manikin.robots.film import film_robot, portrait
 from manikin.scene.robot import assemble
@@ -194,6 +194,24 @@ def test_mjcf_becomes_an_arm_with_its_gains_and_keyframe() -> None:
         mujoco.mj_kinematics(a, da)
         mujoco.mj_kinematics(b, db)
         assert np.allclose(da.body("tcp").xpos, db.body("tcp").xpos, atol=1e-5)
+
+
+def test_mjcf_keeps_damping_ratios_and_bodies_that_may_overlap(tmp_path: Path) -> None:
+    def bar(name: str, axis: str, inside: str = "") -> str:
+        inertial = '<inertial pos="0 0 0" mass="2" diaginertia=".5 .5 .5"/>'
+        return f'<body name="{name}"><joint name="{name}" axis="{axis}"/>{inertial}<geom size=".1"/>{inside}</body>'
+
+    path = tmp_path / "two.xml"
+    path.write_text(
+        f"""<mujoco><worldbody><body name="base"><geom size=".1"/>{bar("a", "0 1 0", bar("b", "1 0 0"))}</body></worldbody>
+        <contact><exclude body1="base" body2="a"/><exclude body1="base" body2="b"/></contact>
+        <actuator><position joint="a" kp="100" dampratio=".5" forcerange="-9 9"/>
+        <position joint="b" kp="100" kv="3" forcerange="-9 9"/></actuator></mujoco>"""
+    )
+    arm = from_file(path, excludes=(("a", "b"),))
+    assert arm.gains.kd == pytest.approx((0.5 * 2 * np.sqrt(100 * (0.5 + 0.5)), 3.0))  # a turns both
+    assert arm.excludes == (("base", "a"), ("base", "b"), ("a", "b"))
+    assert not [f for f in check_robot(Robot(arm, None, True)) if f.lint == "collision"]
 
 
 @needs_menagerie
@@ -505,6 +523,13 @@ def test_lint_gains(six: Path) -> None:
     wanted = float(re.search(r"kd = ([\d.]+)", first.fix)[1])
     better = replace(loose, kd=(30, 30, wanted, 30, 30, 30))
     assert not [f for f in findings(six, arm_text(), gains=better) if f.lint == "gains" and "joint3" in f.what]
+
+
+def test_lint_gains_tells_slow_from_swinging(six: Path) -> None:
+    slow = Gains(kp=(300,) * 6, kd=(30, 30, 2000, 30, 30, 30), force=(60,) * 6, source="")
+    found = [f for f in findings(six, arm_text(), gains=slow) if f.lint == "gains"]
+    assert len(found) == 1 and not found[0].error and "'joint3' has gone" in found[0].what
+    assert "force / kd = 0.03 rad/s is the fastest it moves" in found[0].fix
 
 
 def test_a_flange_that_is_not_there_is_a_finding(six: Path) -> None:

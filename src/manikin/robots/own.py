@@ -56,7 +56,8 @@ def from_file(
         root: the body that is the robot, when the file has several.
         packages: folder of each package that ``package://`` paths name.
         convex: take a URDF's collision meshes apart into convex pieces (needs CoACD).
-        options: further fields of :class:`ArmSpec`, for example ``base_pos``, ``excludes``, ``gravcomp``.
+        options: further fields of :class:`ArmSpec`, for example ``base_pos``, ``gravcomp``, or ``excludes``, which add to
+            the file's.
 
     Raises:
         AssetError: when the file or one of its meshes is missing.
@@ -95,6 +96,7 @@ def from_file(
         gripper=gripper.name if isinstance(gripper, GripperSpec) else gripper,
         keyframes={"rest": tuple(rest) or _rest(spec, moving), **options.pop("keyframes", {})},
         source=options.pop("source", str(path)),
+        excludes=(*_excludes(spec, bodies), *options.pop("excludes", ())),
         **options,
     )
 
@@ -155,6 +157,7 @@ def gripper_from_file(
         followers={one: (other, poly[1]) for one, other, poly in coupled if one not in drivers},
         equalities=tuple(coupled),
         source=options.pop("source", str(path)),
+        excludes=(*_excludes(spec, bodies), *options.pop("excludes", ())),
         **options,
     )
 
@@ -231,6 +234,12 @@ def _couplings(spec: mujoco.MjSpec) -> list[tuple[str, str, tuple[float, ...]]]:
     ]
 
 
+def _excludes(spec: mujoco.MjSpec, bodies: list[mujoco.MjsBody]) -> tuple[tuple[str, str], ...]:
+    """Pairs of the robot's bodies that the file lets overlap."""
+    own = {body.name for body in bodies}
+    return tuple((e.bodyname1, e.bodyname2) for e in spec.excludes if {e.bodyname1, e.bodyname2} <= own)
+
+
 def _rest(spec: mujoco.MjSpec, joints: list[mujoco.MjsJoint]) -> tuple[float, ...]:
     model = spec.compile()
     if model.nkey:
@@ -259,8 +268,11 @@ def _gains(spec: mujoco.MjSpec, joints: list[mujoco.MjsJoint], model: RobotFile)
             raise ConfigError(
                 f"{model.file}: the actuator of {joint.name!r} has no limit; add forcerange or give gains="
             )
+        velocity = float(actuator.biasprm[2])
+        if velocity > 0:  # dampratio, which MuJoCo turns into damping with the inertia it compiles
+            velocity = float(spec.compile().actuator_biasprm[actuator.id, 2])
         kp.append(gain)
-        kd.append(-float(actuator.biasprm[2]) + float(joint.damping[0]))
+        kd.append(-velocity + float(joint.damping[0]))
         force.append(most)
     return Gains(kp=tuple(kp), kd=tuple(kd), force=tuple(force), source=model.file)
 
