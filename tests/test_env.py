@@ -331,6 +331,7 @@ def test_no_growth():
     ("options", "error", "message"),
     [
         ({"task": "PickCub-v1"}, UnknownNameError, "Did you mean 'PickCube-v1'"),
+        ({"robots": "panda"}, UnknownNameError, "Did you mean 'robot'.*physics_hz"),
         ({"robot": "pandda"}, UnknownNameError, "Did you mean 'panda'"),
         ({"robot": "panda:meshes"}, UnknownNameError, "menagerie"),
         ({"control": "ee_pos"}, UnknownNameError, "ee_delta_pos"),

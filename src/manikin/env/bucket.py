@@ -12,6 +12,7 @@ ask for more rows of a layout than there is room for, it gets another bucket; wh
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -36,6 +37,9 @@ __all__ = ["BucketEnv", "BucketSnapshot", "batched"]
 
 def batched(task: type[Task] | Task, **options: Any) -> Env:
     """The environment for a task: buckets where it declares layouts. Both speak the same interface."""
+    valid = tuple(inspect.signature(Env).parameters)[1:]
+    for name in options:
+        arguments.one_of("option of an environment", name, valid)
     if isinstance(task, type) and task.layouts:
         return cast(Env, BucketEnv(task, **options))
     return Env(task, **options)
