@@ -203,7 +203,8 @@ def test_mjcf_keeps_damping_ratios_and_bodies_that_may_overlap(tmp_path: Path) -
 
     path = tmp_path / "two.xml"
     path.write_text(
-        f"""<mujoco><worldbody><body name="base"><geom size=".1"/>{bar("a", "0 1 0", bar("b", "1 0 0"))}</body></worldbody>
+        f"""<mujoco><worldbody>
+        <body name="base"><geom size=".1"/>{bar("a", "0 1 0", bar("b", "1 0 0"))}</body></worldbody>
         <contact><exclude body1="base" body2="a"/><exclude body1="base" body2="b"/></contact>
         <actuator><position joint="a" kp="100" dampratio=".5" forcerange="-9 9"/>
         <position joint="b" kp="100" kv="3" forcerange="-9 9"/></actuator></mujoco>"""

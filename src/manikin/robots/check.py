@@ -397,12 +397,13 @@ def _steps(built: RobotModel, air: _Air) -> Iterator[Finding]:
             text = f"a step of {name!r} overshoots by {moved.max() - 1:.0%}"
             yield Finding("gains", False, text, fix, where)
         elif abs(late.mean() - 1) > 0.25 or np.ptp(late) > 0.1:
-            gains, unit = built.arm.gains, "m/s" if abs(step) == _SLIDE else "rad/s"
+            fastest = built.arm.gains.force[i] / built.arm.gains.kd[i]
+            unit = "m/s" if abs(step) == _SLIDE else "rad/s"
             yield Finding(
                 "gains",
                 False,
                 f"2 s after a step, {name!r} has gone {late.mean():.0%} of it",
-                f"raise kp, or lower kd: force / kd = {gains.force[i] / gains.kd[i]:.2g} {unit} is the fastest it moves",
+                f"raise kp, or lower kd: force / kd = {fastest:.2g} {unit} is the fastest it moves",
                 where,
             )
 

@@ -56,8 +56,8 @@ def from_file(
         root: the body that is the robot, when the file has several.
         packages: folder of each package that ``package://`` paths name.
         convex: take a URDF's collision meshes apart into convex pieces (needs CoACD).
-        options: further fields of :class:`ArmSpec`, for example ``base_pos``, ``gravcomp``, or ``excludes``, which add to
-            the file's.
+        options: further fields of :class:`ArmSpec`, for example ``base_pos``, ``gravcomp``, or ``excludes``, which are
+            added to the file's.
 
     Raises:
         AssetError: when the file or one of its meshes is missing.
