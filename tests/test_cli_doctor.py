@@ -110,12 +110,19 @@ def test_optional_parts_never_fail_the_doctor(monkeypatch, capsys) -> None:
 
 def test_a_gl_library_that_does_not_load_is_reported_with_the_reason(monkeypatch) -> None:
     monkeypatch.setattr(checks, "_GL_PROBE", "import sys; sys.exit('cannot load libEGL.so.1')")
+    monkeypatch.setattr(
+        "manikin.render.filament.probe", lambda: (None, "vulkan: no driver; apt-get install libvulkan1")
+    )
     findings = by_name(list(checks.renderers()))
     if "egl" in findings:  # Linux
         assert findings["egl"].state == MISSING
         assert findings["egl"].detail == "cannot load libEGL.so.1"
         assert "libegl1" in findings["egl"].hint
-    assert findings["rays"].state == OK
+    assert (findings["filament"].detail, findings["filament"].hint) == (
+        "vulkan: no driver",
+        "apt-get install libvulkan1",
+    )
+    assert findings["filament"].state == MISSING and findings["rays"].state == OK
 
 
 def test_doctor_knows_the_declared_extras() -> None:

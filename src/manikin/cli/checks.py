@@ -188,7 +188,7 @@ _GL_HINTS = {
 
 
 def renderers() -> Iterator[Finding]:
-    """OpenGL without a screen, tried in processes of their own; ray casting, which needs nothing."""
+    """OpenGL without a screen and Filament, tried in processes of their own; ray casting, which needs nothing."""
     probes = {}
     if platform.system() == "Linux":
         for backend in _GL_HINTS:
@@ -206,7 +206,18 @@ def renderers() -> Iterator[Finding]:
         else:
             why, hint = _last_line(err), _GL_HINTS[backend]
             yield Finding(group="renderers", name=backend, state=MISSING, detail=why, hint=hint)
+    yield _filament()
     yield _rays()
+
+
+def _filament() -> Finding:
+    from manikin.render.filament import probe
+
+    interface, why = probe()
+    if interface is not None:
+        return Finding(group="renderers", name="filament", state=OK, detail=f"physically based, through {interface}")
+    reason, _, hint = why.rpartition("; ")
+    return Finding(group="renderers", name="filament", state=MISSING, detail=reason, hint=hint)
 
 
 def _rays() -> Finding:
