@@ -197,7 +197,7 @@ def success(task: str, control: str | None, device: str, *, seeds: int = 256, ba
 
 
 def has_expert(task: str, control: str | None) -> bool:
-    """Whether the task has one that can be played through this controller; through torques none can."""
+    """Whether the task has one that can be played through this controller."""
     env = make(task, control, "cpu", 1)
     env.reset(seed=0)
     try:

@@ -14,15 +14,18 @@ from manikin.cli.replay import ReplayOptions
 from manikin.cli.replay import run as command
 from manikin.control import Chain, IkSolver
 from manikin.control.law import step_response
+from manikin.data import track
 from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
 from manikin.data.replay import replay
 from manikin.data.rerecord import rerecord
-from manikin.data.retarget import RESIDUALS, _ways, retarget
+from manikin.data.retarget import retarget
+from manikin.data.track import RESIDUALS, Way, hand_offset, ways_to_follow
 from manikin.env.observe import Vision
 from manikin.env.registry import make
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
+from manikin.math import pose_mul, pose_to_matrix, quat_from_rotvec
 from manikin.policy.expert import ExpertPolicy
 
 SEEDS = (3, 8, 21)
@@ -191,16 +194,61 @@ def test_followed_slowly_the_tool_stays_nearer(
 ) -> None:
     """What is tried last, where an episode has lost its success."""
     off = []
-    for way in (_ways(False)[0], _ways(False)[-2]):
-        monkeypatch.setattr("manikin.data.retarget._ways", lambda commands, way=way: [way])
+    for way in (ways_to_follow(False)[0], ways_to_follow(False)[-2]):
+        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda commands, way=way: [way])
         out = tmp_path / f"{way.pace}.h5"
         report = retarget(recording, out, control="osc_pose", numbers=[0], num_envs=1)
         assert report.success == (1, 1) and report.steps >= 0.9 * way.pace
         with read_episodes(out) as episodes:
             clock, tool = (episodes[0].flags[name] for name in ("source_step", "residual_tool"))
             last = np.append(np.diff(clock) > 0, True)  # new steps that end a recorded one
+            last &= episodes[0].flags["residual_part"] == 0  # then the part's place counts, not the tool's
             off.append(np.median(tool[last]))
     assert way.pace == 3 and off[1] < 0.8 * off[0]
+
+
+def test_what_lies_otherwise_in_the_hand_is_brought_where_it_was() -> None:
+    """Against 4 x 4 matrices: the moved tool's part is where the recorded tool's was."""
+    generator = torch.Generator().manual_seed(0)
+    then, tool, off = (torch.randn(5, 7, generator=generator).double() for _ in range(3))
+    then[:, :3] *= 0.05
+    for pose in (then, tool):
+        pose[:, 3:] /= pose[:, 3:].norm(dim=1, keepdim=True)
+    off[:, 3:] = torch.cat([torch.ones(5, 1), 0.05 * off[:, 4:] / off[:, 4:].norm(dim=1, keepdim=True)], 1).double()
+    off[:, 3:] /= off[:, 3:].norm(dim=1, keepdim=True)
+    off[:, :3] *= 0.001
+    now = pose_mul(off, then)
+    move = hand_offset(then, now)
+    moved = pose_mul(tool, torch.cat([move[:, :3], quat_from_rotvec(move[:, 3:])], 1))
+    brought, was = pose_to_matrix(moved) @ pose_to_matrix(now), pose_to_matrix(tool) @ pose_to_matrix(then)
+    assert torch.allclose(brought, was, atol=1e-9)
+    far = hand_offset(then, then + 1.0 * torch.eye(7)[:1], reach=2.0)  # lost: not after it
+    assert torch.allclose(far[:, :3].norm(dim=1), torch.tensor(0.06).double(), atol=1e-6)
+
+
+def test_the_tool_is_moved_for_what_lies_otherwise_in_the_hand(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told that the cube lies 10 mm farther along the fingers' opening, the tool goes as far the other way."""
+    looked = track._touched
+
+    def told(env: Any) -> Any:
+        touched, lies, robots = looked(env)
+        if env.controller.every_substep:  # the new one
+            lies[..., 1] += 0.01
+        return touched, lies, robots
+
+    off = []
+    for look in (looked, told):
+        monkeypatch.setattr(track, "_touched", look)
+        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda commands: [Way(commands=False, ahead=3)])
+        out = tmp_path / f"{look.__name__}.h5"
+        retarget(recording, out, control="joint_torque:step=20", numbers=[0], num_envs=1)
+        with read_episodes(out) as episodes:
+            flags = episodes[0].flags
+            held = np.flatnonzero(flags["residual_part"] > 0)
+            off.append(np.median(flags["residual_tool"][held[len(held) // 2 :]]))
+    assert abs(off[1] - 0.01) < 0.004 and off[0] < 0.006
 
 
 def test_the_result_does_not_depend_on_the_batch(recording: Path, tmp_path: Path) -> None:

@@ -383,7 +383,11 @@ class JointVelocity(_TorqueController):
             inertia, kp, speed = (torch.as_tensor(x) for x in (d.inertia(), self._kp, d.qvel))
             needed = 2.0 / (within * within) * (way.to(speed) - within * speed)
             asked = speed + (inertia @ needed[..., None])[..., 0] / kp + 0.5 * within * needed
-            move = ((asked - self.integral * self._part(carry, "sum").to(speed)) / self._step).float()
+            move = (asked / self._step).float()
+            # what the integral adds is taken back whole; what is left of the range limits the motion
+            held = (-self.integral / self._step * self._part(carry, "sum")).clamp(-1.0, 1.0)
+            room = ((1.0 - held * move.sign()) / move.abs().clamp_min(1e-9)).amin(1, keepdim=True).clamp_max(1.0)
+            return self._action(held + room * move)
         return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))
 
 
@@ -417,11 +421,13 @@ class JointTorque(_TorqueController):
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
         if within is None:
-            raise ConfigError("joint_torque has no position to go towards; use a controller with goals for waypoints")
+            raise ConfigError("joint_torque has no position to go towards; give it a time, within=, to be there")
         d = self.dynamics
         speed = torch.as_tensor(d.qvel)
         way = (qpos - reading.qpos[:, : self._n]).to(speed) - within * speed
         needed = (torch.as_tensor(d.inertia()) @ (2.0 / (within * within) * way)[..., None])[..., 0]
-        needed = needed + torch.as_tensor(d.compensation() - d.gravity())  # the joints' friction
+        needed = needed + torch.as_tensor(d.compensation())
+        if self.control.compensate:  # then all but the joints' friction is given
+            needed = needed - torch.as_tensor(d.gravity())
         move = needed / self._step
         return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))

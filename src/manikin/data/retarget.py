@@ -1,11 +1,7 @@
 """Recorded episodes in another action space: the new controller follows, in simulation, what the old one did.
 
-The episodes are played as recorded, beside a second environment with the new controller. Between two position
-controllers the commanded joint positions are handed over, so that what the new one can express comes out the same.
-Where one of the two commands torques there is no common command; then the recorded motion is followed a few steps
-ahead, by the inverse of the new controller's response (``Controller.towards``). Either way the loop is closed: each
-action starts from where the arm is. Where the new controller cannot keep up, the recorded motion waits for it, and a
-recorded step becomes several.
+The episodes are played as recorded, beside a second environment with the new controller; :mod:`manikin.data.track` says
+how it follows. An episode that loses its success on the way is tried again in other ways.
 """
 
 from __future__ import annotations
@@ -17,27 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from manikin.data.format import Episode, to_numpy
-from manikin.data.play import Follow, Moved, batches, play, stepped
+from manikin.data.format import Episode
+from manikin.data.play import Follow, batches, play
 from manikin.data.read import EpisodeFile
 from manikin.data.record import Recorder
 from manikin.data.replay import make_env, source_of
+from manikin.data.track import RESIDUALS, Trace, Track, ways_to_follow
 from manikin.errors import ConfigError, DataError
-from manikin.math import quat_angle
 from manikin.spec.control import Control, Whole, parse_control
 
 __all__ = ["ConversionReport", "EpisodeConversion", "RESIDUALS", "retarget"]
-
-RESIDUALS = {"joints": "rad or m", "tool": "m", "turn": "rad"}
-"""What is reported after every step, and stored as ``flags/residual_...``: the largest difference of a joint, and by
-how much the tool is elsewhere and turned, from where the source was after the step that this one stands for."""
-
-_HASTE = 4  # how often it gets less time because something is in the way, down to one step
-_NEAR, _TURNED = 0.005, 0.05  # [m], [rad] the recorded motion goes on while the tool is as near as this
-_PATIENCE = 8  # steps to wait without coming nearer
-_TAIL = 20  # steps after the last recorded one in which to succeed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,14 +150,14 @@ def retarget(
             try:
                 left = [number for number in wanted if number not in recorder.finished]
                 commands = not any(one.every_substep for one in both)
-                ways = _ways(commands)
+                ways = ways_to_follow(commands)
                 for batch in batches(file, left, rows):
-                    trace = _Trace(source)
+                    trace = Trace(source)
                     if not play(source, batch, Follow(), [trace], stop).all():
                         break
                     for k, way in enumerate(ways):
                         tally = _Tally(batch, recorder, on_episode, last=k == len(ways) - 1)
-                        mover = _Track(source, trace, way)
+                        mover = Track(source, trace, way)
                         play(env, batch, mover, [tally], stop)
                         done += tally.done
                         if stop() or not tally.again:
@@ -186,174 +172,6 @@ def retarget(
             source.close()
     words = (source.controller.name, env.controller.name)
     return ConversionReport(path=Path(out), control=words, commands=commands, episodes=tuple(done))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Way:
-    """How an episode is tried.
-
-    Attributes:
-        commands: they are handed over, else the motion is followed.
-        ahead: steps, by which the motion is followed.
-        pace: new steps that a recorded one takes at least.
-        near: how near the tool has to be for the motion to go on, as a share of the usual.
-    """
-
-    commands: bool
-    ahead: int
-    pace: int = 1
-    near: float = 1.0
-
-
-def _ways(commands: bool) -> list[_Way]:
-    """One after the other until it succeeds."""
-    slow = [_Way(commands=False, ahead=steps, pace=steps, near=0.4) for steps in (3, 2)]
-    return [_Way(commands=commands, ahead=3), _Way(commands=False, ahead=2), _Way(commands=False, ahead=4), *slow]
-
-
-class _Trace:
-    """An observer: what the arm was commanded and did."""
-
-    def __init__(self, env: Any) -> None:
-        self._env = env
-        self.commands: list[list[np.ndarray]] = []
-        self.joints: list[list[np.ndarray]] = []
-        self.tools: list[list[np.ndarray]] = []
-
-    def only(self, rows: Sequence[int]) -> _Trace:
-        """That of some rows."""
-        some = _Trace(self._env)
-        for kept, mine in ((some.commands, self.commands), (some.joints, self.joints), (some.tools, self.tools)):
-            kept[:] = [mine[row] for row in rows]
-        return some
-
-    def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
-        for kept in (self.commands, self.joints, self.tools):
-            kept[:] = [[] for _ in rows]
-        self._look(rows)
-
-    def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, Any]) -> None:
-        commands = to_numpy(self._env.arm_command)
-        for row in rows.tolist():
-            self.commands[row].append(commands[row].copy())
-        self._look(rows)
-
-    def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
-        """Nothing."""
-
-    def _look(self, rows: np.ndarray) -> None:
-        joints, tools = to_numpy(self._env.arm_qpos), to_numpy(self._env.tcp_poses)
-        for row in rows.tolist():
-            self.joints[row].append(joints[row].copy())
-            self.tools[row].append(tools[row].copy())
-
-
-class _Track:
-    """A mover: the new controller follows what was traced, each row on its own clock."""
-
-    def __init__(self, source: Any, trace: _Trace, way: _Way) -> None:
-        self._trace, self._way = trace, way
-        self._from = list(source.controller.card.grippers)
-        self._torques = source.controller.every_substep
-
-    def begin(self, env: Any, batch: Sequence[Episode], observation: Any) -> Any:
-        """Raises :class:`ConfigError` where the two controllers do not move the same grippers."""
-        card, n = env.controller.card, env.num_envs
-        self._to = list(card.grippers)
-        if len(self._to) != len(self._from):
-            raise ConfigError(f"{card.controller} moves {len(self._to)} grippers, the recording {len(self._from)}")
-        self._env, self._batch, self._turns = env, batch, card.turns
-        self._withins = np.linspace(self._way.ahead, 1, _HASTE + 1) / env.control_hz  # [s] by haste
-        self._haste = np.zeros(n, np.int64)
-        self._last = np.array([len(e) - 1 for e in batch])
-        self._at = np.zeros(n, np.int64)  # the recorded step that comes next
-        self._begun = np.zeros(n, np.int64)  # new steps that it has taken so far, up to the pace
-        self._nearest = np.full(n, np.inf)
-        self._waited, self._tail = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        return observation
-
-    def move(self, active: np.ndarray) -> Moved:
-        env, rows = self._env, np.flatnonzero(active)
-        at = np.minimum(self._at[rows], self._last[rows])
-        moved = stepped(env, self._action(rows, at), active)
-        off = self._residual(rows, at + 1)
-        outcome = {**moved.outcome, "flags/source_step": np.zeros(env.num_envs, np.float32)}
-        outcome["flags/source_step"][rows] = at
-        for name, value in off.items():
-            outcome[f"flags/residual_{name}"] = value
-        self._advance(rows, at, off)
-        over = moved.over.copy()
-        for row in rows[self._at[rows] > self._last[rows]].tolist():
-            enough = not self._batch[row].success_once or outcome["success"][row]
-            over[row] |= enough or self._tail[row] >= _TAIL
-            self._tail[row] += 1
-        return moved._replace(outcome=outcome, over=over)
-
-    def _action(self, rows: np.ndarray, at: np.ndarray) -> torch.Tensor:
-        """(N, A) actions of the rows; the others stand still."""
-        env, trace = self._env, self._trace
-        now = to_numpy(env.arm_qpos).copy()
-        ahead, handed = now.copy(), now
-        for row, t in zip(rows.tolist(), at.tolist(), strict=True):
-            path, told = trace.joints[row], trace.commands[row]
-            # beyond its end the motion would have gone on to what was commanded last; the longer it takes, the farther
-            lead = 0.0 if self._torques else 1.0 + 0.1 * self._tail[row]
-            end = path[-1] + lead * (told[-1] - path[-1])
-            part, whole = math.modf(t + (self._begun[row] + self._way.ahead) / self._way.pace)
-            k = int(whole)
-            after = path[min(k + 1, len(path) - 1)]
-            ahead[row] = path[k] + part * (after - path[k]) if k < len(path) else end
-            handed[row] = told[t]
-        follow = np.full(env.num_envs, not self._way.commands)
-        haste = np.where(follow, self._haste, -1)[rows]
-        ways = [(haste == k, ahead, within) for k, within in enumerate(self._withins)] + [(haste < 0, handed, None)]
-        actions = torch.zeros(env.num_envs, env.single_action_space.shape[0])
-        for those, want, within in ways:
-            if those.any():
-                asked = env.towards(torch.from_numpy(want).to(env.device), within=within).cpu()
-                actions[rows[those]] = asked[rows[those]]
-        for row, t in zip(rows.tolist(), at.tolist(), strict=True):
-            actions[row, self._to] = torch.from_numpy(self._batch[row].actions[t, self._from])
-        return actions.to(env.device)
-
-    def _residual(self, rows: np.ndarray, at: np.ndarray) -> dict[str, np.ndarray]:
-        """How far the rows are from the recorded instants ``at``, by the names of :data:`RESIDUALS`, (N,) float32."""
-        env, trace = self._env, self._trace
-        at = np.minimum(at, self._last[rows] + 1)
-        joints, tools = to_numpy(env.arm_qpos)[rows], to_numpy(env.tcp_poses)[rows].astype(np.float64)
-        places = list(zip(rows.tolist(), at.tolist(), strict=True))
-        then = np.stack([trace.tools[row][t] for row, t in places]).astype(np.float64)
-        turned = quat_angle(torch.from_numpy(tools[..., 3:]), torch.from_numpy(then[..., 3:])).numpy()
-        found = {
-            "joints": np.abs(joints - np.stack([trace.joints[row][t] for row, t in places])).max(1),
-            "tool": np.linalg.norm(tools[..., :3] - then[..., :3], axis=2).max(1),
-            "turn": turned.max(1),
-        }
-        off = {name: np.zeros(env.num_envs, np.float32) for name in RESIDUALS}
-        for name, value in found.items():
-            off[name][rows] = value
-        return off
-
-    def _distance(self, rows: np.ndarray, off: Mapping[str, np.ndarray]) -> np.ndarray:
-        """(n,) of the rows' tools; up to 1 is near."""
-        far: np.ndarray = off["tool"][rows] / _NEAR
-        return (np.maximum(far, off["turn"][rows] / _TURNED) if self._turns else far) / self._way.near
-
-    def _advance(self, rows: np.ndarray, at: np.ndarray, off: Mapping[str, np.ndarray]) -> None:
-        """Let the recorded motion go on where the tool is near or ahead, or where waiting brings it no nearer."""
-        far = self._distance(rows, off)
-        ahead = self._distance(rows, self._residual(rows, at + 2)) < 0.9 * far
-        better = far < 0.98 * self._nearest[rows]
-        self._nearest[rows] = np.where(better, far, self._nearest[rows])
-        self._waited[rows] = np.where(better, 0, self._waited[rows] + 1)
-        near, stuck = far <= 1, ~ahead & ~better & ((far > 1) | (self._tail[rows] > 0))
-        self._haste[rows] = np.clip(self._haste[rows] + stuck - (near & ~stuck), 0, _HASTE)
-        done = self._begun[rows] + 1 >= self._way.pace
-        self._begun[rows] += ~done
-        on = done & (near | ahead | (self._waited[rows] >= _PATIENCE))
-        self._begun[rows[on]] = 0
-        self._at[rows] += on
-        self._nearest[rows[on]], self._waited[rows[on]] = np.inf, 0
 
 
 class _Tally:

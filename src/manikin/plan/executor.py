@@ -29,6 +29,7 @@ from manikin.spec.plan import Waypoint, each_robot
 
 __all__ = ["WaypointExecutor"]
 
+_AHEAD = 2  # control steps in which torques are to bring the arm to where it should be
 _LATE = 0.05  # [m] that the TCP may be behind a planned motion before that waits
 
 
@@ -113,7 +114,9 @@ class WaypointExecutor:
             mover.advance(self._stage)
         self._since += self._dt
         want = [mover.want() for mover in self._movers]
-        action = env.controller.towards(env._carry, env._reading(), want[0] if len(want) == 1 else torch.cat(want, 1))
+        joints = want[0] if len(want) == 1 else torch.cat(want, 1)
+        within = _AHEAD * self._dt if env.controller.every_substep else None
+        action = env.controller.towards(env._carry, env._reading(), joints, within=within)
         with_gripper = [mover for mover in self._movers if mover.robot.drivers]
         for mover, column in zip(with_gripper, env.controller.card.grippers, strict=True):
             action[:, column] = mover.gripper(self._stage)
@@ -157,14 +160,12 @@ class _Mover:
     """One robot on its way: where the present stage wants its TCP, and how far along it is, in each row."""
 
     def __init__(self, robot: Robot, controller: Controller, env: Env, margin: float) -> None:
-        if not controller.rate:
-            raise ConfigError(
-                f"{controller.name} has no position to go towards; waypoints need a controller with goals"
-            )
         n, dt = env.num_envs, 1.0 / env.control_hz
         self.robot, self._dt = robot, dt
-        # the arm covers this share of a command in one control step
-        self._boost = min(0.9 / (1.0 - math.exp(-controller.rate * dt)), 2.5)
+        # the arm covers this share of a command in one control step; where torques are commanded, the inverse of the
+        # response counts that in
+        self._torques = env.controller.every_substep
+        self._boost = 1.0 if self._torques else min(0.9 / (1.0 - math.exp(-controller.rate * dt)), 2.5)
         device = robot.scope.device
         self._most = torch.tensor(robot.arm.joint_delta or (0.1,) * len(robot.arm.joints), device=device)
         self._by_joint = all(d.frame in ("joint", "gripper") for d in controller.card.dims)
@@ -246,6 +247,8 @@ class _Mover:
         goal = found.q.float()
         if len(planned) and self._by_joint:
             goal[planned] = joints
+        if self._torques:
+            return goal
         move = self._boost * (goal - q)
         # as much as the servo can follow; one factor for all joints keeps a long way straight
         return q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)

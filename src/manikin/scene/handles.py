@@ -439,6 +439,11 @@ class Grasp(Handle):
         return force.sum(2) if self.geoms else force
 
     @property
+    def touches(self) -> Tensor:
+        """(n,) bool, whether any finger presses on the part, in whatever direction."""
+        return (torch.linalg.vector_norm(self.force, dim=-1) >= self._least).any(-1)
+
+    @property
     def value(self) -> Tensor:
         """(n,) bool."""
         scope = self.scope
