@@ -3,6 +3,7 @@
     python docs/pictures.py            # all
     python docs/pictures.py PickCube-v1
     python docs/pictures.py robots     # every robot, built in and with the maker's meshes where there are such
+    python docs/pictures.py arenas
 
 A task is shown in the middle of its expert's episode. Run it when a task or a robot has changed its looks, and look at
 what comes out.
@@ -11,18 +12,31 @@ what comes out.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 
+from manikin.arenas.empty import empty
+from manikin.arenas.pegs import pegs
+from manikin.arenas.square_table import square_table
+from manikin.arenas.table import table
+from manikin.arenas.two_bins import two_bins
+from manikin.arenas.wall import wall
+from manikin.arenas.wipe_table import wipe_table
 from manikin.env.env import Env
 from manikin.env.registry import make, task_class, task_ids
+from manikin.env.task import Task
 from manikin.errors import UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.render import make_renderer, tile, write_png
+from manikin.render.caption import caption
 from manikin.robots import arm, arms, robot
+from manikin.scene.builder import SceneBuilder
 from manikin.scene.robot import assemble
 from manikin.spec.camera import CameraSpec
 
@@ -118,11 +132,49 @@ def portrait(word: str, size: int = 140) -> np.ndarray:
     return image
 
 
+class Bare(Task):
+    """A robot in an arena.
+
+    Success: never.
+    """
+
+    id = "Bare-v0"
+    instruction = "stay"
+    horizon_s = 1.0
+    arena: Callable[[SceneBuilder], Any]
+
+    def scene(self, b: SceneBuilder) -> dict[str, Any]:
+        type(self).arena(b)
+        return {"robot": b.robot_handles[0] if b.robot_handles else b.robot()}
+
+    def start(self, h: Any, ep: Any) -> None:
+        h.robot.set_qpos(h.robot.keyframe())
+
+    def evaluate(self, h: Any) -> dict[str, torch.Tensor]:
+        return {"success": torch.zeros(h.n, dtype=torch.bool)}
+
+    def observe(self, h: Any) -> dict[str, Any]:
+        return {}
+
+
+def arenas() -> np.ndarray:
+    """Every arena, as people see it."""
+    wipe = partial(wipe_table, marks=1, radius=0.02)
+    makers = {"table": table, "square_table": square_table, "two_bins": two_bins, "pegs": pegs, "wipe_table": wipe}
+    pictures = []
+    for name, maker in {**makers, "wall": wall, "empty": empty}.items():
+        env = Env(type("Shown", (Bare,), {"arena": staticmethod(maker)}), robot="panda")
+        env.reset(seed=0)
+        pictures.append(caption(env.image(width=240, height=180), [name], scale=1))
+    return tile(pictures, columns=4)
+
+
 def main(words: list[str]) -> None:
     torch.set_num_threads(1)
+    valid = (*task_ids(), "readme", "different", "robots", "arenas")
     for word in words:
-        if word not in (*task_ids(), "readme", "different", "robots"):
-            raise UnknownNameError("picture", word, (*task_ids(), "readme", "different", "robots"))
+        if word not in valid:
+            raise UnknownNameError("picture", word, valid)
     for task_id in task_ids():
         if not words or task_id in words:
             write_png(IMAGES / "tasks" / f"{task_id}.png", draw(middle(task_id), 480, 360))
@@ -135,6 +187,8 @@ def main(words: list[str]) -> None:
         names = [name for name in arms() if not name.startswith("aloha_") and name != "baxter_left"]
         pairs = [(name, f"{name}:menagerie") if arm(name).menagerie else (name,) for name in names]
         write_png(IMAGES / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
+    if not words or "arenas" in words:
+        write_png(IMAGES / "arenas.png", arenas())
 
 
 if __name__ == "__main__":

@@ -8,8 +8,14 @@ import pytest
 import torch
 
 import manikin
+from manikin.arenas.empty import empty
+from manikin.arenas.pegs import pegs
+from manikin.arenas.square_table import square_table
+from manikin.arenas.table import table
+from manikin.arenas.two_bins import two_bins
+from manikin.arenas.wall import wall
 from manikin.env.observe import Vision
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import ConfigError, DivergedError, UnknownNameError
 from manikin.sense.imperfect import Delay, Dropout, Noise
 from manikin.sense.pointcloud import PointCloudSpec
 from manikin.sense.voxel import VoxelSpec
@@ -177,6 +183,52 @@ def test_a_picture_of_a_row_that_is_not_there(row):
     env.reset(seed=0)
     with pytest.raises(ConfigError, match=r"within 0..1, got"):
         env.image(row)
+
+
+def test_a_state_that_is_not_finite_is_not_drawn_as_another():
+    env = manikin.make(TASK, num_envs=2)
+    env.reset(seed=0)
+    qpos = env.world.read("qpos").clone()
+    qpos[1, 3] = float("nan")
+    env.world.write("qpos", qpos)
+    with pytest.raises(DivergedError, match=r"rows \[1\] cannot be drawn"):
+        env.image(1, width=32, height=32)
+    assert env.image(0, width=32, height=32).shape == (32, 32, 3)
+
+
+# ---- arenas --------------------------------------------------------------------------------------------------------
+
+
+class Bare(manikin.Task):
+    """A robot in an arena.
+
+    Success: never.
+    """
+
+    id, instruction, horizon_s, arena = "Bare-v0", "stay", 1.0, None
+
+    def scene(self, b):
+        type(self).arena(b)
+        return {"robot": b.robot_handles[0] if b.robot_handles else b.robot()}
+
+    def start(self, h, ep):
+        h.robot.set_qpos(h.robot.keyframe())
+
+    def evaluate(self, h):
+        return {"success": torch.zeros(h.n, dtype=torch.bool)}
+
+    def observe(self, h):
+        return {}
+
+
+@pytest.mark.parametrize("arena", [table, square_table, two_bins, pegs, wall, empty], ids=lambda a: a.__name__)
+def test_cameras_of_every_arena_see_the_hand(arena):
+    task = type("Shown", (Bare,), {"arena": staticmethod(arena)})
+    vision = Vision(cameras=("base_camera", "human_camera"), size=(48, 48), renderer="rays")
+    env = manikin.make(task, robot="panda", observe="segmentation", vision=vision)
+    hand = torch.as_tensor(env.segmentation_table.ids(body="robot/hand"))
+    for name, seen in env.reset(seed=0)[0]["cameras"].items():
+        assert torch.isin(seen["segmentation"], hand).sum() >= 4, name
 
 
 # ---- imperfect sensors ---------------------------------------------------------------------------------------------

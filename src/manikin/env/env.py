@@ -21,7 +21,7 @@ from manikin.env.loop_rows import RowLoop
 from manikin.env.observe import Observer, Vision, parse, space_of
 from manikin.env.provenance import fingerprint
 from manikin.env.task import Task
-from manikin.errors import ClosedError, ConfigError, UnknownNameError
+from manikin.errors import ClosedError, ConfigError, DivergedError, UnknownNameError
 from manikin.render.segmentation import SegmentationTable
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.forces import force_names, forces_of
@@ -273,6 +273,8 @@ class Env(gymnasium.vector.VectorEnv):
         from manikin.render import make_renderer
 
         model, data = self.model_data(row)
+        if not all(np.isfinite(values).all() for values in self.world.places(np.array([row])).values()):
+            raise DivergedError(f"rows [{row}] cannot be drawn: their state is not finite")
         cameras = self.cameras
         name = camera or ("human_camera" if "human_camera" in cameras else next(iter(cameras), ""))
         self.camera(name)  # there is one
