@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from manikin.cli import main
+from manikin.robots import arm
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
@@ -37,6 +38,38 @@ def test_warp_agrees_with_the_cpu() -> None:
     assert entry["one_step"] > 0 and entry["force"] > 0  # they are two simulators
     assert entry["same_rows"] > 0.95
     assert not parity.broken(entry)
+
+
+PARITY = script("parity")
+
+
+@pytest.mark.parametrize("task", PARITY.with_layouts())
+def test_every_task_takes_the_same_first_step(task: str) -> None:
+    """Of other joints than PickCube's, and of every layout; benchmarks/parity.py goes on for fifty steps with each."""
+    found = PARITY.free(task, None, "warp:cpu", rows=2, steps=1)
+    assert not PARITY.broken(found) and found["share_free"] == 1
+
+
+@pytest.mark.parametrize("control", [c for c in arm("panda").controllers if c != "joint_delta_pos"])
+def test_every_controller_takes_the_same_first_step(control: str) -> None:
+    found = PARITY.free("PickCube-v1", control, "warp:cpu", rows=2, steps=1)
+    assert not PARITY.broken(found) and found["share_free"] == 1
+
+
+def test_an_arm_at_a_cabinet_goes_the_same_way_for_fifty_steps() -> None:
+    """As PickCube in the first test; the tasks after robosuite take five times as many physics steps."""
+    found = PARITY.free("OpenCabinetDrawer-v1/two_drawers_two_doors", None, "warp:cpu", rows=2, steps=50)
+    assert not PARITY.broken(found) and found["share_free"] > 0.5 and found["free"] > found["one_step"] > 0
+
+
+def test_every_task_and_controller_is_in_the_table() -> None:
+    """What was measured keeps its bounds; docs/devices.md shows it, see test_pages.py."""
+    entries = json.loads(PARITY.OUT.read_text())["entries"]
+    controls = {task: PARITY.task_class(task.partition("/")[0]).control for task in PARITY.with_layouts()}
+    wanted = {f"{task} {control}" for task, control in controls.items()}
+    wanted |= {f"PickCube-v1 {control}" for control in arm("panda").controllers}
+    assert not wanted - entries.keys()
+    assert not [(name, PARITY.broken(entry)) for name, entry in entries.items() if PARITY.broken(entry)]
 
 
 def test_bounds_that_are_not_kept_are_named() -> None:

@@ -33,7 +33,13 @@ def modules() -> tuple[Any, Any]:
 
 
 def supported(model: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy without what MuJoCo Warp refuses: it has no autoreset to switch off."""
+    """A copy for MuJoCo Warp. It has no autoreset to switch off.
+
+    With the flag of the general algorithm for convex shapes Warp takes that one for two boxes too, and where an edge
+    presses by tenths of a millimetre finds normals up to 3 degrees off. Without it, it takes MuJoCo's own for boxes: to
+    0.02 degrees the CPU's normals, and as many contacts.
+    """
     plain = copy.copy(model)
     plain.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+    plain.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)  # no other pair of shapes heeds it
     return plain
