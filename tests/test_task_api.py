@@ -227,6 +227,8 @@ def test_scenes_that_cannot_be_made_say_why(task, message):
 def test_other_mistakes_say_what_to_do():
     with pytest.raises(ConfigError, match=r"no robots instead of 1; call b\.robot\(\)"):
         manikin.make(NoRobot)
+    with pytest.raises(ConfigError, match=r"task Endless has no horizon_s; for example horizon_s = 5\.0"):
+        manikin.make(type("Endless", (Task,), {"id": "Endless-v0"}))
     env = manikin.make(Undeclared)
     with pytest.raises(SceneError, match=r"in scene\(\) add: b\.grasp\(robot, slab\)"):
         env.reset(seed=0)

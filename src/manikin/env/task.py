@@ -153,6 +153,9 @@ class Task:
         """Numbers of the task that ``make(config=...)`` may override."""
 
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
+        for name, example in (("id", f"{type(self).__name__}-v1"), ("horizon_s", 5.0)):
+            if not hasattr(self, name):
+                raise ConfigError(f"task {type(self).__name__} has no {name}; for example {name} = {example!r}")
         if layout is not None and layout not in self.layouts:
             raise UnknownNameError(f"layout of {self.id}", layout, self.layouts)
         self.layout = layout or next(iter(self.layouts), "")
