@@ -197,10 +197,7 @@ class Block:
 
     def span(self, name: str, k: int) -> slice:
         """The rows of a dataset that belong to the k-th episode."""
-        start, stop = int(self.steps[k]), int(self.steps[k + 1])
-        if name.startswith("steps/"):
-            return slice(start, stop)
-        return slice(k, k + 1) if name.startswith("initial/") else slice(start + k, stop + k + 1)
+        return _span(self.steps, name, k, k)
 
     def columns(self, name: str) -> tuple[str, ...]:
         """Names of the columns of a dataset that has such; empty for others."""
@@ -273,6 +270,14 @@ class Block:
         return tuple((name, d.dtype.str, d.shape[1:], self.columns(name)) for name, d in sorted(self.datasets.items()))
 
 
+def _span(steps: np.ndarray, name: str, first: int, last: int) -> slice:
+    """The rows of a dataset that belong to neighbouring episodes; ``steps`` is where each begins and the last ends."""
+    start, stop = int(steps[first]), int(steps[last + 1])
+    if name.startswith("steps/"):
+        return slice(start, stop)
+    return slice(first, last + 1) if name.startswith("initial/") else slice(start + first, stop + last + 1)
+
+
 def blocks_of(file: Any, where: str) -> list[Block]:
     """The blocks of an open HDF5 file, in their order."""
     try:
@@ -288,7 +293,8 @@ def merge_blocks(target: Any, sources: Sequence[Path]) -> None:
     An episode that lies in several files is taken from the first.
     """
     seen: set[int] = set()
-    plan: dict[Any, list[tuple[Path, int, np.ndarray]]] = {}  # shape: (file, block, which of its episodes)
+    # shape: (file, block, which of its episodes, where they begin)
+    plan: dict[Any, list[tuple[Path, int, np.ndarray, np.ndarray]]] = {}
     tables: dict[Any, list[dict[str, Any]]] = {}
     for source in sources:
         with h5py.File(source, "r") as file:
@@ -297,7 +303,7 @@ def merge_blocks(target: Any, sources: Sequence[Path]) -> None:
                 seen.update(block.numbers)
                 if len(new):
                     shape = block.shape()
-                    plan.setdefault(shape, []).append((source, i, new))
+                    plan.setdefault(shape, []).append((source, i, new, block.steps))
                     tables.setdefault(shape, []).append({n: column[new] for n, column in block.table.items()})
     for i, (shape, pieces) in enumerate(plan.items()):
         group = target.create_group(f"block_{i}")
@@ -317,11 +323,12 @@ def merge_blocks(target: Any, sources: Sequence[Path]) -> None:
         _copy(group, pieces, [name for name, *_ in shape])
 
 
-def _copy(target: Any, pieces: Sequence[tuple[Path, int, np.ndarray]], names: Sequence[str]) -> None:
+def _copy(target: Any, pieces: Sequence[tuple[Path, int, np.ndarray, np.ndarray]], names: Sequence[str]) -> None:
     """Fill the datasets of a block with episodes of others, one behind the other, some megabytes at a time: a few rows
     more in a compressed chunk cost as much as the chunk."""
     waiting: dict[str, list[np.ndarray]] = {name: [] for name in names}
     at, size = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    at_once = {name: max(1, _AT_ONCE // _row(target[name].shape, target[name].dtype)) for name in names}
 
     def put(name: str) -> None:
         if waiting[name]:
@@ -330,16 +337,16 @@ def _copy(target: Any, pieces: Sequence[tuple[Path, int, np.ndarray]], names: Se
             at[name] += len(values)
             waiting[name], size[name] = [], 0
 
-    for source, number, chosen in pieces:
+    for source, number, chosen, steps in pieces:
         with h5py.File(source, "r") as file:
-            block = Block(file[f"block_{number}"], str(source))
+            group = file[f"block_{number}"]
             runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)  # neighbours are read as one
-            for name, data in block.datasets.items():
-                step = max(1, _AT_ONCE // _row(data.shape, data.dtype))
+            for name in names:
+                data = group[name]
                 for run in runs:
-                    start, stop = block.span(name, int(run[0])).start, block.span(name, int(run[-1])).stop
-                    for first in range(start, stop, step):
-                        waiting[name].append(data[first : min(first + step, stop)])
+                    span = _span(steps, name, int(run[0]), int(run[-1]))
+                    for first in range(span.start, span.stop, at_once[name]):
+                        waiting[name].append(data[first : min(first + at_once[name], span.stop)])
                         size[name] += waiting[name][-1].nbytes
                         if size[name] >= _AT_ONCE:
                             put(name)
