@@ -430,6 +430,9 @@ def test_imperfections_that_cannot_be_are_refused():
         model.start(torch.zeros(3, 4), episodes(3))
     with pytest.raises(ConfigError, match="3 values but random streams of 2"):
         model.start(torch.zeros(3, 2), episodes(2))
+    for given in (Noise(0.1), [0.1], "noise"):
+        with pytest.raises(ConfigError, match="sensor 'qpos' takes a list of imperfections"):
+            SensorModel(given, control_hz=20, name="qpos")
 
 
 # ---- forces --------------------------------------------------------------------------------------------------------

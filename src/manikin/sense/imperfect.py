@@ -166,9 +166,17 @@ class SensorModel:
         imperfections: what happens to the value, first things first.
         control_hz: how often the model is called [1/s].
         name: of the sensor; two sensors of one name would have the same noise.
+
+    Raises:
+        ConfigError: where something else is given.
     """
 
     def __init__(self, imperfections: Sequence[Imperfection], *, control_hz: float, name: str = "sensor") -> None:
+        effects = imperfections if isinstance(imperfections, Sequence) else [None]
+        if not all(callable(getattr(effect, "apply", None)) for effect in effects):
+            raise ConfigError(
+                f"sensor {name!r} takes a list of imperfections (Delay, Dropout, Noise, Rate), not {imperfections!r}"
+            )
         self.imperfections, self.control_hz, self.name = tuple(imperfections), control_hz, name
 
     def _name(self, k: int) -> str:
