@@ -83,21 +83,25 @@ class _Entry:
     """What is known of a spec: KEY.json with the hashes of the files it was made from and, where that is kept, of the
     compiled model in KEY.mjb."""
 
-    def __init__(self, path: Path, named: set[Path], folders: set[Path]) -> None:
-        self.path, self._named, self._folders = path, named, folders
+    def __init__(self, path: Path, known: set[Path]) -> None:
+        self.path, self._known = path, known
 
     @classmethod
     def of(cls, spec: mujoco.MjSpec, folders: Iterable[Path]) -> _Entry | None:
         """None for what is compiled every time."""
-        named = {one.file for kind in _FILES for one in getattr(spec, kind) if one.file}
-        if not named:
+        assets = [(kind, one) for kind in _FILES for one in getattr(spec, kind) if one.file]
+        if not assets:
             return None
+        places = [folder.resolve() for folder in folders]
         try:
-            places = [folder.resolve() for folder in folders]
             path = cache_root() / "scenes" / f"{_key(spec, places)}.json"
         except _Unseen:
             return None
-        return cls(path, {Path(file).resolve() for file in named}, set(places))
+        known = {Path(one.file).resolve() for _, one in assets}
+        for kind, one in assets:
+            inside = one.compiler.texturedir if kind == "textures" else one.compiler.meshdir
+            known |= {(place / inside / one.file).resolve() for place in places}
+        return cls(path, known)
 
     def about(self) -> dict[str, Any] | None:
         """None when there is nothing, it is damaged, or a file has changed since."""
@@ -122,8 +126,8 @@ class _Entry:
     def keep(self, model: mujoco.MjModel, *, whole: bool) -> None:
         """Write it, the model too if ``whole``. A cache that cannot be written is no error."""
         files = {Path(name.decode()).resolve() for name in bytes(model.paths).split(b"\0") if name}
-        if any(file not in self._named and self._folders.isdisjoint(file.parents) for file in files):
-            return  # the spec does not say where it lies
+        if not files <= self._known:
+            return  # the spec does not say where they lie
         try:
             about: dict[str, Any] = {"files": {str(file): _file_hash(file) for file in sorted(files)}}
             self.path.parent.mkdir(parents=True, exist_ok=True)
