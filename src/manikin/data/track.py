@@ -66,7 +66,7 @@ def ways_to_follow(commands: bool) -> list[Way]:
     """One after the other until it succeeds."""
     slow = [Way(commands=False, ahead=steps, pace=steps, near=0.4) for steps in (3, 2)]
     quick = [Way(commands=False, ahead=steps, reach=reach) for steps, reach in ((2, 1.0), (4, 1.0), (3, 2.0))]
-    return [Way(commands=commands, ahead=3), *quick, *slow]
+    return [Way(commands=commands, ahead=3), *quick, Way(commands=False, ahead=3, near=0.6), *slow]
 
 
 def hand_offset(then: Tensor, now: Tensor, *, reach: float = 1.0) -> Tensor:
