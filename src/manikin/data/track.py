@@ -64,9 +64,10 @@ class Way:
 
 def ways_to_follow(commands: bool) -> list[Way]:
     """One after the other until it succeeds."""
+    quick = [Way(commands=False, ahead=steps, reach=reach) for reach in (1.0, 0.0) for steps in (2, 4)]
+    wide, careful = Way(commands=False, ahead=3, reach=2.0), Way(commands=False, ahead=3, near=0.6)
     slow = [Way(commands=False, ahead=steps, pace=steps, near=0.4) for steps in (3, 2)]
-    quick = [Way(commands=False, ahead=steps, reach=reach) for steps, reach in ((2, 1.0), (4, 1.0), (3, 2.0))]
-    return [Way(commands=commands, ahead=3), *quick, Way(commands=False, ahead=3, near=0.6), *slow]
+    return [Way(commands=commands, ahead=3), *quick, wide, careful, *slow]
 
 
 def hand_offset(then: Tensor, now: Tensor, *, reach: float = 1.0) -> Tensor:
@@ -78,7 +79,7 @@ def hand_offset(then: Tensor, now: Tensor, *, reach: float = 1.0) -> Tensor:
 
 
 def _within(vector: Tensor, most: float) -> Tensor:
-    return vector * (most / norm(vector).clamp_min(most))[:, None]
+    return vector * (most / norm(vector).clamp_min(max(most, 1e-9)))[:, None]
 
 
 def _moved(pose: Tensor, by: Tensor) -> Tensor:
