@@ -1,0 +1,86 @@
+"""How often does each task's scripted expert succeed? With the task's own robot, controller and time, on the CPU.
+
+    python benchmarks/experts.py                     # all tasks; twenty minutes on two cores
+    python benchmarks/experts.py --task Lift-v1      # one
+
+Success is success at some step of the episode, of the seeds 0, 1, 2, ... The file is written after every task; a run
+that was stopped goes on where it was, and ``--again`` measures anew. The overview of the tasks in the documentation
+shows what it says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from parity import has_expert, make, with_layouts
+
+from manikin.env.provenance import versions
+from manikin.eval.stats import wilson
+from manikin.plan.executor import WaypointExecutor
+from manikin.sim.health import Health
+
+OUT = Path(__file__).parent / "results" / "experts.json"
+
+
+def rate(task: str, seeds: int, batch: int = 32) -> dict[str, Any]:
+    """Successes of the expert; a batch ends when all of it has succeeded."""
+    began, first_success = time.perf_counter(), []
+    env, unhealthy = make(task, None, "cpu", min(batch, seeds)), 0
+    steps = round(env.task.horizon_s * env.control_hz)
+    for first in range(0, seeds, env.num_envs):
+        env.reset(seed=first)
+        expert = WaypointExecutor(env)
+        at, bits = torch.full((env.num_envs,), -1), torch.zeros(env.num_envs, dtype=torch.int32)
+        for k in range(steps):
+            info = env.step(expert.act())[4]
+            at[(at < 0) & info["success"]] = k + 1
+            bits |= info["health"]
+            if bool((at > 0).all()):
+                break
+        first_success += at.tolist()
+        unhealthy += int((bits & int(Health.DIVERGED)).bool().sum())
+    env.close()
+    times = sorted(k for k in first_success[:seeds] if k > 0)
+    interval = wilson(len(times), seeds)
+    return {
+        "seeds": seeds,
+        "successes": len(times),
+        "low": round(interval.low, 4),
+        "high": round(interval.high, 4),
+        "median_steps": times[len(times) // 2] if times else None,
+        "horizon_steps": steps,
+        "diverged": unhealthy,
+        "failed": [seed for seed, k in enumerate(first_success[:seeds]) if k < 0],
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", nargs="+", help="default all that have an expert; ID/LAYOUT for one layout")
+    parser.add_argument("--seeds", type=int, default=64)
+    parser.add_argument("--again", action="store_true", help="also what the file has already")
+    parser.add_argument("--out", type=Path, default=OUT)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    done = json.loads(args.out.read_text()) if args.out.exists() else {}
+    done |= {"command": f"python benchmarks/experts.py --seeds {args.seeds}", "versions": versions()}
+    done["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
+    entries = done.setdefault("entries", {})
+    for task in args.task or with_layouts():
+        if (task in entries and not args.again) or not has_expert(task, None):
+            continue
+        entries[task] = rate(task, args.seeds)
+        args.out.write_text(json.dumps(done, indent=2) + "\n")
+        print(task, json.dumps(entries[task]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
