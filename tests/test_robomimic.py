@@ -165,6 +165,57 @@ def test_robosuites_lift_demonstrations_succeed_by_their_states(data_root: Path,
     assert written.lengths == {"demo_0": 392} and written["demo_0"].rewards[-1] == 1  # type: ignore[index]
 
 
+def robosuite_file(path: Path, env: str, world: str, free: dict[str, list[np.ndarray]]) -> Path:
+    """A file as robosuite writes it, of a Panda that stays at rest and free things that are put somewhere: joint ->
+    poses (7,), one for each state."""
+    arm = "".join(f"<body><joint name='robot0_joint{k}'/>" for k in range(1, 8)) + "</body>" * 7
+    fingers = "".join(f"<body><joint name='gripper0_finger_joint{k}' type='slide'/></body>" for k in (1, 2))
+    things = "".join(f"<body name='{name}'><freejoint name='{name}'/></body>" for name in free)
+    base = (
+        f"<body name='robot0_base' pos='{'-.5 -.1 .912' if 'bin1' in world else '-.56 0 .912'}'>{arm}{fingers}</body>"
+    )
+    rest = [0, 0.2, 0, -2.4, 0, 2.6, 0.8, 0.02, -0.02]
+    states = [[0.05 * t, *rest, *np.concatenate(poses), *np.zeros(9 + 6 * len(free))] for t, poses in
+              enumerate(zip(*free.values(), strict=True))]  # fmt: skip
+    with h5py.File(path, "w") as file:
+        data = file.create_group("data")
+        data.attrs["env"], data.attrs["env_info"] = env, json.dumps({"robots": ["Panda"]})
+        demo = data.create_group("demo_1")
+        demo["states"], demo["actions"] = np.array(states), np.zeros((len(states), 7))
+        demo.attrs["model_file"] = f"<mujoco><worldbody>{world}{base}{things}</worldbody></mujoco>"
+    return path
+
+
+def at(x: float, y: float, z: float) -> np.ndarray:
+    return np.array([x, y, z, 1, 0, 0, 0])
+
+
+def test_states_of_robosuites_other_tasks_succeed_where_robosuite_says_so(tmp_path: Path) -> None:
+    """Its rules: a thing counts within a quarter of the bin at (0.1, 0.28), 0.39 x 0.49 m, below 0.1 m; a nut within
+    3 cm of its peg at (0.23, 0.1), below 5 cm above the table, which is 0.82 m high."""
+    far, bins = at(10, 10, 10), "<body name='bin1' pos='.1 -.25 .8'/>"
+    can = [at(0.1975, 0.4025, 0.86), at(0.1025, 0.2825, 0.86), at(0.0925, 0.4025, 0.86), at(0.1975, 0.4025, 0.91)]
+    others = {f"{name}_joint0": [far] * 4 for name in ("Milk", "Bread", "Cereal")}
+    path = robosuite_file(tmp_path / "can.hdf5", "PickPlaceCan", bins, {**others, "Can_joint0": can})
+    (seen,) = play_states(read_demos(path))
+    assert seen.success.tolist() == [True, True, False, False]
+    np.testing.assert_allclose(seen.thing, np.array(can)[:, :3] - (0, 0, 0.8), atol=1e-6)
+    assert np.abs(seen.base_offset).max() < 2e-3
+    table = "<body name='table' pos='0 0 .795'><site name='table_top' pos='0 0 .025'/></body>"
+    square = [at(0.25, 0.12, 0.83), at(0.262, 0.1, 0.83), at(0.23, 0.1, 0.88)]
+    nuts = {"SquareNut_joint0": square, "RoundNut_joint0": [far] * 3}
+    path = robosuite_file(tmp_path / "nut.hdf5", "NutAssemblySquare", table, nuts)
+    (seen,) = play_states(read_demos(path))
+    assert seen.success.tolist() == [True, False, False]
+    cubes = {"cubeA_joint0": [at(0.1, 0, 0.895)], "cubeB_joint0": [at(0.1, 0, 0.85)]}
+    path = robosuite_file(tmp_path / "stack.hdf5", "Stack", table.replace("795", "8").replace("025", "02"), cubes)
+    (seen,) = play_states(read_demos(path))
+    np.testing.assert_allclose(seen.thing, [[0.1, 0, 0.075]], atol=1e-6)
+    path = robosuite_file(tmp_path / "short.hdf5", "PickPlaceCan", bins, {"Milk_joint0": [far]})
+    with pytest.raises(DataError, match="no joint 'Can_joint0'"):
+        next(play_states(read_demos(path)))
+
+
 def test_a_file_without_its_model_is_listed_and_not_played(data_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = data_root / "demos/robosuite_1.4.1/wipe_panda_demo.hdf5"
     assert main(["import", str(path)]) == 0

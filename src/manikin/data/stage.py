@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from manikin.arenas.two_bins import FROM
 from manikin.data.demonstrations import Demo, Demos, Model, control_of
 from manikin.data.format import to_numpy
 from manikin.data.maniskill import COUNTERPARTS, ROBOTS, columns, from_actor
@@ -26,30 +27,38 @@ class Twin:
 
     Attributes:
         task: its id.
-        origin: body or site of the recording's model that is manikin's origin.
-        joints: free joint of the recording -> manikin's object.
-        sizes: geom of the recording -> manikin's object of that size.
-        main: the object whose divergence is reported.
+        things: free joint of the recording -> manikin's object, which has its origin at the same spot; divergence is
+            reported of the first.
+        origin: body or site of the recording's model, and where that stands in manikin's world [m].
+        sizes: geom of the recording -> manikin's object that takes its size.
         robots: names of the recording's robot -> manikin's.
     """
 
     task: str
-    origin: str
-    joints: Mapping[str, str]
-    sizes: Mapping[str, str]
-    main: str
-    robots: Mapping[str, str]
+    things: Mapping[str, str]
+    origin: tuple[str, tuple[float, float, float]] = ("table_top", (0.0, 0.0, 0.0))
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    robots: Mapping[str, str] = field(default_factory=lambda: {"Panda": "panda"})
+
+
+def _twins(task: str, kinds: Mapping[str, str], suffix: str, **more: Any) -> dict[str, Twin]:
+    """Of a task with all of its things, and of its forms with one: the others then lie far away."""
+    things = {f"{name}{suffix}_joint0": ours for name, ours in kinds.items()}
+    alone = {f"{task}{name}": Twin(task=f"{task}{name}-v1", things={joint: things[joint]}, **more)
+             for name, joint in zip(kinds, things, strict=True)}  # fmt: skip
+    return {task: Twin(task=f"{task}-v1", things=things, **more), **alone}
 
 
 TWINS = {
-    "Lift": Twin(
-        task="Lift-v1",
-        origin="table_top",
-        joints={"cube_joint0": "cube"},
-        sizes={"cube_g0": "cube"},
-        main="cube",
-        robots={"Panda": "panda"},
-    )
+    "Lift": Twin(task="Lift-v1", things={"cube_joint0": "cube"}, sizes={"cube_g0": "cube"}),
+    "Stack": Twin(task="Stack-v1", things={"cubeA_joint0": "red", "cubeB_joint0": "green"}),
+    **_twins("NutAssembly", {"Square": "square", "Round": "round"}, "Nut"),
+    **_twins(
+        "PickPlace",
+        {"Milk": "milk", "Bread": "bread", "Cereal": "cereal", "Can": "can"},
+        "",
+        origin=("bin1", (*FROM, 0.0)),
+    ),
 }
 
 
@@ -130,9 +139,9 @@ class Stage:
         """Put every row into a state, controllers at rest there; observation and info."""
         snapshot, model = self.env.save(), self.env.world.scene.model
         given = {"QPOS": to.q, "QVEL": to.v, "CTRL": to.ctrl, "WARMSTART": 0.0}  # nothing of the row's state before
-        for field, value in given.items():
+        for column, value in given.items():
             if value is not None:
-                snapshot.state[:, columns(model, field)] = value
+                snapshot.state[:, columns(model, column)] = value
         self.env.load(snapshot)
         self.env.world.forward()  # the forces that load has served again are those of the state before
         snapshot = self.env.save()
@@ -142,7 +151,8 @@ class Stage:
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """(N, 3) of the tool centre point and of the main object, copies."""
-        thing = getattr(self.env.h, self._main)
+        h, main = self.env.h, self._main
+        thing = getattr(h, main) if hasattr(h, main) else next(part for part in h.parts if part.name == main)
         return to_numpy(self.env.robot.tcp_pos).copy(), to_numpy(thing.pos).copy()
 
 
@@ -151,7 +161,8 @@ class RobosuiteStage(Stage):
 
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
         self.twin, robot = twin_of(demos)
-        super().__init__(demos, self.twin.task, robot, self.twin.main, num_envs, **options)
+        main = next(iter(self.twin.things.values()))
+        super().__init__(demos, self.twin.task, robot, main, num_envs, **options)
 
     def model(self, demo: Demo) -> Model:
         """The recording's model, checked against its states."""
@@ -183,11 +194,12 @@ class RobosuiteStage(Stage):
             # robosuite's fingers open in opposite directions of one axis, manikin's each in its own
             sign = np.where(q_then[:, q_from] < 0, -1.0, 1.0) if (q_from, v_from) in fingers else 1.0
             q[:, q_to], v[:, v_to] = sign * q_then[:, q_from], sign * v_then[:, v_from]
-        for place in (self.twin.origin, "robot0_base"):
+        spot, there = self.twin.origin
+        for place in (spot, "robot0_base"):
             if place not in theirs.places:
                 raise DataError(f"{where}: its model has no {place!r}, so it is not known where things stand")
-        origin = theirs.places[self.twin.origin]
-        for joint, thing in self.twin.joints.items():
+        origin = theirs.places[spot] - there
+        for joint, thing in self.twin.things.items():
             if joint not in theirs.joints:
                 raise DataError(f"{where}: its model has no joint {joint!r}; it has {', '.join(theirs.joints)}")
             to = self.free(thing)
