@@ -41,6 +41,7 @@ class Limb(Reading, Protocol):
     limits: Tensor  # (joints, 2)
     ranges: Tensor  # the same on the host
     base_pose: Tensor  # (7,)
+    stands_straight: bool  # whether the base's axes are the world's
     scope: Scope
     prefix: str
     model: Any

@@ -66,6 +66,7 @@ class Group:
         self.gripper: Any = None
         self.drivers: tuple[str, ...] = ()
         self.limits, self.ranges, self.base_pose = robot.limits[at], robot.ranges[at], robot.base_pose
+        self.stands_straight = robot.stands_straight
 
     @property
     def qpos(self) -> Tensor:

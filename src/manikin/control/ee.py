@@ -52,6 +52,7 @@ class EndEffectorController(OncePerStep):
             rot=math.pi if absolute else control.rot or arm.ee_delta_rot,
             turns=control.name != "ee_delta_pos",
             base=robot.base_pose,
+            straight=robot.stands_straight,
             rest=chain.rest_pose[1],
         )
         notes = "" if full else f"{self._n} joints: the gripper's orientation follows from its position"

@@ -26,6 +26,7 @@ class PoseGoal:
         pos, rot: [m], [rad] at +1.
         turns: whether the action has a rotation; else the one to add to is kept.
         base: (7,) pose of the base in the world.
+        straight: whether its axes are the world's.
         rest: (4,) the tool's orientation in the base frame that absolute rotations start from.
     """
 
@@ -39,6 +40,7 @@ class PoseGoal:
         rot: float,
         turns: bool,
         base: Tensor,
+        straight: bool,
         rest: Tensor,
     ) -> None:
         self.frame, self.reference, self.pos, self.rot, self.turns = frame, reference, pos, rot, turns
@@ -46,8 +48,7 @@ class PoseGoal:
         self._base, self._rest = base, rest
         to_poses = base if poses == "world" else pose_inv(base)  # of what is in the other frame
         self._to_poses = to_poses if frame not in (poses, "tcp") else None
-        upright = bool((base[3:].cpu() == torch.tensor([1.0, 0, 0, 0])).all())
-        self._turned = None if self._to_poses is None or upright else self._to_poses[3:]
+        self._turned = None if self._to_poses is None or straight else self._to_poses[3:]
 
     def dims(self) -> tuple[ActionDim, ...]:
         """Card entries."""

@@ -138,6 +138,7 @@ class OperationalSpace(_TorqueController):
             rot=math.pi if absolute else control.rot,
             turns=control.name == "osc_pose",
             base=robot.base_pose,
+            straight=robot.stands_straight,
             rest=chain.rest_pose[1],
         )
         self._base = robot.base_pose.double()

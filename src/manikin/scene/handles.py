@@ -266,6 +266,7 @@ class Robot(Handle):
         self.model, self.prefix = model, prefix
         self.arm, self.gripper = model.arm, model.gripper
         self.base_pose = torch.tensor([*base_pos, *base_quat], dtype=torch.float32)
+        self.stands_straight = tuple(base_quat) == (1, 0, 0, 0)
         self.solver: Any  # inverse kinematics, given by the environment
         self.drivers: tuple[str, ...] = self.gripper.drivers if self.gripper else ()
         self.joints: tuple[str, ...] = (*self.arm.joints, *self.drivers)
