@@ -19,35 +19,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from parity import has_expert, make, with_layouts
+from parity import has_expert, make, play_expert, with_layouts
 
 from manikin.env.provenance import versions
 from manikin.eval.stats import wilson
-from manikin.plan.executor import WaypointExecutor
 from manikin.sim.health import Health
 
 OUT = Path(__file__).parent / "results" / "experts.json"
 
 
 def rate(task: str, seeds: int, batch: int = 32) -> dict[str, Any]:
-    """Successes of the expert; a batch ends when all of it has succeeded."""
-    began, first_success = time.perf_counter(), []
-    env, unhealthy = make(task, None, "cpu", min(batch, seeds)), 0
+    """Successes of the expert."""
+    began, env = time.perf_counter(), make(task, None, "cpu", min(batch, seeds))
+    first_success, health = play_expert(env, seeds)
     steps = round(env.task.horizon_s * env.control_hz)
-    for first in range(0, seeds, env.num_envs):
-        env.reset(seed=first)
-        expert = WaypointExecutor(env)
-        at, bits = torch.full((env.num_envs,), -1), torch.zeros(env.num_envs, dtype=torch.int32)
-        for k in range(steps):
-            info = env.step(expert.act())[4]
-            at[(at < 0) & info["success"]] = k + 1
-            bits |= info["health"]
-            if bool((at > 0).all()):
-                break
-        first_success += at.tolist()
-        unhealthy += int((bits & int(Health.DIVERGED)).bool().sum())
     env.close()
-    times = sorted(k for k in first_success[:seeds] if k > 0)
+    times = sorted(k for k in first_success if k)
     interval = wilson(len(times), seeds)
     return {
         "seeds": seeds,
@@ -56,8 +43,8 @@ def rate(task: str, seeds: int, batch: int = 32) -> dict[str, Any]:
         "high": round(interval.high, 4),
         "median_steps": times[len(times) // 2] if times else None,
         "horizon_steps": steps,
-        "diverged": unhealthy,
-        "failed": [seed for seed, k in enumerate(first_success[:seeds]) if k < 0],
+        "diverged": sum(bool(bits & int(Health.DIVERGED)) for bits in health),
+        "failed": [seed for seed, k in enumerate(first_success) if not k],
         "seconds": round(time.perf_counter() - began, 1),
     }
 

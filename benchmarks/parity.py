@@ -162,37 +162,46 @@ def world_jacobian(env: manikin.Env) -> np.ndarray:
     return np.concatenate([move, turn], -1).transpose(0, 2, 1) * carried
 
 
+def play_expert(env: manikin.Env, seeds: int) -> tuple[list[int], list[int]]:
+    """Of each of the seeds 0, 1, ... the control step after which the expert had succeeded first, 0 for never, and what
+    health said. A batch ends when all of it has succeeded."""
+    steps: list[int] = []
+    health: list[int] = []
+    for first in range(0, seeds, env.num_envs):
+        env.reset(seed=first)
+        expert = WaypointExecutor(env)
+        at, bits = torch.zeros(env.num_envs, dtype=torch.int64), torch.zeros(env.num_envs, dtype=torch.int32)
+        for k in range(round(env.task.horizon_s * env.control_hz)):
+            info = env.step(expert.act())[4]
+            at[(at == 0) & info["success"].cpu()] = k + 1
+            bits |= info["health"].cpu()
+            if bool((at > 0).all()):
+                break
+        steps, health = steps + at.tolist(), health + bits.tolist()
+    return steps[:seeds], health[:seeds]
+
+
 def success(task: str, control: str | None, device: str, *, seeds: int = 256, batch: int = 32) -> dict[str, Any]:
-    """The expert's successes on both, with intervals, and health. A batch ends when all of it has succeeded."""
+    """The expert's successes on both, with intervals, and what health said."""
     result: dict[str, Any] = {"seeds": seeds}
     won: dict[str, list[bool]] = {}
     for name, where in (("cpu", "cpu"), ("warp", device)):
-        won[name], health = [], dict.fromkeys((flag.name.lower() for flag in Health if flag), 0)
-        n = min(batch, seeds)
-        env = make(task, control, where, n)
-        for first in range(0, seeds, n):
-            env.reset(seed=first)
-            expert, once = WaypointExecutor(env), torch.zeros(n, dtype=torch.bool)
-            bits = torch.zeros(n, dtype=torch.int32)
-            for _ in range(round(env.task.horizon_s * env.control_hz)):
-                info = env.step(expert.act())[4]
-                once |= info["success"].cpu()
-                bits |= info["health"].cpu()
-                if bool(once.all()):
-                    break
-            won[name] += once.tolist()
-            for flag in Health:
-                if flag:
-                    health[flag.name.lower()] += int((bits & int(flag)).bool().sum())
+        health: dict[str, int] = {}
+        env = make(task, control, where, min(batch, seeds))
+        first_success, bits = play_expert(env, seeds)
+        won[name] = [step > 0 for step in first_success]
+        for flag in Health:
+            if flag:
+                health[flag.name.lower()] = sum(bool(bit & int(flag)) for bit in bits)
         if where != "cpu":
             result["budget"] = asdict(env.budget)
         env.close()
-        wins = sum(won[name][:seeds])
+        wins = sum(won[name])
         interval = wilson(wins, seeds)
         result[name] = {"successes": wins, "low": interval.low, "high": interval.high, "health": health}
     a, b = result["cpu"], result["warp"]
     inside = [x["low"] <= y["successes"] / seeds <= x["high"] for x, y in ((a, b), (b, a))]
-    paired = compare_paired(won["cpu"][:seeds], won["warp"][:seeds])
+    paired = compare_paired(won["cpu"], won["warp"])
     result["difference"] = [paired.difference.low, paired.difference.high]
     result["only_cpu"], result["only_warp"] = paired.only_first, paired.only_second
     return {**result, "within": all(inside)}

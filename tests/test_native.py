@@ -120,7 +120,7 @@ def test_without_a_working_compiler_the_law_is_computed_all_the_same(fresh, monk
         monkeypatch.setenv("MANIKIN_CC", word)
     _, (configuration, state), goal = arm(1, 6)
     program = OperationalProgram(1, 6, uncouple=True, posture=10.0, every=1)
-    assert program._whole._native is None
+    assert program._laws[0]._native is None
     got = program.torque(0, lambda: configuration, *state, *goal).copy()
     monkeypatch.setenv("MANIKIN_CC", "off")
     _program.cache_clear()

@@ -14,7 +14,6 @@ import functools
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from manikin.assets.paths import cache_root
+from manikin.assets.paths import cache_root, keep
 
 __all__ = ["LIMIT", "check", "compiled"]
 
@@ -130,24 +129,15 @@ class _Entry:
             return  # the spec does not say where they lie
         try:
             about: dict[str, Any] = {"files": {str(file): _file_hash(file) for file in sorted(files)}}
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             if whole:
                 body = np.empty(mujoco.mj_sizeModel(model), np.uint8)
                 mujoco.mj_saveModel(model, None, body)
                 about["model"] = hashlib.sha256(body.data).hexdigest()
-                _write(self.path.with_suffix(".mjb"), body.data)
+                keep(self.path.with_suffix(".mjb"), lambda partial: partial.write_bytes(body.data))
                 _make_room(self.path.parent)
-            _write(self.path, json.dumps(about).encode())
+            keep(self.path, lambda partial: partial.write_text(json.dumps(about), encoding="utf-8"))
         except OSError:  # also a file that is in memory alone
             return
-
-
-def _write(path: Path, content: bytes | memoryview) -> None:
-    """Whole or not at all; of several that write at once the last one stays."""
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(partial, path)
 
 
 def _file_hash(file: str | Path) -> str:

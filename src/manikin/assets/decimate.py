@@ -8,15 +8,13 @@ kept under :func:`manikin.assets.paths.cache_root` by content.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
-from manikin.assets.paths import cache_root
+from manikin.assets.paths import cache_root, keep
 from manikin.errors import ConfigError
 
 __all__ = ["Decimated", "decimate"]
@@ -93,11 +91,7 @@ def decimate(
 
 def _keep(path: Path, made: Decimated) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **{f.name: getattr(made, f.name) for f in fields(Decimated)})
-        os.replace(partial, path)
+        keep(path, lambda partial: np.savez(partial, **{f.name: getattr(made, f.name) for f in fields(Decimated)}))
     except OSError:
         return
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["cache_root", "data_root"]
+__all__ = ["cache_root", "data_root", "keep"]
 
 
 def data_root() -> Path | None:
@@ -22,3 +24,17 @@ def cache_root() -> Path:
         return Path(value).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base).expanduser() if base else Path.home() / ".cache") / "manikin"
+
+
+def keep(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` make a file beside ``path`` and give it that name: it is there whole or not at all, and of several
+    processes that write at once the last one's stays. Raises OSError and leaves nothing behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        write(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ import mujoco
 import numpy as np
 
 from manikin.assets.compiled import check
-from manikin.assets.paths import cache_root
+from manikin.assets.paths import cache_root, keep
 from manikin.errors import AssetError, ConfigError, SceneError
 
 __all__ = ["find_mesh", "load"]
@@ -146,15 +146,15 @@ def _local_mesh(link: ET.Element, element: ET.Element, path: Path, packages: Map
     if source.suffix.lower() in _NATIVE:
         target = folder / f"{key}{source.suffix.lower()}"
         if not target.is_file():
-            _keep(target, lambda file: shutil.copyfile(source, file))
+            keep(target, lambda file: shutil.copyfile(source, file))
         mesh.set("filename", str(target))
         return
     target = folder / f"{key}.obj"
     colour = folder / f"{key}.rgba"
     if not (target.is_file() and colour.is_file()):
         shape = _trimesh(source)
-        _keep(colour, lambda file: file.write_text(" ".join(f"{c / 255:.4g}" for c in _colour(shape))))
-        _keep(target, lambda file: _write_obj(file, shape.vertices, shape.faces))
+        keep(colour, lambda file: file.write_text(" ".join(f"{c / 255:.4g}" for c in _colour(shape))))
+        keep(target, lambda file: _write_obj(file, shape.vertices, shape.faces))
     mesh.set("filename", str(target))
     if element.tag == "visual" and element.find("material") is None:
         ET.SubElement(ET.SubElement(element, "material", name=key), "color", rgba=colour.read_text())
@@ -209,14 +209,6 @@ def _write_obj(file: Path, vertices: Any, faces: Any) -> None:
     lines = [f"v {x:.7g} {y:.7g} {z:.7g}" for x, y, z in np.asarray(vertices, float)]
     lines += [f"f {a} {b} {c}" for a, b, c in np.asarray(faces, int) + 1]
     file.write_text("\n".join(lines) + "\n")
-
-
-def _keep(target: Path, write: Any) -> None:
-    """Write a file so that it appears complete or not at all."""
-    handle, name = tempfile.mkstemp(dir=target.parent, suffix=target.suffix)
-    os.close(handle)
-    write(Path(name))
-    Path(name).replace(target)
 
 
 def _show(spec: mujoco.MjSpec) -> None:

@@ -246,8 +246,8 @@ def _runs(*sizes: int) -> list[tuple[int, int]]:
 
 
 @functools.lru_cache(maxsize=32)
-def _program(m: int, uncouple: bool, posture: float) -> tuple[_Code, _Code, _Code]:
-    """The two laws, and both in one for where everything is computed anew at every physics step."""
+def _program(m: int, uncouple: bool, posture: float, whole: bool) -> tuple[_Code, ...]:
+    """The two laws, or both in one for where everything is computed anew at every physics step."""
     (refresh, of_refresh), (torque, of_torque) = _refresh(m, uncouple), _torque(m, uncouple, posture)
 
     def both(
@@ -256,7 +256,9 @@ def _program(m: int, uncouple: bool, posture: float) -> tuple[_Code, _Code, _Cod
         found = refresh(motion, offset, inertia)
         return torque(found[: 6 * m], found[6 * m :], inertia, state, goal)
 
-    return _Code(refresh, of_refresh), _Code(torque, of_torque), _Code(both, (*of_refresh, *of_torque[3:]))
+    if whole:
+        return (_Code(both, (*of_refresh, *of_torque[3:])),)
+    return _Code(refresh, of_refresh), _Code(torque, of_torque)
 
 
 class _Law:
@@ -291,10 +293,8 @@ class OperationalProgram:
     """
 
     def __init__(self, n: int, m: int, *, uncouple: bool, posture: float, every: int) -> None:
-        refresh, torque, both = _program(m, uncouple, float(posture))
         self._every = every
-        self._whole = _Law(both, n) if every == 1 else None
-        self._parts = None if every == 1 else (_Law(refresh, n), _Law(torque, n))
+        self._laws = [_Law(code, n) for code in _program(m, uncouple, float(posture), every == 1)]
         self._kept: tuple[np.ndarray, ...] = ()
 
     def torque(
@@ -313,10 +313,9 @@ class OperationalProgram:
                 matrix; and (n, m + 24) posture, stiffness (6), damping (6), goal position (3) and rotation (9); in any
                 number of pieces.
         """
-        if self._whole is not None:
-            return self._whole(*configuration(), *state_and_goal)
-        assert self._parts is not None
-        refresh, torque = self._parts
+        if self._every == 1:
+            return self._laws[0](*configuration(), *state_and_goal)
+        refresh, torque = self._laws
         if substep % self._every == 0:
             axes, offset, inertia = configuration()
             self._kept = refresh(axes, offset, inertia), inertia.copy()

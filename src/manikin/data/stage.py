@@ -44,9 +44,8 @@ class Twin:
 def _twins(task: str, kinds: Mapping[str, str], suffix: str, **more: Any) -> dict[str, Twin]:
     """Of a task with all of its things, and of its forms with one: the others then lie far away."""
     things = {f"{name}{suffix}_joint0": ours for name, ours in kinds.items()}
-    alone = {f"{task}{name}": Twin(task=f"{task}{name}-v1", things={joint: things[joint]}, **more)
-             for name, joint in zip(kinds, things, strict=True)}  # fmt: skip
-    return {task: Twin(task=f"{task}-v1", things=things, **more), **alone}
+    alone = {f"{task}{name}": {joint: things[joint]} for name, joint in zip(kinds, things, strict=True)}
+    return {name: Twin(task=f"{name}-v1", things=those, **more) for name, those in {task: things, **alone}.items()}
 
 
 TWINS = {
@@ -151,9 +150,8 @@ class Stage:
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """(N, 3) of the tool centre point and of the main object, copies."""
-        h, main = self.env.h, self._main
-        thing = getattr(h, main) if hasattr(h, main) else next(part for part in h.parts if part.name == main)
-        return to_numpy(self.env.robot.tcp_pos).copy(), to_numpy(thing.pos).copy()
+        body = self.env.world.scene.model.body(self._main).id
+        return to_numpy(self.env.robot.tcp_pos).copy(), to_numpy(self.env.world.read("xpos"))[:, body].copy()
 
 
 class RobosuiteStage(Stage):

@@ -263,9 +263,8 @@ class Track:
         then = torch.from_numpy(self._recorded(self._trace.tools, rows, at))
         if moved is not None:
             then = _moved(then.flatten(0, 1), torch.from_numpy(moved[rows]).flatten(0, 1)).view_as(then)
-        return norm(now[..., :3] - then[..., :3]).amax(1).numpy(), quat_angle(now[..., 3:], then[..., 3:]).amax(
-            1
-        ).numpy()
+        away, turned = norm(now[..., :3] - then[..., :3]), quat_angle(now[..., 3:], then[..., 3:])
+        return away.amax(1).numpy(), turned.amax(1).numpy()
 
     def _residual(self, rows: np.ndarray, at: np.ndarray, part: np.ndarray) -> dict[str, np.ndarray]:
         """How far the rows are from the recorded instants ``at``, by the names of :data:`RESIDUALS`, (N,) float32."""

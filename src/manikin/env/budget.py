@@ -6,8 +6,6 @@ import dataclasses
 import hashlib
 import importlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from manikin.assets.paths import cache_root
+from manikin.assets.paths import cache_root, keep
 from manikin.env.env import Env
 from manikin.env.task import Task
 from manikin.errors import ConfigError, ManikinError
@@ -107,10 +105,6 @@ def _expert(env: Env) -> Iterator[Tensor]:
 def _keep(path: Path, budget: Budget) -> None:
     """Write it whole or not at all; a cache that cannot be written is no error."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(dataclasses.asdict(budget), file)
-        os.replace(partial, path)
+        keep(path, lambda partial: partial.write_text(json.dumps(dataclasses.asdict(budget)), encoding="utf-8"))
     except OSError:
         return
