@@ -63,11 +63,14 @@ class Way:
 
 
 def ways_to_follow(commands: bool) -> list[Way]:
-    """One after the other until it succeeds."""
+    """One after the other until it succeeds: first quick, then with the hand heeded more or the path kept more or less
+    closely, at last slow."""
     quick = [Way(commands=False, ahead=steps, reach=reach) for reach in (1.0, 0.0) for steps in (2, 4)]
     wide, careful = Way(commands=False, ahead=3, reach=2.0), Way(commands=False, ahead=3, near=0.6)
-    slow = [Way(commands=False, ahead=steps, pace=steps, near=0.4) for steps in (3, 2)]
-    return [Way(commands=commands, ahead=3), *quick, wide, careful, *slow]
+    other = [Way(commands=commands, ahead=3, near=0.6), Way(commands=False, ahead=2, near=1.5)]
+    slow = [Way(commands=False, ahead=steps, pace=min(steps, 4), near=0.4) for steps in (3, 2, 5)]
+    blind = Way(commands=False, ahead=4, pace=4, near=0.4, reach=0.0)
+    return list(dict.fromkeys([Way(commands=commands, ahead=3), *quick, wide, careful, *other, *slow, blind]))
 
 
 def hand_offset(then: Tensor, now: Tensor, *, reach: float = 1.0) -> Tensor:
