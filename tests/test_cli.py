@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from manikin.cli import COMMANDS, main
+from manikin.cli.collect import file_name
 from manikin.cli.new import names
 from manikin.data.read import read_episodes
 from manikin.data.record import largest_episode
@@ -182,6 +183,12 @@ def test_a_file_that_cannot_be_imported_is_said_with_its_line(capsys, tmp_path: 
     assert "No module named 'nothing_that_exists'" in said and "mine.py, line 2" in said
     file.write_text("x = 1\n")
     assert "task class" in failed(capsys, "check", str(file))
+
+
+def test_names_of_recordings_are_names_of_files_anywhere() -> None:
+    assert file_name("PickCube-v1-remote 127.0.0.1:18101") == "PickCube-v1-remote-127.0.0.1-18101"
+    assert file_name("PickCube-v1-expert") == "PickCube-v1-expert"
+    assert file_name("T-v1-my/policy.py:make <2>") == "T-v1-my-policy.py-make-2"
 
 
 def test_wrong_usage_exits_with_2(capsys) -> None:

@@ -80,6 +80,55 @@ def test_resume_continues_and_refuses_another_source(tmp_path: Path) -> None:
         assert_same(episodes[1], toy_episode(1))
 
 
+def test_resume_refuses_other_seeds_and_another_choice(tmp_path: Path) -> None:
+    """Otherwise episodes would be missing or twice in a recording, and nobody would know."""
+    path, env = tmp_path / "run.h5", ToyEnv(2, horizon=6)
+    begun: dict[str, Any] = {"policy": "chase", "keep": "success", "first_seed": 5, "observations": True}
+    recorder = Recorder(env, path, **begun)
+    run_episodes(env, Chase(), range(5, 9), observers=[recorder])
+    recorder.close()
+    with read_episodes(path) as episodes:
+        assert episodes.header is not None
+        assert dict(episodes.header.recorded) == {
+            "first_seed": 5, "keep": "success", "states": True, "observations": True,
+        }  # fmt: skip
+    for name, other, said in (
+        ("first_seed", 1000, "first_seed: 5 there, 1000 here"),
+        ("keep", "all", "keep: 'success' there, 'all' here"),
+        ("states", False, "states: True there, False here"),
+        ("observations", False, "observations: True there, False here"),
+    ):
+        with pytest.raises(DataError, match=f"cannot be resumed.*{said}.*as it was begun, or .* another file"):
+            Recorder(env, path, resume=True, **{**begun, name: other})
+    again = Recorder(env, path, resume=True, **begun)
+    run_episodes(env, Chase(), range(5, 11), numbers=[4, 5], observers=[again])
+    again.close()
+    assert again.finished == set(range(6))
+
+    with h5py.File(path, "r+") as file:  # as it was before this was written down
+        del file.attrs["recorded"]
+    with read_episodes(path) as episodes:
+        assert episodes.header is not None and episodes.header.recorded == {} and len(episodes)
+    assert Recorder(env, path, resume=True, **begun).finished == set(range(6))
+
+
+def test_without_a_finished_episode_there_is_no_file(tmp_path: Path) -> None:
+    """What fails before the first episode ends leaves nothing in the way of the corrected command."""
+    path = tmp_path / "run.h5"
+    with pytest.raises(RuntimeError, match="policy"), EpisodeWriter(path, HEADER):
+        raise RuntimeError("the policy fails")
+    assert list(tmp_path.iterdir()) == []
+    EpisodeWriter(path, HEADER)  # killed: its folder stays, empty
+    with EpisodeWriter(path, HEADER) as writer:
+        writer.write(dropped=[0])
+    with EpisodeFile(path) as episodes:
+        assert episodes.numbers == [] and episodes.dropped == {0}
+    with pytest.raises(DataError, match=r"run.h5 has no episode: the 1 that were run were not kept"):
+        replay(path)
+    with pytest.raises(DataError, match="exists"):
+        EpisodeWriter(path, HEADER)
+
+
 CHILD = """
 import sys
 sys.path.insert(0, {tests!r})
@@ -231,13 +280,20 @@ def test_damage_is_named_and_the_rest_stays_readable(tmp_path: Path) -> None:
         writer.write(toy_episode(number))
     broken = parts_folder(path) / "000001.h5"
     broken.write_bytes(broken.read_bytes()[:700])
-    with pytest.raises(DataError, match=r"000001.h5 is damaged or cut short.*strict=False"):
+    said = r"000001.h5 is damaged or cut short.*Move 000001.h5 away.*2 other files.*--resume runs again.*strict=False"
+    with pytest.raises(DataError, match=said):
         EpisodeFile(path)
     with EpisodeFile(path, strict=False) as rest:
         assert rest.numbers == [0, 2] and len(rest.damaged) == 1
         assert_same(rest[2], toy_episode(2))
         with pytest.raises(DataError, match=r"no episode 1; it has 0, 2"):
             rest[1]
+    broken.rename(tmp_path / "broken")  # as the error says
+    with EpisodeWriter(path, HEADER, resume=True) as writer:
+        assert writer.finished == {0, 2}
+        writer.write(toy_episode(1))
+    with EpisodeFile(path) as episodes:
+        assert episodes.numbers == [0, 1, 2]
 
     flipped = tmp_path / "flipped.h5"
     with EpisodeWriter(flipped, HEADER) as writer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,7 +89,7 @@ def run(options: CollectOptions) -> int:
     try:
         policy = maker(env)
         name = str(getattr(policy, "name", options.policy))
-        path = options.out or Path("runs") / f"{env.task.id}-{name}.h5"
+        path = options.out or Path("runs") / f"{file_name(f'{env.task.id}-{name}')}.h5"
         if options.check_disk:
             # the parts, and beside them for a moment the file they are merged into
             most = largest_episode(env, observations=shown, states=options.states)
@@ -99,6 +101,7 @@ def run(options: CollectOptions) -> int:
             observations=shown,
             states=options.states,
             keep=options.keep,
+            first_seed=options.first_seed,
             resume=options.resume or shards > 1,
         )
         seeds = range(options.first_seed, options.first_seed + options.episodes)
@@ -133,8 +136,13 @@ def run(options: CollectOptions) -> int:
         said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in done.unhealthy[:5])
         out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}")
         return NOT_GOOD
-    out.print(f"verify: manikin replay {path} --check", soft_wrap=True)
+    out.print(f"verify: manikin replay {shlex.quote(str(path))} --check", soft_wrap=True)
     return OK
+
+
+def file_name(words: str) -> str:
+    """Words as part of the name of a file on any system: ``PickCube-v1-remote-127.0.0.1-18101``."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", words).strip("-.")
 
 
 def _shard(word: str | None) -> tuple[int, int]:

@@ -71,18 +71,14 @@ def main(options: Annotated[ReplayOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ReplayOptions) -> int:
     """Replay; 0 done (a check: exact, or another kind of processor), 1 different, 130 interrupted."""
     from manikin.data.read import read_episodes
-    from manikin.errors import DataError
     from manikin.eval.runner import interruptible
 
     out = console()
     with read_episodes(options.file) as file:
-        if file.header is None:
-            raise DataError(f"{options.file} has no finished episode")
-        fingerprint, numbers = dict(file.header.fingerprint), list(options.episodes or file.numbers)
+        header = file.needed_header()
+        fingerprint, numbers = dict(header.fingerprint), list(options.episodes or file.numbers)
         wins = sum(bool(file.attributes(n)["success_once"]) for n in numbers)
-        out.print(
-            f"{file.header.task}, {len(numbers)} episodes by {file.header.policy or 'unknown'}, {wins} successful"
-        )
+        out.print(f"{header.task}, {len(numbers)} episodes by {header.policy or 'unknown'}, {wins} successful")
     _refuse(options)
     words = "verifying" if options.check else "converting" if options.control else "playing"
     with interruptible() as stop, bar(out, words, len(numbers)) as advance:

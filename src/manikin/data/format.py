@@ -4,7 +4,8 @@ Root attributes
     format = "manikin-episodes", format_version = 2
     task, robot, control, observe (str), physics_hz, control_hz (float), horizon (int, control steps), model_hash,
     processor (str), config, versions (JSON), fingerprint (JSON: everything needed to build the environment again),
-    policy (str: who acted), created (str: UTC, ISO 8601), source (JSON, of a replay: which recording, and how)
+    policy (str: who acted), created (str: UTC, ISO 8601), recorded (JSON: which episodes, and what of each),
+    source (JSON, of a replay: which recording, and how)
 Root dataset ``dropped`` (K,) int64: numbers of episodes that were run and not kept.
 Group ``block_0`` (one for each shape of data, nearly always the only one), with E episodes of T_k steps, S in all
     episodes/number, seed, index, length, health (E,) int64; success_once, success_at_end (E,) bool;
@@ -83,13 +84,15 @@ TABLES = {"forces": "steps", "reward_terms": "steps", "joints": "instants"}
 class Header:
     """What is common to all episodes of a file. ``fingerprint`` is ``Env.fingerprint()``: plain JSON values.
 
-    ``source`` is empty, or says of which recording the episodes were made by replaying it, and how; an episode has the
-    number that it has there.
+    ``recorded`` says which episodes and what of each: ``first_seed`` (episode k has the seed first_seed + k), ``keep``,
+    ``states``, ``observations``, where these were said. ``source`` is empty, or says of which recording the episodes
+    were made by replaying it, and how; an episode has the number that it has there.
     """
 
     fingerprint: Mapping[str, Any]
     policy: str = ""
     created: str = ""
+    recorded: Mapping[str, Any] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -187,8 +190,9 @@ def write_header(file: Any, header: Header) -> None:
     file.attrs["processor"] = header.processor
     file.attrs["policy"] = header.policy
     file.attrs["created"] = header.created
-    if header.source:
-        file.attrs["source"] = json.dumps(dict(header.source), sort_keys=True)
+    for key in ("recorded", "source"):
+        if about := getattr(header, key):
+            file.attrs[key] = json.dumps(dict(about), sort_keys=True)
 
 
 def read_header(file: Any, path: Path) -> Header:
@@ -216,6 +220,7 @@ def read_header(file: Any, path: Path) -> Header:
             fingerprint=fingerprint,
             policy=str(file.attrs["policy"]),
             created=str(file.attrs["created"]),
+            recorded=json.loads(file.attrs.get("recorded", "{}")),
             source=json.loads(file.attrs.get("source", "{}")),
         )
     except (KeyError, ValueError, TypeError) as error:
@@ -229,9 +234,14 @@ def is_per_step(name: str) -> bool:
 
 
 def differences(then: Header, now: Header) -> list[str]:
-    """In what two recordings differ that makes their episodes no kin: task and version, robot, model, policy, ..."""
+    """In what two recordings differ that makes their episodes no kin: task and version, robot, model, seeds, ...
+
+    Of what is recorded only that counts which both say: older recordings say nothing of it.
+    """
     a = flatten(then.fingerprint) | {"policy": then.policy, "source": dict(then.source)}
     b = flatten(now.fingerprint) | {"policy": now.policy, "source": dict(now.source)}
+    for said in then.recorded.keys() & now.recorded.keys():
+        a[said], b[said] = then.recorded[said], now.recorded[said]
     return [f"{k}: {a.get(k)!r} there, {b.get(k)!r} here" for k in sorted(a | b) if a.get(k) != b.get(k)]
 
 

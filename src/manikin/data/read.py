@@ -59,8 +59,11 @@ class EpisodeFile:
                 if strict or source == path == sources[-1]:
                     self.close()
                     others = len(sources) - 1
-                    rest = f" {others} other files of this recording can be read with strict=False." if others else ""
-                    raise DataError(f"{error}{rest}") from None
+                    rest = (
+                        f". Move {source.name} away: then the {others} other files of this recording open, and "
+                        "--resume runs again what was in it (in Python strict=False opens them as they are)"
+                    )
+                    raise DataError(f"{error}{rest if others else ''}") from None
         self.numbers = sorted(self._where)
 
     def _index(self, source: Path) -> None:
@@ -100,6 +103,19 @@ class EpisodeFile:
             raise DataError(f"{self.path} has no episode {number}; it has {_ranges(self.numbers)}")
         source, block, k = self._where[number]
         return self._file(source)[1][block], k
+
+    def needed_header(self) -> Header:
+        """The header of a recording that has episodes to play.
+
+        Raises:
+            DataError: it has none; says why.
+        """
+        if self.header is None:
+            raise DataError(f"{self.path} has no finished episode")
+        if not self.numbers:
+            gone = len(self.dropped)
+            raise DataError(f"{self.path} has no episode{f': the {gone} that were run were not kept' if gone else ''}")
+        return self.header
 
     def blocks(self) -> list[tuple[Block, list[int]]]:
         """The blocks and the places in them that hold this recording's episodes, for readers of whole arrays.

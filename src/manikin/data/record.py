@@ -47,8 +47,10 @@ class EpisodeWriter:
         header: what the episodes have in common.
         resume: continue a recording that exists (an interrupted one, or a finished one); otherwise it is an error.
 
+    A file is made by the first episode that is written, kept or dropped; without one there is none.
+
     Raises:
-        DataError: the recording exists and ``resume`` is off, or it was made by another environment.
+        DataError: the recording exists and ``resume`` is off, or it was made by another environment, or otherwise.
     """
 
     def __init__(self, path: str | Path, header: Header, *, resume: bool = False) -> None:
@@ -59,7 +61,7 @@ class EpisodeWriter:
         self.dropped: set[int] = set()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(self.path.parent):  # while another process merges, parts are on their way
-            exists = self.path.exists() or self._parts.exists()
+            exists = self.path.exists() or any(self._parts.glob("*.h5"))
             if exists and not resume:
                 raise DataError(f"{self.path} exists; choose another name, or resume it")
             if exists:
@@ -67,7 +69,10 @@ class EpisodeWriter:
                     if old.header is not None:
                         if different := differences(old.header, header):
                             said = "; ".join(different)
-                            raise DataError(f"{self.path} cannot be resumed, it was recorded differently: {said}")
+                            raise DataError(
+                                f"{self.path} cannot be resumed, it was recorded differently: {said}. "
+                                "Resume it as it was begun, or write to another file"
+                            )
                         self.header = old.header
                     self.dropped = set(old.dropped)
                     self.finished = set(old.numbers) | self.dropped
@@ -123,6 +128,10 @@ class EpisodeWriter:
 
 def _merge(path: Path, parts: Path, header: Header) -> None:
     sources = [*([path] if path.exists() else []), *sorted(parts.glob("*.h5"))]
+    if not sources:  # nothing was finished
+        with suppress(OSError):  # another process has begun, or is done
+            parts.rmdir()
+        return
     dropped: set[int] = set()
     for source in sources:
         with h5py.File(source, "r") as file:
@@ -279,6 +288,7 @@ class Recorder:
         states: also keep the float64 physics state of every step (about 0.5 kB per step), which lets a failed
             verification say by how much it differs.
         keep: "all" episodes, only those with "success" at any time, "failure", or the modes named in "label:A,B".
+        first_seed: episode k is to have the seed ``first_seed`` + k; a resumed recording must have the same.
         resume: continue a recording that exists; ``finished`` says which numbers it has.
         source: of which recording this one is a replay, see :class:`~manikin.data.format.Header`.
 
@@ -299,6 +309,7 @@ class Recorder:
         observations: bool = False,
         states: bool = True,
         keep: str = "all",
+        first_seed: int | None = None,
         resume: bool = False,
         source: Mapping[str, Any] | None = None,
     ) -> None:
@@ -306,9 +317,10 @@ class Recorder:
         self._keep = Keep(keep, labels.modes)
         self.tracker = Tracker(labels, env.num_envs)
         self.env = env
-        header = Header(fingerprint=env.fingerprint(), policy=policy, source=source or {})
-        self.writer = EpisodeWriter(path, header, resume=resume)
         self._with = {"observations": observations, "states": states}
+        recorded = {**self._with, "keep": keep} | ({} if first_seed is None else {"first_seed": first_seed})
+        header = Header(fingerprint=env.fingerprint(), policy=policy, recorded=recorded, source=source or {})
+        self.writer = EpisodeWriter(path, header, resume=resume)
         self._number = np.full(env.num_envs, -1)
         self._step = np.zeros(env.num_envs, np.int64)
         self._buffers: dict[str, np.ndarray] = {}

@@ -172,14 +172,13 @@ def replay(
         DataError: the file cannot be read, has no such episode, or was recorded with another task, version or robot.
     """
     with EpisodeFile(path) as file:
-        if file.header is None:
-            raise DataError(f"{path} has no finished episode")
-        own, then = env is None, file.header.fingerprint
+        header = file.needed_header()
+        own, then = env is None, header.fingerprint
         wanted = list(file.numbers if numbers is None else numbers)
         env = make_env(then, max(1, min(num_envs, len(wanted)))) if own else env
         try:
             now = env.fingerprint()
-            _refuse_other(path, file.header.fingerprint, now)
+            _refuse_other(path, then, now)
             done: list[EpisodeReplay] = []
             for batch in batches(file, wanted, env.num_envs):
                 compared = Comparison(env, batch, check=check, rewards=now.get("reward") == then.get("reward"))

@@ -12,7 +12,7 @@ from manikin.data.play import Completed, Show, batches, play
 from manikin.data.read import EpisodeFile
 from manikin.data.record import EpisodeWriter, Recorder
 from manikin.data.replay import ReplayReport, make_env, replay, source_of
-from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 
 __all__ = ["WAYS", "rerecord"]
 
@@ -61,18 +61,17 @@ def rerecord(
     if "control" in overrides:
         raise ConfigError("recorded actions are for the recorded controller; retarget() converts them to another")
     with EpisodeFile(path) as file:
-        if file.header is None:
-            raise DataError(f"{path} has no finished episode")
-        then = file.header.fingerprint
+        played = file.needed_header()
+        then = played.fingerprint
         wanted = list(file.numbers if numbers is None else numbers)
         keep = observations
         if keep is None:
             keep = bool({"observe", "vision"} & overrides.keys()) or _observed(file, wanted)
         env = make_env(then, max(1, min(num_envs, len(wanted))), **overrides)
         try:
-            about = source_of(path, file.header, how=way)
+            about = source_of(path, played, how=way)
             if way == "actions":
-                policy = file.header.policy
+                policy = played.policy
                 recorder = Recorder(env, out, policy=policy, observations=keep, resume=resume, source=about)
                 try:
                     return replay(
@@ -87,7 +86,7 @@ def rerecord(
                     recorder.close()
             # the states are the recording's, so where they are from is said of it
             made = {key: then[key] for key in ("device", "versions", "machine", "model_hash") if key in then}
-            header = Header(fingerprint={**env.fingerprint(), **made}, policy=file.header.policy, source=about)
+            header = Header(fingerprint={**env.fingerprint(), **made}, policy=played.policy, source=about)
             with EpisodeWriter(out, header, resume=resume) as writer:
 
                 def write(episode: Episode) -> None:

@@ -20,7 +20,7 @@ from manikin.data.read import EpisodeFile
 from manikin.data.record import Recorder
 from manikin.data.replay import make_env, source_of
 from manikin.data.track import RESIDUALS, Trace, Track, ways_to_follow
-from manikin.errors import ConfigError, DataError
+from manikin.errors import ConfigError
 from manikin.spec.control import Control, Whole, parse_control
 
 __all__ = ["ConversionReport", "EpisodeConversion", "RESIDUALS", "retarget"]
@@ -128,9 +128,8 @@ def retarget(
     if stretch < 1:
         raise ConfigError(f"stretch must be at least 1, got {stretch}")
     with EpisodeFile(path) as file:
-        if file.header is None:
-            raise DataError(f"{path} has no finished episode")
-        fingerprint = file.header.fingerprint
+        header = file.needed_header()
+        fingerprint = header.fingerprint
         wanted = list(file.numbers if numbers is None else numbers)
         rows = max(1, min(num_envs, len(wanted)))
         options = {"control": parse_control(control), "horizon": math.ceil(stretch * fingerprint["horizon"])}
@@ -142,9 +141,9 @@ def retarget(
             raise
         try:
             both = (source.controller, env.controller)
-            about = source_of(path, file.header, how="control", control=source.controller.name)
+            about = source_of(path, header, how="control", control=source.controller.name)
             keep = "observe" in overrides if observations is None else observations
-            policy = file.header.policy
+            policy = header.policy
             recorder = Recorder(env, out, policy=policy, observations=keep, resume=resume, source=about)
             done: list[EpisodeConversion] = []
             try:
