@@ -117,6 +117,37 @@ def test_growing_leaves_what_runs_alone():
     assert (env.state_hash() == before).tolist() == [False, True, False]
 
 
+@pytest.mark.xdist_group("warp")
+def test_on_a_device_slots_without_a_row_cost_no_physics_and_a_refused_action_moves_no_bucket(monkeypatch):
+    """Buckets are launched together. Four rows in three buckets leave two slots free: they step along, never end."""
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    options = {"device": "warp:cpu", "autoreset": "disabled", "budget": Budget(), "horizon": 3}
+    env, calm = make(4, out_of_range="refuse", **options), make(4, **options)
+    for one in (env, calm):
+        one.reset(seed=[0, 1, 2, 4])
+    actions = moves(4, 3)
+    passes = []
+    for bucket in env.buckets:
+        world, run = bucket.world, bucket.world._run
+        monkeypatch.setattr(world, "_run", lambda f, w=world, run=run: (passes.append(f is w._mjw.step1), run(f))[1])
+    pairs = [(env.step(actions[0]), calm.step(actions[0]))]
+    assert sum(passes) == 3 * env.buckets[0].substeps
+    before, rows = env.state_hash(), torch.arange(4)
+    for wrong, words in ((torch.nan, r"rows \[3\] are not finite"), (2.0, r"rows \[3\] are beyond")):
+        with pytest.raises(ActionError, match=words):
+            env.step(torch.where((rows == 3)[:, None], wrong, actions[1]))
+        assert torch.equal(env.state_hash(), before)
+    pairs += [(env.step(a), calm.step(a)) for a in actions[1:]]
+    for mine, other in pairs:
+        assert torch.equal(mine[1], other[1]) and torch.equal(mine[3], other[3])
+        assert torch.equal(mine[0]["privileged"]["handle_pos"], other[0]["privileged"]["handle_pos"])
+    assert pairs[-1][0][3].all() and [b._loop.done.sum() for b in env.buckets] == [1, 2, 1]
+    _, info = env.reset(seed=[1], options={"reset_mask": rows.numpy() == 0})  # another layout; its old slot has no end
+    assert info["layout"].tolist() == [1, 1, 2, 1]
+    *_, info = env.step(actions[0], active=rows == 0)
+    assert info["elapsed"].tolist() == [1, 3, 3, 3]
+
+
 def test_save_and_load_continue_bit_for_bit_in_other_rows():
     env = make(4, autoreset="disabled")
     env.reset(seed=0)

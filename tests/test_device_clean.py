@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from manikin.control.ik import IkSolver
+from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.env.loop_device import DeviceLoop
 from manikin.env.registry import task_class, task_ids
@@ -86,6 +87,32 @@ def test_controllers(monkeypatch, control):
 def test_sensors(monkeypatch):
     made = {"policy/qpos": [Noise(0.01, bias_std=0.02), Rate(7), Delay(2), Dropout(0.1)]}
     check(on_meta(monkeypatch, task_class("PushCube-v1"), sensors=made, observe="state_dict"))
+
+
+def test_buckets_wait_once_for_all_of_them(monkeypatch):
+    """Neither numbers of rows nor actions travel in a step; the flags of all buckets come in one reading."""
+    monkeypatch.setattr("manikin.env.env.torch_device", lambda word: META)
+    monkeypatch.setattr("manikin.env.env.make_world", lambda scene, n, **_: MetaWorld(scene, n))
+    env = BucketEnv(task_class("OpenCabinetDrawer-v1"), num_envs=9, device="cuda", budget=Budget(), reward="none")
+    for row in range(9):
+        env._move(row, row % len(env.buckets))
+    for one in env.buckets:
+        one._loop.started = True
+    readings = []
+    monkeypatch.setattr(
+        torch.Tensor, "tolist", lambda flags: readings.append(tuple(flags.shape)) or [[False] * 4] * len(flags)
+    )
+    actions = torch.zeros(9, env.controller.card.size, device=META)
+    for active in (None, torch.ones(9, dtype=torch.bool, device=META)):
+        env.step(actions, active=active)  # constants are uploaded once
+        with OnlyMeta():
+            out = env.step(actions, active=active)
+        made = [t for t in leaves(out) if isinstance(t, torch.Tensor)]
+        assert len(made) > 10 and all(t.device == META and len(t) == 9 for t in made)
+    assert readings == [(len(env.buckets), 4)] * 4
+    env._move(0, 1)  # only a row that moves sends anything
+    with OnlyMeta(), pytest.raises(RuntimeError, match="mixes"):
+        env.step(actions)
 
 
 def test_what_waits_or_mixes_is_found(monkeypatch):

@@ -120,8 +120,10 @@ def test_a_diverged_row_is_put_back_and_judged_again(monkeypatch, autoreset):
 
 
 def test_actions_on_the_device_are_refused_as_if_nothing_had_happened(monkeypatch):
-    device, rows = pair(monkeypatch, sensors={"policy/qpos": [Noise(0.01), Delay(1)]})
-    good = moves(rows, 2).clamp(-1, 1)
+    """Also where the step would have ended episodes, and where it would have begun them."""
+    sensors = {"policy/qpos": [Noise(0.01), Delay(1)]}
+    device, rows = pair(monkeypatch, sensors=sensors, horizon=2, autoreset="next_step")
+    good = moves(rows, 3).clamp(-1, 1)
     for env in (device, rows):
         env.reset(seed=0)
         env.step(good[0])
@@ -140,7 +142,12 @@ def test_actions_on_the_device_are_refused_as_if_nothing_had_happened(monkeypatc
         device.step(good[1][:2])
     with pytest.raises(ActionError, match="floating point, not int64"):
         device.step(good[1].long())
-    same(device.step(good[1]), rows.step(good[1]))
+    ended = device.step(good[1])
+    same(ended, rows.step(good[1]))
+    assert ended[3].all()
+    with pytest.raises(ActionError, match=r"rows \[2\] are not finite"):
+        device.step(bad)
+    same(device.step(good[2]), rows.step(good[2]))
     strict = manikin.make(TASK, num_envs=N, device="warp:cpu", out_of_range="refuse")
     strict.reset(seed=0)
     with pytest.raises(ActionError, match=r"rows \[0, 1, 2\] are beyond"):

@@ -23,6 +23,7 @@ __all__ = [
     "actions",
     "indices",
     "mask",
+    "mask_on",
     "mask_shape",
     "one_of",
     "physics_at",
@@ -96,6 +97,14 @@ def mask(value: Any, n: int, name: str = "reset_mask") -> np.ndarray:
     array = value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
     mask_shape(array, n, name)
     return array.copy()
+
+
+def mask_on(value: Tensor | np.ndarray, n: int, name: str, device: torch.device) -> Tensor:
+    """``value``, (n,) bool, as a tensor of its own on the device; what is there does not come to the host."""
+    if isinstance(value, Tensor) and value.device == device:
+        mask_shape(value, n, name)
+        return value.clone()
+    return torch.from_numpy(mask(value, n, name)).to(device)
 
 
 def mask_shape(value: Tensor | np.ndarray, n: int, name: str) -> None:

@@ -25,9 +25,11 @@ from torch import Tensor
 
 from manikin.env import arguments
 from manikin.env.env import Env
+from manikin.env.loop_device import DeviceLoop, step_together
 from manikin.env.observe import STATE_WORDS, space_of
+from manikin.env.slots import Bucket, Places, masks
 from manikin.env.task import Task
-from manikin.errors import ClosedError, ConfigError, DataError
+from manikin.errors import ActionError, ClosedError, ConfigError, DataError
 from manikin.rng import episode_seed_from_entropy
 from manikin.sim.snapshot import Snapshot
 from manikin.spec.camera import CameraSpec
@@ -72,41 +74,6 @@ class BucketSnapshot:
         return joined
 
 
-class _Bucket:
-    """An environment of one layout; ``rows`` (slots,) says which row is in each slot, -1 for none."""
-
-    def __init__(self, env: Env, layout: int) -> None:
-        self.env, self.layout = env, layout
-        self.rows = np.full(env.num_envs, -1)
-        self.started = False
-
-    @property
-    def used(self) -> np.ndarray:
-        """(slots,) bool: a row is in it."""
-        return self.rows >= 0
-
-    def slotwise(self, values: Tensor) -> Tensor:
-        """Values (N, ...) of rows as (slots, ...), 0 in free slots."""
-        used = torch.from_numpy(self.used).to(values.device)
-        chosen = values[torch.from_numpy(self.rows.clip(0)).to(values.device)]
-        return torch.where(used.reshape(-1, *[1] * (values.ndim - 1)), chosen, torch.zeros_like(chosen))
-
-    def ready(self) -> None:
-        """Give every slot a state where none has one."""
-        if not self.started:
-            self.start([0] * len(self.rows), np.ones(len(self.rows), bool), {})
-
-    def start(
-        self, seeds: list[int | None], mask: np.ndarray, options: Mapping[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
-        """Restart the slots of the mask; the first time also those that no row is in, so that all have a state."""
-        if not self.started:
-            seeds, mask = [0 if s is None else s for s in seeds], np.ones(len(self.rows), bool)
-        self.started = True
-        chosen = [s for s, m in zip(seeds, mask, strict=True) if m]
-        return self.env.reset(seed=chosen, options={**options, "reset_mask": mask})
-
-
 class BucketEnv(gymnasium.vector.VectorEnv):
     """N rows of a task whose rows may have different joints. ``manikin.make`` returns it for a task with ``layouts``.
 
@@ -141,8 +108,8 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         count = len(task.layouts)
         room = -(-self.num_envs // count)
 
-        def bucket(layout: int) -> _Bucket:
-            return _Bucket(Env(task(config, arm=arm, layout=task.layouts[layout]), num_envs=room, **inner), layout)
+        def bucket(layout: int) -> Bucket:
+            return Bucket(Env(task(config, arm=arm, layout=task.layouts[layout]), num_envs=room, **inner), layout)
 
         self._new, self._layouts = bucket, count
         self._buckets = [bucket(layout) for layout in range(count)]
@@ -156,13 +123,14 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         self._slot = np.full(self.num_envs, -1)
         self._entropy: int | None = None
         self._closed = False
-        self._masks = _masks([e.single_observation_space for e in self.buckets], self.device)
-        self._bucket[:] = np.arange(self.num_envs) % count  # for the shapes only; reset places the rows
+        self._masks = masks([e.single_observation_space for e in self.buckets], self.device)
+        rows = np.arange(self.num_envs)  # placed for the shapes only; reset places them
+        self._places: Places | None = Places(dict(enumerate(self._buckets)), rows % count, 0 * rows, self.device)
         with torch.no_grad():
-            sample = self._padded({k: b.env._observer() for k, b in enumerate(self._buckets)})
+            sample = self._where.joined({k: b.env._observer() for k, b in enumerate(self._buckets)})
         self.observation_names = self._names(sample) if self._flat else []
         self.single_observation_space = space_of(self._finish(sample))
-        self._bucket[:] = -1
+        self._places = None
         self.single_action_space = first.single_action_space
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, self.num_envs)
@@ -175,11 +143,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     @property
     def layout(self) -> Tensor:
         """(N,) int64 which of ``task.layouts`` each row has; -1 before the first reset."""
-        return torch.from_numpy(self._layout).to(self.device)
-
-    @property
-    def _layout(self) -> np.ndarray:
-        return np.array([*(b.layout for b in self._buckets), -1])[self._bucket]
+        return self._where.layout.clone()
 
     @property
     def instruction(self) -> list[str]:
@@ -226,21 +190,30 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         self._check_open()
         if (self._bucket < 0).any():
             raise ClosedError("call reset() before the first step")
-        arguments.actions(actions, self.num_envs, self.controller.card, refuse=self.buckets[0].out_of_range == "refuse")
-        action = torch.as_tensor(actions, dtype=torch.float32, device=self.device)
-        going = None if active is None else arguments.mask(active, self.num_envs, "active")
-        seen, infos = {}, {}
-        rewards, ends = {}, {}
-        for k, bucket in enumerate(self._buckets):
-            if not bucket.used.any():
-                continue
-            moves = bucket.used if going is None else bucket.used & going[bucket.rows.clip(0)]
-            seen[k], rewards[k], terminated, truncated, infos[k] = bucket.env.step(
-                bucket.slotwise(action), active=None if moves.all() else moves
-            )
-            ends[k] = {"terminated": terminated, "truncated": truncated}
-        over = self._padded(ends)
-        return self._observed(seen), self._joined(rewards), over["terminated"], over["truncated"], self._informed(infos)
+        check = (self.num_envs, self.controller.card)
+        refuse = self.buckets[0].out_of_range == "refuse"
+        later = self.device_word != "cpu" and isinstance(actions, Tensor)  # on the device, without waiting for it
+        if later:
+            arguments.action_shape(actions, *check)
+        else:
+            arguments.actions(actions, *check, refuse)
+        action = torch.as_tensor(actions, dtype=torch.float32, device=self.device).detach()
+        going = None if active is None else arguments.mask_on(active, self.num_envs, "active", self.device)
+        used = dict(self._in_use())
+        if self.device_word == "cpu":
+            steps = [b.env.step(b.slotwise(action), active=b.moving(going)) for b in used.values()]
+        else:
+            loops = [cast(DeviceLoop, b.env._loop) for b in used.values()]
+            moves = [None if going is None else b.slotwise(going) for b in used.values()]
+            try:
+                with torch.no_grad(), self.buckets[0]._on:
+                    steps = step_together(loops, [b.slotwise(action) for b in used.values()], moves)
+            except ActionError:
+                arguments.actions(actions, *check, refuse)  # which names rows, and not slots
+                raise
+        seen, rewards, *ends, infos = (dict(zip(used, each, strict=True)) for each in zip(*steps, strict=True))
+        terminated, truncated = map(self._joined, ends)
+        return self._observed(seen), self._joined(rewards), terminated, truncated, self._informed(infos)
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """One (H, W, 3) uint8 image of each row; None without ``render_mode``."""
@@ -383,7 +356,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         index = arguments.row_numbers(rows, self.num_envs)
         return {k: self._slot[index[which]] for k, which in self._split(index)}
 
-    def _in_use(self) -> list[tuple[int, _Bucket]]:
+    def _in_use(self) -> list[tuple[int, Bucket]]:
         return [(k, b) for k, b in enumerate(self._buckets) if b.used.any()]
 
     def _split(self, index: np.ndarray) -> list[tuple[int, np.ndarray]]:
@@ -404,41 +377,32 @@ class BucketEnv(gymnasium.vector.VectorEnv):
             now = self._buckets[self._bucket[row]]
             if now.layout == layout:
                 return
-            now.rows[self._slot[row]] = -1
+            now.put(self._slot[row], -1)
         room = [k for k, b in enumerate(self._buckets) if b.layout == layout and not b.used.all()]
         if not room:
             self._buckets.append(self._new(layout))
         k = room[0] if room else len(self._buckets) - 1
         slot = int(np.flatnonzero(~self._buckets[k].used)[0])
-        self._buckets[k].rows[slot], self._bucket[row], self._slot[row] = row, k, slot
+        self._buckets[k].put(slot, row)
+        self._bucket[row], self._slot[row], self._places = k, slot, None
+
+    @property
+    def _where(self) -> Places:
+        """Made anew when a row has moved."""
+        if self._places is None:
+            self._places = Places(dict(self._in_use()), self._bucket, self._slot, self.device)
+        return self._places
 
     def _joined(self, found: Mapping[int, Tensor]) -> Tensor:
-        joined: Tensor = self._padded(found)
+        joined: Tensor = self._where.joined(found)
         return joined
 
-    def _padded(self, found: Mapping[int, Any]) -> Any:
-        """Values (slots, ...) per bucket as one (N, ...): rows in their places, the rest of a shape zero."""
-        some = next(iter(found.values()))
-        if isinstance(some, Mapping):
-            keys = dict.fromkeys(key for value in found.values() for key in value)
-            return {key: self._padded({k: v[key] for k, v in found.items() if key in v}) for key in keys}
-        tensors = {k: torch.as_tensor(v) for k, v in found.items()}
-        first = next(iter(tensors.values()))
-        shape = [max(t.shape[i] for t in tensors.values()) for i in range(1, first.ndim)]
-        out = torch.zeros((self.num_envs, *shape), dtype=first.dtype, device=first.device)
-        for k, value in tensors.items():
-            rows = torch.from_numpy(np.flatnonzero(self._bucket == k)).to(first.device)
-            slots = torch.from_numpy(self._slot[self._bucket == k].clip(0)).to(first.device)
-            place: Any = (rows, *(slice(0, s) for s in value.shape[1:]))
-            out[place] = value[slots]
-        return out
-
     def _observed(self, found: Mapping[int, Any]) -> Any:
-        return self._finish(self._padded(found))
+        return self._finish(self._where.joined(found))
 
     def _finish(self, named: dict[str, Any]) -> Any:
         """Masks added; flat where the observation word is."""
-        at = torch.from_numpy(self._layout).to(self.device)
+        at = self._where.layout
         for (group, name), table in self._masks.items():
             if group in named:
                 whole = {}
@@ -468,7 +432,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     def _informed(self, infos: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
         for info in infos.values():
             info.pop("entropy", None)
-        joined: dict[str, Any] = self._padded(infos)
+        joined: dict[str, Any] = self._where.joined(infos)
         joined["layout"] = self.layout
         if "final_obs" in joined:
             joined["final_obs"] = self._finish(joined["final_obs"])
@@ -480,19 +444,3 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError("this environment is closed")
-
-
-def _masks(spaces: Sequence[gymnasium.Space], device: torch.device) -> dict[tuple[str, str], Tensor]:
-    """(group, name) -> (layouts, *shape) float32, of the observations whose shape is not the same everywhere."""
-    out = {}
-    for group in ("policy", "privileged"):
-        for name in spaces[0][group] if group in spaces[0].spaces else ():  # type: ignore[attr-defined, index]
-            shapes = [tuple(space[group][name].shape) for space in spaces]  # type: ignore[index]
-            if len(set(shapes)) > 1:
-                most = [max(s[i] for s in shapes) for i in range(len(shapes[0]))]
-                table = torch.zeros(len(spaces), *most, device=device)
-                for k, shape in enumerate(shapes):
-                    place: Any = (k, *(slice(0, s) for s in shape))
-                    table[place] = 1.0
-                out[group, name] = table
-    return out

@@ -8,7 +8,7 @@ together, and whether an action or a row was broken, which is put right call by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from manikin.env import arguments
 from manikin.env.graph import Graph, owned
 from manikin.env.loop import COUNTERS, Loop, Step
 from manikin.env.task import Episode
-from manikin.errors import ActionError, SceneError
+from manikin.errors import SceneError
 from manikin.rng import EpisodeRng
 from manikin.sim.warp import WarpWorld
 from manikin.sim.warp_channel import WarpChannel, merged
@@ -27,7 +27,7 @@ from manikin.sim.warp_channel import WarpChannel, merged
 if TYPE_CHECKING:
     from manikin.env.env import Env
 
-__all__ = ["DeviceLoop"]
+__all__ = ["DeviceLoop", "step_together"]
 
 
 class DeviceLoop(Loop):
@@ -54,7 +54,8 @@ class DeviceLoop(Loop):
         self.carry = self.controller.start(self.robot).clone()
         self._memory = [*(v.data for v in self.variables), self.carry]  # goes back with a row that is put back
         self._before = owned(tuple(self._memory))
-        self._undo = [self.elapsed, self.clipped, self.world.health_bits]
+        self._absent = torch.zeros_like(self.done)  # which nobody looks at: they move along and never end
+        self._undo = [self.elapsed, self.clipped, self.done, self.world.health_bits]
         self._undo_before = owned(tuple(self._undo))
         self._ctrl_before = self.robot.ctrl.clone()
         self._troubles: dict[str, Tensor] = {}  # what went wrong in start -> (N,) bool
@@ -85,17 +86,26 @@ class DeviceLoop(Loop):
         return observation, self._with_entropy(info)
 
     def step(self, actions: Any, active: Any) -> Step:
-        self._take(actions)
-        going, begun = self._who_moves(active)
+        return step_together([self], [actions], [active])[0]
+
+    def leave_out(self, rows: np.ndarray) -> None:
+        """Of the rows in this mask (N,) nobody wants to know anything, until :meth:`leave_out` says otherwise."""
+        self._absent.copy_(torch.from_numpy(rows))
+        self.done &= ~self._absent
+
+    def _launch(self, going: Tensor | None) -> dict[str, Any]:
+        """Move and judge, without waiting for the device."""
         if going is None:
             self._move()
         else:
             self._going.copy_(going)
             self._move_some()
-        out = self._judge()
-        wrong, bad, trouble, done = self._flags(out)
-        if wrong:
-            raise self._refuse_actions()
+        judged: dict[str, Any] = self._judge()
+        return judged
+
+    def _finish(self, out: dict[str, Any], begun: Tensor | None, flags: list[bool]) -> Step:
+        """What follows from the flags of a step without actions that are refused."""
+        _, bad, trouble, done = flags
         if bad:
             self._put_back(self._bad)
             self.observer.rewind()
@@ -105,6 +115,7 @@ class DeviceLoop(Loop):
         self._some_done |= done
         observation, info = out["observation"], self._with_entropy(out["info"])
         if begun is not None:
+            self.index += begun
             self._starting.copy_(begun)
             fresh, info = self._restart(out)
             observation = _merged(begun, fresh, observation)
@@ -136,7 +147,7 @@ class DeviceLoop(Loop):
         cast(WarpChannel, self.robot._ctrl).write(ctrl, going)
         self.dresser.step(going, self.seed, self.index, self.elapsed)
         drive = self.controller.drive(carry, None)
-        self._bad.copy_(self.world.advance(self.substeps, drive))
+        self._bad.copy_(self.world.advance(self.substeps, drive) & ~self._absent)
         self.carry.copy_(carry if drive is None else drive.carry)
         self.task.advance(self.h)
         if going is None:
@@ -144,7 +155,8 @@ class DeviceLoop(Loop):
         else:
             self.elapsed += going
             self._put_back(self._bad | ~going)  # without asking whether there are any
-        self._still.copy_(self._bad if going is None else self._bad | ~going)
+        still = self._bad | self._absent
+        self._still.copy_(still if going is None else still | ~going)
 
     def _look_at_step(self) -> dict[str, Any]:
         """What the step came to, the observation, and the four flags that the host reads."""
@@ -216,24 +228,14 @@ class DeviceLoop(Loop):
         arguments.action_shape(actions, self.num_envs, card)
         self._given.copy_(actions.detach())
 
-    def _flags(self, out: dict[str, Any]) -> list[bool]:
-        flags: list[bool] = out["flags"].tolist()
-        return flags
-
     def _who_moves(self, active: Any) -> tuple[Tensor | None, Tensor | None]:
         """(N,) rows that step, None for all; and rows that begin instead (NEXT_STEP), None for none."""
         self.check_started()
-        going = None
-        if isinstance(active, Tensor) and active.device == self.done.device:
-            arguments.mask_shape(active, self.num_envs, "active")
-            going = active.clone()
-        elif active is not None:
-            going = torch.from_numpy(arguments.mask(active, self.num_envs, "active")).to(self.done.device)
+        going = None if active is None else arguments.mask_on(active, self.num_envs, "active", self.done.device)
         if not self._some_done:
             return going, None
         ended = self.done.clone() if going is None else self.done & going
         if self.autoreset == "next_step":
-            self.index += ended
             return ~self.done if going is None else going & ~self.done, ended
         if bool(ended.any()):
             raise self.ended_error(torch.nonzero(self.done)[:, 0].tolist())
@@ -252,18 +254,17 @@ class DeviceLoop(Loop):
         for now, kept in zip(self._memory, self._before, strict=True):
             now.copy_(merged(mask, kept, now))
 
-    def _refuse_actions(self) -> ActionError:
+    def _take_back(self) -> None:
         """Undo the step: nothing has happened."""
         self._put_back(torch.ones_like(self.done))
         self.robot._ctrl.write(self._ctrl_before)
         for now, kept in zip(self._undo, self._undo_before, strict=True):
             now.copy_(kept)
         self.observer.rewind()
-        given = self._given.cpu().numpy()
-        try:
-            arguments.actions(given, self.num_envs, self.controller.card, self.refuse)
-        except ActionError as error:
-            return error
+
+    def _refuse(self) -> None:
+        """Raise :class:`ActionError`: what the device refused, said by the host."""
+        arguments.actions(self._given.cpu().numpy(), self.num_envs, self.controller.card, self.refuse)
         raise AssertionError("actions were refused on the device but not on the host")
 
     def _raise_troubles(self) -> None:
@@ -307,6 +308,28 @@ class DeviceLoop(Loop):
             target = getattr(self, name)
             target[at] = torch.from_numpy(np.ascontiguousarray(values[name])).to(target)
         self.started, self._some_done = bool((self.index >= 0).all()), bool(self.done.any())
+
+
+def step_together(loops: Sequence[DeviceLoop], actions: Sequence[Any], actives: Sequence[Any]) -> list[Step]:
+    """One control step of several environments on a device, as :meth:`Loop.step` of each: all are launched before the
+    host waits, once, for the flags of all.
+
+    Raises:
+        ActionError: one of them refuses its actions; then nothing has happened to any.
+    """
+    movers = []
+    for loop, given, active in zip(loops, actions, actives, strict=True):
+        loop._take(given)
+        movers.append(loop._who_moves(active))
+    judged = [loop._launch(going) for loop, (going, _) in zip(loops, movers, strict=True)]
+    flags: list[list[bool]] = torch.stack([out["flags"] for out in judged]).tolist()
+    wrong = [loop for loop, (refused, *_) in zip(loops, flags, strict=True) if refused]
+    if wrong:
+        for loop in loops:
+            loop._take_back()
+        wrong[0]._refuse()
+    every = zip(loops, judged, movers, flags, strict=True)
+    return [loop._finish(out, begun, said) for loop, out, (_, begun), said in every]
 
 
 def _merged(mask: Tensor, new: Any, old: Any) -> Any:
