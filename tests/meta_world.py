@@ -53,7 +53,7 @@ class MetaWorld(WarpWorld):
                       and isinstance(getattr(data, f), (np.ndarray, float))}  # fmt: skip
         one = torch.zeros(1, dtype=torch.int32, device=META)
         rows = torch.zeros(num_worlds, dtype=torch.int32, device=META)
-        self._d = SimpleNamespace(overflow=rows.clone(), nacon=one.clone(), ncollision=one.clone(), qacc=None)
+        self._d, self._counters = SimpleNamespace(qacc=None), [one.clone(), one.clone()]
         self._views, self._reads, self._model = {}, {}, MetaModel(scene.model, num_worlds)
         self._model.write = lambda writes, mask: _write(self._model, writes, mask)
         self._health, self._needed, self._pooled = rows.clone(), rows.clone(), one.clone()

@@ -97,12 +97,18 @@ def test_what_does_not_fit_is_flagged(room, rows):
 
 
 def test_pictures_stay_on_the_device_and_agree():
+    """At the start and after four steps: by the third all is recorded."""
     seen = {}
     for device in ("warp:cpu", GPU):
         vision = Vision(cameras=(SMALL,), renderer="warp")
         env = manikin.make("PickCube-v1", 4, device=device, observe="rgb+depth+segmentation", vision=vision)
-        pictures = dict(leaves(env.reset(seed=0)[0]))
-        assert len(pictures) >= 3 and all(picture.device == env.device for picture in pictures.values())
+        pictures = {f"start{name}": picture for name, picture in leaves(env.reset(seed=0)[0])}
+        for action in actions(env, 4):
+            last = env.step(action)[0]
+        pictures |= {f"later{name}": picture for name, picture in leaves(last)}
+        assert len(pictures) >= 6 and all(picture.device == env.device for picture in pictures.values())
+        for camera in ("start/cameras/small/rgb", "start/cameras/small/depth"):
+            assert not torch.equal(pictures[camera], pictures[camera.replace("start", "later")])
         seen[device] = {name: picture.cpu() for name, picture in pictures.items()}
         env.close()
     assert seen[GPU].keys() == seen["warp:cpu"].keys()

@@ -19,6 +19,7 @@ pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip ins
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
 from manikin.sim.warp import WarpWorld  # noqa: E402
+from manikin.sim.warp_library import modules  # noqa: E402
 
 
 def start(kind, n=3, **options):
@@ -201,6 +202,40 @@ def test_a_budget_too_small_is_flagged_in_the_row_that_overflows():
     assert (world.health() & Health.OVERFLOW).astype(bool).tolist() == [False, True, False]
     needed = world.usage()["njmax"]
     assert 14 < needed <= 64 and f"njmax to at least {needed} (now 14; rows [1])" in world.budget_advice()
+
+
+def test_what_was_dropped_before_a_reset_or_in_a_row_left_out_is_not_this_episodes():
+    world, _ = start(WarpWorld)
+    kinds = modules()[1].OverflowType
+    stale = world.flat("overflow")
+    stale.fill_(int(kinds.CCD | kinds.ITERATIONS))
+    world.reset(np.array([0]))
+    world.step(1, np.array([True, True, False]))
+    assert world.health().tolist() == [0, int(Health.OVERFLOW), 0]  # a solver's limit before a step is not one in it
+    speed = world.read("qvel").clone()
+    speed[2] = 1e12
+    world.write("qvel", speed)
+    before = world.state_hash()
+    assert world.step(1, np.array([True, True, False])) is None
+    assert world.health().tolist() == [0, int(Health.OVERFLOW), 0] and world.state_hash()[2] == before[2]
+    assert world.step(1, np.array([False, False, True])).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("device", ["cpu", "warp:cpu"])
+def test_a_row_left_out_of_a_step_keeps_its_health(device):
+    env = manikin.make(
+        "PickCube-v1", 2, device=device, autoreset="disabled", budget=manikin.Budget(nconmax=64, njmax=96)
+    )
+    env.reset(seed=0)
+    speed = env.world.read("qvel").clone()
+    speed[1] = 1e12
+    env.world.write("qvel", speed)
+    actions = torch.zeros(2, env.controller.card.size)
+    *_, truncated, info = env.step(actions, active=np.array([True, False]))
+    assert info["health"].tolist() == [0, 0] and truncated.tolist() == [False, False]
+    *_, truncated, info = env.step(actions)
+    assert info["health"][0] == 0 and int(info["health"][1]) & Health.DIVERGED and truncated.tolist() == [False, True]
+    env.close()
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ class Graph:
     def forget(self) -> None:
         """Record anew: what the function depends on besides tensors has changed."""
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._held: list[Any] = []  # what Warp needs for it
         self._out: Any = None
         self._calls = 0
 
@@ -72,9 +73,12 @@ class Graph:
         stream = torch.cuda.Stream(world.device)
         world.version += 1  # everything is read within the graph
         try:
-            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"), world.joined_capture():
+            with (
+                torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"),
+                world.joined_capture() as held,
+            ):
                 self._out = self._function()
         except Exception as error:
             error.add_note("while a CUDA graph was recorded; graphs=False runs the same call by call")
             raise
-        self._graph, self._layout = graph, world.layout
+        self._graph, self._held, self._layout = graph, held, world.layout

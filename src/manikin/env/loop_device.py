@@ -3,12 +3,13 @@
 1. *move*: controller, physics, health, the task's memory. 2. *judge*: evaluate, reward, observe, what ended.
 3. *start*: the next episode in the rows that ended. Between 2 and 3 the host reads four flags, the only time it waits
 in a step: whether to start rows at all, which costs a pass of physics and happens in few steps as long as episodes end
-together, and whether an action or a row was broken, which is put right call by call.
+together, and whether an action or a row was broken, which is put right call by call. Pictures are made after that, call
+by call, since drawing waits for the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -66,6 +67,10 @@ class DeviceLoop(Loop):
         self._judge = Graph(self._look_at_step, self.world, record=graphs)
         self._start = Graph(self._begin, self.world, record=graphs and plain)
 
+    @property
+    def _pictures(self) -> bool:
+        return self.observer.rig is not None
+
     # ---- what Env calls ----------------------------------------------------------------------------------------------
 
     def reset(self, mask: np.ndarray, seed: Any, index: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -80,10 +85,10 @@ class DeviceLoop(Loop):
         if not mask.any():
             return self.look()
         self._starting.copy_(torch.from_numpy(mask))
-        observation, info = self._begin()
+        observation, info = self._begun(self._begin if options else self._start)
         self._raise_troubles()
         self._some_done = bool(self.done.any())
-        return observation, self._with_entropy(info)
+        return observation, info
 
     def step(self, actions: Any, active: Any) -> Step:
         return step_together([self], [actions], [active])[0]
@@ -108,12 +113,13 @@ class DeviceLoop(Loop):
         _, bad, trouble, done = flags
         if bad:
             self._put_back(self._bad)
-            self.observer.rewind()
+            self._rewind()
             out = self._look_at_step()
         if trouble:
             self._raise_troubles()
         self._some_done |= done
-        observation, info = out["observation"], self._with_entropy(out["info"])
+        observation = self.observer(still=self._still) if self._pictures else out["observation"]
+        info = self._with_entropy(out["info"])
         if begun is not None:
             self.index += begun
             self._starting.copy_(begun)
@@ -147,7 +153,8 @@ class DeviceLoop(Loop):
         cast(WarpChannel, self.robot._ctrl).write(ctrl, going)
         self.dresser.step(going, self.seed, self.index, self.elapsed)
         drive = self.controller.drive(carry, None)
-        self._bad.copy_(self.world.advance(self.substeps, drive) & ~self._absent)
+        counts = ~self._absent if going is None else going & ~self._absent
+        self._bad.copy_(self.world.advance(self.substeps, drive, counts))
         self.carry.copy_(carry if drive is None else drive.carry)
         self.task.advance(self.h)
         if going is None:
@@ -166,7 +173,7 @@ class DeviceLoop(Loop):
         ended = (success if fail is None else success | fail) if self.terminates else torch.zeros_like(self.done)
         ended = ended & ~still
         over = (((self.elapsed >= self.horizon) & ~still) | self._bad) & ~ended
-        observation = self.observer(still=still)
+        observation = None if self._pictures else self.observer(still=still)
         done = ended | over
         self.done |= done
         troubles = torch.stack([self._bad.new_zeros(()), *(t.any() for t in self._troubles.values())]).any()
@@ -213,7 +220,8 @@ class DeviceLoop(Loop):
         for counter in (self.elapsed, self.clipped, self.done):
             counter.masked_fill_(mask, 0)
         self.observer.begin(mask)
-        return self.observer(still=~mask), self.info(self.task.evaluate(self.h))
+        observation = None if self._pictures else self.observer(still=~mask)
+        return observation, self.info(self.task.evaluate(self.h))
 
     # ---- between -----------------------------------------------------------------------------------------------------
 
@@ -244,10 +252,22 @@ class DeviceLoop(Loop):
     def _restart(self, out: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if self.autoreset == "same_step":
             self.index += self._starting
-        observation, info = self._start()
+        observation, info = self._begun(self._start)
         if out["terms"]:
             info["reward_terms"] = out["terms"]
+        return observation, info
+
+    def _begun(self, begin: Callable[[], tuple[Any, dict[str, Any]]]) -> tuple[Any, dict[str, Any]]:
+        """What is seen once the rows of ``_starting`` have begun."""
+        observation, info = begin()
+        if self._pictures:
+            observation = self.observer(still=~self._starting)
         return observation, self._with_entropy(info)
+
+    def _rewind(self) -> None:
+        """The sensors forget what they saw of a step that is undone; pictures were not made yet."""
+        if not self._pictures:
+            self.observer.rewind()
 
     def _put_back(self, mask: Tensor) -> None:
         self.world.put_back(mask)
@@ -260,12 +280,11 @@ class DeviceLoop(Loop):
         self.robot._ctrl.write(self._ctrl_before)
         for now, kept in zip(self._undo, self._undo_before, strict=True):
             now.copy_(kept)
-        self.observer.rewind()
+        self._rewind()
 
     def _refuse(self) -> None:
         """Raise :class:`ActionError`: what the device refused, said by the host."""
         arguments.actions(self._given.cpu().numpy(), self.num_envs, self.controller.card, self.refuse)
-        raise AssertionError("actions were refused on the device but not on the host")
 
     def _raise_troubles(self) -> None:
         for message, failed in self._troubles.items():

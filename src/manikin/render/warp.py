@@ -31,6 +31,7 @@ from manikin.render.rays import _Picture
 from manikin.render.rgb import RgbOfImages
 from manikin.render.shading import Light, lights_of, surfaces_of
 from manikin.render.view import View, view_of
+from manikin.sim.warp_library import in_torch_order
 from manikin.spec.camera import CameraSpec
 
 __all__ = ["WarpRenderer", "WarpScene", "lightened", "probe", "see_through"]
@@ -225,6 +226,8 @@ class WarpScene:
         self._base, self._empty = base, base.bvh_ngeom + base.bvh_nflexgeom == 0
         self.lights = _Lights(wp, worlds, model.nlight + 1, device)
         self._lenses: dict[tuple[int, int], _Lens] = {}
+        if self._on().type == "cuda":
+            wp.synchronize_device(device)  # all of it was made on Warp's own stream
         self._shades = (torch.as_tensor(backdrop(np.linspace(-1, 1, _SHADES))) * 255 + 0.5).to(self._on(), torch.uint8)
 
     def render(
@@ -260,8 +263,9 @@ class WarpScene:
             ``rgb`` (N, H, W, 3) uint8, ``depth`` (N, H, W) float32 [m], planar, 0 where nothing is, and
             ``segmentation`` (N, H, W) int32, geom + 1, 0 where nothing is. The caller owns them.
         """
-        lens = self._lens(width, height)
-        lens.aim(K)
+        with self._wp.ScopedDevice(self.device), in_torch_order(self._on()):
+            lens = self._lens(width, height)
+            lens.aim(K)
         centre, frame = (self._wp.to_torch(a) for a in self._eye)
         centre[:, 0] = pos
         aimed = rotation
@@ -280,7 +284,7 @@ class WarpScene:
             setattr(d if name in ("xpos", "xdir") else m, f"light_{name}", array)
         d.cam_xpos, d.cam_xmat = self._eye
         context.render_rgb = lens.shaded[rgb]
-        with self._wp.ScopedDevice(self.device):
+        with self._wp.ScopedDevice(self.device), in_torch_order(self._on()):
             if self._empty:  # a hierarchy of nothing crashes
                 context.depth_data.zero_()
                 context.seg_data.fill_(self._wp.vec2i(-1, -1))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, cast
+from contextlib import contextmanager
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -23,7 +23,7 @@ from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.warp_channel import STATE, WarpChannel, merged
-from manikin.sim.warp_library import modules, supported
+from manikin.sim.warp_library import in_torch_order, modules, supported, torch_stream
 from manikin.sim.warp_model import PLACING, RowModel
 from manikin.sim.world import PLACES, Piece
 from manikin.spec.scene import CompiledScene
@@ -78,9 +78,9 @@ class WarpWorld:
             kind = self._mjw.DeterminismType
             self._m.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
             self._d = self._mjw.make_data(self._mjm, **self._size)
+            self._counters = [self._wp.to_torch(counter) for counter in (self._d.nacon, self._d.ncollision)]
         if self._wp_device.is_cuda:
             self._wp.synchronize_device(self._wp_device)  # it was made on Warp's own stream
-        self._streams: dict[int, Any] = {}
         self._views: dict[str, Tensor] = {}
         self._reads: dict[str, WarpChannel] = {}
         self._model = RowModel(self._wp, self._m, self._mjm, num_worlds, self.device)
@@ -104,31 +104,19 @@ class WarpWorld:
         return float(self._mjm.opt.timestep)
 
     def _run(self, function: Callable[..., None]) -> None:
-        with self._wp.ScopedDevice(self._wp_device), self._on_torch_stream():
+        with self._wp.ScopedDevice(self._wp_device), in_torch_order(self.device):
             function(self._m, self._d)
 
-    def _stream(self) -> Any:
-        """Warp's name for torch's present stream."""
-        stream = torch.cuda.current_stream(self.device)
-        if stream.cuda_stream not in self._streams:
-            self._streams[stream.cuda_stream] = self._wp.stream_from_torch(stream)
-        return self._streams[stream.cuda_stream]
-
-    def _on_torch_stream(self) -> AbstractContextManager[Any]:
-        """Warp's kernels in one line with torch's, which need not wait for each other."""
-        if self.device.type == "cpu":
-            return nullcontext()
-        return cast(AbstractContextManager[Any], self._wp.ScopedStream(self._stream(), sync_enter=False))
-
     @contextmanager
-    def joined_capture(self) -> Iterator[None]:
-        """Warp takes part in the recording of a CUDA graph that torch has begun on its present stream."""
-        stream = self._stream()
+    def joined_capture(self) -> Iterator[list[Any]]:
+        """Warp takes part in the recording of a CUDA graph that torch has begun on its present stream. The list is to
+        be kept as long as the graph: what it will hold keeps Warp's kernels loaded."""
+        stream, held = torch_stream(self.device), list[Any]()
         self._wp.capture_begin(stream=stream, external=True)
         try:
-            yield
+            yield held
         finally:
-            self._wp.capture_end(stream=stream)
+            held.append(self._wp.capture_end(stream=stream))
 
     def index(self, rows: Any) -> Tensor:
         """Row numbers on the device."""
@@ -226,23 +214,32 @@ class WarpWorld:
         """
         if self._closed:
             raise ClosedError("this world is closed")
-        bad = self.advance(substeps, before_substep)
+        going = None if active is None else torch.as_tensor(active, device=self.device)
+        bad = self.advance(substeps, before_substep, going)
         if isinstance(active, Tensor):
             self.put_back(bad | ~active)
             return None
-        still = bad if active is None else bad | ~torch.as_tensor(active, device=self.device)
+        still = bad if going is None else bad | ~going
         if bool(still.any()):
             self.put_back(still)
         return bad.cpu().numpy() if bool(bad.any()) else None
 
-    def advance(self, substeps: int, before_substep: Callable[[int], None] | None = None) -> Tensor:
+    def advance(
+        self, substeps: int, before_substep: Callable[[int], None] | None = None, going: Tensor | None = None
+    ) -> Tensor:
         """Step all rows without waiting for the device.
 
         Each substep is Warp's step2 then step1, so that positions, velocities and their sensors are current after it.
 
+        Args:
+            substeps: how many.
+            before_substep: called with the substep's number before each.
+            going: (N,) bool rows whose health counts, None for all; the others are to be :meth:`put_back`.
+
         Returns:
-            (N,) bool rows that have left the finite numbers, and must be :meth:`put_back`.
+            (N,) bool rows among them that have left the finite numbers, and must be put back too.
         """
+        self.flat("overflow").bitwise_and_(~self._limits)  # a solver's limit counts in steps, not in what comes between
         self._before.copy_(self._state())
         for field, value in self._served().items():
             self._before_forces[field].copy_(value)
@@ -253,28 +250,36 @@ class WarpWorld:
             sensors = self.flat("sensordata")[:, self._acc]  # step1 clears them
             self._run(self._mjw.step1)
             self.flat("sensordata")[:, self._acc] = sensors
-            torch.maximum(self._needed, self.flat("nefc")[:, 0], out=self._needed)
-            for counter in (self._d.nacon, self._d.ncollision):
-                torch.maximum(self._pooled, self._wp.to_torch(counter), out=self._pooled)
+            needed = self.flat("nefc")[:, 0] if going is None else self.flat("nefc")[:, 0] * going
+            torch.maximum(self._needed, needed, out=self._needed)
+            for counter in self._counters:
+                torch.maximum(self._pooled, counter, out=self._pooled)
         self.version += 1
-        return self._check_health()
+        return self._check_health(going)
 
     def put_back(self, mask: Tensor) -> None:
         """Rows where the mask (N,) is True return to where the last step began, forces included; others stay."""
         self._restore(mask, self._before, self._before_forces)
         self.version += 1
 
-    def _check_health(self) -> Tensor:
-        """(N,) bool rows that diverged in this step; ORs overflow and divergence into health."""
+    @property
+    def _limits(self) -> int:
+        """Bits of Warp's that say that a solver stopped at its limit, not that something was dropped."""
         kinds = self._mjw.OverflowType
-        overflow = self._wp.to_torch(self._d.overflow)
-        limits = int(kinds.ITERATIONS | kinds.LS_ITERATIONS)
+        return int(kinds.ITERATIONS | kinds.LS_ITERATIONS)
+
+    def _check_health(self, going: Tensor | None) -> Tensor:
+        """(N,) bool rows that diverged in this step; ORs overflow and divergence into health."""
+        overflow = self.flat("overflow")[:, 0]
         bad = torch.zeros(self.num_worlds, dtype=torch.bool, device=self.device)
         for field in ("qpos", "qvel", "qacc", "qacc_smooth"):  # MuJoCo's own bound for each
             bad |= ~(self.flat(field).abs() <= 1e10).all(1)
-        self._health |= torch.where((overflow & ~limits) != 0, int(Health.OVERFLOW), 0).int()
-        self._health |= torch.where((overflow & int(kinds.ITERATIONS)) != 0, int(Health.SOLVER_LIMIT), 0).int()
-        self._health |= torch.where(bad, int(Health.DIVERGED), 0).int()
+        bits = torch.where((overflow & ~self._limits) != 0, int(Health.OVERFLOW), 0)
+        bits |= torch.where((overflow & int(self._mjw.OverflowType.ITERATIONS)) != 0, int(Health.SOLVER_LIMIT), 0)
+        bits |= torch.where(bad, int(Health.DIVERGED), 0)
+        if going is not None:
+            bits, bad = bits * going, bad & going
+        self._health |= bits.int()
         overflow.zero_()
         return bad
 
@@ -303,7 +308,8 @@ class WarpWorld:
         """Put rows at the home state, health cleared; follow with writes and ``forward``."""
         mask = self._mask(rows)
         self._put_state(self._home.expand(self.num_worlds, -1), mask)
-        self._health.copy_(merged(mask, torch.zeros_like(self._health), self._health))
+        for bits in (self._health, self.flat("overflow")[:, 0]):
+            bits.copy_(merged(mask, torch.zeros_like(bits), bits))
         self.version += 1
 
     def health(self) -> np.ndarray:

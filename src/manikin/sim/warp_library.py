@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
 
 import mujoco
+import torch
 
 from manikin.assets.paths import cache_root
 from manikin.errors import AssetError
 
-__all__ = ["modules", "supported"]
+__all__ = ["in_torch_order", "modules", "supported", "torch_stream"]
+
+_streams: dict[tuple[torch.device, int], Any] = {}
 
 
 def modules() -> tuple[Any, Any]:
@@ -30,6 +34,24 @@ def modules() -> tuple[Any, Any]:
     except ImportError as error:
         raise AssetError(f"MuJoCo Warp is not installed ({error}): pip install 'manikin[gpu]'") from None
     return warp, mujoco_warp
+
+
+def torch_stream(device: torch.device) -> Any:
+    """Warp's name for torch's present stream on a GPU. It is kept: Warp forgets a stream as soon as any of its names is
+    gone, and torch hands out the same few streams again and again."""
+    stream = torch.cuda.current_stream(device)
+    key = (device, int(stream.cuda_stream))
+    if key not in _streams:
+        _streams[key] = modules()[0].stream_from_torch(stream)
+    return _streams[key]
+
+
+def in_torch_order(device: torch.device) -> AbstractContextManager[Any]:
+    """Warp's kernels on torch's present stream, so that neither waits for the other; nothing on a processor."""
+    if device.type == "cpu":
+        return nullcontext()
+    scope = modules()[0].ScopedStream(torch_stream(device), sync_enter=False)
+    return cast(AbstractContextManager[Any], scope)
 
 
 def supported(model: mujoco.MjModel) -> mujoco.MjModel:
