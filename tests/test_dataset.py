@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,26 @@ def test_only_what_a_policy_may_see_is_shown_unless_asked_for(recording: Path) -
         assert data.available == ["cameras/front/rgb", "policy/qpos", "privileged/cube"]
         assert data.observations == ("cameras/front/rgb", "policy/qpos")
         assert set(next(iter(data))["observations"]) == set(data.observations)
+
+
+def test_a_flat_vector_that_mixes_in_what_is_privileged_has_to_be_named(tmp_path: Path) -> None:
+    for word in ("state", "policy"):
+        with EpisodeWriter(tmp_path / f"{word}.h5", Header(fingerprint={"task": "Made-v1", "observe": word})) as writer:
+            writer.write(replace(_episode(1, 5), observations={"value": np.ones((6, 3), np.float32)}))
+    with pytest.raises(DataError, match=r"privileged, in whole or in part: value\. Name what to read"):
+        Dataset(tmp_path / "state.h5")
+    with Dataset(tmp_path / "state.h5", observations=["value"]) as named, Dataset(tmp_path / "policy.h5") as data:
+        assert named.observations == data.observations == ("value",)
+
+
+def test_actions_are_those_that_the_controller_took(tmp_path: Path) -> None:
+    wild = _episode(1, 40)
+    with EpisodeWriter(tmp_path / "wild.h5", Header(fingerprint={"task": "Made-v1"})) as writer:
+        writer.write(replace(wild, actions=100 * wild.actions))
+    with Dataset(tmp_path / "wild.h5", shuffle=False) as data:
+        got = next(iter(data))["actions"][:, 0].numpy()
+        assert np.array_equal(got, (100 * wild.actions).clip(-1, 1))
+        assert data.statistics["actions"]["max"] == [1.0, 1.0] and data.statistics["actions"]["min"] == [-1.0, -1.0]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import shutil
 import signal
 import subprocess
@@ -11,16 +12,19 @@ import sys
 import time
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
 import manikin
+from manikin.cli import main
 from manikin.data.convert import to_lerobot
+from manikin.data.format import Episode
 from manikin.data.lerobot import LeRobotWriter
 from manikin.data.read import read_episodes
 from manikin.data.record import EpisodeWriter, Recorder
 from manikin.data.statistics import aggregate, summarize
-from manikin.errors import ConfigError, DataError
+from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.random import RandomPolicy
 from toy_episodes import HEADER, toy_episode
@@ -93,7 +97,7 @@ def test_an_interrupted_writer_goes_on_and_bad_frames_are_refused(tmp_path: Path
     (root / "meta/parts/000001.0.mp4").write_bytes(b"half a film")  # killed between film and table
     with pytest.raises(DataError, match="exists"):
         LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
-    with pytest.raises(DataError, match="another rate"):
+    with pytest.raises(DataError, match=r"begun otherwise and cannot be resumed: fps: 20 then, 10 now$"):
         LeRobotWriter(root, fps=10, robot="panda", features=FEATURES, resume=True)
     with LeRobotWriter(root, fps=20, robot="panda", features=FEATURES, resume=True) as writer:
         assert writer.finished == [0]
@@ -254,3 +258,134 @@ def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: P
     rows = pq.read_table(root / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
     film = pictures(root, "observation.images.base_camera", rows[2])
     assert film.shape == (4, 128, 128, 3) and film.std() > 10
+
+
+# ---- played again, or not what it was begun with ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two episodes that do not end early, with one flat vector of everything as observation."""
+    path = tmp_path_factory.mktemp("flat") / "run.h5"
+    env = manikin.make("PickCube-v1", 2, horizon=6, autoreset="disabled", observe="state", terminate=False)
+    recorder = Recorder(env, path, policy="random", observations=True)
+    run_episodes(env, RandomPolicy(env), range(2), observers=[recorder])
+    recorder.close()
+    env.close()
+    return path
+
+
+def table(root: Path) -> dict[str, np.ndarray]:
+    data = pq.read_table(root / "data/chunk-000/file-000.parquet").to_pydict()
+    return {name: np.array(values) for name, values in data.items()}
+
+
+def test_what_parts_when_played_again_is_refused_and_can_be_observed_in_its_states(flat: Path, tmp_path: Path) -> None:
+    bent = Path(shutil.copy(flat, tmp_path / "bent.h5"))
+    with h5py.File(bent, "r+") as file:  # of the first episode, what the action after the second did is not this
+        file["block_0/steps/actions"][2, 0] = -np.sign(file["block_0/steps/actions"][2, 0])
+    with pytest.raises(DataError, match=r"episode 0 parts from the recording after action 2 of 6 \(the state\)"):
+        to_lerobot(bent, tmp_path / "a", observe="state_dict")
+    assert main(["convert", str(bent), str(tmp_path / "b"), "--observe", "state_dict"]) == 2
+    others = to_lerobot(bent, tmp_path / "others", observe="state_dict", numbers=[1])
+    words = [
+        "convert",
+        str(bent),
+        str(tmp_path / "c"),
+        "--observe",
+        "state_dict",
+        "--from",
+        "states",
+        "--num-envs",
+        "1",
+    ]
+    assert main(words) == 0
+    with read_episodes(flat) as episodes:
+        seen = np.concatenate([e.observations["value"][:-1] for e in episodes if e.observations])
+    made = table(tmp_path / "c")
+    got = np.concatenate([made["observation.state"], made["observation.environment_state"]], 1)
+    assert got == pytest.approx(seen, abs=1e-6)
+    assert (table(others)["observation.state"] == made["observation.state"][6:]).all()
+    with h5py.File(bent, "r+") as file:  # as where the task's idea of success is another today
+        file["block_0/steps/success"][8] = True
+    with pytest.raises(DataError, match=r"episode 1 parts from the recording after action 2 of 6 \(success\)"):
+        to_lerobot(bent, tmp_path / "d", observe="state_dict", numbers=[1])
+    with pytest.raises(UnknownNameError, match=r"'state'.*actions, states"):
+        to_lerobot(flat, tmp_path / "e", observe="rgb", way="state")
+    with pytest.raises(ConfigError, match="say what to observe"):
+        to_lerobot(flat, tmp_path / "e", way="states")
+    assert main(["convert", str(flat), str(tmp_path / "e"), "--size", "8", "8"]) == 2
+    assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize("observe", [None, "state"])
+def test_a_flat_observation_is_parted_into_what_a_policy_may_know_and_the_rest(
+    flat: Path, tmp_path: Path, observe: str | None
+) -> None:
+    named = to_lerobot(flat, tmp_path / "named", observe="state_dict")
+    root = to_lerobot(flat, tmp_path / "set", observe=observe)
+    features = [json.loads((at / "meta/info.json").read_text())["features"] for at in (root, named)]
+    assert features[0] == features[1]
+    hidden = features[0]["observation.environment_state"]["names"]
+    assert "cube_pose.0" in hidden and not set(hidden) & set(features[0]["observation.state"]["names"])
+    for key in ("observation.state", "observation.environment_state"):
+        assert (table(root)[key] == table(named)[key]).all()
+
+
+def seen_episode(number: int, **more: np.ndarray) -> Episode:
+    qpos = np.full((31, 2), number, np.float32)
+    return dataclasses.replace(toy_episode(number), observations={"policy/qpos": qpos, **more})
+
+
+ROBOT = dataclasses.replace(HEADER, fingerprint={**HEADER.fingerprint, "robot": "panda"})
+
+
+def test_actions_beyond_the_limits_are_written_as_they_were_taken(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    episode = seen_episode(0)
+    with EpisodeWriter(tmp_path / "run.h5", ROBOT) as writer:
+        writer.write(dataclasses.replace(episode, actions=4 * episode.actions))
+    with caplog.at_level(logging.WARNING, "manikin.data"):
+        got = table(to_lerobot(tmp_path / "run.h5", tmp_path / "set"))["action"]
+    beyond = int((np.abs(4 * episode.actions) > 1).sum())
+    assert beyond > 100 and np.abs(got).max() == 1
+    assert got == pytest.approx((4 * episode.actions).clip(-1, 1))
+    assert f"{beyond} of 240 numbers of actions were beyond [-1, 1]" in caplog.text
+    stats = json.loads((tmp_path / "set/meta/stats.json").read_text())["action"]
+    assert stats["max"] == [1.0] * 8 and stats["min"] == [-1.0] * 8
+
+
+def test_what_a_dataset_cannot_hold_is_refused_or_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    depth = {"cameras/top/depth": np.ones((31, 8, 8), np.float32), "cameras/top/K": np.ones((31, 3, 3), np.float32)}
+    with EpisodeWriter(tmp_path / "run.h5", ROBOT) as writer:
+        writer.write(seen_episode(0, **depth), seen_episode(1, **depth))
+    for word, named in (("rgb+depth", "no depth:"), ("depth+segmentation", "no depth or segmentation:")):
+        with pytest.raises(ConfigError, match=named):
+            to_lerobot(tmp_path / "run.h5", tmp_path / "set", observe=word)
+    assert not (tmp_path / "set").exists()
+    with caplog.at_level(logging.WARNING, "manikin.data"):
+        to_lerobot(tmp_path / "run.h5", tmp_path / "set")
+    assert [r.getMessage().split("; ")[1] for r in caplog.records] == ["left out: cameras/top/depth"]
+
+
+def test_another_recording_or_choice_does_not_go_on_with_a_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / "one.h5", tmp_path / "two.h5"]
+    for i, path in enumerate(paths):
+        with EpisodeWriter(path, dataclasses.replace(ROBOT, created=f"2026-01-0{i + 1}T00:00:00+00:00")) as writer:
+            writer.write(*(seen_episode(n) for n in range(3)))
+    root, turns = tmp_path / "set", iter([False, False, True, True])
+    to_lerobot(paths[0], root, stop=lambda: next(turns))
+    assert LeRobotWriter.reopen(root).finished == [0, 1]
+    with pytest.raises(DataError, match=r"cannot be resumed: source/created: .*-01T.* then, .*-02T.* now; source/file"):
+        to_lerobot(paths[1], root, resume=True)
+    with pytest.raises(
+        DataError, match="source/how: 'recorded' then, 'states' now; source/observe: None then, 'state'"
+    ):
+        to_lerobot(paths[0], root, observe="state", way="states", resume=True)
+    with pytest.raises(DataError, match=r"episodes that are not asked for now: 0$"):
+        to_lerobot(paths[0], root, numbers=[1, 2], resume=True)
+    to_lerobot(paths[0], root, resume=True)
+    assert json.loads((root / "meta/info.json").read_text())["total_episodes"] == 3

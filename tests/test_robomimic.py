@@ -79,6 +79,24 @@ def test_an_export_of_what_was_recorded_and_what_cannot_be_exported(recording: P
     assert [path.name for path in tmp_path.iterdir()] == ["a.hdf5"]  # nothing half-written is left
 
 
+def test_each_demonstration_names_the_scene_of_its_own_layout(tmp_path: Path) -> None:
+    env = manikin.make("OpenCabinetDrawer-v1", 2, horizon=2, autoreset="disabled", reward="none")
+    recorder = Recorder(env, tmp_path / "run.h5", policy="random")
+    run_episodes(env, RandomPolicy(env), range(2), observers=[recorder])
+    layouts = env.layout.tolist()
+    recorder.close()
+    env.close()
+    assert layouts[0] != layouts[1]
+    to_robomimic(tmp_path / "run.h5", tmp_path / "demos.hdf5")
+    with h5py.File(tmp_path / "demos.hdf5") as file:
+        texts = [file[f"data/demo_{i}"].attrs["model_file"] for i in range(2)]
+        widths = [file[f"data/demo_{i}/states"].shape[1] for i in range(2)]
+    models = [mujoco.MjModel.from_xml_string(text) for text in texts]
+    full = mujoco.mjtState.mjSTATE_INTEGRATION
+    assert texts[0] != texts[1]
+    assert [mujoco.mj_stateSize(model, full) for model in models] == widths
+
+
 def test_names_of_observations() -> None:
     keys = ["policy/qpos", "privileged/cube_pose", "cameras/base_camera/rgb", "cameras/base_camera/depth", "value"]
     assert list(obs_names(keys).values()) == ["qpos", "cube_pose", "base_camera_image", "base_camera_depth", "state"]

@@ -24,7 +24,13 @@ class ConvertOptions:
     to: Literal["lerobot", "robomimic", "maniskill"] = "lerobot"
     """lerobot: LeRobotDataset v3.0, parquet and mp4. robomimic: HDF5. maniskill: HDF5 and JSON."""
     observe: str | None = None
-    """Play the actions again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
+    """Play the episodes again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
+    way: Annotated[Literal["actions", "states"], tyro.conf.arg(name="from")] = "actions"
+    """With --observe. actions: simulate them; they have to come out as recorded. states: set the recorded states."""
+    camera: tuple[str, ...] = ()
+    """With --observe: cameras by name; by default the task's base_camera."""
+    size: tuple[int, int] | None = None
+    """With --observe: width and height of the pictures [pixels]."""
     episodes: tuple[int, ...] = ()
     """Numbers of the episodes; by default all."""
     keep: str = "all"
@@ -47,6 +53,7 @@ def run(options: ConvertOptions) -> int:
     from manikin.data.convert import to_lerobot, to_maniskill, to_robomimic
     from manikin.data.labels import Keep
     from manikin.data.read import read_episodes
+    from manikin.env.observe import Vision
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible
 
@@ -58,12 +65,14 @@ def run(options: ConvertOptions) -> int:
     out = console()
     with read_episodes(options.file) as file:
         numbers = list(options.episodes) or file.numbers
-        told = {n: file.attributes(n) for n in file.numbers}
+        told = {n: file.attributes(n) for n in dict.fromkeys([*file.numbers, *numbers])}
         keep = Keep(options.keep, (about["mode"] for about in told.values()))
         numbers = [n for n in numbers if keep(told[n]["success_once"], told[n]["mode"])]
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
-        shared: dict[str, Any] = {"observe": options.observe, "numbers": numbers, "num_envs": options.num_envs}
-        shared |= {"on_episode": advance, "stop": stop}
+        shared: dict[str, Any] = {"observe": options.observe, "way": options.way, "numbers": numbers}
+        shared |= {"num_envs": options.num_envs, "on_episode": advance, "stop": stop}
+        if options.camera or options.size is not None:
+            shared["vision"] = Vision(cameras=options.camera or None, size=options.size)
         if lerobot:
             to_lerobot(options.file, options.out, resume=options.resume, **shared)
         elif options.to == "maniskill":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,13 +13,17 @@ import numpy as np
 from manikin.data.format import Episode, Header
 from manikin.data.lerobot import LeRobotWriter
 from manikin.data.maniskill import ManiSkillExport
-from manikin.data.play import Completed
+from manikin.data.play import Completed, Show, batches, play
 from manikin.data.read import EpisodeFile
-from manikin.data.replay import make_env, replay
-from manikin.data.robomimic import RobomimicExport, scene_xml
-from manikin.errors import DataError
+from manikin.data.replay import make_env, replay, source_of
+from manikin.data.rerecord import WAYS
+from manikin.data.robomimic import RobomimicExport
+from manikin.env.observe import STATE_WORDS, parse
+from manikin.errors import ConfigError, DataError, UnknownNameError
 
 __all__ = ["Export", "LeRobotExport", "to_lerobot", "to_maniskill", "to_robomimic"]
+
+log = logging.getLogger("manikin.data")
 
 
 class Export(Protocol):
@@ -45,15 +51,34 @@ class LeRobotExport:
     Args:
         root, resume: as :class:`~manikin.data.lerobot.LeRobotWriter`.
         header: of the recording.
+        source: what the dataset is made of, plain values; one made of something else is not resumed.
+        columns: gives the name of each number of a flat observation, ``policy/qpos[0]``; asked where there is one.
     """
 
-    def __init__(self, root: str | Path, header: Header, *, resume: bool = False) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        header: Header,
+        *,
+        source: Mapping[str, Any],
+        columns: Callable[[], Sequence[str]],
+        resume: bool = False,
+    ) -> None:
         self._root, self._header, self._resume = Path(root), header, resume
+        self._source, self._columns = dict(source), columns
+        self._names: Sequence[str] | None = None
         self._writer: LeRobotWriter | None = None
+        self._told = False
 
     def finished(self) -> set[int]:
-        """Numbers of the episodes that are safe, their videos included."""
-        return set(LeRobotWriter.reopen(self._root).finished) if self._resume and self._root.exists() else set()
+        """Numbers of the episodes that are safe, their videos included.
+
+        Raises:
+            DataError: there is nothing to resume, or it was made of another recording or observed in another way.
+        """
+        if not self._resume or not self._root.exists():
+            return set()
+        return set(LeRobotWriter.reopen(self._root, source=self._source).finished)
 
     def write(self, episode: Episode) -> None:
         """Make one episode durable.
@@ -73,15 +98,21 @@ class LeRobotExport:
                 for key, value in frames.items()
             }
             fps, robot = float(self._header.fingerprint["control_hz"]), str(self._header.fingerprint["robot"])
-            self._writer = LeRobotWriter(self._root, fps=fps, robot=robot, features=features, resume=self._resume)
+            self._writer = LeRobotWriter(
+                self._root, fps=fps, robot=robot, features=features, source=self._source, resume=self._resume
+            )
         self._writer.write(episode.number, episode.instruction, frames)
 
     def _frames(self, episode: Episode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
         seen, length = {k: v[: len(episode)] for k, v in (episode.observations or {}).items()}, len(episode)
+        if "value" in seen:
+            seen = self._parted(seen["value"])
         frames: dict[str, np.ndarray] = {}
         names: dict[str, list[str]] = {"action": list(self._header.fingerprint.get("action_names", ())) or None}  # type: ignore[dict-item]
-        for key, prefixes in (("state", ("policy/", "value")), ("environment_state", ("privileged/",))):
-            parts = {k: v.reshape(length, -1) for k, v in seen.items() if k.startswith(prefixes)}
+        written = set[str]()
+        for key, prefix in (("state", "policy/"), ("environment_state", "privileged/")):
+            parts = {k: v.reshape(length, -1) for k, v in seen.items() if k.startswith(prefix)}
+            written |= parts.keys()
             if parts:
                 frames[f"observation.{key}"] = np.concatenate(list(parts.values()), 1, dtype=np.float32)
                 names[f"observation.{key}"] = [
@@ -90,16 +121,34 @@ class LeRobotExport:
         for name, value in seen.items():
             if name.startswith("cameras/") and name.endswith("/rgb"):
                 frames[f"observation.images.{name.split('/')[1]}"] = value
+                written.add(name)
+        left = [name for name in seen if name not in written and not name.endswith(("/K", "/T"))]
+        if left and not self._told:
+            log.warning("LeRobot datasets hold numbers and rgb pictures; left out: %s", ", ".join(left))
+            self._told = True
         frames["action"] = episode.actions
         frames["next.reward"] = episode.rewards[:, None]
         frames["next.success"] = episode.success[:, None]
         frames["next.done"] = (episode.terminated | episode.truncated)[:, None]
         return frames, names
 
+    def _parted(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        """A flat observation (T, D) by its names: what a policy may know is not to be mixed with the rest."""
+        self._names = self._columns() if self._names is None else self._names
+        if len(self._names) != flat.shape[1]:
+            raise DataError(
+                f"the recording's observation has {flat.shape[1]} numbers, of which {self._header.task} here names "
+                f"{len(self._names)}: convert with --observe state_dict"
+            )
+        at: dict[str, list[int]] = {}
+        for i, name in enumerate(self._names):
+            at.setdefault(name.split("[")[0], []).append(i)
+        return {name: flat[:, columns] for name, columns in at.items()}
+
     def close(self) -> None:
         """Join what was written. Raises :class:`DataError` when there is nothing."""
         if self._writer is None and self._resume and self._root.exists():
-            self._writer = LeRobotWriter.reopen(self._root)  # all that was left to do is joining
+            self._writer = LeRobotWriter.reopen(self._root, source=self._source)  # all that was left is joining
         if self._writer is None:
             raise DataError("no episode was converted, so there is no dataset")
         self._writer.close()
@@ -113,6 +162,7 @@ def to_lerobot(
     root: str | Path,
     *,
     observe: str | None = None,
+    way: str = "actions",
     numbers: Iterable[int] | None = None,
     num_envs: int = 16,
     resume: bool = False,
@@ -125,7 +175,9 @@ def to_lerobot(
     Args:
         recording: a recording of manikin's.
         root: folder of the dataset.
-        observe: play the actions again and observe this (``state_dict``, ``rgb``, ...); None takes what was recorded.
+        observe: play the episodes again and observe this (``state_dict``, ``rgb``, ...); None takes what was recorded.
+        way: how they are played: ``actions`` simulates the recorded actions, which has to come out as recorded;
+            ``states`` sets the recorded states one by one (see :func:`~manikin.data.rerecord.rerecord`).
         numbers: which episodes; None for all.
         num_envs: rows side by side when playing again; never changes the result.
         resume: go on with an interrupted conversion.
@@ -133,15 +185,40 @@ def to_lerobot(
         stop: asked between steps; True leaves what is finished, to be resumed.
         **overrides: options of ``manikin.make`` for playing again (cameras, looks).
 
+    Actions are written as the controller took them, within [-1, 1]. Depth and whatever else is neither a number nor an
+    rgb picture is left out, with a warning in the log.
+
     Returns:
         ``root``.
 
     Raises:
-        DataError: nothing to convert, no observations, or playing again parts from the recording.
+        ConfigError: ``observe`` asks for what a LeRobot dataset cannot hold, or there are options for playing again
+            and nothing to observe.
+        UnknownNameError: no such observation or way.
+        DataError: nothing to convert, no observations, playing again parts from the recording, or what is to be
+            resumed was made of another recording or in another way.
     """
+    foreign = [word for word in parse(observe) if word not in (*STATE_WORDS, "rgb")] if observe is not None else []
+    if foreign:
+        raise ConfigError(
+            f"a LeRobot dataset holds numbers and rgb pictures, no {' or '.join(foreign)}: observe one of "
+            f"{', '.join((*STATE_WORDS, 'rgb', 'rgb+state'))}, or convert to robomimic or maniskill"
+        )
+    _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
-        export = LeRobotExport(root, _header(episodes), resume=resume)
-        _convert(episodes, export, observe, numbers, num_envs, on_episode, stop, overrides)
+        header = _header(episodes)
+        how = {"observe": observe, "options": {name: repr(value) for name, value in sorted(overrides.items())}}
+        source = source_of(episodes.path, header, how=way if observe else "recorded", **how)
+
+        def columns() -> Sequence[str]:
+            env = make_env(header.fingerprint, 1, **overrides, **({"observe": observe} if observe else {}))
+            try:
+                return list(env.observation_names)
+            finally:
+                env.close()
+
+        export = LeRobotExport(root, header, source=source, columns=columns, resume=resume)
+        _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
     return Path(root)
 
 
@@ -150,6 +227,7 @@ def to_robomimic(
     path: str | Path,
     *,
     observe: str | None = None,
+    way: str = "actions",
     numbers: Iterable[int] | None = None,
     num_envs: int = 16,
     valid: float = 0.0,
@@ -163,6 +241,7 @@ def to_robomimic(
         recording: a recording of manikin's.
         path: the file.
         observe: as :func:`to_lerobot`; None takes the observations that were recorded, if any.
+        way: as :func:`to_lerobot`.
         numbers: which episodes; None for all.
         num_envs: rows side by side when playing again; never changes the result.
         valid: share of the episodes in ``mask/valid``, the others in ``mask/train``; 0 writes no masks.
@@ -170,20 +249,25 @@ def to_robomimic(
         stop: asked between steps; True leaves no file.
         **overrides: options of ``manikin.make`` for playing again (cameras, looks).
 
+    Actions are written as the controller took them, within [-1, 1].
+
     Returns:
         ``path``.
 
     Raises:
+        ConfigError: options for playing again and nothing to observe.
+        UnknownNameError: no such observation or way.
         DataError: nothing to convert, the file exists, or playing again parts from the recording.
     """
+    _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
         header = _header(episodes)
         env = make_env(header.fingerprint, 1, **overrides)
         try:
-            export = RobomimicExport(path, header, valid=valid, model_file=scene_xml(env))
+            export = RobomimicExport(path, header, env, valid=valid)
+            _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
         finally:
             env.close()
-        _convert(episodes, export, observe, numbers, num_envs, on_episode, stop, overrides)
     return Path(path)
 
 
@@ -192,6 +276,7 @@ def to_maniskill(
     path: str | Path,
     *,
     observe: str | None = None,
+    way: str = "actions",
     numbers: Iterable[int] | None = None,
     num_envs: int = 16,
     on_episode: Callable[[], None] | None = None,
@@ -204,25 +289,30 @@ def to_maniskill(
         recording: a recording of manikin's, with states.
         path: the HDF5 file, ``NAME.h5``.
         observe: as :func:`to_lerobot`; None takes the observations that were recorded, if any.
+        way: as :func:`to_lerobot`.
         numbers: which episodes; None for all.
         num_envs: rows side by side when playing again; never changes the result.
         on_episode: called after each episode.
         stop: asked between steps; True leaves no file.
         **overrides: options of ``manikin.make`` for playing again (cameras, looks).
 
+    Actions are written as the controller took them, within [-1, 1] before they become ManiSkill's numbers.
+
     Returns:
         ``path``.
 
     Raises:
-        ConfigError: the file is not called ``NAME.h5``.
+        ConfigError: the file is not called ``NAME.h5``, or there are options for playing again and nothing to observe.
+        UnknownNameError: no such observation or way.
         DataError: nothing to convert, a file exists, no states, or playing again parts from the recording.
     """
+    _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
         header = _header(episodes)
         env = make_env(header.fingerprint, 1, **overrides)
         try:
             export = ManiSkillExport(path, header, env)
-            _convert(episodes, export, observe, numbers, num_envs, on_episode, stop, overrides)
+            _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
         finally:
             env.close()
     return Path(path)
@@ -234,10 +324,23 @@ def _header(episodes: EpisodeFile) -> Header:
     return episodes.header
 
 
+def _check(observe: str | None, way: str, overrides: Mapping[str, Any]) -> None:
+    """Raise for ways of playing again that are not there, or that have nothing to observe."""
+    if way not in WAYS:
+        raise UnknownNameError("way to play a recording", way, WAYS)
+    if observe is None and (way != "actions" or overrides):
+        said = [f"way={way!r}"] if way != "actions" else []
+        raise ConfigError(
+            f"{', '.join([*said, *overrides])}: for playing the episodes again, so say what to observe (state_dict, "
+            "rgb, ...)"
+        )
+
+
 def _convert(
     episodes: EpisodeFile,
     export: Export,
     observe: str | None,
+    way: str,
     numbers: Iterable[int] | None,
     num_envs: int,
     on_episode: Callable[[], None] | None,
@@ -245,11 +348,18 @@ def _convert(
     overrides: Mapping[str, Any],
 ) -> None:
     """Hand the episodes to the export, as recorded or with what is observed when they are played again."""
+    asked = list(episodes.numbers if numbers is None else numbers)
     done = export.finished()
-    wanted: Sequence[int] = [n for n in (episodes.numbers if numbers is None else numbers) if n not in done]
+    if others := sorted(done - set(asked)):
+        raise DataError(f"what was begun holds episodes that are not asked for now: {', '.join(map(str, others))}")
+    wanted: Sequence[int] = [n for n in asked if n not in done]
+    clipped, every = 0, 0
 
     def write(episode: Episode) -> None:
-        export.write(episode)
+        nonlocal clipped, every
+        beyond = int(np.count_nonzero(np.abs(episode.actions) > 1.0))
+        clipped, every = clipped + beyond, every + episode.actions.size
+        export.write(replace(episode, actions=np.clip(episode.actions, -1.0, 1.0)) if beyond else episode)
         if on_episode is not None:
             on_episode()
 
@@ -263,13 +373,23 @@ def _convert(
             fingerprint = _header(episodes).fingerprint
             env = make_env(fingerprint, min(num_envs, len(wanted)), **{**overrides, "observe": observe})
             try:
-                watch = Completed(episodes, write)
-                replay(episodes.path, env, check=False, numbers=wanted, observers=[watch], stop=stop)
+                if way == "states":
+                    for batch in batches(episodes, wanted, env.num_envs):
+                        play(env, batch, Show(), [Completed(episodes, write)], stop)
+                        if stop():
+                            break
+                else:
+                    watch = Completed(episodes, write, env=env)
+                    replay(episodes.path, env, check=False, numbers=wanted, observers=[watch], stop=stop)
             finally:
                 env.close()
     except BaseException:
         export.abandon()
         raise
+    if clipped:
+        log.warning(
+            "%d of %d numbers of actions were beyond [-1, 1]; written is what the controller took", clipped, every
+        )
     if stop():
         export.abandon()
     else:

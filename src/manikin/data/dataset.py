@@ -23,7 +23,6 @@ __all__ = ["Dataset", "Normalizer"]
 
 _PARTS = 8  # runs of episodes that are shuffled together
 _COPIES = 3  # of what is shuffled together, at a time: runs as read, joined, and the batches made of them
-_SHOWN = ("policy/", "cameras/", "value")  # what a policy may see; the rest is privileged
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,9 @@ class Dataset:
     """Frames of recordings for imitation learning; iterating gives the batches of one epoch after another.
 
     A batch is a dictionary: ``observations`` by name, each (B, stack, ...), the last of a stack is the present;
-    ``actions`` (B, chunk, A) float32, from the present on; ``padded`` (B, chunk) bool, behind the end of the episode,
-    where the last action is repeated; ``source``, ``episode`` and ``step`` (B,) int64, where the frame is from. Before
-    an episode's beginning its first observation is repeated.
+    ``actions`` (B, chunk, A) float32, from the present on, as the controller took them: within [-1, 1]; ``padded``
+    (B, chunk) bool, behind the end of the episode, where the last action is repeated; ``source``, ``episode`` and
+    ``step`` (B,) int64, where the frame is from. Before an episode's beginning its first observation is repeated.
 
     In an epoch each frame comes once. Runs of neighbouring episodes are read as a whole in random order, and the frames
     of several runs are shuffled together, so that memory is bounded however long the recordings are; recordings that
@@ -53,7 +52,8 @@ class Dataset:
         batch_size: frames in a batch.
         chunk: actions per frame.
         stack: observations per frame.
-        observations: names as in :attr:`available`; default all that a policy may see, nothing privileged.
+        observations: names as in :attr:`available`; default all that a policy may see, nothing privileged. A flat
+            ``value`` recorded with ``state`` mixes both, so it has to be named.
         keep: ``all``; ``success``, episodes that succeeded at any time; ``failure``; ``label:MODE,MODE``.
         shuffle: otherwise frames come in the order of the recording.
         drop_last: leave out an epoch's last batch where it is smaller.
@@ -108,8 +108,7 @@ class Dataset:
                 f"{self.paths[0]} holds no observations: record with --observations, or observe its episodes anew with "
                 f"'manikin replay {self.paths[0].name} --observe state_dict --out NEW.h5'"
             )
-        shown = [name for name in self.available if name.startswith(_SHOWN)]
-        self.observations = tuple(shown if observations is None else observations)
+        self.observations = tuple(self._shown() if observations is None else observations)
         for name in self.observations:
             if name not in self.available:
                 raise UnknownNameError("observation", name, self.available)
@@ -125,6 +124,20 @@ class Dataset:
             raise DataError(f"no episode of {', '.join(map(str, self.paths))} is kept by {keep!r}")
         most = memory_mb * 1e6 / (_COPIES * _PARTS)
         self._runs = [run for i, block, ks in chosen for run in self._split(i, block, ks, most)]
+
+    def _shown(self) -> list[str]:
+        """What a policy may see."""
+        headers = [file.header for file in self._files if file.header is not None]
+        mixed = any(header.fingerprint.get("observe") == "state" for header in headers)
+        hidden = ("privileged/", "value") if mixed else ("privileged/",)
+        shown = [name for name in self.available if not name.startswith(hidden)]
+        if not shown:
+            raise DataError(
+                f"what {self.paths[0]} holds is privileged, in whole or in part: {', '.join(self.available)}. Name "
+                f"what to read (observations=[{self.available[0]!r}]), or observe its episodes anew with "
+                f"'manikin replay {self.paths[0].name} --observe state_dict --out NEW.h5'"
+            )
+        return shown
 
     def _split(self, source: int, block: Block, episodes: list[int], most: float) -> Iterator[_Run]:
         """Runs of neighbours that take at most so many bytes."""
@@ -196,7 +209,7 @@ class Dataset:
             except OSError as error:
                 where = f"episodes {block.numbers[first]} to {block.numbers[last]}"
                 raise DataError(f"{self.paths[run.source]} is damaged: {where}, {name}: {error}") from None
-            out[name] = values if name == "actions" else values[instants]
+            out[name] = np.clip(values, -1.0, 1.0) if name == "actions" else values[instants]
         out["length"] = lengths
         out["episode"] = block.table["number"][first : last + 1].astype(np.int64)
         out["source"] = np.full(len(lengths), run.source, np.int64)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from manikin.data.durable import replace_file, sync
+from manikin.data.format import flatten
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError
 
@@ -53,6 +54,7 @@ class LeRobotWriter:
         fps: frames per second.
         robot: the dataset's ``robot_type``.
         features: name -> (dtype, shape, names of the numbers or None); dtype ``video`` for (H, W, 3) uint8 pictures.
+        source: what it is made of, plain values; what was begun from another source is not resumed.
         resume: go on with what is there.
 
     Raises:
@@ -67,6 +69,7 @@ class LeRobotWriter:
         fps: float,
         robot: str,
         features: Mapping[str, tuple[str, tuple[int, ...], Sequence[str] | None]],
+        source: Mapping[str, Any] | None = None,
         resume: bool = False,
     ) -> None:
         self._av, self._pa, self._pq = _libraries()
@@ -77,23 +80,23 @@ class LeRobotWriter:
                 raise ConfigError(f"feature {name!r}: {dtype} {shape} is no float32, float64, int64, bool or video")
         self.videos = [name for name, (dtype, _, _) in self.features.items() if dtype == "video"]
         self._parts = self.root / "meta" / "parts"
-        about = {"fps": fps, "robot": robot, "features": self.features}
+        about = {"fps": fps, "robot": robot, "features": self.features, "source": dict(source or {})}
         if self.root.exists():
             if not resume:
                 raise DataError(f"{self.root} exists; choose another name, or resume it")
-            if self._begun(self.root) != json.loads(json.dumps(about)):
-                raise DataError(f"{self.root} was begun with another rate, robot or features and cannot be resumed")
+            _refuse_other(self.root, self._begun(self.root), json.loads(json.dumps(about)))
         self._parts.mkdir(parents=True, exist_ok=True)
         replace_file(self._parts / "about.json", json.dumps(about).encode())
 
     @classmethod
-    def reopen(cls, root: str | Path) -> LeRobotWriter:
+    def reopen(cls, root: str | Path, *, source: Mapping[str, Any] | None = None) -> LeRobotWriter:
         """The writer of an interrupted dataset, as it was begun.
 
         Raises:
-            DataError: there is none, or it is complete.
+            DataError: there is none, it is complete, or it was begun from another source than this.
         """
-        return cls(root, resume=True, **cls._begun(Path(root)))
+        begun = cls._begun(Path(root))
+        return cls(root, resume=True, **(begun if source is None else begun | {"source": source}))
 
     @staticmethod
     def _begun(root: Path) -> dict[str, Any]:
@@ -331,6 +334,14 @@ class LeRobotWriter:
     ) -> None:
         if kind is None:
             self.close()
+
+
+def _refuse_other(root: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise :class:`DataError` where a dataset was begun otherwise; says in what."""
+    a, b = flatten(then), flatten(now)
+    each = "; ".join(f"{k}: {a.get(k)!r} then, {b.get(k)!r} now" for k in sorted(a | b) if a.get(k) != b.get(k))
+    if each:
+        raise DataError(f"{root} was begun otherwise and cannot be resumed: {each}")
 
 
 def _plain(number: float) -> float | int:

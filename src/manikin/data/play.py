@@ -167,39 +167,67 @@ class Completed:
     Args:
         episodes: the recording.
         write: takes the finished ones.
+        env: where their actions are simulated, to compare states and success with what was recorded; None where
+            the recorded states are set.
         rewards: take the rewards given now as well.
 
     Raises:
-        DataError: while playing, where an episode ends earlier than recorded.
+        DataError: while playing, where an episode parts from the recording or ends earlier; what would be observed
+            from there on does not belong to what is recorded.
     """
 
-    def __init__(self, episodes: EpisodeFile, write: Callable[[Episode], None], *, rewards: bool = False) -> None:
-        self._episodes, self._write, self._rewards = episodes, write, rewards
-        self._seen: dict[int, tuple[int, list[dict[str, np.ndarray]], list[float]]] = {}
+    def __init__(
+        self,
+        episodes: EpisodeFile,
+        write: Callable[[Episode], None],
+        *,
+        env: Any = None,
+        rewards: bool = False,
+    ) -> None:
+        self._episodes, self._write, self._env, self._rewards = episodes, write, env, rewards
+        self._seen: dict[int, tuple[Episode, list[dict[str, np.ndarray]], list[float]]] = {}
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
         for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-            self._seen[row] = (number, [], [])
+            self._seen[row] = (self._episodes.episode(number, observations=False), [], [])
+        self._compare(rows, {})
         self._look(rows, observation)
 
     def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, Any]) -> None:
+        self._compare(rows, outcome)
         for row in rows.tolist():
             self._seen[row][2].append(outcome["rewards"][row])
         self._look(rows, observation)
 
     def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
         for row in rows.tolist():
-            number, instants, rewards = self._seen.pop(row)
-            episode = self._episodes[number]
+            episode, instants, rewards = self._seen.pop(row)
             if len(instants) != len(episode) + 1:
                 raise DataError(
-                    f"episode {number} ended after {len(instants) - 1} of {len(episode)} steps when played again: "
-                    "manikin replay --check says where it parts"
+                    f"episode {episode.number} ended after {len(instants) - 1} of {len(episode)} steps when played "
+                    "again: manikin replay --check says where it parts"
                 )
             new: dict[str, Any] = {"observations": {k: np.stack([one[k] for one in instants]) for k in instants[0]}}
             if self._rewards:
                 new["rewards"] = np.array(rewards, np.float32)
             self._write(Episode(**{**vars(episode), **new}))
+
+    def _compare(self, rows: np.ndarray, outcome: Mapping[str, Any]) -> None:
+        if self._env is None:
+            return
+        for row, digest in zip(rows.tolist(), to_numpy(self._env.state_hash(rows)).tolist(), strict=True):
+            episode, instants, _ = self._seen[row]
+            at = len(instants)  # instants so far; this one is not among them yet
+            words = [] if int(digest) == int(episode.state_hash[at]) else ["the state"]
+            for name in ("success", "fail") if at else ():
+                words += [name] if bool(outcome[name][row]) != bool(getattr(episode, name)[at - 1]) else []
+            if words:
+                where = f"after action {at - 1} of {len(episode)}" if at else "at the start"
+                raise DataError(
+                    f"played again, episode {episode.number} parts from the recording {where} ({' and '.join(words)}); "
+                    "what is seen from there on is not what happened then. Observe it in the recorded states (--from "
+                    "states, way='states') or leave it out; manikin replay --check says by how much"
+                )
 
     def _look(self, rows: np.ndarray, observation: Any) -> None:
         leaves = {name: to_numpy(value) for name, value in flatten(observation).items()}

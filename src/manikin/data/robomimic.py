@@ -151,10 +151,10 @@ class RobomimicExport:
     Args:
         path, valid: as :class:`RobomimicWriter`.
         header: of the recording.
-        model_file: MJCF of the scene.
+        env: of one row, for the scene; where layouts differ, each demonstration gets the MJCF of its own.
     """
 
-    def __init__(self, path: str | Path, header: Header, *, valid: float = 0.0, model_file: str = "") -> None:
+    def __init__(self, path: str | Path, header: Header, env: Any, *, valid: float = 0.0) -> None:
         f = header.fingerprint
         env_args = {
             "env_name": header.task,
@@ -162,7 +162,7 @@ class RobomimicExport:
             "type": _GYM,
             "env_kwargs": dict(f),
         }
-        self._model_file = model_file
+        self._env, self._scenes = env, dict[int, str]()
         self._writer = RobomimicWriter(path, env_args, valid=valid)
 
     def finished(self) -> set[int]:
@@ -179,10 +179,19 @@ class RobomimicExport:
             rewards=episode.rewards,
             dones=dones,
             observations=episode.observations,
-            model_file=self._model_file,
+            model_file=self._scene(episode),
             attributes={"number": episode.number, "seed": episode.seed, "index": episode.index}
             | {"success": episode.success_once, "instruction": episode.instruction},
         )
+
+    def _scene(self, episode: Episode) -> str:
+        layout = 0
+        if len(self._env.buckets) > 1:
+            self._env.reset(seed=[episode.seed], options={**episode.options, "episode_index": [episode.index]})
+            layout = next(iter(self._env.slots([0])))
+        if layout not in self._scenes:
+            self._scenes[layout] = scene_xml(self._env.buckets[layout])
+        return self._scenes[layout]
 
     def close(self) -> None:
         """Finish the file. Raises :class:`DataError` when there is nothing."""
