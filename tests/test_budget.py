@@ -7,14 +7,18 @@ import pytest
 import torch
 
 import manikin
+from manikin.cli import main
 from manikin.env import budget as probing
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class
 from manikin.errors import ConfigError, DivergedError
 from manikin.eval.evaluation import Evaluation, TaskResult
+from manikin.eval.protocol import Protocol
+from manikin.eval.report import read_report
 from manikin.eval.runner import run_episodes
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
+from manikin.spec.budget import Budget, Shortage, advice, read_budget
 from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import ExtraLights, Looks, Surface
 from test_world import build
@@ -121,7 +125,7 @@ def test_an_environment_takes_the_room_it_is_given_and_flags_what_does_not_fit(r
     env.world.forward()
     info = env.step(np.zeros((3, 8), np.float32))[4]
     assert (info["health"] & int(Health.OVERFLOW)).bool().tolist() == rows
-    assert f"{word} to at least" in env.world.budget_advice()
+    assert f"{word} to at least" in env.budget_advice()
     env.close()
 
 
@@ -183,16 +187,120 @@ def test_evaluation_refuses_rows_that_did_not_fit():
     assert all(r.health & int(Health.OVERFLOW) for r in run.results)
     done = TaskResult(
         task="PickCube-v1", results=run.results, fingerprint=env.fingerprint(), held_steps=1, confidence=0.95,
-        seconds=1.0, env_steps=run.env_steps,
+        seconds=1.0, env_steps=run.env_steps, advice=run.advice,
     )  # fmt: skip
     whole = Evaluation(protocol=None, policy="still", tasks=(done,), interrupted=False, created="")
     assert not whole.healthy
-    with pytest.raises(DivergedError, match=r"2 unhealthy episodes: seed 0 \(.*overflow"):
+    needed = env.world.usage()["njmax"]
+    room = rf"njmax to at least {needed} \(now 12; rows \[0, 1\]\): budget=Budget\(nconmax=64, njmax={needed}, "
+    with pytest.raises(DivergedError, match=rf"2 unhealthy episodes: seed 0 \(.*overflow.*; raise {room}"):
         whole.raise_if_unhealthy()
     env.close()
 
 
-@pytest.mark.parametrize("wrong", [{"nconmax": 0}, {"njmax": 1.5}, {"njmax": True}, {"nconmax": 8, "nccdmax": 9}])
+def test_what_was_too_little_is_said_with_a_budget_that_has_room_for_all():
+    """Of two layouts; slot 1 of the first is row 5, slot 0 of the second is in nobody's use."""
+    found = [
+        (Budget(nconmax=24, njmax=48, nccdmax=16), {"njmax": Shortage(needed=60, room=48, rows=(1,))}, [2, 5]),
+        (
+            Budget(nconmax=48, njmax=96),
+            {"njmax": Shortage(needed=99, room=96, rows=(0,)), "nconmax": Shortage(needed=50, room=48)},
+            [-1, 7],
+        ),
+    ]
+    assert advice(found) == (
+        "raise njmax to at least 99 (now 48; rows [5]) and nconmax to at least 50 (now 48; shared by all rows): "
+        "budget=Budget(nconmax=50, njmax=99, nccdmax=48)"
+    )
+    # convex pairs are not counted; more of them need as much room for contacts
+    assert advice([(Budget(nconmax=24, njmax=48, nccdmax=16), {}, [0])]) == (
+        "raise nccdmax above 16: budget=Budget(nconmax=32, njmax=48, nccdmax=32)"
+    )
+
+
+def test_an_environment_of_several_layouts_calls_its_rows_by_their_numbers(monkeypatch):
+    class Two(task_class("OpenCabinetDrawer-v1")):
+        id = "Two-v1"
+        layouts = ("one_drawer", "three_drawers")
+
+    env = manikin.make(Two, 4, reward="none")
+    env.reset(seed=[1, 0, 3, 2])  # the layout is the seed modulo 2
+    assert env.budget_advice() == ""  # the CPU has none
+    few = {"njmax": Shortage(needed=60, room=48, rows=(0, 1))}
+    for inside, short in zip(env.buckets, (few, {}), strict=True):
+        monkeypatch.setattr(inside.world, "shortages", lambda short=short: short)
+        inside.budget = Budget(njmax=48)
+    env.device_word = "warp:cpu"
+    assert "njmax to at least 60 (now 48; rows [1, 3])" in env.budget_advice()
+
+
+@pytest.mark.parametrize("deterministic", ["yes", 1, None])
+def test_options_of_the_wrong_kind_are_refused(deterministic):
+    with pytest.raises(ConfigError, match="deterministic must be True or False"):
+        manikin.make("PickCube-v1", 1, deterministic=deterministic)
+    with pytest.raises(
+        ConfigError, match=r"a manikin.Budget\(nconmax=..., njmax=..., nccdmax=...\), not {'nconmax': 64}"
+    ):
+        manikin.make("PickCube-v1", 1, device="warp:cpu", budget={"nconmax": 64})
+    for flag in ("graphs", "terminate"):
+        with pytest.raises(ConfigError, match=f"{flag} must be True or False, not 'no'"):
+            manikin.make("PickCube-v1", 1, **{flag: "no"})
+
+
+def test_a_budget_in_words():
+    assert read_budget("nconmax=48, njmax=192") == Budget(nconmax=48, njmax=192)
+    for wrong in ("48", "room=3", "njmax=many", "", "njmax=1,"):
+        with pytest.raises(ConfigError, match="NAME=NUMBER with a name of nconmax, njmax, nccdmax"):
+            read_budget(wrong)
+
+
+def test_evaluating_on_a_device_names_it_and_says_what_to_raise(tmp_path, capsys, monkeypatch):
+    """Two episodes on Warp with too little room, then on the CPU: the numbers say where they come from."""
+    monkeypatch.setenv("COLUMNS", "200")
+    words = dict(tasks=("PickCube-v1",), seeds=(1_000_000, 1_000_001), horizon=2)
+    file = tmp_path / "protocol.toml"
+    file.write_text(Protocol(name="short", **words).to_toml())
+    here, there = tmp_path / "cpu", tmp_path / "warp"
+    run = ["eval", str(file), "--policy", "random"]
+    assert main([*run, "--pictures", "0", "--out", str(here)]) == 0
+    capsys.readouterr()
+    device = ["--device", "warp:cpu", "--budget", "njmax=12"]
+    against = ["--against", str(here / "report.json")]
+    assert main([*run, *device, *against, "--pictures", "1", "--renderer", "rays", "--out", str(there)]) == 1
+    said = capsys.readouterr().out
+    assert "PickCube-v1: raise njmax to at least" in said
+    assert "PickCube-v1: simulated on warp:cpu and cpu, whose physics rounds differently" in said
+    report = read_report(there / "report.json")
+    assert report["device"] == report["per_task"][0]["fingerprint"]["device"] == "warp:cpu"
+    assert report["per_task"][0]["advice"].startswith("raise njmax") and "--device warp:cpu" in report["command"]
+    assert read_report(here / "report.json")["device"] == "cpu"
+    assert report["protocol"]["hash"] == read_report(here / "report.json")["protocol"]["hash"]
+    page = (there / "report.html").read_text()
+    assert "on <b>warp:cpu</b>" in page and "raise njmax to at least" in page
+    assert "on <b>" not in (here / "report.html").read_text()
+
+
+def test_collecting_says_what_to_raise(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["collect", "PickCube-v1", "--policy", "random", "--episodes", "2", "--horizon", "2"]
+    words += ["--device", "warp:cpu", "--budget", "njmax=12", "--out", str(tmp_path / "run.h5")]
+    assert main(words) == 1
+    assert "raise njmax to at least" in capsys.readouterr().out
+
+
+def test_devices_that_cannot_be_are_refused_before_anything_is_done(capsys):
+    if not torch.cuda.is_available():
+        for words in (["bench"], ["eval", "pick-cube"], ["warmup", "PickCube-v1"]):
+            assert main([*words, "--device", "cuda"]) == 2
+            assert f"manikin {words[0]}: device 'cuda'" in capsys.readouterr().err
+    assert main(["warmup", "PickCube-v1", "--device", "cpu"]) == 2
+    assert "nothing is compiled for the CPU; warm up cuda, cuda:1 or warp:cpu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"nconmax": 0}, {"njmax": 1.5}, {"njmax": True}, {"njmax": None}, {"njmax": "64"}, {"nconmax": 8, "nccdmax": 9}],
+)
 def test_room_that_cannot_be_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"nconmax|njmax"):
         manikin.Budget(**wrong)

@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_flagged(room, rows):
     env.h.cube.set_pose(pos)
     info = env.step(torch.zeros(2, 8, device=env.device))[4]
     assert (info["health"] & int(Health.OVERFLOW)).bool().tolist() == rows
-    assert next(iter(room if rows[0] else ["njmax"])) in env.world.budget_advice()
+    assert next(iter(room if rows[0] else ["njmax"])) in env.budget_advice()
     env.close()
 
 

@@ -13,6 +13,7 @@ from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
+from manikin.spec.budget import Budget, advice
 from test_world import build
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
@@ -201,7 +202,10 @@ def test_a_budget_too_small_is_flagged_in_the_row_that_overflows():
     world.step(4)
     assert (world.health() & Health.OVERFLOW).astype(bool).tolist() == [False, True, False]
     needed = world.usage()["njmax"]
-    assert 14 < needed <= 64 and f"njmax to at least {needed} (now 14; rows [1])" in world.budget_advice()
+    room = Budget(nconmax=64, njmax=14)
+    assert 14 < needed <= 64 and f"njmax to at least {needed} (now 14; rows [1])" in advice(
+        [(room, world.shortages(), range(3))]
+    )
 
 
 def test_what_was_dropped_before_a_reset_or_in_a_row_left_out_is_not_this_episodes():

@@ -111,6 +111,9 @@ class ToyEnv:
             "machine": {"processor": self.processor},
         }
 
+    def budget_advice(self) -> str:
+        return ""
+
     def close(self) -> None:
         pass
 

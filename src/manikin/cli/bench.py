@@ -53,11 +53,13 @@ def run(options: BenchOptions) -> int:
     from manikin.env.provenance import machine, processor, versions
     from manikin.env.speed import measure_speed
     from manikin.errors import ConfigError
+    from manikin.sim import torch_device
 
     if not options.seconds > 0:
         raise ConfigError(f"--seconds must be positive, not {options.seconds:g}")
     for n in options.num_envs:
         positive_int("num_envs", n)
+    torch_device(options.device)
     out, task = console(), chosen_task(options.task)
     given = ("robot", "control", "physics_hz", "device")
     settings: dict[str, Any] = {k: getattr(options, k) for k in given if getattr(options, k) is not None}

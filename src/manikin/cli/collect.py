@@ -54,6 +54,8 @@ class CollectOptions:
     """Refuse to begin where the disk has no room for episodes that all last to the horizon."""
     device: str | None = None
     """cpu, cuda, cuda:1 or warp:cpu."""
+    budget: str | None = None
+    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192 (by default found for the task)."""
     physics_hz: float | None = None
     """Physics rate [Hz], by default the task's."""
     horizon: int | None = None
@@ -67,12 +69,14 @@ def main(options: Annotated[CollectOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: CollectOptions) -> int:
     """Collect; 0 done, 1 with unhealthy episodes, 130 interrupted (what is finished is kept)."""
+    from rich.markup import escape
+
     from manikin.data.record import Recorder, check_room, largest_episode
     from manikin.env.registry import make
     from manikin.errors import ConfigError
-    from manikin.eval.runner import interruptible, run_episodes
+    from manikin.eval.runner import interruptible, run_episodes, unhealthy_words
     from manikin.policy.choices import policy_maker
-    from manikin.sim.health import describe
+    from manikin.spec.budget import read_budget
 
     if options.episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {options.episodes}")
@@ -83,6 +87,8 @@ def run(options: CollectOptions) -> int:
         for k in ("robot", "control", "observe", "device", "control_hz", "physics_hz", "horizon")
         if getattr(options, k) is not None
     }
+    if options.budget is not None:
+        settings["budget"] = read_budget(options.budget)
     settings["observe"] = options.observe.replace(",", "+")
     shown = settings["observe"] not in ("state", "policy") if options.observations is None else options.observations
     env = make(options.task, min(options.num_envs, options.episodes), autoreset="disabled", **settings)
@@ -133,8 +139,8 @@ def run(options: CollectOptions) -> int:
         out.print("interrupted; go on with the same command and --resume")
         return INTERRUPTED
     if done.unhealthy:
-        said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in done.unhealthy[:5])
-        out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}")
+        said = escape(unhealthy_words(done.unhealthy, done.advice))
+        out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}", soft_wrap=True)
         return NOT_GOOD
     out.print(f"verify: manikin replay {shlex.quote(str(path))} --check", soft_wrap=True)
     return OK

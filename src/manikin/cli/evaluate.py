@@ -25,8 +25,12 @@ class EvalOptions:
     module:function or file.py:function (called with the environment)."""
     num_envs: int = 64
     """How many episodes run side by side; does not change the result."""
+    device: str = "cpu"
+    """Where to simulate: cpu, cuda, cuda:1 or warp:cpu. The report names it."""
+    budget: str | None = None
+    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192 (by default found for each task)."""
     out: Path | None = None
-    """Folder for report.json and report.html; by default runs/eval-PROTOCOL-POLICY."""
+    """Folder for report.json and report.html; by default runs/eval-PROTOCOL-POLICY[-DEVICE]."""
     execute: int | None = None
     """Actions of each chunk to execute before the policy is asked again; by default all of them."""
     pictures: int = 4
@@ -44,6 +48,8 @@ def main(options: Annotated[EvalOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: EvalOptions) -> int:
     """Evaluate; 0 done, 1 unhealthy, 130 interrupted (the report then holds what is finished and says so)."""
+    from rich.markup import escape
+
     from manikin.eval.evaluation import evaluate
     from manikin.eval.html import write_html
     from manikin.eval.protocol import load_protocol
@@ -51,8 +57,11 @@ def run(options: EvalOptions) -> int:
     from manikin.eval.runner import interruptible
     from manikin.policy.choices import policy_maker
     from manikin.render.api import make_renderer
+    from manikin.sim import torch_device
+    from manikin.spec.budget import read_budget
 
     out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
+    torch_device(options.device)
     other = read_report(options.against) if options.against else None
     size = f"{len(protocol.tasks)} tasks, {len(protocol.seeds)} episodes each"
     out.print(f"protocol {protocol.name} {protocol.hash[:12]}: {size}")
@@ -62,6 +71,8 @@ def run(options: EvalOptions) -> int:
             maker,
             num_envs=options.num_envs,
             execute=options.execute,
+            device=options.device,
+            budget=read_budget(options.budget) if options.budget is not None else None,
             film=options.pictures,
             renderer=make_renderer(options.renderer, samples=2) if options.pictures else None,
             on_result=lambda task, result: advance(),
@@ -72,10 +83,13 @@ def run(options: EvalOptions) -> int:
         return INTERRUPTED
     words = ["manikin", "eval", options.protocol, "--policy", options.policy]
     words += ["--execute", str(options.execute)] if options.execute else []
+    words += ["--device", options.device] if options.device != "cpu" else []
+    words += ["--budget", options.budget] if options.budget is not None else []
     report = as_dict(evaluation, command=shlex.join(words))
     if other is not None:
         report["comparison"] = compare(report, other)
-    folder = options.out or Path("runs") / f"eval-{protocol.name}-{evaluation.policy}"
+    on = "" if options.device == "cpu" else f"-{options.device.replace(':', '')}"
+    folder = options.out or Path("runs") / f"eval-{protocol.name}-{evaluation.policy}{on}"
     write_report(report, folder / "report.json")
     write_html(report, folder / "report.html", evaluation.reels)
     out.print(rates_table(evaluation))
@@ -84,11 +98,16 @@ def run(options: EvalOptions) -> int:
             f"{row['task']}: {row['policies'][0]} - {row['policies'][1]} = {100 * row['difference']:+.1f} points "
             f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}], McNemar p = {row['p_value']:.2g}"
         )
+        if len(set(row["devices"])) > 1:
+            out.print(f"{row['task']}: simulated on {' and '.join(row['devices'])}, whose physics rounds differently")
     out.print(f"report: {folder / 'report.html'}")
     if evaluation.interrupted:
         out.print("interrupted: only finished episodes are counted")
         return INTERRUPTED
     if not evaluation.healthy:
         out.print("[red]unhealthy episodes: these rates are not valid[/] (see Health in the report)")
+        for task in evaluation.tasks:
+            if task.advice:
+                out.print(f"{task.task}: {escape(task.advice)}", soft_wrap=True)
         return NOT_GOOD
     return OK

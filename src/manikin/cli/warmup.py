@@ -59,9 +59,12 @@ def run(options: WarmupOptions) -> int:
 
     from manikin.env.arguments import positive_int
     from manikin.env.registry import task_ids
+    from manikin.errors import ConfigError
     from manikin.sim import torch_device
 
     positive_int("num_envs", options.num_envs)
+    if options.device == "cpu":
+        raise ConfigError("--device cpu: nothing is compiled for the CPU; warm up cuda, cuda:1 or warp:cpu")
     torch_device(options.device)
     out, failed = console(), 0
     tasks = options.tasks or tuple(task_ids())

@@ -211,7 +211,8 @@ def _refuse_other(path: str | Path, then: Mapping[str, Any], now: Mapping[str, A
 
 def _where(fingerprint: Mapping[str, Any]) -> str:
     """What the bits depend on: the kind of processor, and what simulated."""
-    processor = str(fingerprint.get("machine", {}).get("processor", ""))
+    machine = fingerprint.get("machine", {})
+    processor = str(machine.get("gpu") or machine.get("processor", ""))
     device = str(fingerprint.get("device", "cpu")).split(":")
     word = device[0] if device[0] == "cuda" else ":".join(device)
     return processor if word == "cpu" else f"{processor} with {word}"

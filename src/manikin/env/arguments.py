@@ -13,6 +13,7 @@ from torch import Tensor
 from manikin.errors import ActionError, ConfigError, UnknownNameError
 from manikin.robots import Robot, members, robot
 from manikin.spec.action import ActionCard
+from manikin.spec.budget import Budget
 from manikin.spec.physics import Physics
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "action_shape",
     "actions",
+    "flag",
     "indices",
     "mask",
     "mask_on",
@@ -29,6 +31,7 @@ __all__ = [
     "physics_at",
     "positive_int",
     "robots",
+    "room",
     "row_number",
     "row_numbers",
     "seeds",
@@ -65,6 +68,21 @@ def positive_int(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ConfigError(f"{name} must be a positive integer, not {value!r}")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """``value`` as a bool; words and numbers, of which "no" would count as yes, are refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise ConfigError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def room(budget: Any) -> Budget | None:
+    """``budget`` if it is one, or None."""
+    if budget is not None and not isinstance(budget, Budget):
+        names = ", ".join(f"{f.name}=..." for f in dataclasses.fields(Budget))
+        raise ConfigError(f"budget must be None or a manikin.Budget({names}), not {budget!r}")
+    return budget
 
 
 def physics_at(physics: Physics, hz: float | None) -> Physics:

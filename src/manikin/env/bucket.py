@@ -32,6 +32,7 @@ from manikin.env.task import Task
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError
 from manikin.rng import episode_seed_from_entropy
 from manikin.sim.snapshot import Snapshot
+from manikin.spec.budget import advice
 from manikin.spec.camera import CameraSpec
 
 __all__ = ["BucketEnv", "BucketSnapshot", "batched"]
@@ -217,9 +218,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """One (H, W, 3) uint8 image of each row; None without ``render_mode``."""
-        if self.render_mode is None:
-            return None
-        return tuple(self.image(row) for row in range(self.num_envs))
+        return None if self.render_mode is None else tuple(self.image(row) for row in range(self.num_envs))
 
     def image(self, row: int = 0, **options: Any) -> np.ndarray:
         """One picture of a row, as :meth:`manikin.Env.image`."""
@@ -345,6 +344,11 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         whole = hashlib.sha256("".join(hashes.values()).encode()).hexdigest()[:16]
         return {**self.buckets[0].fingerprint(), "observe": self._word, "layouts": hashes, "model_hash": whole}
 
+    def budget_advice(self) -> str:
+        """As :meth:`manikin.Env.budget_advice`: a budget with room for every layout."""
+        found = ((b.env.budget, b.env.world.shortages(), b.rows.tolist()) for b in self._buckets)
+        return "" if self.device_word == "cpu" else advice(found)
+
     # ---- putting together ------------------------------------------------------------------------------------------
 
     def each(self, function: Callable[[Env], Tensor]) -> Tensor:
@@ -420,11 +424,10 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         return torch.cat(columns, 1)
 
     def _names(self, named: dict[str, Any]) -> list[str]:
-        masked = {(g, n) for g, n in self._masks}
         out = []
         for group in STATE_WORDS[self._word]:
             for name, value in named[group].items():
-                for word in (name, f"{name}_mask") if (group, name) in masked else (name,):
+                for word in (name, f"{name}_mask") if (group, name) in self._masks else (name,):
                     width = value[0].numel()
                     out += [f"{group}/{word}"] if width == 1 else [f"{group}/{word}[{i}]" for i in range(width)]
         return out

@@ -29,9 +29,10 @@ from manikin.scene.handles import Robot, View
 from manikin.scene.looks import Dresser, Looks
 from manikin.scene.team import Team
 from manikin.sense.imperfect import Imperfection, SensorSuite
-from manikin.sim import Budget, make_world, on_device, torch_device
+from manikin.sim import make_world, on_device, torch_device
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
+from manikin.spec.budget import Budget, advice
 from manikin.spec.camera import CameraSpec
 from manikin.spec.control import Control, Whole, controls_word, parse_controls
 
@@ -116,6 +117,9 @@ class Env(gymnasium.vector.VectorEnv):
         arguments.one_of("reward mode", reward, REWARD)
         arguments.one_of("out_of_range", out_of_range, ("clip", "refuse"))
         self._on = on_device(torch_device(device))
+        room = arguments.room(budget)
+        self.budget = room if device != "cpu" else None
+        deterministic, graphs = arguments.flag("deterministic", deterministic), arguments.flag("graphs", graphs)
         arguments.one_of("render mode", str(render_mode), ("None", "rgb_array"))
         if isinstance(autoreset, AutoresetMode):
             autoreset = next(word for word, mode in AUTORESET.items() if mode is autoreset)
@@ -131,7 +135,7 @@ class Env(gymnasium.vector.VectorEnv):
         horizon = max_episode_steps if horizon is None else horizon
         horizon = round(task.horizon_s * self.control_hz) if horizon is None else horizon
         self.horizon = arguments.positive_int("horizon (control steps)", horizon)
-        self.terminates = task.terminate if terminate is None else bool(terminate)
+        self.terminates = task.terminate if terminate is None else arguments.flag("terminate", terminate)
 
         controls = parse_controls(task.control if control is None else control, len(chosen))
         torque = [torque_joints(word, one.arm) for word, one in zip(controls, chosen, strict=True)]
@@ -154,13 +158,12 @@ class Env(gymnasium.vector.VectorEnv):
         self.robot: Robot = self.robots[0]
         if not hasattr(self.h, "n"):
             self.h = View(self.h, self._scope)
-        if budget is None and device != "cpu":
+        if self.budget is None and device != "cpu":
             from manikin.env.budget import task_budget  # which plays an environment
 
             rates = {"control_hz": self.control_hz, "physics_hz": self.physics_hz}
-            budget = task_budget(task, self.scene, robot=self.robot_word, control=controls_word(controls), **rates)
-        self.budget = budget
-        warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
+            self.budget = task_budget(task, self.scene, robot=self.robot_word, control=controls_word(controls), **rates)
+        warp: dict[str, Any] = {"budget": self.budget, "deterministic": deterministic}
         self.world = make_world(self.scene, self.num_envs, device=device, threads=threads, poison=poison, **warp)
         self.device_word = device
         self.device = self.world.device
@@ -399,6 +402,10 @@ class Env(gymnasium.vector.VectorEnv):
             SceneError: MuJoCo cannot write this scene as text.
         """
         return self._builder.xml()
+
+    def budget_advice(self) -> str:
+        """Which budget to raise to what where rows overflowed (``Health.OVERFLOW``); "" on the CPU, which has none."""
+        return "" if self.budget is None else advice([(self.budget, self.world.shortages(), range(self.num_envs))])
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 

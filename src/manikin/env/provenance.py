@@ -30,15 +30,17 @@ def versions() -> dict[str, str]:
     return found
 
 
-def machine() -> dict[str, str]:
-    """Kind of processor: trajectories are exact on the same kind and may differ in last bits on another."""
+def machine(device: str = "cpu") -> dict[str, str]:
+    """Kind of processor, and of the graphics card that simulates on a ``cuda`` device: trajectories on a CPU are exact
+    on the same kind and may differ in last bits on another."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as file:
             model = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    return {"system": platform.system(), "architecture": platform.machine(), "processor": model}
+    found = {"system": platform.system(), "architecture": platform.machine(), "processor": model}
+    return found | {"gpu": processor(device)} if device.startswith("cuda") else found
 
 
 def processor(device: str) -> str:
@@ -70,5 +72,5 @@ def fingerprint(env: Env) -> dict[str, Any]:
         "props": {part.name: {p.name: p.source for p in part.props} for part in chosen},
         "model_hash": env.scene.hash,
         "versions": versions(),
-        "machine": machine(),
+        "machine": machine(env.device_word),
     }

@@ -12,11 +12,11 @@ from manikin.env.registry import make, task_ids
 from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
 from manikin.eval.protocol import SUCCESS_RULES, Protocol
-from manikin.eval.runner import EpisodeResult, run_episodes
+from manikin.eval.runner import EpisodeResult, run_episodes, unhealthy_words
 from manikin.eval.stats import Interval, wilson
 from manikin.policy.api import Policy
 from manikin.render.api import Renderer
-from manikin.sim.health import describe
+from manikin.spec.budget import Budget
 
 __all__ = ["Evaluation", "TaskResult", "evaluate", "film_episodes"]
 
@@ -32,6 +32,7 @@ class TaskResult:
         held_steps: control steps that the rule ``held`` asks for.
         confidence: of the intervals.
         seconds, env_steps: what it took.
+        advice: which budget to raise to what, where contacts or constraints of an episode found no room.
     """
 
     task: str
@@ -41,6 +42,12 @@ class TaskResult:
     confidence: float
     seconds: float
     env_steps: int
+    advice: str = ""
+
+    @property
+    def device(self) -> str:
+        """The device word that it was simulated on."""
+        return str(self.fingerprint.get("device", "cpu"))
 
     def rate(self, rule: str) -> Interval:
         """Success rate under ``once``, ``at_end`` or ``held``, with Wilson's interval."""
@@ -75,13 +82,12 @@ class Evaluation:
         """A number computed from broken physics is no number.
 
         Raises:
-            DivergedError: names the task, the seeds and what went wrong.
+            DivergedError: names the task, the seeds, what went wrong and, where there was no room, what to raise.
         """
         for task in self.tasks:
             if task.unhealthy:
-                said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in task.unhealthy[:5])
-                more = f" and {len(task.unhealthy) - 5} more" if len(task.unhealthy) > 5 else ""
-                raise DivergedError(f"{task.task}: {len(task.unhealthy)} unhealthy episodes: {said}{more}")
+                said = unhealthy_words(task.unhealthy, task.advice)
+                raise DivergedError(f"{task.task}: {len(task.unhealthy)} unhealthy episodes: {said}")
 
 
 def evaluate(
@@ -90,6 +96,8 @@ def evaluate(
     *,
     num_envs: int = 64,
     execute: int | None = None,
+    device: str = "cpu",
+    budget: Budget | None = None,
     film: int = 0,
     renderer: Renderer | None = None,
     on_task: Callable[[str], None] | None = None,
@@ -103,6 +111,9 @@ def evaluate(
         policy: makes the policy for an environment.
         num_envs: rows side by side; the result does not depend on it.
         execute: actions of each chunk to execute before asking again.
+        device: where to simulate, as for :func:`manikin.make`. It is no part of the protocol and stands in the report:
+            physics on a Warp device is in float32, and the results are not those of the CPU to the bit.
+        budget: on a Warp device, room for contacts and constraints in every task; None finds it for each.
         film: of each task, this many episodes, and one of every mode, are run once more with pictures taken.
         renderer: makes the pictures; needed when ``film`` is not 0.
         on_task: called with the id of a task that begins.
@@ -111,15 +122,17 @@ def evaluate(
 
     Raises:
         ConfigError: the protocol names tasks that do not exist, or options that cannot work.
+        UnknownNameError, AssetError, ConfigError: no such device here; see :func:`manikin.sim.torch_device`.
     """
     protocol.check_tasks(task_ids())
     done: list[TaskResult] = []
     reels: dict[str, Sequence[Reel]] = {}
     interrupted, name = False, ""
+    where = {"device": device, "budget": budget}
     for task in protocol.tasks:
         if on_task is not None:
             on_task(task)
-        env = make(task, min(num_envs, len(protocol.seeds)), **protocol.make_options(task))
+        env = make(task, min(num_envs, len(protocol.seeds)), **protocol.make_options(task), **where)
         try:
             acting = policy(env)
             name = str(getattr(acting, "name", type(acting).__name__))
@@ -142,6 +155,7 @@ def evaluate(
                         confidence=protocol.confidence,
                         seconds=run.seconds,
                         env_steps=run.env_steps,
+                        advice=run.advice,
                     )
                 )
         finally:
@@ -150,7 +164,9 @@ def evaluate(
             interrupted |= task != protocol.tasks[-1]
             break
         if film and renderer is not None:
-            reels[task] = film_episodes(protocol, done[-1], policy, renderer, count=film, execute=execute)
+            reels[task] = film_episodes(
+                protocol, done[-1], policy, renderer, count=film, execute=execute, budget=budget
+            )
     return Evaluation(
         protocol=protocol,
         policy=name,
@@ -172,10 +188,13 @@ def film_episodes(
     width: int = 288,
     height: int = 288,
     execute: int | None = None,
+    budget: Budget | None = None,
 ) -> list[Reel]:
-    """Run a few episodes once more (they come out the same) and take ``pictures`` of each: failures first."""
+    """Run a few episodes once more on the same device and take ``pictures`` of each: failures first. They come out the
+    same, on a GPU up to the order of its sums."""
     chosen = _worth_seeing(result.results, protocol.success, result.held_steps, count)
-    env = make(result.task, min(count, len(chosen)), **protocol.make_options(result.task))
+    options = protocol.make_options(result.task)
+    env = make(result.task, min(count, len(chosen)), **options, device=result.device, budget=budget)
     try:
         every = max(1, min(r.length for r in chosen) // max(1, pictures - 1))
         numbers = {r.number for r in chosen}

@@ -74,9 +74,15 @@ def _top(report: Mapping[str, Any]) -> str:
     status = f'<span class="status {kind}">{words}</span>'
     return (
         f'<div class="top"><h1>{escape(report["protocol"]["name"])}</h1>{status}</div>'
-        f'<p class="meta">Policy <b>{escape(report["policy"])}</b>, evaluated {escape(day)} under protocol '
-        f'<code title="{digest}">{digest[:12]}</code></p>{alarms}'
+        f'<p class="meta">Policy <b>{escape(report["policy"])}</b>, evaluated {escape(day)}{_on(report)} under '
+        f'protocol <code title="{digest}">{digest[:12]}</code></p>{alarms}'
     )
+
+
+def _on(report: Mapping[str, Any]) -> str:
+    """Where it was simulated, if not on the CPU."""
+    device = report.get("device", "cpu")
+    return "" if device == "cpu" else f" on <b>{escape(device)}</b>"
 
 
 def _overview(report: Mapping[str, Any]) -> str:
@@ -266,9 +272,11 @@ def _comparison(report: Mapping[str, Any]) -> str:
         p = "< 0.0001" if c["p_value"] < 1e-4 else f"{c['p_value']:.2g}"
         rows.append((escape(c["task"]), *counts, difference, escape(p)))
     headings = ("task", "episodes", "both", f"only {first}", f"only {second}", "neither", "difference [points]", "p")
+    where = list(dict.fromkeys(escape(d) for d in report["comparison"][0].get("devices", ())))
+    apart = f" Simulated on {' and '.join(where)}, whose physics rounds differently." if len(where) > 1 else ""
     return _section(
-        f"<h2>{first} against {second}</h2><p>On the same episodes. Interval of the difference: Newcombe, paired. "
-        f"p: McNemar's exact test that both are equally good.</p>{_grid(headings, rows)}"
+        f"<h2>{first} against {second}</h2><p>On the same episodes.{apart} Interval of the difference: Newcombe, "
+        f"paired. p: McNemar's exact test that both are equally good.</p>{_grid(headings, rows)}"
     )
 
 
@@ -283,12 +291,15 @@ def _health(report: Mapping[str, Any]) -> str:
         ]
         body += _grid(("task", "seed", "steps", "what"), rows)
         body += f"<p>and {len(sick) - 50} more</p>" if len(sick) > 50 else ""
+        advice = {t["task"]: t["advice"] for t in report["per_task"] if t.get("advice")}
+        body += "".join(f"<p>{escape(task)}: <code>{escape(words)}</code></p>" for task, words in advice.items())
     return _section(f"<h2>Health</h2>{body}")
 
 
 def _again(report: Mapping[str, Any]) -> str:
     command = f"<pre>{escape(report['command'])}</pre>" if report["command"] else ""
-    facts = [(escape(k), escape(str(v))) for k, v in {**report["machine"], **report["versions"]}.items()]
+    about = {**report["machine"], "device": report.get("device", "cpu"), **report["versions"]}
+    facts = [(escape(k), escape(str(v))) for k, v in about.items()]
     return _section(
         f'<h2>To get this again</h2>{command}<p class="hash">Protocol <code>{report["protocol"]["hash"]}</code> '
         "(SHA-256). Results are comparable when this is equal. How many environments run side by side is not in it; "

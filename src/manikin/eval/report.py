@@ -1,9 +1,9 @@
 """What an evaluation leaves behind: ``report.json`` for machines, with LeRobot's eval_info names where they fit.
 
-    {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted",
+    {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted", "device",
      "protocol": {"name", "hash", "toml"}, "versions", "machine",
      "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
-     "per_task": [{"task", "fingerprint", "control_hz", "held_steps", "unhealthy",
+     "per_task": [{"task", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice",
                    "success": {"rule", "once": RATE, "at_end": RATE, "held": RATE},
                    "aggregated": {... as overall ...}, "modes": {how it succeeded or failed: episodes},
                    "forces": {"total" or link: {"peak": SPREAD, "sum": SPREAD}},
@@ -13,7 +13,9 @@
 SPREAD is {"mean", "p95", "worst", "seed"} over episodes [N]: of the largest contact force of an episode, and of that
 added up over its control steps; ``seed`` is of the worst episode. ``total`` leaves out the robots' fingers.
 RATE is {"successes", "episodes", "rate", "low", "high", "confidence"}; ``pc_success`` is in per cent, under the
-protocol's rule. Reports are comparable when their protocol hashes are equal.
+protocol's rule. Reports are comparable when their protocol hashes are equal. ``device`` is the word of where it was
+simulated; physics differs between devices in its rounding, so a comparison names both. ``advice`` is which budget to
+raise to what, where contacts or constraints found no room.
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ def as_dict(evaluation: Evaluation, *, command: str = "") -> dict[str, Any]:
             "episodes_per_task": len(evaluation.protocol.seeds),
             "toml": evaluation.protocol.to_toml(),
         },
+        "device": evaluation.tasks[0].device if evaluation.tasks else "",
         "versions": first.get("versions", {}),
         "machine": first.get("machine", {}),
         "overall": _aggregated([(r, t) for t in evaluation.tasks for r in t.results], evaluation.protocol.success),
@@ -83,6 +86,7 @@ def _task(task: TaskResult, rule: str) -> dict[str, Any]:
         "control_hz": task.fingerprint.get("control_hz"),
         "held_steps": task.held_steps,
         "unhealthy": len(task.unhealthy),
+        "advice": task.advice,
         "success": {"rule": rule, **rates},
         "modes": dict(Counter(r.mode for r in task.results).most_common()),
         "forces": _forces(task.results),
@@ -204,6 +208,7 @@ def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[st
             {
                 "task": task["task"],
                 "policies": [report["policy"], other["policy"]],
+                "devices": [report.get("device", "cpu"), other.get("device", "cpu")],
                 "episodes": paired.episodes,
                 "both": paired.both,
                 "only_first": paired.only_first,

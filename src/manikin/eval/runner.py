@@ -26,9 +26,10 @@ from manikin.data.record import Recorder, outcome_of
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
+from manikin.sim.health import Health, describe
 from manikin.spec.labels import PLAIN
 
-__all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes"]
+__all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes", "unhealthy_words"]
 
 log = logging.getLogger("manikin.eval")
 
@@ -88,16 +89,28 @@ class EpisodeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Results in the order of the list. ``interrupted``: stopped before every episode was run."""
+    """Results in the order of the list.
+
+    ``interrupted``: stopped before every episode was run. ``advice``: which budget to raise to what, where contacts or
+    constraints of an episode found no room; else "".
+    """
 
     results: tuple[EpisodeResult, ...]
     interrupted: bool
     seconds: float
     env_steps: int
+    advice: str = ""
 
     @property
     def unhealthy(self) -> tuple[EpisodeResult, ...]:
         return tuple(r for r in self.results if r.health)
+
+
+def unhealthy_words(unhealthy: Sequence[EpisodeResult], advice: str = "") -> str:
+    """Seeds of the first unhealthy episodes with what went wrong, how many more there are, and what to do."""
+    said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in unhealthy[:5])
+    more = f" and {len(unhealthy) - 5} more" if len(unhealthy) > 5 else ""
+    return f"{said}{more}" + (f"; {advice}" if advice else "")
 
 
 class Observer(Protocol):
@@ -212,6 +225,7 @@ def run_episodes(
         interrupted=rows.running or rows.waiting,
         seconds=time.perf_counter() - began,
         env_steps=steps,
+        advice=env.budget_advice() if any(r.health & Health.OVERFLOW for r in results) else "",
     )
 
 

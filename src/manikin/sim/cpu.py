@@ -17,6 +17,7 @@ from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.world import PLACES, Piece
+from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
 __all__ = ["CpuWorld"]
@@ -297,6 +298,10 @@ class CpuWorld:
     def health(self) -> np.ndarray:
         """(N,) int32 of :class:`Health` bits since each row's reset, borrowed."""
         return self._health
+
+    def shortages(self) -> dict[str, Shortage]:
+        """See :class:`manikin.sim.world.World`."""
+        return {}
 
     # ---- per-row model -------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from manikin.sim.warp_channel import STATE, WarpChannel, merged
 from manikin.sim.warp_library import in_torch_order, modules, supported, torch_stream
 from manikin.sim.warp_model import PLACING, RowModel
 from manikin.sim.world import PLACES, Piece
+from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
 __all__ = ["Rows", "WarpWorld"]
@@ -325,18 +326,15 @@ class WarpWorld:
         """The largest ``nconmax`` and ``njmax`` that were needed so far, whether or not there was room."""
         return {"nconmax": -(-int(self._pooled) // self.num_worlds), "njmax": int(self._needed.max())}
 
-    def budget_advice(self) -> str:
-        """Which budget to raise to what, and for which rows: for the error when rows overflow."""
-        needed, room = self.usage(), self._room
-        words = []
+    def shortages(self) -> dict[str, Shortage]:
+        """See :class:`manikin.sim.world.World`; convex pairs are never among them, since Warp does not count those."""
+        needed, room, out = self.usage(), self._room, {}
         if needed["njmax"] > room["njmax"]:
             rows = torch.nonzero(self._needed > room["njmax"])[:, 0].tolist()
-            words.append(f"njmax to at least {needed['njmax']} (now {room['njmax']}; rows {rows[:10]})")
+            out["njmax"] = Shortage(needed=needed["njmax"], room=room["njmax"], rows=tuple(rows))
         if needed["nconmax"] > room["nconmax"]:  # of the pool it is not known whose were dropped
-            words.append(f"nconmax to at least {needed['nconmax']} (now {room['nconmax']}, shared by all rows)")
-        if not words:
-            words = ["nccdmax"]  # convex pairs: Warp does not say how many there were
-        return "raise " + " and ".join(words) + ", in budget=Budget(...)"
+            out["nconmax"] = Shortage(needed=needed["nconmax"], room=room["nconmax"])
+        return out
 
     # ---- per-row model -------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from manikin.sim.snapshot import Snapshot
+from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
 __all__ = ["PLACES", "Channel", "ModelKey", "Piece", "World"]
@@ -80,6 +81,9 @@ class World(Protocol):
     def save(self, rows: np.ndarray | None = None) -> Snapshot: ...
     def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None: ...
     def health(self) -> np.ndarray: ...
+    def shortages(self) -> dict[str, Shortage]:
+        """By name, the budgets that were too small so far; none on the CPU, which has room for everything."""
+
     def model_field(self, field: str) -> np.ndarray: ...
     @property
     def varied(self) -> frozenset[str]:
