@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
 from manikin.spec.labels import PLAIN, Event, Labels, Mode, Story
 from manikin.tasks.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
+from manikin.tasks.tabletop.pick_cube import PickCube
 from toy_env import Chase, ToyEnv
 
 EVERY = {"plain": PLAIN, "grasp": GRASP, "transport": transport()} | {
@@ -30,20 +32,114 @@ TWO = (Event("grasped", "g"), Event("success", "success"))
 
 @pytest.mark.parametrize("name", EVERY)
 def test_exactly_one_mode_holds_for_every_story(name: str) -> None:
-    assert EVERY[name].check(5) > 5
+    assert EVERY[name].check() > 3
+    draw = np.random.Generator(np.random.Philox(11))
+    for length in draw.integers(0, 30, 300):  # and for stories much longer than any that the proof looks at
+        story: list[str] = []
+        up: set[object] = set()
+        for event in draw.choice(np.array(EVERY[name].events, object), length):
+            if story[-1:] != [event.name] and (event.edge == "fall") == (event.signal in up):
+                story.append(event.name)
+                up ^= {event.signal}
+        assert EVERY[name].label(Story(tuple(story))) in EVERY[name].modes
 
 
-def test_gaps_overlaps_and_dead_modes_are_found_with_their_story() -> None:
+def test_gaps_overlaps_and_dead_modes_are_found_with_their_story(monkeypatch: pytest.MonkeyPatch) -> None:
     done = (Mode("done", "success"),)
     with pytest.raises(ConfigError, match=r"no mode holds for the events \(grasped\)"):
-        Labels(events=TWO, success=done, failure=(Mode("nothing", "length == 0"),)).check(3)
+        Labels(events=TWO, success=done, failure=(Mode("nothing", "length == 0"),)).check()
     failure = (Mode("some", "length >= 0"), Mode("held", "grasped"))
     with pytest.raises(ConfigError, match=r"some and held hold together for the events \(grasped\)"):
-        Labels(events=TWO, success=done, failure=failure, ordered=False).check(3)
+        Labels(events=TWO, success=done, failure=failure, ordered=False).check()
     with pytest.raises(ConfigError, match="reaches the mode 'held'"):
-        Labels(events=TWO, success=done, failure=failure).check(3)
+        Labels(events=TWO, success=done, failure=failure).check()
     strict = (Mode("held", "grasped"), Mode("nothing", "not grasped"))
-    assert Labels(events=TWO, success=done, failure=strict, ordered=False).check(4) > 4
+    assert Labels(events=TWO, success=done, failure=strict, ordered=False).check() == 5
+    count = " and ".join(f"count({name}) < 9" for name in "abcdefhi")
+    failure = (Mode("few", count), Mode("many", "otherwise"))
+    monkeypatch.setattr("manikin.spec.labels._MOST", 1_000)
+    with pytest.raises(ConfigError, match="more than 1,000 kinds of stories"):
+        Labels(events=(*TWO, *(Event(name, name) for name in "abcdefhi")), success=done, failure=failure).check()
+
+
+FALLS = (Event("grasped", "g"), Event("dropped", "g", "fall"), Event("success", "success"))
+
+
+def grow(story: tuple[str, ...], most: int) -> Iterator[tuple[str, ...]]:
+    """Every story of FALLS of up to so many events."""
+    yield story
+    held = story.count("grasped") > story.count("dropped")
+    for name in ("dropped" if held else "grasped", "success") if len(story) < most else ():
+        if story[-1:] != (name,):
+            yield from grow((*story, name), most)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        *("grasped", "length == 5", "length > 9", "count(grasped) < 4", "1 < count(dropped) < 4", "last(grasped) > 4"),
+        *("last(dropped) > last(grasped)", "first(success) > last(dropped) > 2", "first(dropped) == 3"),
+        *("count(success) >= 3 and last(grasped) > first(success)", "starts(grasped, dropped) and length > 4"),
+        *("ends(success, grasped)", "last(grasped) == length", "count(dropped) > count(grasped)", "length < 0"),
+        *("count(grasped) == count(dropped)", "last(grasped) != -1 and not grasped", "first(grasped) > last(grasped)"),
+        *(
+            "first(success) == 7",
+            "length == 8 and ends(success)",
+            "count(dropped) == 5",
+            "starts(dropped) or not dropped",
+        ),
+    ],
+)
+def test_the_proof_says_of_a_condition_what_all_short_stories_say(when: str) -> None:
+    """Whether it ever holds, and ever does not: against all stories of up to 12 events."""
+    holds = Labels(events=FALLS, success=(Mode("s", when),), failure=(Mode("f", when),), ordered=False)
+    found = {}
+    for story in grow((), 12):
+        try:
+            found[holds.label(Story(story))] = True
+        except ConfigError:
+            found[f"{'s' if 'success' in story else 'f'} fails"] = True
+    for kind, events in (("s", "success"), ("f", "not success")):
+        both = (Mode("yes", f"{when}"), Mode("no", f"not ({when})"))
+        rest = (Mode("rest", "otherwise"),)
+        labels = Labels(
+            events=FALLS, success=both if kind == "s" else rest, failure=both if kind == "f" else rest, ordered=False
+        )
+        for mode, said in (("yes", kind), ("no", f"{kind} fails")):
+            if said not in found:
+                with pytest.raises(ConfigError, match=f"no story reaches the mode '{mode}'"):
+                    labels.check()
+                break
+        else:
+            assert labels.check() > 2, events
+
+
+def test_flags_of_the_first_step_are_those_of_its_events() -> None:
+    def labels(when: str) -> Labels:
+        return Labels(
+            events=FALLS,
+            success=(Mode("s", "otherwise"),),
+            failure=(Mode("yes", when), Mode("no", "otherwise")),
+        )
+
+    assert labels("began(g) and length == 4").check() > 4
+    assert labels("began(elsewhere) and length == 2").check() > 4
+    with pytest.raises(ConfigError, match="no story reaches the mode 'yes'"):
+        labels("began(g) and not grasped").check()
+    with pytest.raises(ConfigError, match="no story reaches the mode 'yes'"):
+        labels("began(g) and first(grasped) > 0").check()
+
+
+def test_a_task_whose_labels_have_a_gap_is_not_made() -> None:
+    class Gap(PickCube):
+        labels = Labels(
+            events=FALLS,
+            success=(Mode("done", "otherwise"),),
+            failure=(Mode("few", "count(grasped) < 8"),),  # eight grasps are fifteen events
+        )
+
+    with pytest.raises(ConfigError, match=r"labels of PickCube-v1 .* no mode holds for .*dropped, grasped\)"):
+        manikin.make(Gap, 2)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +165,15 @@ def test_declarations_that_make_no_sense_are_refused() -> None:
         Labels(events=TWO, success=(Mode("a", "otherwise"),), failure=(Mode("a", "otherwise"),))
     with pytest.raises(UnknownNameError, match="edge"):
         Labels(events=(*TWO, Event("x", "g", "drop")), success=(), failure=())
+    with pytest.raises(ConfigError, match="both the rise of 'g'"):
+        Labels(events=(*TWO, Event("again", "g")), success=(), failure=())
+    for success in (
+        Event("success", "success", "fall"),
+        Event("success", "g"),
+        Event("success", "success", at_least=1),
+    ):
+        with pytest.raises(ConfigError, match="the event 'success' is the rise of the task's own flag"):
+            Labels(events=(success,), success=(), failure=())
 
 
 def by_hand(labels: Labels, flags: dict[str, np.ndarray]) -> tuple[str, ...]:
@@ -76,7 +181,7 @@ def by_hand(labels: Labels, flags: dict[str, np.ndarray]) -> tuple[str, ...]:
     found: list[str] = []
     for t in range(len(flags["success"])):
         for event in labels.events:
-            values = [False, *(v > event.above if event.above is not None else bool(v) for v in flags[event.flag])]
+            values = [False, *(bool(v) if event.at_least is None else v >= event.at_least for v in flags[event.flag])]
             before, now = values[t], values[t + 1]
             if (now and not before) if event.edge == "rise" else (before and not now):
                 found.append(event.name)
@@ -87,7 +192,8 @@ def test_live_labels_agree_with_the_definition_at_any_batch_and_with_restarts() 
     labels, steps, n = PICK["released"], 40, 16
     draw = np.random.Generator(np.random.Philox(3))
     flags = {name: draw.uniform(size=(steps, n)) < 0.3 for name in ("contact", "grasped", "success")}
-    flags |= {"robot_force": np.cumsum(draw.uniform(0, 400, (steps, n)), 0)}
+    flags |= {"robot_force": np.cumsum(draw.uniform(0, 400, (steps, n)), 0), "fail": np.zeros((steps, n), bool)}
+    flags["robot_force"][20, 0] = 5000.0  # the limit itself counts
     tracker, alone = Tracker(labels, n), Tracker(labels, 1)
     tracker.step(np.arange(n), {k: v[0] for k, v in flags.items()})
     tracker.reset(range(n))  # what came before is forgotten
@@ -104,6 +210,57 @@ def test_live_labels_agree_with_the_definition_at_any_batch_and_with_restarts() 
         assert alone.story(0) == tracker.story(row)
     with pytest.raises(UnknownNameError, match="robot_force"):
         tracker.step(np.arange(n), {k: v[0] for k, v in flags.items() if k != "robot_force"})
+
+
+def test_success_after_failure_is_no_event_and_does_not_count() -> None:
+    tracker, at = Tracker(PLAIN, 2), np.arange(2)
+    flags = {
+        "success": np.array([[0, 0, 1, 1], [0, 1, 1, 1]], bool),  # after the failure; before it, and it stays so
+        "fail": np.array([[0, 1, 0, 0], [0, 0, 1, 0]], bool),
+    }
+    for t in range(4):
+        tracker.step(at, {k: v[:, t] for k, v in flags.items()})
+    assert tracker.failed.tolist() == [True, True]
+    assert [PLAIN.label(tracker.story(row)) for row in (0, 1)] == ["no_success", "success_then_lost"]
+    tracker.reset([0])
+    tracker.step(at[:1], {k: v[:, 3] for k, v in flags.items()})
+    assert tracker.story(0).events == ("success",) and tracker.failed.tolist() == [False, True]
+
+
+class Late(PickCube):
+    """Fails at the third step and succeeds at the sixth."""
+
+    def evaluate(self, h):
+        flags = super().evaluate(h)
+        steps = h.steps.value
+        return flags | {"success": steps >= 6, "fail": steps == 3, "steps": steps.long()}
+
+    def scene(self, b):
+        handles = super().scene(b)
+        handles["steps"] = b.variable("steps")
+        return handles
+
+    def advance(self, h):
+        super().advance(h)
+        h.steps.set(h.steps.value + 1)
+
+
+def test_rates_labels_and_recordings_agree_on_success_after_failure(tmp_path: Path) -> None:
+    env = manikin.make(Late, 2, horizon=8, autoreset="disabled", terminate=False)
+    recorder = Recorder(env, tmp_path / "late.h5")
+    kept = Recorder(env, tmp_path / "none.h5", keep="success")
+    run = run_episodes(env, RandomPolicy(env), range(2), observers=[recorder, kept])
+    for one in (recorder, kept):
+        one.close()
+    env.close()
+    assert not any(r.success_once or r.success_at_end or "success" in r.events for r in run.results)
+    assert {r.mode for r in run.results} == {"never_grasped"} and not kept.kept
+    with read_episodes(tmp_path / "late.h5") as episodes:
+        for episode in episodes:
+            assert episode.success.tolist() == [False] * 5 + [True] * 3  # as the task said
+            assert not episode.succeeded.any() and not episode.success_once and not episode.success_at_end
+            assert not episodes.attributes(episode.number)["success_once"] and episode.mode == "never_grasped"
+            assert episode.flags["steps"].dtype == np.int64 and episode.flags["steps"].tolist() == list(range(1, 9))
 
 
 # Worked through by hand from the published definitions.

@@ -95,7 +95,8 @@ class Comparison:
     def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, np.ndarray]) -> None:
         for i in rows.tolist():
             row = self._rows[i]
-            row.success |= bool(outcome["success"][i])
+            row.failed |= bool(outcome["fail"][i])
+            row.success |= bool(outcome["success"][i]) and not row.failed
             if self._check:
                 row.compare_outcome(row.played, {name: outcome[name][i] for name in self._names})
             row.played += 1
@@ -125,7 +126,7 @@ class _Row:
         self.difference: float | None = None
         self.last: float | None = None
         self.outcome: list[str] = []
-        self.played, self.success = 0, False
+        self.played, self.success, self.failed = 0, False, False
         self._layout: _Layout | None = None
         self._now: list[np.ndarray] = []  # states from the first that differs
 

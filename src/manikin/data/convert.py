@@ -128,7 +128,7 @@ class LeRobotExport:
             self._told = True
         frames["action"] = episode.actions
         frames["next.reward"] = episode.rewards[:, None]
-        frames["next.success"] = episode.success[:, None]
+        frames["next.success"] = episode.succeeded[:, None]
         frames["next.done"] = (episode.terminated | episode.truncated)[:, None]
         return frames, names
 

@@ -12,7 +12,8 @@ Group ``block_0`` (one for each shape of data, nearly always the only one), with
         return, force_sum, force_peak (E,) float64; options (E,) JSON, instruction (E,) str, mode (E,) str: how it
         succeeded or failed
     steps/actions (S, A) float32, rewards (S,) float32, terminated, truncated, success, fail (S,) bool;
-        flags/... (S,) bool or float32: what else the task says of a step;
+        success is what the task says of the step, also after a fail, where it does not count for success_once;
+        flags/... (S,) bool, integer or float: what else the task says of a step;
         forces (S, 1 + links) float32 [N]: contact force of the robots, in all and on each link;
         reward_terms (S, terms) float32
     instants/state_hash (S+E,) int64, states (S+E, D) float64 (optional), observations/... (S+E, ...) (optional),
@@ -136,12 +137,17 @@ class Episode:
         return len(self.actions)
 
     @property
+    def succeeded(self) -> np.ndarray:
+        """(T,) bool: success that counts. Failure is final: what the task calls a success after it is none."""
+        return self.success & ~np.logical_or.accumulate(self.fail)
+
+    @property
     def success_once(self) -> bool:
-        return bool(self.success.any())
+        return bool(self.succeeded.any())
 
     @property
     def success_at_end(self) -> bool:
-        return bool(len(self.success) and self.success[-1])
+        return bool(len(self) and self.succeeded[-1])
 
     @property
     def return_(self) -> float:

@@ -45,13 +45,19 @@ class Keep:
 class Tracker:
     """Follows the flags of N rows and keeps each row's story.
 
+    Failure is final: after ``fail``, success does not count.
+
     Args:
         labels: which events there are.
         n: rows.
+
+    Attributes:
+        failed: (N,) bool, which rows have.
     """
 
     def __init__(self, labels: Labels, n: int) -> None:
         self.labels = labels
+        self.failed = np.zeros(n, bool)
         self._up = np.zeros((len(labels.events), n), bool)
         self._events: list[list[str]] = [[] for _ in range(n)]
         self._began: list[frozenset[str] | None] = [None] * n
@@ -60,13 +66,16 @@ class Tracker:
         """New episodes begin in these rows; before their first step every flag is down."""
         for row in rows:
             self._up[:, row], self._events[row], self._began[row] = False, [], None
+            self.failed[row] = False
 
     def step(self, rows: np.ndarray, flags: Mapping[str, np.ndarray]) -> None:
-        """One step of ``rows``; ``flags`` are (N,) values of every row.
+        """One step of ``rows``; ``flags`` are (N,) values of every row, ``success`` and ``fail`` among them.
 
         Raises:
             UnknownNameError: a flag that an event speaks of is missing.
         """
+        self.failed[rows] |= flags["fail"][rows]
+        flags = {**flags, "success": flags["success"] & ~self.failed}
         for row in rows.tolist():
             if self._began[row] is None:
                 self._began[row] = frozenset(name for name, value in flags.items() if value[row])
@@ -74,7 +83,7 @@ class Tracker:
             if event.flag not in flags:
                 raise UnknownNameError(f"flag of event {event.name!r}", event.flag, flags)
             value = flags[event.flag][rows]
-            now = value.astype(bool) if event.above is None else value > event.above
+            now = value.astype(bool) if event.at_least is None else value >= event.at_least
             before = self._up[i, rows]
             fired = now & ~before if event.edge == "rise" else before & ~now
             self._up[i, rows] = now

@@ -238,7 +238,7 @@ def outcome_of(reward: Any, terminated: Any, truncated: Any, info: Mapping[str, 
 
 
 def _is_flag(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.ndim == 1 and value.dtype in (torch.bool, torch.float32)
+    return isinstance(value, torch.Tensor) and value.ndim == 1 and not value.dtype.is_complex
 
 
 def largest_episode(env: Any, *, observations: bool = False, states: bool = True) -> int:

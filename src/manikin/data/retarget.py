@@ -201,7 +201,7 @@ class _Tally:
     def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, np.ndarray]) -> None:
         self._recorder.step(rows, actions, observation, outcome)
         for row in rows.tolist():
-            self._success[row] |= bool(outcome["success"][row])
+            self._success[row] |= bool(outcome["success"][row]) and not self._recorder.tracker.failed[row]
             for name, values in self._residual[row].items():
                 values.append(float(outcome[f"flags/residual_{name}"][row]))
 

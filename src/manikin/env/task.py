@@ -169,6 +169,10 @@ class Task:
         elif not isinstance(config, self.Config):
             raise ConfigError(f"config must be a mapping or {self.id}'s Config, not {type(config).__name__}")
         self.config: Any = config
+        try:
+            self.labels.check()  # once for each set of labels
+        except ConfigError as error:
+            raise ConfigError(f"the labels of {self.id} leave something open: {error}") from None
 
     def scene(self, b: SceneBuilder) -> Any:
         """Declare robots, parts, variables, cameras and contact questions; return an object with their handles.

@@ -250,7 +250,6 @@ class _Rows:
         self.streak = np.zeros(n, np.int64)
         self.longest = np.zeros(n, np.int64)
         self.first = np.zeros(n, np.int64)  # 0: not yet
-        self.failed = np.zeros(n, bool)
         self.best = np.zeros(n, np.float64)
         self.reached: dict[str, np.ndarray] = {}
         self.labels = getattr(getattr(env, "task", None), "labels", PLAIN)
@@ -305,7 +304,7 @@ class _Rows:
         return observation
 
     def _started(self, rows: np.ndarray, observation: Any) -> None:
-        for totals in (self.length, self.total, self.streak, self.longest, self.first, self.failed):
+        for totals in (self.length, self.total, self.streak, self.longest, self.first):
             totals[rows] = 0
         self.force_sum[rows] = self.force_peak[rows] = 0.0
         self.best[rows] = -np.inf
@@ -329,9 +328,6 @@ class _Rows:
         """Add one control step to the totals of the active rows; finished ones become results and free their row."""
         rows = np.flatnonzero(self.active)
         outcome = outcome_of(reward, terminated, truncated, info)
-        # failure is final: where the protocol lets an episode go on after it, later success does not count
-        self.failed[rows] |= outcome["fail"][rows]
-        success = outcome["success"][rows] & ~self.failed[rows]
         self.length[rows] += 1
         self.total[rows] += outcome["rewards"][rows].astype(np.float64)
         self.best[rows] = np.maximum(self.best[rows], outcome["rewards"][rows])
@@ -342,14 +338,16 @@ class _Rows:
                 self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= value[rows]
         if self.follows:
             self.tracker.step(rows, {**flags, "success": outcome["success"], "fail": outcome["fail"]})
+        for observer in self.observers:
+            observer.step(rows, actions, observation, outcome)
+        # failure is final: where the protocol lets an episode go on after it, later success does not count
+        success = outcome["success"][rows] & ~self.tracker.failed[rows]
         forces = to_numpy(self.env.forces)[rows]
         self.force_sum[rows] += forces
         self.force_peak[rows] = np.maximum(self.force_peak[rows], forces)
         self.streak[rows] = np.where(success, self.streak[rows] + 1, 0)
         self.longest[rows] = np.maximum(self.longest[rows], self.streak[rows])
         self.first[rows] = np.where(success & (self.first[rows] == 0), self.length[rows], self.first[rows])
-        for observer in self.observers:
-            observer.step(rows, actions, observation, outcome)
         health = to_numpy(info["health"])
         done = rows[(outcome["terminated"] | outcome["truncated"])[rows]]
         results = [self._result(row, outcome, int(health[row])) for row in done.tolist()]
@@ -371,12 +369,12 @@ class _Rows:
             return_=float(self.total[row]),
             max_reward=float(self.best[row]),
             success_once=bool(self.first[row]),
-            success_at_end=bool(outcome["success"][row]) and not self.failed[row],
+            success_at_end=bool(outcome["success"][row]) and not self.tracker.failed[row],
             first_success=int(self.first[row]) or None,
             longest_success=int(self.longest[row]),
             terminated=bool(outcome["terminated"][row]),
             truncated=bool(outcome["truncated"][row]),
-            fail=bool(self.failed[row]),
+            fail=bool(self.tracker.failed[row]),
             health=health,
             reached={name: bool(flags[row]) for name, flags in self.reached.items()},
             events=story.events,

@@ -66,7 +66,7 @@ def transport(placed: str = "is_placed", *, grasps: int = 1) -> Labels:
 
 
 def _force(limit: float) -> Event:
-    return Event("excessive_collisions", "robot_force", above=limit)
+    return Event("excessive_collisions", "robot_force", at_least=limit)
 
 
 _PICK = (

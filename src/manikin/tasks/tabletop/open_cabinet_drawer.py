@@ -48,7 +48,7 @@ class OpenCabinetDrawer(Task):
             Event("closed", "is_open", "fall"),
             Event("success", "success"),
             Event("lost", "success", "fall"),
-            Event("excessive_collisions", "robot_force", above=10_000.0),
+            Event("excessive_collisions", "robot_force", at_least=10_000.0),
         ),
         success=(
             Mode("success_then_excessive_collisions", "excessive_collisions"),
