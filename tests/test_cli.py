@@ -109,7 +109,13 @@ def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(
     assert main([*words, "--observe", "rgb", "--out", str(tmp_path / "new.h5")]) == 2
     assert "0.00 GB are free" in capsys.readouterr().err
     assert not list(tmp_path.glob("new*"))
-    assert main([*words, "--no-check-disk", "--out", str(tmp_path / "new.h5")]) == 0
+    chosen = ["--camera", "hand_camera", "--size", "16", "12", "--renderer", "rays"]
+    assert main([*words, "--no-check-disk", "--out", str(tmp_path / "new.h5"), "--observe", "rgb", *chosen]) == 0
+    with read_episodes(tmp_path / "new.h5") as episodes:
+        seen = {k: v.shape for k, v in episodes[0].observations.items() if k.endswith("/rgb")}
+        assert seen == {"cameras/hand_camera/rgb": (5, 12, 16, 3)}
+    capsys.readouterr()
+    assert "are for pictures: --observe rgb" in failed(capsys, *words, *chosen)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from manikin.cli import main
 from manikin.cli.replay import ReplayOptions
 from manikin.cli.replay import run as command
 from manikin.control import Chain, IkSolver
@@ -22,11 +24,14 @@ from manikin.data.rerecord import rerecord
 from manikin.data.retarget import retarget
 from manikin.data.track import RESIDUALS, Way, hand_offset, ways_to_follow
 from manikin.env.observe import Vision
-from manikin.env.registry import make
+from manikin.env.registry import make, task_ids
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.math import pose_mul, pose_to_matrix, quat_from_rotvec
 from manikin.policy.expert import ExpertPolicy
+from manikin.sense.imperfect import Delay, Noise, SensorSuite
+from manikin.sense.pointcloud import PointCloudSpec
+from manikin.spec.camera import CameraSpec
 
 SEEDS = (3, 8, 21)
 
@@ -76,6 +81,126 @@ def test_pictures_from_states_and_from_actions_are_those_of_the_live_run(tmp_pat
             "how": "states",
         }
     assert replay(tmp_path / "states.h5").exact and replay(tmp_path / "actions.h5").exact
+
+
+def test_cameras_and_sensors_are_recorded_and_made_again(tmp_path: Path) -> None:
+    side = CameraSpec(name="side", pos=(0.2, 0.9, 0.4), target=(0.0, 0.0, 0.1), width=20, height=12)
+    vision = Vision(cameras=("hand_camera", side), renderer="rays", pointcloud=PointCloudSpec(count=None))
+    sensors = {"policy/qpos": [Noise(0.1), Delay((0, 2))], "cameras/side/rgb": [Noise(9.0)]}
+    path = record(tmp_path / "run.h5", seeds=SEEDS[:1], horizon=3, observe="rgb", vision=vision, sensors=sensors)
+    plain = record(tmp_path / "plain.h5", seeds=SEEDS[:1], horizon=3, observe="state_dict")
+    side_rgb = "cameras/side/rgb"
+
+    def seen(name: str) -> dict[str, np.ndarray]:
+        with read_episodes(tmp_path / name) as episodes:
+            return dict(episodes[0].observations or {})
+
+    then, truth = seen("run.h5"), seen("plain.h5")
+    assert then[side_rgb].shape == (4, 12, 20, 3) and then["cameras/hand_camera/rgb"].shape[2] != 20
+    assert 0.02 < np.abs(then["policy/qpos"] - truth["policy/qpos"]).mean() < 0.3
+    assert replay(path).exact and replay(plain).exact
+
+    report = rerecord(path, tmp_path / "again.h5", reward="sparse")
+    assert report is not None and report.exact and not [c for c in report.changed if not c.startswith("reward")]
+    again = seen("again.h5")
+    assert then.keys() == again.keys()
+    assert all(np.array_equal(value, again[name]) for name, value in then.items())  # the noise too
+
+    rerecord(path, tmp_path / "small.h5", vision=Vision(size=(8, 6)))  # a size alone: the same cameras
+    small = seen("small.h5")
+    assert then.keys() == small.keys() and small[side_rgb].shape == (4, 6, 8, 3)
+    rerecord(path, tmp_path / "one.h5", vision=Vision(cameras=("side",)))  # by name, though no task declares it
+    one = seen("one.h5")
+    assert np.array_equal(one[side_rgb], then[side_rgb]) and "cameras/hand_camera/rgb" not in one
+
+    report = rerecord(path, tmp_path / "blind.h5", observe="state_dict")  # the camera's noise has no place
+    assert report is not None and report.exact, report.summary()
+    assert np.array_equal(seen("blind.h5")["policy/qpos"], then["policy/qpos"])
+    rerecord(path, tmp_path / "true.h5", observe="state_dict", sensors=None)
+    assert np.array_equal(seen("true.h5")["policy/qpos"], truth["policy/qpos"])
+
+
+@dataclass(frozen=True)
+class Doubled(Noise):
+    """An imperfection of one's own."""
+
+
+def test_what_describes_no_sensor_and_no_vision_is_refused(tmp_path: Path) -> None:
+    own = record(tmp_path / "own.h5", seeds=(0,), horizon=1, sensors={"policy/qpos": [Doubled(0.1)]})
+    with pytest.raises(UnknownNameError, match=r"test_replay.Doubled.*Delay, Dropout, Noise, Rate.*pass sensors="):
+        replay(own)
+    assert rerecord(own, tmp_path / "true.h5", sensors=None) is not None
+    with pytest.raises(ConfigError, match="does not describe a Noise"):
+        SensorSuite({"x": [{"kind": "Noise", "width": 2}]}, control_hz=20.0)  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="does not describe a Vision"):
+        Vision.of({"cameras": None, "colour": True})
+    described = Vision(cameras=("a",), size=(4, 3)).describe()
+    assert Vision.of(json.loads(json.dumps(described))) == Vision(cameras=("a",), size=(4, 3))
+
+
+OWN = """
+import manikin
+from manikin.arenas.table import table
+
+
+class Rest(manikin.Task):
+    id = "Rest-v1"
+    horizon_s = 0.2
+    instruction = "rest"
+
+    def scene(self, b):
+        table(b)
+        return {"robot": b.robot()}
+
+    def start(self, h, ep):
+        h.robot.set_qpos(h.robot.keyframe())
+
+    def evaluate(self, h):
+        return {"success": h.robot.qpos[:, 0] > 9}
+
+    def observe(self, h):
+        return {}
+"""
+
+
+def test_a_task_of_ones_own_is_found_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the commands alone, as in a later session: nothing is registered and nothing imported."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("rest_task.py").write_text(OWN)
+    words = ["collect", "rest_task.py", "--policy", "random", "--episodes", "2", "--num-envs", "2", "--out", "a b.h5"]
+    assert main(words) == 0  # it has no dense reward either
+    assert "replay 'a b.h5' --check" in capsys.readouterr().out
+    with read_episodes("a b.h5") as episodes:
+        assert episodes.header is not None and episodes.header.fingerprint["reward"] == "sparse"
+        assert episodes.header.recorded["first_seed"] == 0
+    assert "Rest-v1" not in task_ids()
+    assert main(["replay", "a b.h5", "--check"]) == 0
+    assert "2 of 2 episodes reproduced" in capsys.readouterr().out
+    assert main([*words, "--resume", "--first-seed", "7"]) == 2
+    assert "first_seed: 0 there, 7 here" in capsys.readouterr().err
+
+    monkeypatch.chdir(tmp_path)
+    recording = str(Path("here") / "a b.h5")
+    assert main(["replay", recording, "--check"]) == 0  # below
+    (tmp_path / "else").mkdir()
+    monkeypatch.chdir("else")
+    capsys.readouterr()
+    recording = str(Path("..") / recording)
+    assert main(["replay", recording, "--check"]) == 2
+    assert "rest_task.py:Rest, which is not in the current folder" in capsys.readouterr().err
+    assert main(["replay", recording, "--check", "--task", "../here/rest_task.py"]) == 0
+    Path("rest_task.py").write_text(OWN.replace("Rest-v1", "Rest-v2"))
+    assert main(["replay", recording, "--check", "--task", "rest_task.py"]) == 2
+    assert "the recording is of 'Rest-v1', and rest_task.py has 'Rest-v2'" in capsys.readouterr().err
+    Path("rest_task.py").write_text("import nothing_of_that_name")
+    assert main(["replay", recording, "--check", "--task", "rest_task.py"]) == 2
+    assert "rest_task.py of task Rest-v1 cannot be imported: ModuleNotFoundError" in capsys.readouterr().err
+    (tmp_path / "here" / "rest_task.py").unlink()
+    assert main(["replay", recording, "--check"]) == 2
+    assert "which is not there any more; say where it is: --task" in capsys.readouterr().err
 
 
 def test_rewards_of_another_kind_are_those_of_a_live_run(recording: Path, tmp_path: Path) -> None:
@@ -305,6 +430,12 @@ def test_the_command_writes_converts_and_reports(recording: Path, tmp_path: Path
     assert command(ReplayOptions(file=path, observe="state_dict", way="states", episodes=(1,))) == 0
     with read_episodes(tmp_path / "run.state_dict.h5") as episodes:
         assert episodes.numbers == [1] and "policy/qpos" in (episodes[1].observations or {})
+    seen: dict[str, Any] = {"observe": "rgb", "way": "states", "size": (8, 8), "episodes": (1,)}
+    assert command(ReplayOptions(file=path, renderer="rays", **seen)) == 0
+    with read_episodes(tmp_path / "run.rgb.h5") as episodes:
+        assert episodes.header is not None and episodes.header.fingerprint["vision"]["renderer"] == "rays"
+        assert episodes[1].observations is not None
+        assert episodes[1].observations["cameras/base_camera/rgb"].shape[1:] == (8, 8, 3)
 
 
 def test_what_cannot_be_played_says_why(recording: Path, tmp_path: Path) -> None:
@@ -331,6 +462,15 @@ def test_what_cannot_be_played_says_why(recording: Path, tmp_path: Path) -> None
     for wrong in ({"way": "states"}, {"way": "states", "check": True}, {"check": True, "control": "joint_pos"}):
         with pytest.raises(ConfigError):
             command(ReplayOptions(file=recording, **wrong))  # type: ignore[arg-type]
+    for words, said in (
+        ({"report": out}, "--report goes with --check"),
+        ({"report": out, "observe": "state", "way": "states"}, "--report goes with"),
+        ({"check": True, "stretch": 2.0}, "--stretch goes with --control"),
+        ({"check": True, "resume": True}, "--resume goes with a new recording"),
+        ({"check": True, "physics_hz": 250.0}, "--physics-hz goes with --control"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            command(ReplayOptions(file=recording, **words))  # type: ignore[arg-type]
     assert not out.exists()
     env = make("PickCube-v1", 1, autoreset="disabled", horizon=3)
     recorder = Recorder(env, tmp_path / "bare.h5", states=False)

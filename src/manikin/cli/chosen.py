@@ -1,15 +1,37 @@
-"""The task that a command was given by word."""
+"""What commands are given: a task by word, the cameras of observations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from manikin.errors import ConfigError, ManikinError
 
 if TYPE_CHECKING:
+    from manikin.env.observe import Vision
     from manikin.env.task import Task
 
-__all__ = ["chosen_task"]
+__all__ = ["PictureOptions", "chosen_task"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureOptions:
+    """Options of the commands that observe through cameras."""
+
+    camera: tuple[str, ...] = ()
+    """Cameras of the observations, by name (see manikin info); by default those recorded, else base_camera."""
+    size: tuple[int, int] | None = None
+    """Width and height of the pictures [pixels]."""
+    renderer: Literal["auto", "gl", "rays"] | None = None
+    """Makes the pictures: OpenGL (gl), casting rays with MuJoCo anywhere (rays), or OpenGL where it works (auto)."""
+
+    def vision(self) -> Vision | None:
+        """What was chosen; None for nothing."""
+        from manikin.env.observe import Vision
+
+        if not self.camera and self.size is None and self.renderer is None:
+            return None
+        return Vision(cameras=self.camera or None, size=self.size, renderer=self.renderer or "auto")
 
 
 def chosen_task(word: str) -> type[Task]:

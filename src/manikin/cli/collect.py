@@ -10,13 +10,14 @@ from typing import Annotated, Any
 
 import tyro
 
+from manikin.cli.chosen import PictureOptions, chosen_task
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
 
 __all__ = ["CollectOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectOptions:
+class CollectOptions(PictureOptions):
     """Options of `manikin collect`."""
 
     task: tyro.conf.Positional[str]
@@ -48,6 +49,8 @@ class CollectOptions:
     """Controller, by default the task's."""
     observe: str = "state"
     """What the policy is shown: state, or outputs of cameras and state joined by + or a comma: rgb, rgb+depth+state."""
+    reward: str | None = None
+    """normalized_dense, dense, sparse, none; by default normalized_dense, or sparse where the task has no dense one."""
     control_hz: float | None = None
     """Control rate [Hz], by default the task's."""
     check_disk: bool = True
@@ -72,7 +75,9 @@ def run(options: CollectOptions) -> int:
     from rich.markup import escape
 
     from manikin.data.record import Recorder, check_room, largest_episode
+    from manikin.env.observe import CAMERA_WORDS, CLOUD_WORDS
     from manikin.env.registry import make
+    from manikin.env.task import Task
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible, run_episodes, unhealthy_words
     from manikin.policy.choices import policy_maker
@@ -90,8 +95,14 @@ def run(options: CollectOptions) -> int:
     if options.budget is not None:
         settings["budget"] = read_budget(options.budget)
     settings["observe"] = options.observe.replace(",", "+")
+    task = chosen_task(options.task)
+    settings["reward"] = options.reward or ("sparse" if task.reward is Task.reward else "normalized_dense")
+    if (vision := options.vision()) is not None:
+        if not {*settings["observe"].split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS}:
+            raise ConfigError("--camera, --size and --renderer are for pictures: --observe rgb, for example")
+        settings["vision"] = vision
     shown = settings["observe"] not in ("state", "policy") if options.observations is None else options.observations
-    env = make(options.task, min(options.num_envs, options.episodes), autoreset="disabled", **settings)
+    env = make(task, min(options.num_envs, options.episodes), autoreset="disabled", **settings)
     try:
         policy = maker(env)
         name = str(getattr(policy, "name", options.policy))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from manikin.cli.chosen import PictureOptions
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = ["ReplayOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions:
+class ReplayOptions(PictureOptions):
     """Options of `manikin replay`."""
 
     file: tyro.conf.Positional[Path]
@@ -31,10 +32,6 @@ class ReplayOptions:
     """Compare the start and the state after every step with what was recorded, bit for bit."""
     observe: str | None = None
     """Write a new recording with other observations: state_dict, rgb, rgb+depth, ..."""
-    camera: tuple[str, ...] = ()
-    """Cameras of the observations, by name; by default the task's base_camera."""
-    size: tuple[int, int] | None = None
-    """Width and height of the pictures [pixels]."""
     reward: str | None = None
     """Write a new recording with other rewards: normalized_dense, dense, sparse, none."""
     control: str | None = None
@@ -48,19 +45,19 @@ class ReplayOptions:
     resume: bool = False
     """Go on with a new recording that was interrupted."""
     report: Path | None = None
-    """Write per episode and step how far it parts, or the residual, as JSON."""
+    """Write per episode and step how far it parts, or the residual, as JSON; not with --from states."""
     num_envs: int = 16
     """How many episodes are played side by side; does not change the result."""
     episodes: tuple[int, ...] = ()
     """Numbers of the episodes to play; by default all."""
     physics_hz: float | None = None
     """With --control: physics rate of the new recording [Hz], by default the old one's."""
-    stretch: float = 4.0
-    """With --control: how many times the horizon the new episodes may take."""
+    stretch: float | None = None
+    """With --control: how many times the horizon the new episodes may take, by default 4."""
     video: Path | None = None
     """Write a video of the first episodes (at most 6, side by side)."""
-    renderer: Literal["auto", "gl", "rays"] = "auto"
-    """Makes the pictures: OpenGL where it works, casting rays with MuJoCo anywhere."""
+    task: str | None = None
+    """Where a task of your own is, if not where it was recorded from: file.py, file.py:Class or module:Class."""
 
 
 def main(options: Annotated[ReplayOptions, tyro.conf.arg(name="")]) -> int:
@@ -118,17 +115,27 @@ def _refuse(options: ReplayOptions) -> None:
         raise ConfigError("--video is for playing as recorded; film the new recording afterwards")
     if options.check and options.control is not None:
         raise ConfigError("actions of another controller cannot come out as recorded: --check the new recording")
+    compared = options.check or options.device is not None or (_writes(options) and options.way == "actions")
+    for word, given, fits, what in (
+        ("--report", options.report, compared, "--check, --device, or a new recording from actions"),
+        ("--stretch", options.stretch, options.control is not None, "--control"),
+        ("--physics-hz", options.physics_hz, options.control is not None, "--control"),
+        (
+            "--resume",
+            options.resume or None,
+            _writes(options),
+            "a new recording: --observe, --reward, --control or --out",
+        ),
+    ):
+        if given is not None and not fits:
+            raise ConfigError(f"{word} goes with {what}")
 
 
 def _overrides(options: ReplayOptions) -> dict[str, Any]:
     """Options of ``manikin.make`` that win over the recorded ones."""
-    from manikin.env.observe import Vision
-
-    chosen = {k: getattr(options, k) for k in ("observe", "reward", "device", "physics_hz")}
-    overrides = {k: v for k, v in chosen.items() if v is not None}
-    if options.camera or options.size is not None:
-        overrides["vision"] = Vision(cameras=options.camera or None, size=options.size)
-    return overrides
+    chosen = {k: getattr(options, k) for k in ("observe", "reward", "device", "physics_hz", "task")}
+    chosen["vision"] = options.vision()
+    return {k: v for k, v in chosen.items() if v is not None}
 
 
 def _target(options: ReplayOptions) -> Path:
@@ -154,7 +161,7 @@ def _play(
     try:
         films = []
         if options.video is not None:
-            renderer = make_renderer(options.renderer, samples=2)
+            renderer = make_renderer(options.renderer or "auto", samples=2)
             films = [Film(env, renderer, numbers=numbers[:6], width=320, height=320)]
         report = replay(
             options.file,
@@ -218,7 +225,7 @@ def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
         control=options.control,
         numbers=numbers,
         num_envs=options.num_envs,
-        stretch=options.stretch,
+        stretch=4.0 if options.stretch is None else options.stretch,
         resume=options.resume,
         on_episode=lambda episode: advance(),
         stop=stop,

@@ -79,17 +79,19 @@ class Comparison:
         batch: the recorded episodes.
         check: compare; False only counts steps and successes.
         rewards: rewards are meant to be the recorded ones.
+        sensors: so are the sensors; others remember other things.
     """
 
-    def __init__(self, env: Any, batch: Sequence[Episode], *, check: bool, rewards: bool) -> None:
+    def __init__(self, env: Any, batch: Sequence[Episode], *, check: bool, rewards: bool, sensors: bool = True) -> None:
         self._env, self._check = env, check
+        self._may_lack = _MAY_LACK if sensors else (*_MAY_LACK, "extra/sensors/")
         self._names = [name for name in PER_STEP if name != "actions" and (rewards or name != "rewards")]
         self._rows = [_Row(e, env) for e in batch]
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
         if self._check:
             for row, initial in zip(self._rows, initial_state(self._env.save(rows)), strict=True):
-                row.compare_start(initial)
+                row.compare_start(initial, self._may_lack)
             self._compare_states(rows)
 
     def step(self, rows: np.ndarray, actions: Any, observation: Any, outcome: Mapping[str, np.ndarray]) -> None:
@@ -130,11 +132,11 @@ class _Row:
         self._layout: _Layout | None = None
         self._now: list[np.ndarray] = []  # states from the first that differs
 
-    def compare_start(self, now: Mapping[str, np.ndarray]) -> None:
+    def compare_start(self, now: Mapping[str, np.ndarray], may_lack: tuple[str, ...]) -> None:
         then = self.episode.initial
         for name in sorted(now.keys() | then.keys()):
             alike = name in now and name in then and now[name].shape == then[name].shape
-            if name.startswith(_MAY_LACK) and not alike:
+            if name.startswith(may_lack) and not alike:
                 continue
             if not alike:
                 self.start[name] = float("nan")

@@ -242,13 +242,15 @@ def is_per_step(name: str) -> bool:
 def differences(then: Header, now: Header) -> list[str]:
     """In what two recordings differ that makes their episodes no kin: task and version, robot, model, seeds, ...
 
-    Of what is recorded only that counts which both say: older recordings say nothing of it.
+    Of what is recorded only that counts which both say: older recordings say nothing of it. Where the file of a task
+    lies does not count.
     """
     a = flatten(then.fingerprint) | {"policy": then.policy, "source": dict(then.source)}
     b = flatten(now.fingerprint) | {"policy": now.policy, "source": dict(now.source)}
     for said in then.recorded.keys() & now.recorded.keys():
         a[said], b[said] = then.recorded[said], now.recorded[said]
-    return [f"{k}: {a.get(k)!r} there, {b.get(k)!r} here" for k in sorted(a | b) if a.get(k) != b.get(k)]
+    keys = sorted((a | b).keys() - {"task_class"})
+    return [f"{k}: {a.get(k)!r} there, {b.get(k)!r} here" for k in keys if a.get(k) != b.get(k)]
 
 
 def check_lengths(values: Mapping[str, np.ndarray], length: int, what: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from manikin.data.compare import Comparison, EpisodeReplay
 from manikin.data.format import Header, flatten
 from manikin.data.play import Follow, batches, play
 from manikin.data.read import EpisodeFile
-from manikin.errors import DataError
+from manikin.errors import DataError, ManikinError
 
-__all__ = ["EpisodeReplay", "ReplayReport", "make_env", "replay", "source_of"]
+if TYPE_CHECKING:
+    from manikin.env.task import Task
+
+__all__ = ["EpisodeReplay", "ReplayReport", "make_env", "recorded_task", "replay", "source_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,28 +109,68 @@ class ReplayReport:
         return lines
 
 
-def make_env(fingerprint: Mapping[str, Any], num_envs: int, **overrides: Any) -> Any:
+def make_env(
+    fingerprint: Mapping[str, Any], num_envs: int, *, task: str | type[Task] | None = None, **overrides: Any
+) -> Any:
     """Build the environment of a recording again, with autoreset "disabled".
+
+    A task of one's own is loaded from the file that the fingerprint names, if that lies in the current folder or below.
 
     Args:
         fingerprint: as ``Env.fingerprint()`` gave it.
         num_envs: rows.
-        **overrides: options of ``manikin.make`` that win over the recorded ones.
+        task: where the task is, if not where it was: ``file.py``, ``file.py:Class``, ``module:Class``, or the class.
+        **overrides: options of ``manikin.make`` that win over the recorded ones. What a ``vision`` leaves at its
+            default stays as recorded, and so do the recorded sensors of what is still observed.
 
     Raises:
-        DataError: the fingerprint names no task.
+        DataError: the fingerprint names no task, or the task cannot be loaded or is another one.
         ManikinError: the task, robot or controller does not exist here.
     """
+    from manikin.env.observe import Vision, holds
     from manikin.env.registry import make
 
-    if not fingerprint.get("task"):
+    found = recorded_task(fingerprint, task)
+    recorded = {k: fingerprint[k] for k in _MAKE_OPTIONS if fingerprint.get(k) is not None}
+    options = {**recorded, "autoreset": "disabled", **overrides}
+    vision = Vision.of(recorded.get("vision"))
+    options["vision"] = Vision.of(overrides.get("vision")).over(vision)
+    if "sensors" in recorded and "sensors" not in overrides:
+        word = options.get("observe", "state")
+        options["sensors"] = {k: v for k, v in recorded["sensors"].items() if holds(word, k, options["vision"])}
+    return make(found, num_envs, **options)
+
+
+def recorded_task(fingerprint: Mapping[str, Any], given: str | type[Task] | None = None) -> type[Task]:
+    """The task of a recording; see :func:`make_env`.
+
+    Raises:
+        DataError: it cannot be loaded, or is another one; says how to name its file.
+    """
+    from manikin.env.registry import task_class, task_ids
+
+    name, place = str(fingerprint.get("task", "")), fingerprint.get("task_class")
+    if not name:
         raise DataError("the recording's fingerprint names no task, so its environment cannot be built again")
-    options = {k: fingerprint[k] for k in _MAKE_OPTIONS if fingerprint.get(k) is not None}
-    return make(fingerprint["task"], num_envs, **{**options, "autoreset": "disabled", **overrides})
+    if given is None and name not in task_ids() and place:
+        file = Path(place.rpartition(":")[0])
+        if file.suffix == ".py" and not (file.is_file() and file.is_relative_to(Path.cwd())):
+            where = "which is not in the current folder" if file.is_file() else "which is not there any more"
+            raise DataError(f"{name} was recorded with {place}, {where}; say where it is: --task FILE.py, or task=")
+        given = str(place)
+    try:
+        found = task_class(given or name)
+    except ManikinError:
+        raise
+    except Exception as error:  # importing a user's file may raise anything
+        raise DataError(f"{given} of task {name} cannot be imported: {type(error).__name__}: {error}") from error
+    if found.id != name:
+        raise DataError(f"the recording is of {name!r}, and {given} has {found.id!r}")
+    return found
 
 
 _MAKE_OPTIONS = (
-    *("robot", "control", "device", "observe", "reward", "looks"),
+    *("robot", "control", "device", "observe", "vision", "sensors", "reward", "looks"),
     *("physics_hz", "control_hz", "horizon", "config", "terminate"),
 )
 
@@ -179,9 +222,13 @@ def replay(
         try:
             now = env.fingerprint()
             _refuse_other(path, then, now)
+            alike = {
+                "rewards": now.get("reward") == then.get("reward"),
+                "sensors": now.get("sensors") == then.get("sensors"),
+            }
             done: list[EpisodeReplay] = []
             for batch in batches(file, wanted, env.num_envs):
-                compared = Comparison(env, batch, check=check, rewards=now.get("reward") == then.get("reward"))
+                compared = Comparison(env, batch, check=check, **alike)
                 finished = play(env, batch, Follow(), [compared, *observers], stop)
                 for result in compared.reports(finished):
                     done.append(result)

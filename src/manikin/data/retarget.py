@@ -135,7 +135,7 @@ def retarget(
         options = {"control": parse_control(control), "horizon": math.ceil(stretch * fingerprint["horizon"])}
         env = make_env(fingerprint, rows, **{**options, **overrides})
         try:
-            source = make_env(fingerprint, rows, observe="policy", reward="none")
+            source = make_env(fingerprint, rows, task=overrides.get("task"), observe="policy", reward="none")
         except BaseException:
             env.close()
             raise

@@ -59,7 +59,8 @@ class Env(gymnasium.vector.VectorEnv):
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
             cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
         sensors: noise, delay, dropout and rate by path in the observation: ``{"policy/qpos": [Noise(0.01)]}``.
-        vision: which cameras, renderer, cloud and grid; see :class:`Vision`.
+        vision: which cameras, renderer, cloud and grid; see :class:`Vision`. ``sensors``, ``vision`` and ``looks`` may
+            also be as a fingerprint describes them.
         reward: ``normalized_dense`` (dense / its declared maximum), ``dense``, ``sparse`` (success - fail) or ``none``.
         autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
         device: ``cpu``; ``cuda`` or ``cuda:1`` for a GPU; ``warp:cpu`` for the GPU path's kernels on the processor,
@@ -191,7 +192,7 @@ class Env(gymnasium.vector.VectorEnv):
             self.world.forward()
             self._loop: Loop = RowLoop(self) if isinstance(self.world, CpuWorld) else DeviceLoop(self, graphs=graphs)
             rig = self.vision.rig(parse(observe), self.world, builder.cameras)
-            suite = SensorSuite(sensors, control_hz=self.control_hz) if sensors else None
+            self.sensors = SensorSuite(sensors, control_hz=self.control_hz) if sensors else None
             self._observer = Observer(
                 observe,
                 task,
@@ -200,7 +201,7 @@ class Env(gymnasium.vector.VectorEnv):
                 vision=self.vision,
                 rig=rig,
                 rng=self._loop.rng,
-                sensors=suite,
+                sensors=self.sensors,
                 masks=isinstance(self._loop, DeviceLoop),
             )
             self._loop.begin(self._observer)

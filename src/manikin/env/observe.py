@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +25,18 @@ from manikin.sense.voxel import VoxelSpec, voxelize
 from manikin.sim.world import World
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["CAMERA_WORDS", "STATE_WORDS", "Observer", "Vision", "merge", "own_names", "parse", "space_of"]
+__all__ = [
+    "CAMERA_WORDS",
+    "CLOUD_WORDS",
+    "STATE_WORDS",
+    "Observer",
+    "Vision",
+    "holds",
+    "merge",
+    "own_names",
+    "parse",
+    "space_of",
+]
 
 STATE_WORDS = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
 CAMERA_WORDS = ("rgb", "depth", "segmentation", "normals")
@@ -43,6 +56,17 @@ def parse(word: str) -> tuple[str, ...]:
             valid = joined if len(parts) > 1 else (*STATE_WORDS, *joined)
             raise UnknownNameError("observation", part, dict.fromkeys(valid), hint=hint)
     return parts
+
+
+def holds(word: str, path: str, vision: Vision) -> bool:
+    """Whether an observation of these words has a place, named as for sensors: ``policy/qpos``, ``cameras/X/rgb``."""
+    parts, (group, *inside) = parse(word), path.split("/")
+    if group == "privileged":
+        return word in STATE_WORDS or "state" in parts
+    if group == "cameras":
+        seen = {*parts} & {*CAMERA_WORDS}
+        return bool(seen) and inside[0] in vision.names and inside[-1] in {*seen, "K", "T"}
+    return group in ("policy", *parts)
 
 
 def own_names(robot: Robot, robots: Sequence[Robot]) -> tuple[str, str]:
@@ -76,10 +100,45 @@ class Vision:
 
     @classmethod
     def of(cls, given: Any) -> Vision:
-        """What was given, by default a plain one. Raises :class:`ConfigError` where it is something else."""
+        """What was given, by default a plain one; or what :meth:`describe` gave, also after a way through JSON.
+
+        Raises:
+            ConfigError: it is something else.
+        """
+        if isinstance(given, Mapping):
+            return cls._described(given)
         if given is not None and not isinstance(given, cls):
             raise ConfigError(f"vision must be a Vision, not {given!r}")
         return given or cls()
+
+    @classmethod
+    def _described(cls, plain: Mapping[str, Any]) -> Vision:
+        try:
+            fields = {name: _tuples(value) for name, value in plain.items()}
+            if fields["cameras"] is not None:
+                cameras = (c if isinstance(c, str) else CameraSpec(**c) for c in fields["cameras"])
+                fields["cameras"] = tuple(cameras)
+            clouds = {"pointcloud": PointCloudSpec(**fields["pointcloud"]), "voxel": VoxelSpec(**fields["voxel"])}
+            return cls(**{**fields, **clouds})
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"this does not describe a Vision: {error!r} in {plain!r}") from error
+
+    def describe(self) -> dict[str, Any]:
+        """All of it as plain values for JSON; :meth:`of` reads them."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=lambda number: number.tolist()))
+        return plain
+
+    def over(self, other: Vision) -> Vision:
+        """This one, and what it leaves at its default as in the other: a size alone leaves the other's cameras. A name
+        of a camera that the other brings as a :class:`CameraSpec` means that."""
+        brought = {c.name: c for c in other.cameras or () if isinstance(c, CameraSpec)}
+        plain, changed = Vision(), dict[str, Any]()
+        for one in dataclasses.fields(self):
+            mine = getattr(self, one.name)
+            changed[one.name] = getattr(other, one.name) if mine == getattr(plain, one.name) else mine
+        if self.cameras is not None:
+            changed["cameras"] = tuple(brought.get(c, c) if isinstance(c, str) else c for c in self.cameras)
+        return Vision(**changed)
 
     def declare(self, b: SceneBuilder) -> None:
         """Add the cameras that robots bring and those given as specs to a scene being built."""
@@ -89,22 +148,30 @@ class Vision:
             if isinstance(camera, CameraSpec):
                 b.camera(camera, replace=True)
         if self.size is not None:
-            for name in self._names:
+            for name in self.names:
                 b.camera(_declared(name, b.cameras).resized(*self.size), replace=True)
 
     @property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """Of the cameras that are looked through."""
         return [c if isinstance(c, str) else c.name for c in self.cameras or ("base_camera",)]
 
     def rig(self, parts: tuple[str, ...], world: World, declared: Mapping[str, CameraSpec]) -> CameraRig | None:
         """The cameras for an observation of these parts; None when none are needed."""
         if not set(parts) & {*CAMERA_WORDS, *CLOUD_WORDS}:
             return None
-        chosen = [_declared(name, declared) for name in self._names]
+        chosen = [_declared(name, declared) for name in self.names]
         outputs = [w for w in CAMERA_WORDS if w in parts]
         if set(parts) & set(CLOUD_WORDS):
             outputs = [w for w in CAMERA_WORDS if w in (*outputs, "rgb", "depth", "segmentation")]
         return CameraRig(world, chosen, outputs, backend=self.renderer)
+
+
+def _tuples(plain: Any) -> Any:
+    """Lists as tuples, inside as well."""
+    if isinstance(plain, Mapping):
+        return {name: _tuples(value) for name, value in plain.items()}
+    return tuple(_tuples(value) for value in plain) if isinstance(plain, list | tuple) else plain
 
 
 def _declared(name: str, cameras: Mapping[str, CameraSpec]) -> CameraSpec:

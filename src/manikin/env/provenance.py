@@ -6,15 +6,18 @@ import dataclasses
 import importlib.metadata
 import json
 import platform
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manikin._version import __version__
+from manikin.env.observe import Vision
 from manikin.scene.chosen import ChosenPart
 
 if TYPE_CHECKING:
     from manikin.env.env import Env
 
-__all__ = ["fingerprint", "machine", "processor", "versions"]
+__all__ = ["fingerprint", "machine", "processor", "task_place", "versions"]
 
 _PACKAGES = ("mujoco", "mujoco-warp", "torch", "numpy", "gymnasium")
 
@@ -52,16 +55,32 @@ def processor(device: str) -> str:
     return machine()["processor"] + (" (Warp's kernels)" if device != "cpu" else "")
 
 
+def task_place(task: type) -> str | None:
+    """Where a task of one's own can be loaded from, ``/folder/file.py:Class`` or ``package.module:Class``.
+
+    None for manikin's own, and for what cannot be loaded: of a script that is being run, or made inside a function.
+    """
+    module = task.__module__
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if module.startswith("manikin.") or module == "__main__" or file is None or "<locals>" in task.__qualname__:
+        return None
+    return f"{module if '.' in module else Path(file).resolve().as_posix()}:{task.__qualname__}"
+
+
 def fingerprint(env: Env) -> dict[str, Any]:
     """Task, config, robot, control, rates, compiled model, software and processor, ready for JSON."""
+    vision = env.vision.describe()
     chosen = [h for h in env._builder.handles if isinstance(h, ChosenPart)]
     return {
         "task": env.task.id,
+        "task_class": task_place(type(env.task)),
         "config": json.loads(json.dumps(dataclasses.asdict(env.task.config))),  # as it is read again: lists
         "robot": env.robot_word,
         "control": env.controller.name,
         "action_names": [dim.name for dim in env.controller.card.dims],
         "observe": env.observe,
+        "vision": None if vision == Vision().describe() else vision,
+        "sensors": None if env.sensors is None else env.sensors.describe(),
         "device": env.device_word,
         "reward": env.reward_mode,
         "control_hz": env.control_hz,

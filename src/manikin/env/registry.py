@@ -85,8 +85,10 @@ def task_class(word: str | type[Task]) -> type[Task]:
         return _registered[name]
     if name in _BUILTIN:
         return _load(*_BUILTIN[name].split(":"))
-    if ":" in word or word.endswith(".py"):
-        module, _, attribute = word.partition(":")
+    if word.endswith(".py"):
+        return _load(word, "")
+    if ":" in word:
+        module, _, attribute = word.rpartition(":")
         return _load(module, attribute)
     raise UnknownNameError("task", word, task_ids())
 

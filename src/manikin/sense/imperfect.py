@@ -11,6 +11,8 @@ name: neither the row nor the batch it is in matters.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -159,11 +161,34 @@ class Rate:
         return out, {"held": out.clone(), "step": step + 1}
 
 
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (Delay, Dropout, Noise, Rate)}
+
+
+def _described(effect: Any) -> dict[str, Any]:
+    """An imperfection as plain values: ``{"kind": "Noise", "std": 0.01, ...}``."""
+    kind = type(effect)
+    word = kind.__name__ if _KINDS.get(kind.__name__) is kind else f"{kind.__module__}.{kind.__qualname__}"
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return {"kind": word, **{one.name: getattr(effect, one.name) for one in fields}}
+
+
+def _made(plain: Mapping[str, Any]) -> Any:
+    """The imperfection that was described."""
+    kind = plain.get("kind")
+    if kind not in _KINDS:
+        raise UnknownNameError("imperfection", kind, _KINDS, "One of your own cannot be made by name: pass sensors=.")
+    fields = {name: tuple(v) if isinstance(v, list) else v for name, v in plain.items() if name != "kind"}
+    try:
+        return _KINDS[kind](**fields)
+    except TypeError as error:
+        raise ConfigError(f"this does not describe a {kind}: {error} in {plain!r}") from error
+
+
 class SensorModel:
     """Imperfections of one sensor, in order.
 
     Args:
-        imperfections: what happens to the value, first things first.
+        imperfections: what happens to the value, first things first; or as :meth:`SensorSuite.describe` described them.
         control_hz: how often the model is called [1/s].
         name: of the sensor; two sensors of one name would have the same noise.
 
@@ -173,11 +198,13 @@ class SensorModel:
 
     def __init__(self, imperfections: Sequence[Imperfection], *, control_hz: float, name: str = "sensor") -> None:
         effects = imperfections if isinstance(imperfections, Sequence) else [None]
+        effects = [_made(effect) if isinstance(effect, Mapping) else effect for effect in effects]
         if not all(callable(getattr(effect, "apply", None)) for effect in effects):
             raise ConfigError(
                 f"sensor {name!r} takes a list of imperfections (Delay, Dropout, Noise, Rate), not {imperfections!r}"
             )
-        self.imperfections, self.control_hz, self.name = tuple(imperfections), control_hz, name
+        self.imperfections: tuple[Imperfection, ...] = tuple(effects)
+        self.control_hz, self.name = control_hz, name
 
     def _name(self, k: int) -> str:
         return f"sense/{self.name}/{k}"
@@ -238,6 +265,13 @@ class SensorSuite:
 
     def __init__(self, sensors: Mapping[str, Sequence[Imperfection]], *, control_hz: float) -> None:
         self.models = {path: SensorModel(made, control_hz=control_hz, name=path) for path, made in sensors.items()}
+
+    def describe(self) -> dict[str, Any]:
+        """What happens at which path, as plain values for JSON, from which a suite can be made again. An imperfection
+        of one's own is only named."""
+        plain = {path: [_described(effect) for effect in model.imperfections] for path, model in self.models.items()}
+        found: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+        return found
 
     def start(self, observation: Mapping[str, Any], rng: EpisodeRng) -> Carry:
         """What is remembered at the start of episodes; see :meth:`SensorModel.start`.
