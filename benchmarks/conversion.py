@@ -42,12 +42,12 @@ CONTROLS = (
 )
 
 
-def demonstrations(task: str, episodes: int, folder: Path) -> Path:
-    """The expert's first successful episodes, with the task's own controller."""
+def demonstrations(task: str, episodes: int, folder: Path, first_seed: int = 0) -> Path:
+    """The expert's first successful episodes from a seed on, with the task's own controller."""
     path = folder / f"{task}.h5"
     env = make(task, 25, autoreset="disabled")
     recorder = Recorder(env, path, policy="expert", keep="success")
-    run_episodes(env, ExpertPolicy(env), range(2 * episodes), observers=[recorder])
+    run_episodes(env, ExpertPolicy(env), range(first_seed, first_seed + 2 * episodes), observers=[recorder])
     recorder.close()
     env.close()
     return path
@@ -82,14 +82,16 @@ def main() -> None:
     parser.add_argument("--task", nargs="*", default=TASKS)
     parser.add_argument("--control", nargs="*", default=CONTROLS)
     parser.add_argument("--episodes", type=int, default=50)
+    parser.add_argument("--first-seed", type=int, default=0, help="other than 0 with --out, to try other episodes")
     parser.add_argument("--pairs", action="store_true", help="from every controller, each made of the demonstrations")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     options = parser.parse_args()
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     pairs = " --pairs" if options.pairs else ""
+    others = f" --first-seed {options.first_seed}" if options.first_seed else ""
     found |= {
-        f"command{pairs}": f"python benchmarks/conversion.py --episodes {options.episodes}{pairs}",
+        f"command{pairs}": f"python benchmarks/conversion.py --episodes {options.episodes}{others}{pairs}",
         "versions": versions(),
         "machine": processor("cpu"),
     }
@@ -97,7 +99,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for task in options.task:
-            sources = {"": demonstrations(task, options.episodes, folder)}
+            sources = {"": demonstrations(task, options.episodes, folder, options.first_seed)}
             if options.pairs:
                 for control in options.control:
                     sources[control] = folder / f"{task}-{control}.h5"

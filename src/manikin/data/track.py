@@ -68,7 +68,8 @@ def ways_to_follow(commands: bool) -> list[Way]:
     quick = [Way(commands=False, ahead=steps, reach=reach) for reach in (1.0, 0.0) for steps in (2, 4)]
     wide, careful = Way(commands=False, ahead=3, reach=2.0), Way(commands=False, ahead=3, near=0.6)
     other = [Way(commands=commands, ahead=3, near=0.6), Way(commands=False, ahead=2, near=1.5)]
-    slow = [Way(commands=False, ahead=steps, pace=min(steps, 4), near=0.4) for steps in (3, 2, 5)]
+    paces = ((3, 3, 0.4), (2, 2, 0.4), (5, 4, 0.4), (6, 4, 0.6), (7, 5, 0.4))
+    slow = [Way(commands=False, ahead=ahead, pace=pace, near=near) for ahead, pace, near in paces]
     blind = Way(commands=False, ahead=4, pace=4, near=0.4, reach=0.0)
     return list(dict.fromkeys([Way(commands=commands, ahead=3), *quick, wide, careful, *other, *slow, blind]))
 
