@@ -27,6 +27,7 @@ from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.random import RandomPolicy
+from manikin.view.sources import open_source
 from toy_episodes import HEADER, toy_episode
 from toy_frames import FEATURES, frames
 
@@ -211,6 +212,12 @@ def test_a_conversion_killed_at_any_point_goes_on(tmp_path: Path, monkeypatch: p
     with pytest.raises(DataError, match="is complete: nothing to resume"):
         to_lerobot(run, root, resume=True)
     assert not (root / "meta/parts").exists()
+    (root / "videos/observation.images.top/chunk-000/file-000.mp4").unlink()
+    with pytest.raises(DataError, match=r"lacks videos/observation\.images\.top/.*/file-000\.mp4, .*convert again"):
+        to_lerobot(run, root, resume=True)
+    (root / "meta/episodes/chunk-000/file-000.parquet").write_bytes(b"no table")
+    with pytest.raises(DataError, match=r"was completed, but is damaged .*convert again"):
+        to_lerobot(run, root, resume=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")
@@ -354,6 +361,26 @@ def test_actions_beyond_the_limits_are_written_as_they_were_taken(
     assert f"{beyond} of 240 numbers of actions were beyond [-1, 1]" in caplog.text
     stats = json.loads((tmp_path / "set/meta/stats.json").read_text())["action"]
     assert stats["max"] == [1.0] * 8 and stats["min"] == [-1.0] * 8
+
+
+def test_the_table_of_episodes_says_how_each_went_and_the_viewer_reads_it(tmp_path: Path) -> None:
+    pressed = {"total": np.linspace(0, 7, 30, dtype=np.float32)}
+    with EpisodeWriter(tmp_path / "run.h5", ROBOT) as writer:
+        writer.write(dataclasses.replace(seen_episode(4), mode="straightforward_success", forces=pressed))
+    with EpisodeWriter(tmp_path / "old.h5", ROBOT) as writer:  # of before forces and modes were kept
+        writer.write(seen_episode(5))
+    (one,) = open_source(to_lerobot(tmp_path / "run.h5", tmp_path / "set")).about()["episodes"]
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        wanted = {k: v for k, v in episodes.attributes(4).items() if k in one and k not in ("number", "length")}
+    assert set(wanted) == {"seed", "index", "health", "mode", "instruction", "return"} | {
+        *("success_once", "success_at_end", "force_sum", "force_peak")
+    }
+    assert {k: one[k] for k in wanted} == wanted and one["force_peak"] == 7
+    assert one["number"] == 0 and one["mode"] == "straightforward_success" and one["success_once"] is True
+    row = pq.read_table(tmp_path / "set/meta/episodes/chunk-000/file-000.parquet").to_pylist()[0]
+    assert row["manikin/number"] == 4
+    (other,) = open_source(to_lerobot(tmp_path / "old.h5", tmp_path / "old")).about()["episodes"]
+    assert other["success_once"] is False and "force_peak" not in other
 
 
 def test_what_a_dataset_cannot_hold_is_refused_or_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manikin.data.format import Episode, Header
-from manikin.data.lerobot import LeRobotWriter
+from manikin.data.lerobot import OWN, LeRobotWriter
 from manikin.data.maniskill import ManiSkillExport
 from manikin.data.play import Completed, Show, batches, play
 from manikin.data.read import EpisodeFile
@@ -46,7 +46,8 @@ class LeRobotExport:
     """Turns episodes with what was observed into frames of a LeRobot dataset.
 
     ``observation.state`` are the policy's numbers in the order of the recording, ``observation.environment_state``
-    the privileged ones, ``observation.images.NAME`` a camera's pictures; ``next.*`` is what a step led to.
+    the privileged ones, ``observation.images.NAME`` a camera's pictures; ``next.*`` is what a step led to. In the table
+    of episodes ``manikin/...`` says which episode of the recording it is and how it went.
 
     Args:
         root, resume: as :class:`~manikin.data.lerobot.LeRobotWriter`.
@@ -101,7 +102,7 @@ class LeRobotExport:
             self._writer = LeRobotWriter(
                 self._root, fps=fps, robot=robot, features=features, source=self._source, resume=self._resume
             )
-        self._writer.write(episode.number, episode.instruction, frames)
+        self._writer.write(episode.number, episode.instruction, frames, _about(episode))
 
     def _frames(self, episode: Episode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
         seen, length = {k: v[: len(episode)] for k, v in (episode.observations or {}).items()}, len(episode)
@@ -155,6 +156,21 @@ class LeRobotExport:
 
     def abandon(self) -> None:
         """Leave what is finished, to be resumed."""
+
+
+def _about(episode: Episode) -> dict[str, Any]:
+    """What the table of episodes says of one besides LeRobot's own columns."""
+    told: dict[str, Any] = {
+        "number": episode.number,
+        "seed": episode.seed,
+        "index": episode.index,
+        "health": episode.health,
+    }
+    told |= {"mode": episode.mode, "success_once": episode.success_once, "success_at_end": episode.success_at_end}
+    told["return"] = episode.return_
+    if "total" in episode.forces:
+        told |= {"force_peak": episode.force_peak["total"], "force_sum": episode.force_sum["total"]}
+    return {f"{OWN}{name}": value for name, value in told.items()}
 
 
 def to_lerobot(

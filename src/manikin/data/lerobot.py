@@ -24,9 +24,10 @@ from manikin.data.format import flatten
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError
 
-__all__ = ["VERSION", "LeRobotWriter"]
+__all__ = ["OWN", "VERSION", "LeRobotWriter"]
 
 VERSION = "v3.0"
+OWN = "manikin/"  # before the names of columns that are not LeRobot's
 _DATA_MB, _VIDEO_MB, _CHUNK = 100, 200, 1000  # size of a file, files in a folder: LeRobot's own
 _INDEX = {"timestamp": "float32", "frame_index": "int64", "episode_index": "int64", "index": "int64"} | {
     "task_index": "int64"
@@ -103,6 +104,11 @@ class LeRobotWriter:
         parts = root / "meta" / "parts"
         if (root / "meta" / "info.json").is_file():  # killed while it tidied up, if there are parts
             shutil.rmtree(parts, ignore_errors=True)
+            if missing := _missing(root):
+                raise DataError(
+                    f"{root} was completed, but lacks {', '.join(missing)}, which cannot be made from the rest: "
+                    "remove the folder and convert again"
+                )
             raise DataError(f"{root} is complete: nothing to resume")
         try:
             about: dict[str, Any] = json.loads((parts / "about.json").read_text())
@@ -117,13 +123,16 @@ class LeRobotWriter:
         parts = self._parts.glob("*.parquet")
         return sorted(int(p.stem) for p in parts if all(p.with_name(f"{p.stem}.{i}.mp4").is_file() for i in clips))
 
-    def write(self, number: int, task: str, frames: Mapping[str, np.ndarray]) -> None:
+    def write(
+        self, number: int, task: str, frames: Mapping[str, np.ndarray], about: Mapping[str, Any] | None = None
+    ) -> None:
         """Make one episode durable.
 
         Args:
             number: any number that is not taken; episodes are joined in their order.
             task: what was asked for, in words.
             frames: every feature, (T, *shape).
+            about: further columns of the table of episodes, plain values.
 
         Raises:
             DataError: a feature is missing, unknown or of another shape, or the disk is full.
@@ -141,6 +150,7 @@ class LeRobotWriter:
             columns = {k: self._column(k, v) for k, v in frames.items() if k not in self.videos}
             stats = {k: summarize(v, picture=k in self.videos) for k, v in frames.items()}
             kept = {b"task": task.encode(), b"stats": json.dumps(stats).encode(), b"length": str(length).encode()}
+            kept[b"about"] = json.dumps(dict(about or {})).encode()
             table = self._pa.table(columns).replace_schema_metadata(kept)
             temporary = stem.with_suffix(".tmp")
             self._pq.write_table(table, temporary)
@@ -201,12 +211,15 @@ class LeRobotWriter:
         tasks = list(dict.fromkeys(about[b"task"].decode() for about in kept))
         lengths = [int(about[b"length"]) for about in kept]
         stats = [json.loads(about[b"stats"]) for about in kept]
+        more = [json.loads(about.get(b"about", b"{}")) for about in kept]
+        columns = dict.fromkeys(name for each in more for name in each)
         rows: list[dict[str, Any]] = []
         start = 0
         for i, (about, length) in enumerate(zip(kept, lengths, strict=True)):
             task = about[b"task"].decode()
             rows.append({"episode_index": i, "tasks": [task], "length": length})
             rows[-1] |= {"dataset_from_index": start, "dataset_to_index": start + length}
+            rows[-1] |= {name: more[i].get(name) for name in columns}
             index = self._index(i, length, start, tasks.index(task))
             stats[i] |= {name: summarize(column) for name, column in index.items()}
             start += length
@@ -342,6 +355,25 @@ def _refuse_other(root: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -
     each = "; ".join(f"{k}: {a.get(k)!r} then, {b.get(k)!r} now" for k in sorted(a | b) if a.get(k) != b.get(k))
     if each:
         raise DataError(f"{root} was begun otherwise and cannot be resumed: {each}")
+
+
+def _missing(root: Path) -> list[str]:
+    """Files of a complete dataset that are not there, or empty."""
+    _, _, pq = _libraries()
+    try:
+        info = json.loads((root / "meta/info.json").read_text())
+        table = _EPISODES_PATH.format(**_place(0))
+        if not (root / table).is_file():
+            return [table]
+        names = {"meta/tasks.parquet", "meta/stats.json"}
+        videos = [name for name, feature in info["features"].items() if feature["dtype"] == "video"]
+        for row in pq.read_table(root / table).to_pylist():
+            for key, pattern in (("data", _DATA_PATH), *((f"videos/{name}", _VIDEO_PATH) for name in videos)):
+                at = {what: row[f"{key}/{what}"] for what in ("chunk_index", "file_index")}
+                names.add(pattern.format(video_key=key.removeprefix("videos/"), **at))
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{root} was completed, but is damaged ({error}): remove it and convert again") from None
+    return sorted(name for name in names if not (root / name).is_file() or not (root / name).stat().st_size)
 
 
 def _plain(number: float) -> float | int:

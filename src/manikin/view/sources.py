@@ -17,6 +17,7 @@ from manikin.errors import ConfigError, DataError
 __all__ = ["LeRobotSource", "RecordingSource", "Source", "is_recording", "open_source"]
 
 _SEEN = "instants/observations/"
+_OWN = "manikin/"  # columns of the table of episodes that this project adds
 _INDEX = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 
@@ -167,7 +168,12 @@ class LeRobotSource:
             "damaged": [],
             "dropped": 0,
             "episodes": [
-                {"number": n, "length": int(row["length"]), "instruction": ", ".join(row["tasks"])}
+                {
+                    **{k.removeprefix(_OWN): v for k, v in row.items() if k.startswith(_OWN) and v is not None},
+                    "number": n,
+                    "length": int(row["length"]),
+                    "instruction": ", ".join(row["tasks"]),
+                }
                 for n, row in sorted(self._rows.items())
             ],
         }
