@@ -114,6 +114,18 @@ def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(
     with read_episodes(tmp_path / "new.h5") as episodes:
         seen = {k: v.shape for k, v in episodes[0].observations.items() if k.endswith("/rgb")}
         assert seen == {"cameras/hand_camera/rgb": (5, 12, 16, 3)}
+    unseen = [
+        "--episodes",
+        "1",
+        "--no-pictures",
+        "--no-states",
+        "--no-check-disk",
+        "--out",
+        str(tmp_path / "unseen.h5"),
+    ]
+    assert main([*words, "--observe", "rgb", *chosen, *unseen]) == 0
+    with read_episodes(tmp_path / "unseen.h5") as episodes:
+        assert episodes[0].observations is None and episodes[0].states is None
     capsys.readouterr()
     assert "are for pictures: --observe rgb" in failed(capsys, *words, *chosen)
 

@@ -17,6 +17,7 @@ import h5py
 import numpy as np
 import pytest
 
+from manikin.data.dataset import Dataset
 from manikin.data.format import FORMAT_VERSION, Episode, Header, flatten, parts_folder
 from manikin.data.read import EpisodeFile, read_episodes
 from manikin.data.record import EpisodeWriter, Recorder
@@ -125,6 +126,8 @@ def test_without_a_finished_episode_there_is_no_file(tmp_path: Path) -> None:
         assert episodes.numbers == [] and episodes.dropped == {0}
     with pytest.raises(DataError, match=r"run.h5 has no episode: the 1 that were run were not kept"):
         replay(path)
+    with pytest.raises(DataError, match=r"run.h5 has no episode: the 1 that were run"):
+        Dataset(path)
     with pytest.raises(DataError, match="exists"):
         EpisodeWriter(path, HEADER)
 

@@ -171,11 +171,15 @@ def test_a_task_of_ones_own_is_found_again(
     monkeypatch.chdir(tmp_path / "here")
     Path("rest_task.py").write_text(OWN)
     words = ["collect", "rest_task.py", "--policy", "random", "--episodes", "2", "--num-envs", "2", "--out", "a b.h5"]
+    words.append("--observations")
     assert main(words) == 0  # it has no dense reward either
     assert "replay 'a b.h5' --check" in capsys.readouterr().out
     with read_episodes("a b.h5") as episodes:
         assert episodes.header is not None and episodes.header.fingerprint["reward"] == "sparse"
-        assert episodes.header.recorded["first_seed"] == 0
+        assert dict(episodes.header.recorded) == {
+            "first_seed": 0, "keep": "all", "states": True, "observations": True,
+        }  # fmt: skip
+        assert episodes[0].observations is not None
     assert "Rest-v1" not in task_ids()
     assert main(["replay", "a b.h5", "--check"]) == 0
     assert "2 of 2 episodes reproduced" in capsys.readouterr().out
@@ -200,7 +204,7 @@ def test_a_task_of_ones_own_is_found_again(
     assert "rest_task.py of task Rest-v1 cannot be imported: ModuleNotFoundError" in capsys.readouterr().err
     (tmp_path / "here" / "rest_task.py").unlink()
     assert main(["replay", recording, "--check"]) == 2
-    assert "which is not there any more; say where it is: --task" in capsys.readouterr().err
+    assert "which is not there any more; go there, or say where it is: manikin replay --task" in capsys.readouterr().err
 
 
 def test_rewards_of_another_kind_are_those_of_a_live_run(recording: Path, tmp_path: Path) -> None:

@@ -35,10 +35,12 @@ class CollectOptions(PictureOptions):
     """Episode k has the seed FIRST_SEED + k. Evaluation protocols use seeds from 1,000,000."""
     keep: str = "all"
     """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
-    observations: bool | None = None
-    """Also keep what the policy was shown; by default if that is more than the state."""
+    observations: bool = False
+    """Also keep what the policy was shown where that is one row of numbers; what has names is kept without this."""
+    pictures: bool = True
+    """Do not keep what cameras showed the policy; it can be had again by manikin replay --observe."""
     states: bool = True
-    """Also keep the physics state of every step: lets a failed replay say by how much it differs."""
+    """Leave out the physics state of every step, by which a failed replay says how far it is off: a smaller file."""
     resume: bool = False
     """Continue a recording that was interrupted."""
     shard: str | None = None
@@ -54,7 +56,7 @@ class CollectOptions(PictureOptions):
     control_hz: float | None = None
     """Control rate [Hz], by default the task's."""
     check_disk: bool = True
-    """Refuse to begin where the disk has no room for episodes that all last to the horizon."""
+    """Begin even where the disk has no room for episodes that all last to the horizon."""
     device: str | None = None
     """cpu, cuda, cuda:1 or warp:cpu."""
     budget: str | None = None
@@ -97,11 +99,13 @@ def run(options: CollectOptions) -> int:
     settings["observe"] = options.observe.replace(",", "+")
     task = chosen_task(options.task)
     settings["reward"] = options.reward or ("sparse" if task.reward is Task.reward else "normalized_dense")
+    seeing = bool({*settings["observe"].split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS})
     if (vision := options.vision()) is not None:
-        if not {*settings["observe"].split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS}:
+        if not seeing:
             raise ConfigError("--camera, --size and --renderer are for pictures: --observe rgb, for example")
         settings["vision"] = vision
-    shown = settings["observe"] not in ("state", "policy") if options.observations is None else options.observations
+    named = options.pictures if seeing else settings["observe"] not in ("state", "policy")
+    shown = options.observations or named
     env = make(task, min(options.num_envs, options.episodes), autoreset="disabled", **settings)
     try:
         policy = maker(env)

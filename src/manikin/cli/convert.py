@@ -8,14 +8,15 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from manikin.cli.chosen import PictureOptions
 from manikin.cli.terminal import INTERRUPTED, OK, bar, console
 
 __all__ = ["ConvertOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions:
-    """Options of `manikin convert`."""
+class ConvertOptions(PictureOptions):
+    """Options of `manikin convert`. Those of pictures go with --observe."""
 
     file: tyro.conf.Positional[Path]
     """The recording."""
@@ -27,10 +28,6 @@ class ConvertOptions:
     """Play the episodes again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
     way: Annotated[Literal["actions", "states"], tyro.conf.arg(name="from")] = "actions"
     """With --observe. actions: simulate them; they have to come out as recorded. states: set the recorded states."""
-    camera: tuple[str, ...] = ()
-    """With --observe: cameras by name; by default the task's base_camera."""
-    size: tuple[int, int] | None = None
-    """With --observe: width and height of the pictures [pixels]."""
     episodes: tuple[int, ...] = ()
     """Numbers of the episodes; by default all."""
     keep: str = "all"
@@ -53,7 +50,6 @@ def run(options: ConvertOptions) -> int:
     from manikin.data.convert import to_lerobot, to_maniskill, to_robomimic
     from manikin.data.labels import Keep
     from manikin.data.read import read_episodes
-    from manikin.env.observe import Vision
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible
 
@@ -71,8 +67,8 @@ def run(options: ConvertOptions) -> int:
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
         shared: dict[str, Any] = {"observe": options.observe, "way": options.way, "numbers": numbers}
         shared |= {"num_envs": options.num_envs, "on_episode": advance, "stop": stop}
-        if options.camera or options.size is not None:
-            shared["vision"] = Vision(cameras=options.camera or None, size=options.size)
+        if (vision := options.vision()) is not None:
+            shared["vision"] = vision
         if lerobot:
             to_lerobot(options.file, options.out, resume=options.resume, **shared)
         elif options.to == "maniskill":

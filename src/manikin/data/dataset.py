@@ -98,6 +98,8 @@ class Dataset:
         _check_alike(self._files)
         blocks = [(i, block, ks) for i, file in enumerate(self._files) for block, ks in file.blocks()]
         shapes = {_shapes(block) for _, block, _ in blocks}
+        if not shapes:
+            self._files[0].needed_header()  # says why there is no episode
         if len(shapes) > 1:
             raise DataError(
                 "the recordings' arrays differ in shape (other robots, sizes or objects); train on each alone"

@@ -156,7 +156,10 @@ def recorded_task(fingerprint: Mapping[str, Any], given: str | type[Task] | None
         file = Path(place.rpartition(":")[0])
         if file.suffix == ".py" and not (file.is_file() and file.is_relative_to(Path.cwd())):
             where = "which is not in the current folder" if file.is_file() else "which is not there any more"
-            raise DataError(f"{name} was recorded with {place}, {where}; say where it is: --task FILE.py, or task=")
+            raise DataError(
+                f"{name} was recorded with {place}, {where}; go there, or say where it is: "
+                "manikin replay --task FILE.py, task= in Python"
+            )
         given = str(place)
     try:
         found = task_class(given or name)

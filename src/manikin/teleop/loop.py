@@ -122,7 +122,7 @@ class Loop:
             )
         self.env, self.device, self.seed = env, device, seed
         self.pilot, self.latency = Pilot(env, speed=speed, joints=device.joints), Latency()
-        self.recorder = None if out is None else Recorder(env, out, policy="teleop", resume=resume)
+        self.recorder = None if out is None else Recorder(env, out, policy="teleop", first_seed=seed, resume=resume)
         self.number = max(self.recorder.finished, default=-1) + 1 if self.recorder is not None else 0
         self.phase, self.said = "ready", ""
         self.saved, self.discarded, self.steps = 0, 0, 0
