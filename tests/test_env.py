@@ -15,7 +15,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import manikin
-from manikin.env.trial import CountCalls
+from card import on_card
+from manikin.env.trial import CountCalls, Run
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.sim.health import Health
 
@@ -405,3 +406,46 @@ def test_ended_rows_and_closed_environments_refuse():
         env.step(still)
     with pytest.raises(ClosedError, match="closed"):
         env.reset()
+
+
+# ---- the host's side of a device -----------------------------------------------------------------------------------
+
+
+def brought(monkeypatch, env) -> None:
+    """The environment gives its tensors as on a card."""
+    for name in ("reset", "step"):
+        plain = getattr(env, name)
+        monkeypatch.setattr(env, name, lambda *args, plain=plain, **options: on_card(plain(*args, **options)))
+
+
+def test_tensors_of_a_card_do_not_turn_into_numpy_by_themselves() -> None:
+    there, here = on_card(torch.ones(3)), torch.ones(3)
+    for wrong in (there.numpy, there[0].numpy, lambda: np.asarray(there), lambda: here + there, lambda: there * here):
+        with pytest.raises((TypeError, RuntimeError)):
+            wrong()
+    assert (there[torch.tensor([0])] + 1).cpu().numpy().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("observe", ["state", "state_dict"])
+def test_one_row_of_a_card_is_the_hosts(monkeypatch, observe) -> None:
+    """gymnasium.make(..., device="cuda") gives NumPy and Python numbers as on the CPU."""
+    here, there = (gymnasium.make(f"manikin/{TASK}", observe=observe) for _ in range(2))
+    brought(monkeypatch, there.unwrapped.batched)
+    one, two = here.reset(seed=3), there.reset(seed=3)
+    action = np.full(8, 0.3, np.float32)
+    for ours, theirs in ((one, two), (here.step(action), there.step(action))):
+        assert repr(ours) == repr(theirs)
+        leaves = theirs[0].values() if isinstance(theirs[0], dict) else [theirs[0]]
+        for leaf in leaves:
+            assert isinstance(leaf, np.ndarray | dict)
+
+
+def test_whole_episodes_of_a_card_are_judged_on_the_host(monkeypatch) -> None:
+    seen = []
+    for card in (False, True):
+        env = manikin.make(TASK, 2, autoreset="disabled", horizon=3)
+        env.reset(seed=0)
+        if card:
+            brought(monkeypatch, env)
+        seen.append(vars(Run(env, lambda: torch.full((2, 8), 0.2))))
+    assert repr(seen[0]) == repr(seen[1])

@@ -122,6 +122,21 @@ def test_pictures_stay_on_the_device_and_agree():
         assert ours.dim() < 4 or theirs.unique().numel() > 1
 
 
+def test_one_row_is_numpy_through_gymnasium_and_pettingzoo():
+    gymnasium, pettingzoo = pytest.importorskip("gymnasium"), pytest.importorskip("pettingzoo")
+    assert pettingzoo
+    from manikin.env.parallel import ParallelTask
+
+    env = gymnasium.make("manikin/PickCube-v1", device=GPU)
+    seen, _ = env.reset(seed=0)
+    seen, reward, *_, info = env.step(np.zeros(8, np.float32))
+    assert type(seen) is np.ndarray and type(reward) is float and type(info["success"]) is bool
+    agents = ParallelTask("TwoRobotPickCube-v1", device=GPU)
+    seen, _ = agents.reset(seed=0)
+    seen, *_ = agents.step({name: np.zeros(agents.action_space(name).shape, np.float32) for name in agents.agents})
+    assert all(type(value) is np.ndarray for value in (*seen.values(), agents.state()))
+
+
 SECOND = """
 import sys, torch, manikin
 env = manikin.make("PickCube-v1", 64, device="cuda:1")

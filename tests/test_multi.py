@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import manikin
+from card import on_card
 from manikin.env.card import hold_action
 from manikin.env.promises import any_batch_size, save_and_load, start_anywhere
 from manikin.env.sheet import task_sheet
@@ -162,6 +163,17 @@ def test_passes_the_parallel_api_test() -> None:
     from pettingzoo.test import parallel_api_test
 
     parallel_api_test(env, num_cycles=50)
+
+
+def test_agents_of_a_card_get_the_hosts_arrays(monkeypatch) -> None:
+    here, there = parallel(), parallel()
+    for name in ("reset", "step"):
+        plain = getattr(there.batched, name)
+        monkeypatch.setattr(there.batched, name, lambda *args, plain=plain, **more: on_card(plain(*args, **more)))
+    action = {agent: np.full(8, 0.3, np.float32) for agent in here.possible_agents}
+    assert repr(here.reset(seed=1)) == repr(there.reset(seed=1))
+    assert repr(here.step(action)) == repr(there.step(action))
+    assert type(there.state()) is np.ndarray and np.array_equal(here.state(), there.state())
 
 
 def test_agents_together_do_what_the_one_action_does() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import sys
+from contextlib import nullcontext
 
 import mujoco
 import numpy as np
@@ -12,19 +14,23 @@ import pytest
 import torch
 from torch import Tensor
 
+from card import on_card
 from manikin.arenas.table import table
+from manikin.control.ik import Chain, IkSolver
 from manikin.env.env import Env
 from manikin.env.task import Quantity, Task
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.plan.batched import Search
 from manikin.plan.collision import CollisionChecker
 from manikin.plan.corners import MOST, _longest_cuts, cuts, round_corners
-from manikin.plan.executor import WaypointExecutor
+from manikin.plan.executor import WaypointExecutor, _Planned
 from manikin.plan.planner import Planner
 from manikin.plan.timing import Limits, _Timing, from_motion, limits_of, time_path
 from manikin.robots import arm
+from manikin.sim.device import OnDevice
 from manikin.spec.plan import Waypoint
 
+META = torch.device("meta")
 DOWN = (0.0, 1.0, 0.0, 0.0)
 HERE, THERE = (0.0, -0.25, 0.12), (0.0, 0.25, 0.12)
 
@@ -558,3 +564,44 @@ def test_where_no_path_is_found_the_executor_goes_straight_and_says_so() -> None
         env.step(expert.act())
     assert expert.unplanned.tolist() == [True, False]
     assert env.robot.tcp_pos[0, 1] > before[0] + 0.02
+
+
+# ---- on a device ---------------------------------------------------------------------------------------------------
+
+
+def carried(card: bool, monkeypatch) -> list[Tensor]:
+    """What planning gives for an environment on a card, or on the CPU: a plan with something held, and steps of a
+    planned stage. On the card poses are :class:`Card`s, the device's kinematics and all that is made without naming a
+    device have no numbers, and mixing is an error."""
+    env = Env(Wall, num_envs=3, control="joint_pos", autoreset="disabled", reward="none")
+    env.reset(seed=0)
+    goal, most, there = at(THERE).expand(3, 7).clone(), torch.ones(7), nullcontext()
+    if card:
+        robot = env.robot
+        monkeypatch.setattr(robot, "solver", IkSolver(Chain(robot.arm, robot.gripper, META)))
+        monkeypatch.setattr(robot, "base_pose", on_card(robot.base_pose))
+        for kind, name in ((type(robot), "tcp_pose"), (type(robot), "arm_qpos"), (type(env.h.rod), "pose")):
+            plain = inspect.getattr_static(kind, name).fget
+            monkeypatch.setattr(kind, name, property(lambda self, plain=plain: on_card(plain(self))))
+        monkeypatch.setattr(env, "device", META)
+        monkeypatch.setattr(env.world, "device", META)
+        goal, most, there = on_card(goal), on_card(most), OnDevice(META)
+    out = []
+    with there:
+        planner = Planner(env)
+        held = planner.plan(pose=goal[:2], held=env.h.rod, rows=[0, 2], seed=7)
+        out += [*held.paths, *held.reach, *planner.goals(goal).q]
+        paths = _Planned(env, env.robot, 0.01, most=most)
+        out.append(torch.from_numpy(paths.begin(np.array([0, 2]), goal, None)))
+        for _ in range(3):
+            out += paths.next(env.robot.tcp_pose, 0.05)
+        out.append(paths.tool(out[-1]))
+        monkeypatch.undo()
+    return out
+
+
+def test_planning_is_done_on_the_cpu_wherever_the_environment_is(monkeypatch) -> None:
+    here, there = carried(False, monkeypatch), carried(True, monkeypatch)
+    assert here[4 + 3].all() and len(here[-2]) == 2  # both rows are on their way
+    for ours, theirs in zip(here, there, strict=True):
+        assert type(theirs) is Tensor and theirs.device.type == "cpu" and torch.equal(ours, theirs)

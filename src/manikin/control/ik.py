@@ -7,6 +7,7 @@ rows: it stops changing when it has converged.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import mujoco
 import numpy as np
@@ -53,7 +54,7 @@ class Chain:
         spec = robot.spec
         spec.option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_EQUALITY)
         model = spec.compile()
-        self._model, self.device = model, device
+        self._model, self.device, self._made_of = model, device, (arm, gripper)
         joints = [model.joint(name).id for name in robot.arm_joints]
         self._qadr, self._joints = [int(model.jnt_qposadr[j]) for j in joints], joints
         slide = [int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints]
@@ -68,6 +69,11 @@ class Chain:
         self._torch = None if device.type == "cpu" else TorchKinematics(model, joints, self._tcp, device)
         if self._torch is None:
             self._grow(1)
+
+    @cached_property
+    def host(self) -> Chain:
+        """The same on the CPU."""
+        return self if self.device.type == "cpu" else Chain(*self._made_of)
 
     def _grow(self, n: int) -> None:
         self._batch = batch.Batch(self._model, n)
@@ -124,8 +130,15 @@ class IkSolver:
 
     def __init__(self, chain: Chain, *, rotation_weight: float = 0.2) -> None:
         self.chain = chain
+        self._rotation_weight = rotation_weight
         self._weight = torch.tensor([1.0] * 3 + [rotation_weight] * 3, dtype=torch.float64, device=chain.device)
         self.free_rotation = rotation_weight == 0
+
+    @cached_property
+    def host(self) -> IkSolver:
+        """The same on the CPU."""
+        own = self.chain.device.type == "cpu"
+        return self if own else IkSolver(self.chain.host, rotation_weight=self._rotation_weight)
 
     def solve(
         self,

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from manikin.data.format import PER_STEP, Episode, to_numpy
+from manikin.data.format import PER_STEP, Episode
 from manikin.data.record import initial_state
+from manikin.env.arrays import to_numpy
 from manikin.spec.scene import COSMETIC
 
 __all__ = ["Comparison", "EpisodeReplay"]

@@ -60,7 +60,6 @@ __all__ = [
     "is_per_step",
     "parts_folder",
     "read_header",
-    "to_numpy",
     "write_header",
 ]
 
@@ -168,11 +167,6 @@ class Episode:
 def parts_folder(path: Path) -> Path:
     """Where finished episodes of an open recording lie."""
     return path.with_name(path.name + ".parts")
-
-
-def to_numpy(value: Any) -> np.ndarray:
-    """A torch tensor (any device) or array-like as NumPy, without importing torch."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
 def flatten(tree: Any, prefix: str = "") -> dict[str, Any]:

@@ -23,8 +23,9 @@ import numpy as np
 import torch
 
 from manikin.data.durable import sync
-from manikin.data.format import Episode, Header, to_numpy
+from manikin.data.format import Episode, Header
 from manikin.data.maniskill_actions import MODES, same
+from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError, DataError
 from manikin.math import (
     pose_inv,

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from manikin.data.format import PER_STEP, Episode, flatten, to_numpy
+from manikin.data.format import PER_STEP, Episode, flatten
 from manikin.data.read import EpisodeFile
 from manikin.data.record import outcome_of
+from manikin.env.arrays import to_numpy
 from manikin.errors import DataError
 
 __all__ = ["Completed", "Follow", "Mover", "Moved", "Show", "batches", "play"]

@@ -17,11 +17,12 @@ import numpy as np
 import torch
 
 from manikin.data.demonstrations import Demo, Demos
-from manikin.data.format import Episode, Header, flatten, to_numpy
+from manikin.data.format import Episode, Header, flatten
 from manikin.data.maniskill import ManiSkillExport
 from manikin.data.record import initial_state
 from manikin.data.robomimic import RobomimicWriter
 from manikin.data.stage import Mapped, Stage, stage_for
+from manikin.env.arrays import to_numpy
 from manikin.errors import DataError, UnknownNameError
 
 __all__ = ["Divergence", "Seen", "play_actions", "play_states", "write_seen"]

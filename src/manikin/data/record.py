@@ -26,11 +26,11 @@ from manikin.data.format import (
     flatten,
     parts_folder,
     read_header,
-    to_numpy,
     write_header,
 )
 from manikin.data.labels import Keep, Tracker
 from manikin.data.read import EpisodeFile
+from manikin.env.arrays import to_numpy
 from manikin.errors import DataError
 from manikin.spec.labels import PLAIN
 

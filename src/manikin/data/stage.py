@@ -11,10 +11,10 @@ import torch
 
 from manikin.arenas.two_bins import FROM
 from manikin.data.demonstrations import Demo, Demos, Model, control_of
-from manikin.data.format import to_numpy
 from manikin.data.maniskill import COUNTERPARTS, ROBOTS, columns, from_actor
 from manikin.data.maniskill_actions import MODES, mode_named
 from manikin.data.trajectories import Trajectories, peg_sizes
+from manikin.env.arrays import to_numpy
 from manikin.errors import DataError
 from manikin.tasks.tabletop.peg_insertion_side import PegInsertionSide
 

@@ -22,8 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.data.format import Episode, to_numpy
+from manikin.data.format import Episode
 from manikin.data.play import Moved, stepped
+from manikin.env.arrays import to_numpy
 from manikin.env.bucket import BucketEnv
 from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_from_rotvec, quat_to_rotvec

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
+from manikin.env.arrays import to_numpy
 from manikin.env.env import Env
 from manikin.env.registry import task_class
 from manikin.env.task import Task
@@ -119,7 +120,7 @@ class ParallelTask(ParallelEnv):  # type: ignore[misc]
         self.batched.close()
 
     def _observed(self, observation: Any) -> dict[str, np.ndarray]:
-        self._seen = observation[0].numpy()
+        self._seen = to_numpy(observation[0])
         return {agent: self._seen[self._columns[agent]] for agent in self.agents}
 
     def _informed(self, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

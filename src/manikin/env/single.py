@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 from torch import Tensor
 
+from manikin.env.arrays import to_numpy
 from manikin.env.bucket import batched
 from manikin.env.task import Task
 
@@ -56,6 +57,6 @@ def _row(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {k: _row(v) for k, v in value.items()}
     if isinstance(value, Tensor):
-        row = value[0].numpy()
+        row = to_numpy(value[0])
         return row.item() if row.ndim == 0 else row.copy()
     return value

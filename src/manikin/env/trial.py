@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from manikin.env.arrays import to_numpy
 from manikin.env.bucket import batched
 from manikin.env.env import Env
 from manikin.env.task import Task
@@ -133,9 +134,10 @@ class Run:
                 total = torch.stack([t.float() for t in terms.values()]).sum(0)
                 self.sum_error = max(self.sum_error, float((total - reward).abs().max()))
             self.largest = max(self.largest, float(reward.max()))
-            first[info["success"] & ~self.succeeded] = (k + 1) / env.control_hz
-            self.succeeded |= info["success"]
-            self.health |= int(np.bitwise_or.reduce(info["health"].numpy()))
+            won = info["success"].cpu()
+            first[won & ~self.succeeded] = (k + 1) / env.control_hz
+            self.succeeded |= won
+            self.health |= int(np.bitwise_or.reduce(to_numpy(info["health"])))
             solved_for = solved_for + 1 if bool(self.succeeded.all()) else 0
             # truncated at the end of the time are all rows; before it, the physics broke
             if bool(truncated.any()) or solved_for > _AFTER * env.control_hz:

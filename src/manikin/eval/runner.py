@@ -20,9 +20,9 @@ import gymnasium
 import numpy as np
 import torch
 
-from manikin.data.format import to_numpy
 from manikin.data.labels import Tracker
 from manikin.data.record import Recorder, outcome_of
+from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy

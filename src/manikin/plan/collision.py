@@ -19,6 +19,7 @@ from mujoco import batch
 from manikin.errors import ConfigError
 from manikin.math import pose_inv, pose_mul
 from manikin.scene.handles import Part, Robot
+from manikin.sim.device import on_host
 from manikin.sim.world import World
 
 __all__ = ["CollisionChecker"]
@@ -137,8 +138,8 @@ class CollisionChecker:
             target = self._batch.expand(field)
             target[:] = value[slots].reshape(target.shape)
         if self.held is not None:
-            part, tcp = self.held.pose[self._rows].double(), self.robot.tcp_pose[self._rows].double()
-            self._in_hand = pose_mul(pose_inv(tcp), part).cpu()
+            part, tcp = (pose.cpu()[self._rows].double() for pose in (self.held.pose, self.robot.tcp_pose))
+            self._in_hand = pose_mul(pose_inv(tcp), part)
 
     def free(self, q: np.ndarray, which: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """(m, k) bool: no contact in configurations (m, k, joints) [rad] of the rows ``which`` (m,), ascending.
@@ -169,9 +170,9 @@ class CollisionChecker:
     def _put(self, q: np.ndarray, slots: np.ndarray, which: np.ndarray) -> None:
         self._qpos[slots[:, None], self._qadr] = q
         if self.held is not None:
-            pos, quat = self.robot.solver.chain.fk(torch.from_numpy(np.ascontiguousarray(q)))
-            base = self.robot.base_pose.double().cpu().expand(len(q), 7)
-            tcp = pose_mul(base, torch.cat([pos.cpu(), quat.cpu()], 1))
+            with on_host(self._world.device):
+                found = self.robot.solver.chain.host.fk(torch.from_numpy(np.ascontiguousarray(q)))
+            tcp = pose_mul(self.robot.base_pose.cpu().double().expand(len(q), 7), torch.cat(found, 1))
             pose = pose_mul(tcp, self._in_hand[torch.from_numpy(which)])
             self._qpos[slots, self._held_adr : self._held_adr + 7] = pose.numpy()
 

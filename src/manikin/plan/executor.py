@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from manikin.control import Controller
+from manikin.env.arrays import to_numpy
 from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.errors import ConfigError
@@ -24,12 +25,14 @@ from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
 from manikin.plan.planner import Planner
 from manikin.plan.timing import Limits, Trajectory
 from manikin.scene.handles import Robot
+from manikin.sim.device import on_host
 from manikin.spec.control import parse_control
 from manikin.spec.plan import Waypoint, each_robot
 
 __all__ = ["WaypointExecutor"]
 
 _AHEAD = 2  # control steps in which torques are to bring the arm to where it should be
+_NOBODY = torch.zeros(0, dtype=torch.int64, device="cpu")
 _LATE = 0.05  # [m] that the TCP may be behind a planned motion before that waits
 
 
@@ -74,14 +77,14 @@ class WaypointExecutor:
     def stage(self) -> np.ndarray:
         """(N,) index of the stage each row is in, -1 before the first action."""
         if isinstance(self.env, BucketEnv):
-            return self.env.each(lambda env: torch.from_numpy(self._inside(env).stage)).numpy()
+            return to_numpy(self.env.each(lambda env: torch.from_numpy(self._inside(env).stage).to(env.device)))
         return self._stage.copy()
 
     @property
     def unplanned(self) -> np.ndarray:
         """(N,) bool: no path was found for the row's present stage, which says ``avoid``; it goes straight."""
         if isinstance(self.env, BucketEnv):
-            return self.env.each(lambda env: torch.from_numpy(self._inside(env).unplanned)).numpy()
+            return to_numpy(self.env.each(lambda env: torch.from_numpy(self._inside(env).unplanned).to(env.device)))
         none = np.zeros(self.env.num_envs, bool)
         return np.logical_or.reduce([none, *(mover.planned.failed for mover in self._movers)])
 
@@ -240,13 +243,13 @@ class _Mover:
         robot = self.robot
         planned, joints = self.planned.next(robot.tcp_pose, self._dt)
         if len(planned) and not self._by_joint:
-            self._path[planned] = self.planned.tool(joints)
+            self._path[planned] = self.planned.tool(joints).to(self._path)
         local = pose_mul(self._base_inv.expand_as(self._path), self._path)
         q = robot.arm_qpos
         found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
         goal = found.q.float()
         if len(planned) and self._by_joint:
-            goal[planned] = joints
+            goal[planned] = joints.to(goal)
         if self._torques:
             return goal
         move = self._boost * (goal - q)
@@ -259,7 +262,8 @@ class _Mover:
 
 
 class _Planned:
-    """The rows of one robot that are on a planned path, and when in it they are."""
+    """The rows of one robot that are on a planned path, and when in it they are. All of it is on the CPU, wherever the
+    environment is."""
 
     def __init__(self, env: Env, robot: Robot, margin: float, *, most: Tensor) -> None:
         self._env, self._robot, self._margin, self._most = env, robot, margin, most.cpu().double()
@@ -280,10 +284,11 @@ class _Planned:
         if self._planner is None:
             self._planner = Planner(self._env, robot=self._robot, margin=self._margin)
         planner = self._planner
-        plan = planner.plan(pose=goal[torch.from_numpy(rows)], rows=rows, held=carries)
-        given = planner.limits
-        limits = Limits(torch.minimum(given.velocity, self._most), given.acceleration, given.jerk)
-        motion, found = plan.timed(limits), plan.found.numpy()
+        with on_host(self._env.device):
+            plan = planner.plan(pose=goal.cpu()[torch.from_numpy(rows)], rows=rows, held=carries)
+            given = planner.limits
+            limits = Limits(torch.minimum(given.velocity, self._most), given.acceleration, given.jerk)
+            motion, found = plan.timed(limits), plan.found.numpy()
         number = max(self._motions, default=0) + 1
         self._motions[number] = motion
         self._motion[rows], self._place[rows] = np.where(found, number, -1), np.arange(len(rows))
@@ -295,6 +300,12 @@ class _Planned:
 
         A row's clock waits while its TCP, which is at ``tcp`` (N, 7), is far behind.
         """
+        if not self._motions:
+            return _NOBODY, _NOBODY.float()
+        with on_host(self._env.device):
+            return self._next(tcp.cpu(), dt)
+
+    def _next(self, tcp: Tensor, dt: float) -> tuple[Tensor, Tensor]:
         moving, want = [], []
         for number, motion in self._motions.items():
             rows = np.flatnonzero((self._motion == number) & (self._clock < self.duration))
@@ -305,15 +316,16 @@ class _Planned:
             clock[place] = torch.from_numpy(self._clock[rows])
             should = self.tool(motion.sample(clock)[0][place])
             late = norm(should[:, :3] - tcp[torch.from_numpy(rows), :3]) > _LATE
-            clock[place] += dt * ~late.cpu()
+            clock[place] += dt * ~late
             self._clock[rows] = clock[place].numpy()
             moving.append(torch.from_numpy(rows))
             want.append(motion.sample(clock)[0][place])
         if not moving:
-            return torch.zeros(0, dtype=torch.int64), torch.zeros(0)
+            return _NOBODY, _NOBODY.float()
         return torch.cat(moving), torch.cat(want).to(tcp)
 
     def tool(self, q: Tensor) -> Tensor:
         """(rows, 7) TCP poses in the world of joint positions."""
-        base = self._robot.base_pose
-        return pose_mul(base.expand(len(q), 7), torch.cat(self._robot.solver.chain.fk(q.to(base.device)), 1).float())
+        with on_host(self._env.device):
+            found = torch.cat(self._robot.solver.chain.host.fk(q), 1).float()
+        return pose_mul(self._robot.base_pose.cpu().expand(len(q), 7), found)

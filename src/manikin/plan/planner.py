@@ -27,6 +27,7 @@ from manikin.plan.corners import round_corners
 from manikin.plan.ompl import search_with_ompl
 from manikin.plan.timing import Limits, Trajectory, limits_of, time_path
 from manikin.scene.handles import Part, Robot
+from manikin.sim.device import on_host
 
 __all__ = ["Goals", "Plan", "Planner"]
 
@@ -86,7 +87,8 @@ class Plan:
 
 
 class Planner:
-    """Plans for one robot of an environment, any number of rows at once, on the CPU.
+    """Plans for one robot of an environment, any number of rows at once. That is done on the CPU, wherever the
+    environment is: poses and joints may be given on its device, what is found is on the CPU.
 
     Args:
         env: whose rows are planned for, in their present state.
@@ -114,10 +116,12 @@ class Planner:
             raise ConfigError("the rows have several layouts: make a Planner for each environment in env.buckets")
         self.env, self.robot = env, robot or env.robot
         self.margin, self.effort = margin, effort or Search()
-        self.limits, self.corner = limits_of(self.robot.arm, share=share), corner
-        chain = self.robot.solver.chain
-        self._low, self._high = (chain.limits[:, k].cpu().numpy() for k in (0, 1))
-        self._moved = chain.moved.cpu().numpy()
+        self.corner = corner
+        with on_host(env.device):
+            self.limits = limits_of(self.robot.arm, share=share)
+            chain = self.robot.solver.chain.host
+        self._low, self._high = (chain.limits[:, k].numpy() for k in (0, 1))
+        self._moved = chain.moved.numpy()
         self._checkers: dict[Any, CollisionChecker] = {}
 
     def checker(self, held: Part | None = None, ignore: Iterable[Part] = ()) -> CollisionChecker:
@@ -153,7 +157,8 @@ class Planner:
         begin = self._start(rows, start)
         checker = self.checker(held, ignore)
         checker.look(rows)
-        return self._goals(checker, pose, begin, count)
+        with on_host(self.env.device):
+            return self._goals(checker, pose, begin, count)
 
     def plan(
         self,
@@ -197,9 +202,27 @@ class Planner:
             raise ConfigError(f"the goals of {n} rows must be ({n}, {width}), got {tuple(target.shape)}")
         checker = self.checker(held, ignore)
         checker.look(rows)
+        seeds = seed.cpu().numpy() if isinstance(seed, Tensor) else np.full(n, seed, np.int64)
+        with on_host(self.env.device):
+            return self._plan(checker, begin, target, pose is not None, seeds, method, count)
+
+    # ---- parts -------------------------------------------------------------------------------------------------------
+
+    def _plan(
+        self,
+        checker: CollisionChecker,
+        begin: np.ndarray,
+        target: Tensor,
+        poses: bool,
+        seeds: np.ndarray,
+        method: str,
+        count: int,
+    ) -> Plan:
+        """For a checker that has looked at the rows; ``target`` are TCP poses or joint positions."""
+        n = len(begin)
         reasons = self._why_not(checker, begin, "the start")
-        if pose is not None:
-            goals = self._goals(checker, pose, begin, count)
+        if poses:
+            goals = self._goals(checker, target, begin, count)
             wanted, also = [q.numpy() for q in goals.q], goals.reasons
         else:
             end = target.detach().cpu().double().numpy()
@@ -207,7 +230,6 @@ class Planner:
             wanted = [end[r : r + 1] if not also[r] else end[:0] for r in range(n)]
         reasons = [one or other for one, other in zip(reasons, also, strict=True)]
         wanted = [q if not reasons[r] else q[:0] for r, q in enumerate(wanted)]
-        seeds = seed.cpu().numpy() if isinstance(seed, Tensor) else np.full(n, seed, np.int64)
         problems = Problems(begin, wanted, self._low, self._high, self._moved, seeds)
         if method == "ompl":
             found = _ompl_paths(checker, problems, self.effort)
@@ -223,8 +245,6 @@ class Planner:
         reach = [torch.from_numpy(rounded.get(r, np.zeros(1))) for r in range(n)]
         return Plan(paths, reach, reasons, self.limits)
 
-    # ---- parts -------------------------------------------------------------------------------------------------------
-
     def _rows(self, rows: Sequence[int] | np.ndarray | None) -> np.ndarray:
         chosen = np.arange(self.env.num_envs) if rows is None else np.asarray(rows, np.int64)
         if chosen.ndim != 1 or not len(chosen) or (np.diff(chosen) <= 0).any() or chosen[-1] >= self.env.num_envs:
@@ -232,18 +252,16 @@ class Planner:
         return chosen
 
     def _start(self, rows: np.ndarray, start: Tensor | None) -> np.ndarray:
-        at = self.robot.arm_qpos[torch.from_numpy(rows)] if start is None else start
+        at = self.robot.arm_qpos.cpu()[torch.from_numpy(rows)] if start is None else start
         q = at.detach().cpu().double().numpy()
         return np.clip(q, self._low, self._high)
 
     def _goals(self, checker: CollisionChecker, pose: Tensor, start: np.ndarray, count: int) -> Goals:
         n, joints = start.shape
-        solver, device = self.robot.solver, self.robot.base_pose.device
-        local = pose_mul(pose_inv(self.robot.base_pose).expand(n, 7), pose.to(device))
-        begin = torch.from_numpy(start).to(device)
-        found = solver.solutions(local[:, :3], local[:, 3:], begin, count=count)
-        q = found.q.cpu().view(n, count, joints).numpy()
-        reached = found.reached.cpu().view(n, count).numpy()
+        local = pose_mul(pose_inv(self.robot.base_pose.cpu()).expand(n, 7), pose.cpu())
+        found = self.robot.solver.host.solutions(local[:, :3], local[:, 3:], torch.from_numpy(start), count=count)
+        q = found.q.view(n, count, joints).numpy()
+        reached = found.reached.view(n, count).numpy()
         which = np.arange(n)
         free = checker.free(q, which, reached)
         good = reached & free
@@ -262,7 +280,7 @@ class Planner:
                 first = int(np.flatnonzero(reached[r])[far[r][reached[r]].argmin()])
                 reasons.append(_near(checker, q[r, first], r, "the goal", self.margin))
             else:
-                away = found.pos_error.cpu().view(n, count)[r].min()
+                away = found.pos_error.view(n, count)[r].min()
                 reasons.append(f"the goal is out of reach: the TCP stays {float(away):.3f} m away, or its turn is")
         return Goals(chosen, reasons)
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from manikin.data.format import flatten, to_numpy
+from manikin.data.format import flatten
+from manikin.env.arrays import to_numpy
 from manikin.errors import ActionError, AssetError, ConfigError
 from manikin.policy.api import Observation
 from manikin.policy.wire import pack, unpack

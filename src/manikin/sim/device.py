@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 
-__all__ = ["DEVICES", "OnDevice", "on_device", "processors", "torch_device"]
+__all__ = ["DEVICES", "OnDevice", "on_device", "on_host", "processors", "torch_device"]
 
 DEVICES = ("cpu", "cuda", "cuda:0", "cuda:1", "warp:cpu")  # and so on for further GPUs
 
@@ -67,6 +67,7 @@ _MAKERS = frozenset(
         torch.zeros,
     )
 )
+_HOST = torch.device("cpu")
 _WRAPPERS = frozenset((torch.tensor, torch.as_tensor, torch.asarray))
 
 
@@ -102,7 +103,7 @@ class OnDevice(TorchFunctionMode):
         found = self._uploaded.get(key)
         if found is None:
             with torch.inference_mode(False):
-                found = torch.tensor(data, dtype=dtype).to(self.device)
+                found = torch.tensor(data, dtype=dtype, device=_HOST).to(self.device)
             if len(self._uploaded) < self._most:
                 self._uploaded[key] = found
         return found.clone()
@@ -118,3 +119,8 @@ def _plain(data: Any) -> bool:
 def on_device(device: torch.device) -> contextlib.AbstractContextManager[Any]:
     """A context in which tensors are made on the device. On the CPU, where torch makes them anyway, it does nothing."""
     return contextlib.nullcontext() if device.type == "cpu" else OnDevice(device)
+
+
+def on_host(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """For work on the CPU inside of :func:`on_device`: a context in which tensors are made on the CPU again."""
+    return contextlib.nullcontext() if device.type == "cpu" else OnDevice(_HOST)

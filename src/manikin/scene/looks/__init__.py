@@ -6,7 +6,6 @@ Everything reaches the world by ``set_model``. Nothing that is added collides, w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import mujoco
@@ -23,7 +22,7 @@ from manikin.scene.looks.distractors import Clutter
 from manikin.scene.looks.item import Item, Rngs, Values
 from manikin.scene.looks.lights import lights
 from manikin.scene.looks.surfaces import surfaces
-from manikin.sim.device import OnDevice
+from manikin.sim.device import on_host
 from manikin.spec.looks import Looks
 
 _HOST = torch.device("cpu")
@@ -94,7 +93,7 @@ class Dresser(Handle):
 
     def _apply(self, items: Sequence[Item], rngs: Rngs, target: Any) -> None:
         values: Values = {}
-        with OnDevice(_HOST) if self.scope.device.type != "cpu" else nullcontext():  # drawn on the host
+        with on_host(self.scope.device):  # drawn on the host
             for item in items:
                 values |= item.draw(rngs, None if isinstance(target, Tensor) else target)
         if values:
