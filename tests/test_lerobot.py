@@ -252,10 +252,12 @@ def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: P
     env.close()
     with pytest.raises(DataError, match="--observe"):
         to_lerobot(tmp_path / "run.h5", tmp_path / "none")
-    root = to_lerobot(tmp_path / "run.h5", tmp_path / "set", observe="rgb", num_envs=2)
+    root, words = tmp_path / "set", ["--observe", "rgb", "--camera", "hand_camera", "--size", "32", "24"]
+    assert main(["convert", str(tmp_path / "run.h5"), str(root), *words, "--renderer", "rays", "--num-envs", "2"]) == 0
     info = json.loads((root / "meta/info.json").read_text())
     assert info["fps"] == 20 and info["total_frames"] == 12
-    assert info["features"]["observation.images.base_camera"]["shape"] == [128, 128, 3]
+    pictured = {name: feature["shape"] for name, feature in info["features"].items() if feature["dtype"] == "video"}
+    assert pictured == {"observation.images.hand_camera": [24, 32, 3]}
     data = pq.read_table(root / "data/chunk-000/file-000.parquet").to_pydict()
     with read_episodes(tmp_path / "run.h5") as episodes:
         actions = np.concatenate([episode.actions for episode in episodes])
@@ -263,8 +265,8 @@ def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: P
     names = info["features"]["observation.state"]["names"]
     assert names[:2] == ["qpos.0", "qpos.1"] and len(names) == len(data["observation.state"][0])
     rows = pq.read_table(root / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
-    film = pictures(root, "observation.images.base_camera", rows[2])
-    assert film.shape == (4, 128, 128, 3) and film.std() > 10
+    film = pictures(root, "observation.images.hand_camera", rows[2])
+    assert film.shape == (4, 24, 32, 3) and film.std() > 10
 
 
 # ---- played again, or not what it was begun with ---------------------------------------------------------------------
@@ -322,6 +324,7 @@ def test_what_parts_when_played_again_is_refused_and_can_be_observed_in_its_stat
     with pytest.raises(ConfigError, match="say what to observe"):
         to_lerobot(flat, tmp_path / "e", way="states")
     assert main(["convert", str(flat), str(tmp_path / "e"), "--size", "8", "8"]) == 2
+    assert main(["convert", str(flat), str(tmp_path / "e"), "--episodes", "7"]) == 2  # there is none
     assert not (tmp_path / "e").exists()
 
 

@@ -38,6 +38,8 @@ class ConvertOptions(PictureOptions):
     """Go on with a conversion that was interrupted (lerobot)."""
     valid: float = 0.0
     """Share of the episodes that a mask sets aside for validation (robomimic)."""
+    task: str | None = None
+    """Where a task of your own is, if not where it was recorded from: file.py, file.py:Class or module:Class."""
 
 
 def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
@@ -67,8 +69,8 @@ def run(options: ConvertOptions) -> int:
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
         shared: dict[str, Any] = {"observe": options.observe, "way": options.way, "numbers": numbers}
         shared |= {"num_envs": options.num_envs, "on_episode": advance, "stop": stop}
-        if (vision := options.vision()) is not None:
-            shared["vision"] = vision
+        chosen = {"vision": options.vision(), "task": options.task}
+        shared |= {k: v for k, v in chosen.items() if v is not None}
         if lerobot:
             to_lerobot(options.file, options.out, resume=options.resume, **shared)
         elif options.to == "maniskill":

@@ -199,7 +199,8 @@ def to_lerobot(
         resume: go on with an interrupted conversion.
         on_episode: called after each episode.
         stop: asked between steps; True leaves what is finished, to be resumed.
-        **overrides: options of ``manikin.make`` for playing again (cameras, looks).
+        **overrides: options of ``manikin.make`` for playing again (vision, looks), and ``task``, where a task of one's
+            own is (see :func:`~manikin.data.replay.make_env`).
 
     Actions are written as the controller took them, within [-1, 1]. Depth and whatever else is neither a number nor an
     rgb picture is left out, with a warning in the log.
@@ -223,7 +224,8 @@ def to_lerobot(
     _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
         header = _header(episodes)
-        how = {"observe": observe, "options": {name: repr(value) for name, value in sorted(overrides.items())}}
+        chosen = {name: repr(value) for name, value in sorted(overrides.items()) if name != "task"}
+        how = {"observe": observe, "options": chosen}
         source = source_of(episodes.path, header, how=way if observe else "recorded", **how)
 
         def columns() -> Sequence[str]:
@@ -263,7 +265,8 @@ def to_robomimic(
         valid: share of the episodes in ``mask/valid``, the others in ``mask/train``; 0 writes no masks.
         on_episode: called after each episode.
         stop: asked between steps; True leaves no file.
-        **overrides: options of ``manikin.make`` for playing again (cameras, looks).
+        **overrides: options of ``manikin.make`` for playing again (vision, looks), and ``task``, where a task of one's
+            own is (see :func:`~manikin.data.replay.make_env`).
 
     Actions are written as the controller took them, within [-1, 1].
 
@@ -310,7 +313,8 @@ def to_maniskill(
         num_envs: rows side by side when playing again; never changes the result.
         on_episode: called after each episode.
         stop: asked between steps; True leaves no file.
-        **overrides: options of ``manikin.make`` for playing again (cameras, looks).
+        **overrides: options of ``manikin.make`` for playing again (vision, looks), and ``task``, where a task of one's
+            own is (see :func:`~manikin.data.replay.make_env`).
 
     Actions are written as the controller took them, within [-1, 1] before they become ManiSkill's numbers.
 
@@ -344,11 +348,10 @@ def _check(observe: str | None, way: str, overrides: Mapping[str, Any]) -> None:
     """Raise for ways of playing again that are not there, or that have nothing to observe."""
     if way not in WAYS:
         raise UnknownNameError("way to play a recording", way, WAYS)
-    if observe is None and (way != "actions" or overrides):
-        said = [f"way={way!r}"] if way != "actions" else []
+    said = [*([f"way={way!r}"] if way != "actions" else []), *(name for name in overrides if name != "task")]
+    if observe is None and said:
         raise ConfigError(
-            f"{', '.join([*said, *overrides])}: for playing the episodes again, so say what to observe (state_dict, "
-            "rgb, ...)"
+            f"{', '.join(said)}: for playing the episodes again, so say what to observe (state_dict, rgb, ...)"
         )
 
 
