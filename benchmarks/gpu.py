@@ -66,20 +66,12 @@ def measure(case: Case) -> dict[str, Any]:
 
     from manikin.env.speed import measure_speed
 
-    on_card = case.device.startswith("cuda")
-    if on_card:
+    if case.device.startswith("cuda"):
         torch.cuda.set_device(torch.device(case.device))
-        torch.zeros(1, device=case.device)  # the context is not the environment's
-        free = torch.cuda.mem_get_info()[0]
-    row: dict[str, Any]
     if case.width:
-        row = pictures(case)
-    else:
-        speed = measure_speed(case.task, case.num_envs, seconds=case.seconds, device=case.device)
-        row = {**dataclasses.asdict(speed), "time_over_raw": speed.raw / speed.env}
-    if on_card:  # pools keep what they once needed, so that this is the most that was in use
-        row["card_bytes"] = free - torch.cuda.mem_get_info()[0]
-    return row
+        return pictures(case)
+    speed = measure_speed(case.task, case.num_envs, seconds=case.seconds, device=case.device)
+    return {**dataclasses.asdict(speed), "time_over_raw": speed.raw / speed.env}
 
 
 def pictures(case: Case) -> dict[str, Any]:
@@ -193,7 +185,7 @@ def targets(rows: dict[str, Any], peers: dict[str, Any]) -> dict[str, dict[str, 
     there = [r for r in peers.get("ManiSkill3 PickCube", {}).values() if "failed" not in r]
     theirs = max(there, key=lambda row: row["env"], default=None)
     frames = rows.get("PickCube-v1 128x128, N=1024", {}).get("env")
-    same = [(r, t) for r in state.values() for t in there if r["num_envs"] == t["num_envs"] and "card_bytes" in r]
+    same = [(r, t) for r in state.values() for t in there if r["num_envs"] == t["num_envs"] and r.get("card_bytes")]
     found = [
         best and best["env"],
         best and theirs and best["env"] / theirs["env"],

@@ -62,13 +62,19 @@ def gpu(result: dict[str, Any]) -> str:
         value = target["measured"]
         lines.append(f"| {name} | {target['wanted']} | {value if isinstance(value, str) else f'{value:,.3g}'} |")
     if result["manikin"]:
-        lines += ["", "| measurement | per second | raw | to make it | bytes each |", "|---|---:|---:|---:|---:|"]
+        lines += [
+            "",
+            "| measurement | per second | raw | to make it | bytes each | in a step |",
+            "|---|---:|---:|---:|---:|---:|",
+        ]
     for name, row in result["manikin"].items():
         if "failed" in row:
-            lines.append(f"| {name} | {row['failed']} | | | |")
+            lines.append(f"| {name} | {row['failed']} | | | | |")
             continue
         raw = f"{row['raw']:,.0f}" if "raw" in row else ""
-        lines.append(f"| {name} | {row['env']:,.0f} | {raw} | {row['create_s']:.1f} s | {row['bytes_per_env']:,} |")
+        scratch = f"{row['scratch_per_env']:,}" if "scratch_per_env" in row else ""
+        cells = (name, f"{row['env']:,.0f}", raw, f"{row['create_s']:.1f} s", f"{row['bytes_per_env']:,}", scratch)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", f"Card: {result['card']}. Command: `{result['command']}`."])
 
 

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from manikin.sim.warp import WarpWorld
 from manikin.sim.warp_channel import STATE
 from manikin.sim.warp_library import modules
+from manikin.sim.warp_room import Room
 
 META = torch.device("meta")
 
@@ -47,7 +48,7 @@ class MetaWorld(WarpWorld):
         _, self._mjw = modules()
         self._wp, self._wp_device = SimpleNamespace(to_torch=lambda t: t), None
         self.scene, self.num_worlds, self.version, self.device = scene, num_worlds, 0, META
-        self._mjm, self._room, self._closed = scene.model, {"nconmax": 1, "njmax": 1}, False
+        self._mjm, self._closed = scene.model, False
         data = mujoco.MjData(scene.model)
         self._data = {f: np.asarray(getattr(data, f)) for f in dir(data) if not f.startswith("_") and f != "bind"
                       and isinstance(getattr(data, f), (np.ndarray, float))}  # fmt: skip
@@ -56,7 +57,7 @@ class MetaWorld(WarpWorld):
         self._d, self._counters = SimpleNamespace(qacc=None), [one.clone(), one.clone()]
         self._views, self._reads, self._model = {}, {}, MetaModel(scene.model, num_worlds)
         self._model.write = lambda writes, mask: _write(self._model, writes, mask)
-        self._health, self._needed, self._pooled = rows.clone(), rows.clone(), one.clone()
+        self._health, self._room = rows.clone(), Room({}, num_worlds, META, self._mjw.OverflowType)
         self._acc = torch.arange(scene.model.nsensordata, device=META)
         self._before, self._before_forces = self._state(), self._served()
         self.set_home()

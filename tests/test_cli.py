@@ -81,7 +81,7 @@ def test_bench_measures_and_writes(capsys, tmp_path: Path) -> None:
     assert [s["num_envs"] for s in report["speed"]] == [1, 4]
     for speed in report["speed"]:
         assert 0 < speed["env"] < 1.2 * speed["raw"]  # no environment is faster than its physics
-        assert speed["bytes_per_env"] > 1e5
+        assert speed["bytes_per_env"] > 1e5 and speed["scratch_per_env"] == speed["card_bytes"] == 0
 
 
 def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(

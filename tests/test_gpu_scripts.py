@@ -126,11 +126,21 @@ def test_the_gpu_benchmark_runs_dry(tmp_path: Path) -> None:
     assert found["card"].startswith("dry run on ")
     row = found["manikin"]["PickCube-v1 state, N=2"]
     assert row["num_envs"] == 2 and row["env"] > 0 and row["raw"] > 0 and 1e4 < row["bytes_per_env"] < 1e6
+    assert 5e3 < row["scratch_per_env"] < row["bytes_per_env"] and row["card_bytes"] == 0
     assert row["time_over_raw"] == pytest.approx(row["raw"] / row["env"])
     for task in ("CartpoleBalance-v1", "PickCube-v1"):
         assert found["manikin"][f"{task} 16x16, N=2"]["env"] > 0 and found["manikin"][f"{task} state, N=2"]["env"] > 0
     assert not found["absent"]
     assert {target["measured"] for target in found["targets"].values()} == {"unmeasured"}
+
+
+def test_memory_is_read_before_raw_physics_takes_some(monkeypatch) -> None:
+    from manikin.env import speed
+
+    free, begin = [100, 70], speed.raw_physics
+    monkeypatch.setattr(speed, "_free", lambda device: free.pop(0))
+    monkeypatch.setattr(speed, "raw_physics", lambda env: begin(env) if not free else pytest.fail("raw came first"))
+    assert speed.measure_speed("CartpoleBalance-v1", 2, seconds=0.01).card_bytes == 30
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to measure")

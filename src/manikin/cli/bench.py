@@ -81,6 +81,7 @@ def run(options: BenchOptions) -> int:
         "create",
         "reset one row",
         "memory each",
+        "in a step",
     ):
         table.add_column(heading, justify="right")
     for speed in (*found, *exact):
@@ -91,7 +92,8 @@ def run(options: BenchOptions) -> int:
             f"{speed.share:.2f}",
             f"{speed.create_s:.2f} s",
             f"{speed.reset_one_row_ms:.2f} ms",
-            f"{speed.bytes_per_env / 1e6:.2f} MB",
+            f"{speed.bytes_per_env / 1e3:,.0f} kB",
+            f"+ {speed.scratch_per_env / 1e3:,.0f} kB",
         )
     out.print(table)
     if exact:

@@ -25,7 +25,7 @@ from manikin.spec.scene import CompiledScene
 
 __all__ = ["probe", "task_budget"]
 
-_VERSION = 2  # of the probe; raised when it changes, so that what older ones found is not used
+_VERSION = 3  # of the probe; raised when it changes, so that what older ones found is not used
 _ROWS, _STEPS, _HELD = 8, 200, 8
 _EXECUTOR = "manikin.plan.executor"  # above this layer, so named and not imported, as the registry does with tasks
 

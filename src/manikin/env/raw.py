@@ -8,7 +8,6 @@ from typing import Any, Protocol, cast
 
 import mujoco
 import numpy as np
-import torch
 from torch import Tensor
 
 from manikin.env.bucket import BucketEnv
@@ -16,7 +15,7 @@ from manikin.env.env import Env
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.warp import WarpWorld
 from manikin.sim.warp_channel import STATE
-from manikin.sim.warp_library import modules
+from manikin.sim.warp_library import in_torch_order, modules
 
 __all__ = ["Raw", "raw_physics"]
 
@@ -115,14 +114,12 @@ class _RawWarp:
         target = self._view("ctrl")
         self._wp.synchronize_device(self._device)
         begin = time.perf_counter()
-        with self._wp.ScopedDevice(self._device):
-            for control in controls:
+        with self._wp.ScopedDevice(self._device), in_torch_order(self._world.device):
+            for control in controls:  # the host goes ahead and waits once, at the end
                 target.copy_(control)
                 if self._graph is None:
                     self._control_step()
                 else:
-                    if target.is_cuda:  # torch and Warp may be on different streams
-                        torch.cuda.current_stream(target.device).synchronize()
                     self._wp.capture_launch(self._graph)
         self._wp.synchronize_device(self._device)
         return time.perf_counter() - begin

@@ -16,8 +16,10 @@ from manikin.env.raw import Raw, raw_physics
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
+from manikin.sim import torch_device
+from manikin.sim.warp import WarpWorld
 
-__all__ = ["Speed", "bytes_per_env", "measure_speed"]
+__all__ = ["Speed", "bytes_per_env", "measure_speed", "scratch_per_env"]
 
 _BLOCK_S = 0.2
 
@@ -32,6 +34,8 @@ class Speed:
         create_s: to make the environment and take its first step [s]; on Warp devices kernels are compiled in it.
         reset_one_row_ms: to restart one row [ms], median.
         bytes_per_env: memory of one more row.
+        scratch_per_env: memory that one more row takes within a step and gives back; 0 on the CPU.
+        card_bytes: of a GPU, what all took by the time when everything had run once; 0 elsewhere.
     """
 
     num_envs: int
@@ -40,6 +44,8 @@ class Speed:
     create_s: float
     reset_one_row_ms: float
     bytes_per_env: int
+    scratch_per_env: int
+    card_bytes: int
 
     @property
     def share(self) -> float:
@@ -67,6 +73,7 @@ def measure_speed(task: str | type[Task], num_envs: int, *, seconds: float = 2.0
 
 
 def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str, Any]) -> Speed:
+    free = _free(options.get("device", "cpu"))
     began = time.perf_counter()
     env = batched(task, num_envs=num_envs, **{"horizon": 10**9, "terminate": False, **options})
     env.reset(seed=0)
@@ -76,20 +83,22 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str,
     env.step(moves[0])
     _wait(env.device)
     create = time.perf_counter() - began
-    physics = raw_physics(env)
     for k in range(max(2, 200 // num_envs) if env.device_word == "cpu" else 2):  # warm
         env.step(moves[k % 32])
-    spent, raw, steps = 0.0, 0.0, 0
-    while spent < seconds:  # the two take turns, so that a slow moment of the machine meets both
-        block = _block(env, physics, moves, min(_BLOCK_S, seconds - spent))
-        spent, raw, steps = spent + block[0], raw + block[1], steps + block[2] * num_envs
     resets = []
     for k in range(20 if env.device_word == "cpu" else 5):
         begin = time.perf_counter()
         env.reset(seed=[k * max(1, len(task.layouts))], options={"reset_mask": np.arange(num_envs) == 0})
         _wait(env.device)
         resets.append(time.perf_counter() - begin)
-    memory = bytes_per_env(env)
+    env.step(moves[0])
+    card = free - _free(env.device_word)  # pools keep what they once needed: this is the most that was in use
+    memory, scratch = bytes_per_env(env), scratch_per_env(env)
+    physics = raw_physics(env)  # which takes memory of its own
+    spent, raw, steps = 0.0, 0.0, 0
+    while spent < seconds:  # the two take turns, so that a slow moment of the machine meets both
+        block = _block(env, physics, moves, min(_BLOCK_S, seconds - spent))
+        spent, raw, steps = spent + block[0], raw + block[1], steps + block[2] * num_envs
     env.close()
     return Speed(
         num_envs=num_envs,
@@ -98,12 +107,29 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str,
         create_s=create,
         reset_one_row_ms=1e3 * statistics.median(resets),
         bytes_per_env=memory,
+        scratch_per_env=scratch,
+        card_bytes=card,
     )
 
 
 def bytes_per_env(env: Env) -> int:
     """Memory of the physics of one more row; with rows of different joints, what all layouts take over the rows."""
     return sum(one.world.memory_per_row() * one.num_envs for one in env.buckets) // env.num_envs
+
+
+def scratch_per_env(env: Env) -> int:
+    """As :func:`bytes_per_env`, of what Warp takes within a step and gives back."""
+    worlds = [(one.world, one.num_envs) for one in env.buckets]
+    return sum(world.scratch_per_row() * n for world, n in worlds if isinstance(world, WarpWorld)) // env.num_envs
+
+
+def _free(device: str) -> int:
+    """Bytes of a GPU that nobody has taken, once torch has set itself up there; 0 for other devices."""
+    at = torch_device(device)
+    if at.type != "cuda":
+        return 0
+    torch.zeros(1, device=at)
+    return int(torch.cuda.mem_get_info(at)[0])
 
 
 def _wait(device: torch.device) -> None:

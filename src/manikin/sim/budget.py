@@ -9,13 +9,14 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from manikin.sim.warp_library import modules, supported
+from manikin.sim.warp_library import modules, supported, takes_general_algorithm
 from manikin.sim.world import World
 from manikin.spec.budget import Budget
 
 __all__ = ["Meter"]
 
 _SPARE, _ROOM = 8, 1.5  # rollouts of a few rows do not see everything
+_CONVEX_SPARE = 2  # and no factor: by far not all that are near each other touch, and rows share the room
 _SIZES = tuple(m * 2**k for k in range(4, 20) for m in (1, 1.5))  # few, since kernels are compiled for each njmax
 
 
@@ -28,6 +29,8 @@ class Meter:
     Attributes:
         contacts, constraints, pairs: largest numbers seen in one row: contacts, rows of constraints, and pairs of
             geoms whose bounds touch, which Warp keeps in the array of contacts too.
+        convex: as ``pairs``, but of one kind of shapes that Warp's general algorithm for convex ones takes; None where
+            the model has no such pair.
     """
 
     def __init__(self, world: World) -> None:
@@ -38,7 +41,12 @@ class Meter:
             put = mujoco_warp.put_model(supported(world.scene.model))
             pairs, ids = put.nxn_geom_pair_filtered.numpy(), put.nxn_pairid_filtered.numpy()  # Warp's own list
         always = ids[:, 1] >= 0  # asked for by a sensor of distance
+        kinds = np.sort(world.scene.model.geom_type[pairs], axis=1)
+        general = [kind for kind in {(int(a), int(b)) for a, b in kinds} if takes_general_algorithm(*kind)]
+        of_kind = np.stack([(kinds == kind).all(1) for kind in general], 1) if general else np.zeros((len(pairs), 0))
+        self.convex: int | None = int(of_kind[always].sum(0).max()) if general else None
         self._always, self._pairs = int(always.sum()), pairs[~always]
+        self._always_convex, self._of_kind = of_kind[always].sum(0), of_kind[~always].astype(np.int64)
 
     def look(self) -> None:
         """Count in the present state of every row."""
@@ -46,7 +54,10 @@ class Meter:
         self.contacts = max(self.contacts, int(world.read("ncon").max()))
         self.constraints = max(self.constraints, int(world.read("nefc").max()))
         if len(self._pairs):
-            self.pairs = max(self.pairs, self._always + int(self._near().sum(1).max()))
+            near = self._near()
+            self.pairs = max(self.pairs, self._always + int(near.sum(1).max()))
+            if self.convex is not None:
+                self.convex = max(self.convex, int((self._always_convex + near @ self._of_kind).max()))
 
     def _near(self) -> np.ndarray:
         """(N, pairs) bool: bounding spheres and boxes along the world's axes touch. Warp's boxes are turned with the
@@ -77,7 +88,7 @@ class Meter:
         """What was seen, with headroom, rounded up."""
         contacts = _room(self.contacts)
         pairs = max(contacts, _room(self.pairs))
-        convex = None if self._world.scene.model.nhfield else contacts  # a height field takes many at once
+        convex = 0 if self.convex is None else self.convex + _CONVEX_SPARE
         return Budget(nconmax=pairs, njmax=_room(self.constraints), nccdmax=convex)
 
 

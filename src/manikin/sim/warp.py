@@ -23,8 +23,9 @@ from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.warp_channel import STATE, WarpChannel, merged
-from manikin.sim.warp_library import in_torch_order, modules, supported, torch_stream
+from manikin.sim.warp_library import Scratch, in_torch_order, modules, supported, torch_stream
 from manikin.sim.warp_model import PLACING, RowModel
+from manikin.sim.warp_room import Room
 from manikin.sim.world import PLACES, Piece
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
@@ -71,8 +72,8 @@ class WarpWorld:
         self._wp.init()
         self._wp_device = self._wp.device_from_torch(self.device)
         self._mjm = supported(scene.model)
-        self._room = {"nconmax": nconmax, "njmax": njmax}
-        self._size = {**self._room, "nccdmax": nccdmax, "nworld": num_worlds}
+        sizes = {"nconmax": nconmax, "njmax": njmax, "nccdmax": nconmax if nccdmax is None else nccdmax}
+        self._size = {**sizes, "nworld": num_worlds}
         with self._wp.ScopedDevice(self._wp_device):
             self._m = self._mjw.put_model(self._mjm)
             self._m.opt.warn_overflow = False
@@ -86,8 +87,7 @@ class WarpWorld:
         self._reads: dict[str, WarpChannel] = {}
         self._model = RowModel(self._wp, self._m, self._mjm, num_worlds, self.device)
         self._health = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)
-        self._needed = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)  # rows of constraints, at most
-        self._pooled = torch.zeros(1, dtype=torch.int32, device=self.device)  # contacts or pairs of all rows, at most
+        self._room = Room(sizes, num_worlds, self.device, self._mjw.OverflowType)
         acc = [i for i in range(self._mjm.nsensor) if int(self._mjm.sensor_needstage[i]) == _ACC]
         columns = [
             range(int(self._mjm.sensor_adr[i]), int(self._mjm.sensor_adr[i] + self._mjm.sensor_dim[i])) for i in acc
@@ -252,9 +252,7 @@ class WarpWorld:
             self._run(self._mjw.step1)
             self.flat("sensordata")[:, self._acc] = sensors
             needed = self.flat("nefc")[:, 0] if going is None else self.flat("nefc")[:, 0] * going
-            torch.maximum(self._needed, needed, out=self._needed)
-            for counter in self._counters:
-                torch.maximum(self._pooled, counter, out=self._pooled)
+            self._room.count(needed, self._counters)
         self.version += 1
         return self._check_health(going)
 
@@ -275,11 +273,13 @@ class WarpWorld:
         bad = torch.zeros(self.num_worlds, dtype=torch.bool, device=self.device)
         for field in ("qpos", "qvel", "qacc", "qacc_smooth"):  # MuJoCo's own bound for each
             bad |= ~(self.flat(field).abs() <= 1e10).all(1)
-        bits = torch.where((overflow & ~self._limits) != 0, int(Health.OVERFLOW), 0)
+        lost = overflow & ~self._limits
+        bits = torch.where(lost != 0, int(Health.OVERFLOW), 0)
         bits |= torch.where((overflow & int(self._mjw.OverflowType.ITERATIONS)) != 0, int(Health.SOLVER_LIMIT), 0)
         bits |= torch.where(bad, int(Health.DIVERGED), 0)
         if going is not None:
-            bits, bad = bits * going, bad & going
+            lost, bits, bad = lost * going, bits * going, bad & going
+        self._room.lose(lost)
         self._health |= bits.int()
         overflow.zero_()
         return bad
@@ -324,17 +324,11 @@ class WarpWorld:
 
     def usage(self) -> dict[str, int]:
         """The largest ``nconmax`` and ``njmax`` that were needed so far, whether or not there was room."""
-        return {"nconmax": -(-int(self._pooled) // self.num_worlds), "njmax": int(self._needed.max())}
+        return self._room.usage()
 
     def shortages(self) -> dict[str, Shortage]:
-        """See :class:`manikin.sim.world.World`; convex pairs are never among them, since Warp does not count those."""
-        needed, room, out = self.usage(), self._room, {}
-        if needed["njmax"] > room["njmax"]:
-            rows = torch.nonzero(self._needed > room["njmax"])[:, 0].tolist()
-            out["njmax"] = Shortage(needed=needed["njmax"], room=room["njmax"], rows=tuple(rows))
-        if needed["nconmax"] > room["nconmax"]:  # of the pool it is not known whose were dropped
-            out["nconmax"] = Shortage(needed=needed["nconmax"], room=room["nconmax"])
-        return out
+        """See :class:`manikin.sim.world.World`."""
+        return self._room.shortages()
 
     # ---- per-row model -------------------------------------------------------------------------------------------
 
@@ -473,6 +467,18 @@ class WarpWorld:
             x: np.ndarray = bits + np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             return (x ^ (x >> np.uint64(31))).sum(1, dtype=np.uint64)
+
+    def scratch_per_row(self) -> int:
+        """Bytes a row takes only within a step, the most at once: what Warp allocates while it steps and gives back
+        (torch's tensors are not in it). It makes a step to see, and undoes it."""
+        state, forces, overflow = self._state(), self._served(), self.flat("overflow").clone()
+        with Scratch() as scratch:
+            self._run(self._mjw.step2)
+            self._run(self._mjw.step1)
+        self._restore(None, state, forces)
+        self.flat("overflow").copy_(overflow)
+        self.version += 1
+        return scratch.most // self.num_worlds
 
     def memory_per_row(self) -> int:
         """Bytes of Data a row takes, and of the model fields that it has of its own."""

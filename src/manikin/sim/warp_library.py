@@ -13,7 +13,17 @@ import torch
 from manikin.assets.paths import cache_root
 from manikin.errors import AssetError
 
-__all__ = ["in_torch_order", "modules", "supported", "torch_stream"]
+__all__ = ["Scratch", "in_torch_order", "modules", "supported", "takes_general_algorithm", "torch_stream"]
+
+_GEOM = mujoco.mjtGeom
+_SPHERE, _CAPSULE, _CYLINDER, _BOX = (
+    int(g) for g in (_GEOM.mjGEOM_SPHERE, _GEOM.mjGEOM_CAPSULE, _GEOM.mjGEOM_CYLINDER, _GEOM.mjGEOM_BOX)
+)
+_DIRECT = {
+    *((_SPHERE, other) for other in (_SPHERE, _CAPSULE, _CYLINDER, _BOX)),
+    *((_CAPSULE, other) for other in (_CAPSULE, _BOX)),
+    (_BOX, _BOX),
+}
 
 _streams: dict[tuple[torch.device, int], Any] = {}
 
@@ -65,3 +75,31 @@ def supported(model: mujoco.MjModel) -> mujoco.MjModel:
     plain.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
     plain.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)  # no other pair of shapes heeds it
     return plain
+
+
+def takes_general_algorithm(a: int, b: int) -> bool:
+    """Whether Warp gives a pair of these kinds of geoms, ``a`` <= ``b``, of a :func:`supported` model to its general
+    algorithm for convex shapes, where they touch; others have formulas of their own (planes all of them)."""
+    return int(_GEOM.mjGEOM_PLANE) < a <= b <= int(_GEOM.mjGEOM_MESH) and (a, b) not in _DIRECT
+
+
+class Scratch:
+    """What Warp allocates inside a ``with``, on all devices, by its own tracker.
+
+    Attributes:
+        most: bytes in use at once, at most; what was there before does not count.
+    """
+
+    def __init__(self) -> None:
+        self._wp, _ = modules()
+        self._tracker = self._wp.ScopedMemoryTracker("manikin", print=False)
+        self.most = 0
+
+    def __enter__(self) -> Scratch:
+        self._tracker.__enter__()
+        self._tracker.clear()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.most = int(self._wp._src.context.runtime.core.wp_alloc_tracker_get_peak_bytes())
+        self._tracker.__exit__(*error)

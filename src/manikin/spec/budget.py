@@ -18,10 +18,11 @@ class Budget:
     Attributes:
         nconmax: pairs of geoms near each other, and contacts; shared by all rows, so it is their mean that counts.
         njmax: rows of constraints, a hard limit of each row.
-        nccdmax: penetrating pairs of one kind of convex shapes at once, shared by all rows; None for ``nconmax``.
+        nccdmax: touching pairs of one kind of shapes that only the general algorithm for convex ones can take (a
+            cylinder and a box, two meshes), shared by all rows; None for ``nconmax``. Each takes 6 kB within a step.
 
     Raises:
-        ConfigError: a number below 1.
+        ConfigError: a number below 1, below 0 for ``nccdmax``.
     """
 
     nconmax: int = 64
@@ -33,8 +34,9 @@ class Budget:
             value = getattr(self, name)
             if value is None and name == "nccdmax":
                 continue
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ConfigError(f"{name} must be a whole number of at least 1, not {value!r}")
+            least = 0 if name == "nccdmax" else 1
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+                raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r}")
         if self.nccdmax is not None and self.nccdmax > self.nconmax:
             raise ConfigError(f"nccdmax ({self.nccdmax}) cannot be larger than nconmax ({self.nconmax})")
 
@@ -44,12 +46,12 @@ class Shortage:
     """A budget that was too small.
 
     Attributes:
-        needed: what would have been enough so far.
+        needed: what would have been enough so far; None where Warp does not say it.
         room: what there was.
-        rows: that needed more; None where all rows share it.
+        rows: that needed more, or lost something; None where it is not known whose was lost.
     """
 
-    needed: int
+    needed: int | None
     room: int
     rows: tuple[int, ...] | None = None
 
@@ -64,27 +66,28 @@ def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence
     """
     room: dict[str, int] = {}
     whole: dict[str, list[Shortage]] = {}
-    rows: set[int] = set()
+    rows: dict[str, set[int]] = {}
     for given, shortages, names in found:
         budget = given or Budget()
-        now = {"nconmax": budget.nconmax, "njmax": budget.njmax, "nccdmax": budget.nccdmax or budget.nconmax}
-        for name, number in now.items():
+        convex = budget.nconmax if budget.nccdmax is None else budget.nccdmax
+        for name, number in {"nconmax": budget.nconmax, "njmax": budget.njmax, "nccdmax": convex}.items():
             room[name] = max(room.get(name, 0), number)
         for name, short in shortages.items():
-            room[name] = max(room[name], short.needed)
+            enough = max(2 * short.room, short.room + 8) if short.needed is None else short.needed
+            room[name] = max(room[name], enough)
             whole.setdefault(name, []).append(short)
-            rows |= {names[row] for row in short.rows or () if names[row] >= 0}
+            rows.setdefault(name, set()).update(names[row] for row in short.rows or () if names[row] >= 0)
+    if not whole:
+        return "what was lost is nothing that a budget has room for"
+    room["nconmax"] = max(room["nconmax"], room["nccdmax"])
     words = []
     for name, shorts in whole.items():
-        needed, now_at = max(s.needed for s in shorts), min(s.room for s in shorts)
-        whose = "shared by all rows" if shorts[0].rows is None else f"rows {sorted(rows)[:10]}"
-        words.append(f"{name} to at least {needed} (now {now_at}; {whose})")
-    if not words:  # what is left are convex pairs, and how many there were is not known
-        words = [f"nccdmax above {room['nccdmax']}"]
-        room["nccdmax"] *= 2
-        room["nconmax"] = max(room["nconmax"], room["nccdmax"])
-    enough = ", ".join(f"{name}={number}" for name, number in room.items())
-    return f"raise {' and '.join(words)}: budget=Budget({enough})"
+        now_at = min(s.room for s in shorts)
+        wanted = [s.needed for s in shorts if s.needed is not None]
+        whose = "shared by all rows" if shorts[0].rows is None else f"rows {sorted(rows[name])[:10]}"
+        words.append(f"{name} to at least {max(wanted, default=now_at + 1)} (now {now_at}; {whose})")
+    enough_for_all = ", ".join(f"{name}={number}" for name, number in room.items())
+    return f"raise {' and '.join(words)}: budget=Budget({enough_for_all})"
 
 
 def read_budget(word: str) -> Budget:

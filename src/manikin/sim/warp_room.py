@@ -1,0 +1,57 @@
+"""How much of a Warp world's room was needed, and what did not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.spec.budget import Shortage
+
+__all__ = ["Room"]
+
+
+class Room:
+    """Counts on the device, without waiting for it.
+
+    Args:
+        sizes: of a :class:`manikin.spec.budget.Budget`.
+        num_worlds: rows N.
+        device: of the tensors.
+        kinds: MuJoCo Warp's OverflowType.
+    """
+
+    def __init__(self, sizes: dict[str, int], num_worlds: int, device: torch.device, kinds: Any) -> None:
+        self._sizes, self._kinds = sizes, kinds
+        self._needed = torch.zeros(num_worlds, dtype=torch.int32, device=device)  # rows of constraints, at most
+        self._pooled = torch.zeros(1, dtype=torch.int32, device=device)  # contacts or pairs of all rows, at most
+        self._lost = torch.zeros_like(self._needed)  # kinds of what was dropped, as bits
+
+    def count(self, constraints: Tensor, pooled: Iterable[Tensor]) -> None:
+        """Rows of constraints (N,), and numbers (1,) of what all rows have together, after a substep."""
+        torch.maximum(self._needed, constraints, out=self._needed)
+        for counter in pooled:
+            torch.maximum(self._pooled, counter, out=self._pooled)
+
+    def lose(self, bits: Tensor) -> None:
+        """Bits (N,) of what was dropped in a step."""
+        self._lost |= bits
+
+    def usage(self) -> dict[str, int]:
+        """The largest ``nconmax`` and ``njmax`` that were needed so far, whether or not there was room."""
+        return {"nconmax": -(-int(self._pooled) // len(self._needed)), "njmax": int(self._needed.max())}
+
+    def shortages(self) -> dict[str, Shortage]:
+        """What was too little, by the names of a budget."""
+        needed, sizes, out = self.usage(), self._sizes, {}
+        if needed["njmax"] > sizes["njmax"]:
+            rows = torch.nonzero(self._needed > sizes["njmax"])[:, 0].tolist()
+            out["njmax"] = Shortage(needed=needed["njmax"], room=sizes["njmax"], rows=tuple(rows))
+        if needed["nconmax"] > sizes["nconmax"]:  # of the pool it is not known whose were dropped
+            out["nconmax"] = Shortage(needed=needed["nconmax"], room=sizes["nconmax"])
+        rows = torch.nonzero(self._lost & int(self._kinds.CCD))[:, 0].tolist()
+        if rows:  # how many there were, Warp does not say
+            out["nccdmax"] = Shortage(needed=None, room=sizes["nccdmax"], rows=tuple(rows))
+        return out
