@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from pathlib import Path
+from typing import Any
 
 import h5py
 import mujoco
@@ -12,7 +15,7 @@ import pytest
 
 import manikin
 from manikin.cli import main
-from manikin.data.convert import to_robomimic
+from manikin.data.convert import to_maniskill, to_robomimic
 from manikin.data.demonstrations import Model, control_of, read_demos
 from manikin.data.playback import play_actions, play_states, write_seen
 from manikin.data.read import read_episodes
@@ -95,6 +98,26 @@ def test_each_demonstration_names_the_scene_of_its_own_layout(tmp_path: Path) ->
     full = mujoco.mjtState.mjSTATE_INTEGRATION
     assert texts[0] != texts[1]
     assert [mujoco.mj_stateSize(model, full) for model in models] == widths
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")
+@pytest.mark.parametrize(("name", "convert"), [("a.hdf5", to_robomimic), ("a.h5", to_maniskill)])
+def test_a_full_disk_is_an_error_that_leaves_no_file(recording: Path, tmp_path: Path, name: str, convert: Any) -> None:
+    """Writes beyond a limit of the operating system fail like those on a full disk; HDF5 crashes on both."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        for limit in (0, 10_000, 150_000, 200_000):  # opening, and the first and a later episode
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+            with pytest.raises(DataError, match=r"cannot write .*a\.h"):
+                convert(recording, tmp_path / name, observe="rgb", num_envs=2)
+            assert not list(tmp_path.iterdir()), limit
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert convert(recording, tmp_path / name, observe="state_dict", num_envs=2).is_file()
 
 
 def test_names_of_observations() -> None:

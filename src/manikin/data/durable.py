@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-__all__ = ["replace_file", "sync"]
+__all__ = ["replace_file", "room_of", "sync", "try_room"]
+
+_TABLES = 4096, 65_536  # [bytes] that HDF5 keeps beside the values: of each dataset, and of a group of them
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -19,6 +25,32 @@ def replace_file(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def try_room(path: Path, size: int) -> None:
+    """Raise OSError unless a file, which need not exist yet, can grow by so many bytes.
+
+    HDF5 does not survive running out of room: the process crashes, or the file cannot be closed. So whoever writes one
+    on the disk asks first.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        held = os.fstat(handle).st_size
+        if hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(handle, held, max(1, size))
+            finally:
+                os.ftruncate(handle, held)
+        elif shutil.disk_usage(path).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(handle)
+
+
+def room_of(arrays: Iterable[Any]) -> int:
+    """Bytes that arrays take at most as datasets of one group in HDF5."""
+    each, group = _TABLES
+    return group + sum(array.nbytes + array.nbytes // 100 + each for array in arrays)  # gzip may lengthen a little
 
 
 def sync(path: Path) -> None:

@@ -13,6 +13,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ import mujoco
 import numpy as np
 import torch
 
-from manikin.data.durable import sync
-from manikin.data.format import Episode, Header
+from manikin.data.durable import room_of, sync, try_room
+from manikin.data.format import Episode, Header, flatten
 from manikin.data.maniskill_actions import MODES, same
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError, DataError
@@ -162,8 +163,11 @@ class ManiSkillExport:
         self._seen = "none"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            try_room(_temporary(self.path), room_of([]))
             self._file = h5py.File(_temporary(self.path), "w", track_order=True)
         except OSError as error:
+            with suppress(OSError):
+                _temporary(self.path).unlink(missing_ok=True)
             raise DataError(f"cannot write {self.path}: {error}") from None
 
     def finished(self) -> set[int]:
@@ -177,17 +181,17 @@ class ManiSkillExport:
             DataError: it holds no states, or states of another kind of simulator; or the disk is full.
         """
         states, k = self._states(episode), len(self._episodes)
+        values = {"obs": self._observations(episode)}
+        values["actions"] = np.asarray(self._numbers(episode.actions, self._env), np.float32)
+        values |= {name: getattr(episode, name) for name in ("terminated", "truncated", "success", "fail")}
+        values |= {"env_states": states, "rewards": episode.rewards}
         try:
-            group = self._file.create_group(f"traj_{k}", track_order=True)
-            _write(group, "obs", self._observations(episode))
-            group["actions"] = np.asarray(self._numbers(episode.actions, self._env), np.float32)
-            for name in ("terminated", "truncated", "success", "fail"):
-                group[name] = getattr(episode, name)
-            _write(group, "env_states", states)
-            group["rewards"] = episode.rewards
+            try_room(_temporary(self.path), room_of(flatten(values).values()))
+            _write(self._file, f"traj_{k}", values)
+            self._file.flush()  # what was written before is safe from what does not fit later
         except OSError as error:
             self.abandon()
-            raise DataError(f"cannot write {self.path}: {error}") from None
+            raise DataError(f"cannot write {self.path}: {error}; no file is left") from None
         sizes = {n.removeprefix("extra/variables/"): v.tolist() for n, v in episode.initial.items() if "variables" in n}
         own = {"number": episode.number, "index": episode.index, "instruction": episode.instruction}
         self._episodes.append(
@@ -336,7 +340,7 @@ class ManiSkillExport:
             sync(self.path.parent)
         except OSError as error:
             self.abandon()
-            raise DataError(f"cannot write {self.path}: {error}") from None
+            raise DataError(f"cannot write {self.path}: {error}; no file is left") from None
 
     def abandon(self) -> None:
         """Leave no file."""

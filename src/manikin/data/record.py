@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from manikin.data.block import by_shape, merge_blocks, write_block
-from manikin.data.durable import replace_file, sync
+from manikin.data.durable import replace_file, sync, try_room
 from manikin.data.format import (
     PER_STEP,
     Episode,
@@ -142,9 +142,10 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
                 )
             dropped.update(file["dropped"][()].tolist() if "dropped" in file else ())
     temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)  # of a merge that was killed
     needed = sum(source.stat().st_size for source in sources)
     try:
-        _try_room(temporary, needed)
+        try_room(temporary, needed)
         with h5py.File(temporary, "w") as target:
             write_header(target, header)
             merge_blocks(target, sources)
@@ -165,13 +166,6 @@ def _merge(path: Path, parts: Path, header: Header) -> None:
             source.unlink()
     with suppress(OSError):  # not empty: another process is still writing
         parts.rmdir()
-
-
-def _try_room(path: Path, size: int) -> None:
-    """Raise OSError unless a file of that size can be written; HDF5 does not survive running out of it."""
-    with open(path, "wb") as raw:
-        if hasattr(os, "posix_fallocate") and size:
-            os.posix_fallocate(raw.fileno(), 0, size)
 
 
 @contextmanager

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
+from manikin.data.durable import room_of, sync, try_room
 from manikin.data.format import Episode, Header
 from manikin.errors import ConfigError, DataError, SceneError
 
@@ -49,8 +51,11 @@ class RobomimicWriter:
         self._count = self._total = 0
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            try_room(self._temporary, room_of([]))
             self._file = h5py.File(self._temporary, "w")
         except OSError as error:
+            with suppress(OSError):
+                self._temporary.unlink(missing_ok=True)
             raise DataError(f"cannot write {self.path}: {error}") from None
         self._data = self._file.create_group("data")
         self._data.attrs["env_args"] = json.dumps(dict(env_args))
@@ -78,34 +83,42 @@ class RobomimicWriter:
             attributes: further ones of the demonstration.
 
         Raises:
-            DataError: the disk is full.
+            DataError: the disk is full; no file is left.
         """
-        length = len(actions)
+        length, names = len(actions), obs_names(observations or {})
+        values = {"actions": actions, "rewards": np.asarray(rewards, np.float32), "dones": np.asarray(dones, np.int64)}
+        if states is not None:
+            values["states"] = states[:length]
+        for key, value in (observations or {}).items():
+            values |= {f"obs/{names[key]}": value[:length], f"next_obs/{names[key]}": value[1:]}
         try:
+            try_room(self._temporary, room_of(values.values()) + len(model_file))
             group = self._data.create_group(f"demo_{self._count}")
             group.attrs["num_samples"] = length
             group.attrs["model_file"] = model_file
             group.attrs.update(dict(attributes or {}))
-            group["actions"] = actions
-            if states is not None:
-                group["states"] = states[:length]
-            group["rewards"] = np.asarray(rewards, np.float32)
-            group["dones"] = np.asarray(dones, np.int64)
-            names = obs_names(observations or {})
-            for key, value in (observations or {}).items():
-                squeeze = {"compression": "gzip", "compression_opts": 1} if value.ndim > 2 else {}
-                group.create_dataset(f"obs/{names[key]}", data=value[:length], **squeeze)
-                group.create_dataset(f"next_obs/{names[key]}", data=value[1:], **squeeze)
+            for name, value in values.items():
+                squeeze = {"compression": "gzip", "compression_opts": 1} if "/" in name and value.ndim > 2 else {}
+                group.create_dataset(name, data=value, **squeeze)
+            self._file.flush()  # what was written before is safe from what does not fit later
         except OSError as error:
             self.abandon()
-            raise DataError(f"cannot write {self.path}: {error}") from None
+            raise DataError(f"cannot write {self.path}: {error}; no file is left") from None
         self._count, self._total = self._count + 1, self._total + length
 
     def close(self) -> None:
-        """Finish the file. Raises :class:`DataError` when nothing was written to it."""
+        """Finish the file. Raises :class:`DataError` when nothing was written to it, or the disk is full."""
         if not self._count:
             self.abandon()
             raise DataError("no episode was converted, so there is no dataset")
+        try:
+            try_room(self._temporary, room_of([]) + 16 * self._count)
+            self._finish()
+        except OSError as error:
+            self.abandon()
+            raise DataError(f"cannot write {self.path}: {error}; no file is left") from None
+
+    def _finish(self) -> None:
         self._data.attrs["total"] = self._total
         if self._valid:
             chosen = [int((i + 1) * self._valid) > int(i * self._valid) for i in range(self._count)]
@@ -113,7 +126,9 @@ class RobomimicWriter:
                 names = [f"demo_{i}".encode() for i, c in enumerate(chosen) if c == wanted]
                 self._file[f"mask/{mask}"] = np.array(names, dtype="S")
         self._file.close()
+        sync(self._temporary)
         os.replace(self._temporary, self.path)
+        sync(self.path.parent)
 
     def abandon(self) -> None:
         """Leave no file."""
