@@ -81,7 +81,7 @@ class Server:
             request = unpack(message)
             self.seen.append(request)
             answer = self.answer(request)
-            socket.send(answer if isinstance(answer, str) else pack(answer))
+            socket.send(answer if isinstance(answer, str | bytes) else pack(answer))
             if isinstance(answer, str):
                 return
 
@@ -152,6 +152,20 @@ def test_what_goes_wrong_at_the_server_is_said(server) -> None:
         failing.act(torch.zeros(1, 2), [""])
     with pytest.raises(ActionError, match=r"without 'actions': \['action'\]"):
         RemotePolicy(server(lambda request: {"action": 1}).url).act(torch.zeros(1, 2), [""])
+    lengths = iter([4, 5])
+    for answer, said in (
+        (lambda request: {"actions": np.zeros((next(lengths), 8))}, r"shapes \(4, 8\) and \(5, 8\), not of one"),
+        (lambda request: {"actions": "hello"}, r"actions \(H, A\), not 'hello'"),
+        (lambda request: {"actions": None}, r"actions \(H, A\), not None"),
+        (lambda request: {"actions": np.zeros(8)}, r"actions \(H, A\), not shape \(8,\)"),
+        (lambda request: {"actions": np.zeros((0, 8))}, r"actions \(H, A\), not shape \(0, 8\)"),
+        (lambda request: b"\xff\xfe\x00abc", r"no msgpack message of arrays: b'\\xff\\xfe"),
+        (lambda request: pack({"actions": {b"__ndarray__": True}}), "no msgpack message of arrays"),
+    ):
+        policy = RemotePolicy(server(answer).url)
+        with pytest.raises(ActionError, match=said):
+            policy.act(torch.zeros(2, 2), ["", ""])
+        policy.close()
     with pytest.raises(ConfigError, match=r"no policy server answers at ws://127\.0\.0\.1:9"):
         RemotePolicy("ws://127.0.0.1:9")
 
@@ -199,5 +213,19 @@ def test_what_is_no_exported_network_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.pt2").write_bytes(b"not a zip")
     with pytest.raises(DataError, match=r"bad\.pt2 was not written by torch\.export\.save"):
         load_policy(tmp_path / "bad.pt2")
+    two = torch.nn.Bilinear(2, 2, 2).eval()
+    torch.export.save(torch.export.export(two, (torch.rand(4, 2), torch.rand(4, 2))), tmp_path / "two.pt2")
+    with pytest.raises(DataError, match=r"two\.pt2"):
+        load_policy(tmp_path / "two.pt2")
+    _exported(tmp_path / "net.pt2", torch.rand(4, 9), 8)
+    policy = load_policy(tmp_path / "net.pt2")
+    said = r"net\.pt2 was exported for another observation: it takes \(B, 9\) float32, and is shown "
+    for shown, words in (
+        (torch.zeros(3, 7), r"\(B, 7\) float32"),
+        (torch.zeros(3, 9).double(), r"\(B, 9\) float64"),
+        ({"policy": {"qpos": torch.zeros(3, 9)}}, r"policy/qpos \(B, 9\) float32"),
+    ):
+        with pytest.raises(ConfigError, match=said + words):
+            policy.act(shown, [""] * 3)
     with pytest.raises(UnknownNameError, match="ws://host:port"):
         policy_maker("clever")

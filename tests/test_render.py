@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.render import extrinsics, gl, intrinsics, make_renderer, solids, tile, view_of, write_png, write_video
 from manikin.render.api import choose
 from manikin.spec.camera import CameraSpec, look_at
@@ -526,6 +526,32 @@ def test_bad_videos_are_refused_and_leave_nothing(tmp_path):
     ):
         with pytest.raises(ConfigError, match=words):
             write_video(tmp_path / "a.mp4", frames, fps)
+    with pytest.raises(UnknownNameError, match=r"kind of video '.gif'.*\.mp4"):
+        write_video(tmp_path / "a.gif", [picture(8, 8)], 20)
+    with pytest.raises(UnknownNameError, match="kind of video 'film'"):
+        write_video(tmp_path / "film", [picture(8, 8)], 20)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(DataError, match=r"cannot write .*a\.mp4"):
+        write_video(tmp_path / "file" / "a.mp4", [picture(8, 8)], 20)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")
+def test_a_full_disk_leaves_no_film(tmp_path):
+    pytest.importorskip("av")
+    import resource
+    import signal
+
+    noise = np.random.Generator(np.random.Philox(0)).integers(0, 255, (30, 64, 64, 3), np.uint8)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        with pytest.raises(DataError, match=r"cannot write .*a\.mp4"):
+            write_video(tmp_path / "a.mp4", noise, 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
     assert not list(tmp_path.iterdir())
 
 

@@ -72,7 +72,8 @@ class RemotePolicy:
         """(N, H, A).
 
         Raises:
-            ActionError: the server failed (its own words), hung up, or its answer has no actions.
+            ActionError: the server failed (its own words), hung up, or its answer has no actions, or is not the same
+                number of them for each row.
         """
         tree = observation if isinstance(observation, Mapping) else {"state": observation}
         leaves = {name: to_numpy(value) for name, value in flatten(tree).items()}
@@ -80,9 +81,23 @@ class RemotePolicy:
         for row, prompt in enumerate(instruction):
             request: Mapping[str, Any] = {name: value[row] for name, value in leaves.items()} | {"prompt": prompt}
             answer = self._ask(self._adapt(dict(request)) if self._adapt is not None else request)
-            actions = np.asarray(answer["actions"], np.float32)
-            chunks.append(actions if self._restore is None else np.asarray(self._restore(actions), np.float32))
+            chunks.append(self._chunk(answer["actions"]))
+        shapes = sorted({chunk.shape for chunk in chunks})
+        if len(shapes) > 1:
+            said = " and ".join(map(str, shapes))
+            raise ActionError(f"the policy server at {self.url} answered with actions of shapes {said}, not of one")
         return torch.from_numpy(np.stack(chunks))
+
+    def _chunk(self, answer: Any) -> np.ndarray:
+        """An answer as actions (H, A)."""
+        try:
+            actions = np.asarray(answer, np.float32)
+        except (ValueError, TypeError):
+            actions = np.empty(0, np.float32)
+        if actions.ndim != 2 or not actions.size:
+            found = f"shape {answer.shape}" if isinstance(answer, np.ndarray) else repr(answer)[:80]
+            raise ActionError(f"the policy server at {self.url} must answer with actions (H, A), not {found}")
+        return actions if self._restore is None else np.asarray(self._restore(actions), np.float32)
 
     def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -99,7 +114,13 @@ class RemotePolicy:
         message = self._socket.recv(timeout=TIMEOUT)
         if isinstance(message, str):  # how servers report that they failed
             raise ActionError(f"the policy server at {self.url} failed: {message.strip()}")
-        return unpack(message)
+        try:
+            return unpack(message)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ActionError(
+                f"the policy server at {self.url} answered with what is no msgpack message of arrays: "
+                f"{bytes(message[:16])!r} ({error})"
+            ) from None
 
     def close(self) -> None:
         """Hang up. Idempotent."""

@@ -7,15 +7,18 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, DataError, ManikinError, UnknownNameError
 
 __all__ = ["encode_png", "tile", "write_png", "write_video"]
+
+_KINDS = (".mp4", ".mkv", ".mov", ".m4v", ".avi")
 
 
 def _checked(image: np.ndarray) -> np.ndarray:
@@ -77,23 +80,32 @@ def write_video(path: str | os.PathLike[str], frames: Iterable[np.ndarray], fps:
         fps: pictures per second.
 
     Raises:
+        UnknownNameError: another ending than .mp4, .mkv, .mov, .m4v or .avi.
         ConfigError: if PyAV is not installed, there is no frame, the sizes differ or fps is not positive.
+        DataError: if the file cannot be written, for example as the disk is full.
     """
+    path = Path(path)
+    if path.suffix.lower() not in _KINDS:
+        raise UnknownNameError("kind of video", path.suffix or path.name, _KINDS)
     try:
         import av
     except ImportError as error:
         raise ConfigError("writing videos needs PyAV: pip install 'manikin[data]'") from error
     if not fps > 0:
         raise ConfigError(f"fps must be positive; got {fps}")
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with av.open(str(partial), "w") as container:
             _encode(av, container, frames, fps)
         partial.replace(path)
+    except ManikinError:  # of whoever makes the frames; a missing asset is an OSError too
+        raise
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
     return path
 
 
