@@ -318,13 +318,23 @@ def test_controllers_that_cannot_keep_up_follow_and_succeed(recording: Path, tmp
     assert replay(tmp_path / "new.h5").exact
 
 
+def test_to_its_own_controller_a_recording_is_itself(recording: Path, tmp_path: Path) -> None:
+    """Also where torques are commanded, which are otherwise followed."""
+    retarget(recording, tmp_path / "osc.h5", control="osc_pose", numbers=[0])
+    report = retarget(tmp_path / "osc.h5", tmp_path / "again.h5", control="osc_pose")
+    assert report.success == (1, 1) and report.steps == 1.0
+    assert [report.quantiles(name)[2] for name in RESIDUALS] == [0.0] * len(RESIDUALS)
+    with read_episodes(tmp_path / "osc.h5") as a, read_episodes(tmp_path / "again.h5") as b:
+        assert np.array_equal(a[0].actions, b[0].actions) and np.array_equal(a[0].states, b[0].states)
+
+
 def test_followed_slowly_the_tool_stays_nearer(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is tried last, where an episode has lost its success."""
     off = []
     for way in (ways_to_follow(False)[0], Way(commands=False, ahead=3, pace=3, near=0.4)):
-        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda commands, way=way: [way])
+        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda *_, way=way: [way])
         out = tmp_path / f"{way.pace}.h5"
         report = retarget(recording, out, control="osc_pose", numbers=[0], num_envs=1)
         assert report.success == (1, 1) and report.steps >= 0.9 * way.pace
@@ -370,7 +380,7 @@ def test_the_tool_is_moved_for_what_lies_otherwise_in_the_hand(
     off = []
     for look in (looked, told):
         monkeypatch.setattr(track, "_touched", look)
-        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda commands: [Way(commands=False, ahead=3)])
+        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda *_: [Way(commands=False, ahead=3)])
         out = tmp_path / f"{look.__name__}.h5"
         retarget(recording, out, control="joint_torque:step=20", numbers=[0], num_envs=1)
         with read_episodes(out) as episodes:

@@ -149,7 +149,7 @@ def retarget(
             try:
                 left = [number for number in wanted if number not in recorder.finished]
                 commands = not any(one.every_substep for one in both)
-                ways = ways_to_follow(commands)
+                ways = ways_to_follow(commands, both[0].name == both[1].name)
                 for batch in batches(file, left, rows):
                     trace = Trace(source)
                     if not play(source, batch, Follow(), [trace], stop).all():

@@ -50,6 +50,7 @@ class Way:
 
     Attributes:
         commands: they are handed over, else the motion is followed.
+        actions: they are handed over as they are, to the very controller that they are of.
         ahead: steps, by which the motion is followed.
         pace: new steps that a recorded one takes at least.
         near: how near the tool has to be for the motion to go on, as a share of the usual.
@@ -58,21 +59,23 @@ class Way:
 
     commands: bool
     ahead: int
+    actions: bool = False
     pace: int = 1
     near: float = 1.0
     reach: float = 1.0
 
 
-def ways_to_follow(commands: bool) -> list[Way]:
-    """One after the other until it succeeds: first quick, then with the hand heeded more or the path kept more or less
-    closely, at last slow."""
+def ways_to_follow(commands: bool, actions: bool = False) -> list[Way]:
+    """One after the other until it succeeds: ``actions`` where they mean the same, then quick, then with the hand
+    heeded more or the path kept more or less closely, at last slow."""
     quick = [Way(commands=False, ahead=steps, reach=reach) for reach in (1.0, 0.0) for steps in (2, 4)]
     wide, careful = Way(commands=False, ahead=3, reach=2.0), Way(commands=False, ahead=3, near=0.6)
     other = [Way(commands=commands, ahead=3, near=0.6), Way(commands=False, ahead=2, near=1.5)]
     paces = ((3, 3, 0.4), (2, 2, 0.4), (5, 4, 0.4), (6, 4, 0.6), (7, 5, 0.4))
     slow = [Way(commands=False, ahead=ahead, pace=pace, near=near) for ahead, pace, near in paces]
     blind = Way(commands=False, ahead=4, pace=4, near=0.4, reach=0.0)
-    return list(dict.fromkeys([Way(commands=commands, ahead=3), *quick, wide, careful, *other, *slow, blind]))
+    same = [Way(commands=commands, ahead=3, actions=True)] if actions else []
+    return list(dict.fromkeys([*same, Way(commands=commands, ahead=3), *quick, wide, careful, *other, *slow, blind]))
 
 
 def hand_offset(then: Tensor, now: Tensor, *, reach: float = 1.0) -> Tensor:
@@ -182,7 +185,7 @@ class Track:
     def move(self, active: np.ndarray) -> Moved:
         env, rows = self._env, np.flatnonzero(active)
         at = np.minimum(self._at[rows], self._last[rows])
-        moved = stepped(env, self._action(rows, at), active)
+        moved = stepped(env, self._same(rows, at) if self._way.actions else self._action(rows, at), active)
         off = self._residual(rows, at + 1, self._look(rows, at + 1))
         outcome = {**moved.outcome, "flags/source_step": np.zeros(env.num_envs, np.float32)}
         outcome["flags/source_step"][rows] = at
@@ -195,6 +198,13 @@ class Track:
             over[row] |= enough or self._tail[row] >= _TAIL
             self._tail[row] += 1
         return moved._replace(outcome=outcome, over=over)
+
+    def _same(self, rows: np.ndarray, at: np.ndarray) -> torch.Tensor:
+        """(N, A) the recorded actions; the rows that are not asked for stand still."""
+        actions = torch.zeros(self._env.num_envs, self._env.single_action_space.shape[0])
+        for row, t in zip(rows.tolist(), at.tolist(), strict=True):
+            actions[row] = torch.from_numpy(self._batch[row].actions[t])
+        return actions.to(self._env.device)
 
     def _action(self, rows: np.ndarray, at: np.ndarray) -> torch.Tensor:
         """(N, A) actions of the rows; the others stand still."""
@@ -293,6 +303,9 @@ class Track:
 
     def _advance(self, rows: np.ndarray, at: np.ndarray) -> None:
         """Let the recorded motion go on where the tool is near or ahead, or where waiting brings it no nearer."""
+        if self._way.actions:
+            self._at[rows] += 1
+            return
         grips = np.array([self._grips(row, t) for row, t in zip(rows.tolist(), at.tolist(), strict=True)])
         far = self._distance(rows, at + 1) / np.where(grips, _GRIP, 1.0)
         ahead = ~grips & (self._distance(rows, at + 2) < 0.9 * far)
