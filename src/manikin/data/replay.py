@@ -114,7 +114,8 @@ def make_env(
 ) -> Any:
     """Build the environment of a recording again, with autoreset "disabled".
 
-    A task of one's own is loaded from the file that the fingerprint names, if that lies in the current folder or below.
+    A task of one's own is loaded from the file that the fingerprint names, as seen from the current folder; from no
+    other place, so that opening a recording runs no file that happens to lie elsewhere.
 
     Args:
         fingerprint: as ``Env.fingerprint()`` gave it.
@@ -154,11 +155,10 @@ def recorded_task(fingerprint: Mapping[str, Any], given: str | type[Task] | None
         raise DataError("the recording's fingerprint names no task, so its environment cannot be built again")
     if given is None and name not in task_ids() and place:
         file = Path(place.rpartition(":")[0])
-        if file.suffix == ".py" and not (file.is_file() and file.is_relative_to(Path.cwd())):
-            where = "which is not in the current folder" if file.is_file() else "which is not there any more"
+        if file.suffix == ".py" and not (file.is_file() and file.resolve().is_relative_to(Path.cwd().resolve())):
             raise DataError(
-                f"{name} was recorded with {place}, {where}; go there, or say where it is: "
-                "manikin replay --task FILE.py, task= in Python"
+                f"{name} was recorded with {place}, which is not in the current folder or below; go where it is, or "
+                "name it: manikin replay --task FILE.py, task= in Python"
             )
         given = str(place)
     try:

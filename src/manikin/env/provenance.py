@@ -56,7 +56,9 @@ def processor(device: str) -> str:
 
 
 def task_place(task: type) -> str | None:
-    """Where a task of one's own can be loaded from, ``/folder/file.py:Class`` or ``package.module:Class``.
+    """Where a task of one's own can be loaded from, ``folder/file.py:Class`` or ``package.module:Class``.
+
+    A file is named as seen from the current folder where it lies in it, so that a project may be moved.
 
     None for manikin's own, and for what cannot be loaded: of a script that is being run, or made inside a function.
     """
@@ -64,7 +66,9 @@ def task_place(task: type) -> str | None:
     file = getattr(sys.modules.get(module), "__file__", None)
     if module.startswith("manikin.") or module == "__main__" or file is None or "<locals>" in task.__qualname__:
         return None
-    return f"{module if '.' in module else Path(file).resolve().as_posix()}:{task.__qualname__}"
+    path, here = Path(file).resolve(), Path.cwd().resolve()
+    path = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{module if '.' in module else path.as_posix()}:{task.__qualname__}"
 
 
 def fingerprint(env: Env) -> dict[str, Any]:
