@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,21 @@ def failed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     assert not said.out
     assert said.err.startswith(f"manikin {args[0]}: ")
     return said.err
+
+
+def test_help_of_a_flag_says_what_giving_it_does(capsys) -> None:
+    flags = {"collect": {"pictures", "states", "check-disk"}, "check": {"expert"}, "robot-check": {"reach"}}
+    for command, (module, _) in COMMANDS.items():
+        kinds = [v for k, v in vars(importlib.import_module(f"manikin.cli.{module}")).items() if k.endswith("Options")]
+        for field in (f for kind in kinds for f in fields(kind) if f.default is True):
+            assert field.type == "On", f"{command}: {field.name}"
+            assert field.name.replace("_", "-") in flags[command]
+    for command, given in flags.items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        said = capsys.readouterr().out
+        assert "default: True" not in said
+        assert all(f"--no-{flag}" in said for flag in given)
 
 
 def test_list_names_every_task_robot_and_controller(capsys) -> None:

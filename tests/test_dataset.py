@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from manikin.cli import main
 from manikin.data import Dataset, Normalizer
 from manikin.data.format import Episode, Header
 from manikin.data.read import read_episodes
@@ -212,13 +213,25 @@ def test_memory_does_not_grow_with_the_recording(tmp_path: Path, monkeypatch: py
     assert most[80] <= 0.11e6 and most[80] <= 1.1 * most[20]
 
 
-def test_what_does_not_go_together_is_refused(recording: Path, tmp_path: Path) -> None:
+def test_what_does_not_go_together_is_refused(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UnknownNameError, match="policy/qpos"):
         Dataset(recording, observations=["qpos"])
     with pytest.raises(UnknownNameError, match="straightforward_success"):
         Dataset(recording, keep="label:nothing")
     with pytest.raises(UnknownNameError, match="failure"):
         Dataset(recording, keep="some")
+    with EpisodeWriter(tmp_path / "pick.h5", Header(fingerprint={"task": "PickCube-v1"})) as writer:
+        writer.write(_episode(1, 4))  # another mode than those of the task
+    with pytest.raises(DataError, match=r"no episode .* is kept by 'label:left_goal'"):
+        Dataset(tmp_path / "pick.h5", keep="label:left_goal")  # the task has it, the recording has none
+    with pytest.raises(UnknownNameError, match="Did you mean 'left_goal'"):
+        Dataset(tmp_path / "pick.h5", keep="label:left_gaol")
+    for to in ("lerobot", "robomimic", "maniskill"):
+        words = ["convert", str(tmp_path / "pick.h5"), str(tmp_path / "out"), "--to", to, "--keep", "label:left_goal"]
+        assert main(words) == 2 and not (tmp_path / "out").exists()
+    assert "no episode of" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="chunk must be positive"):
         Dataset(recording, chunk=0)
     with pytest.raises(DataError, match="no recording"):

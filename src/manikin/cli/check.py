@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.chosen import chosen_task
+from manikin.cli.chosen import On, chosen_task
 from manikin.cli.terminal import NOT_GOOD, OK, console
 
 __all__ = ["CheckOptions", "main", "run"]
@@ -27,8 +27,8 @@ class CheckOptions:
     """Batch size of most checks, at least 3."""
     episodes: int = 64
     """Seeds for the success rates; random actions play all, the expert the first 20."""
-    expert: bool = True
-    """Also run the task's expert."""
+    expert: On = True
+    """Leave out the task's expert."""
 
 
 def main(options: Annotated[CheckOptions, tyro.conf.arg(name="")]) -> int:

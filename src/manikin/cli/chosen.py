@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
 
 from manikin.errors import ConfigError, ManikinError
 
@@ -11,7 +13,11 @@ if TYPE_CHECKING:
     from manikin.env.observe import Vision
     from manikin.env.task import Task
 
-__all__ = ["PictureOptions", "chosen_task"]
+__all__ = ["On", "PictureOptions", "chosen_task"]
+
+On = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
+"""A flag that is on unless ``--no-NAME`` is given. Its help says what that does; "default: True" would say the opposite
+of the option that it stands beside."""
 
 
 @dataclass(frozen=True, kw_only=True)

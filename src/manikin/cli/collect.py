@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import PictureOptions, chosen_task
+from manikin.cli.chosen import On, PictureOptions, chosen_task
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
 
 __all__ = ["CollectOptions", "main", "run"]
@@ -37,9 +37,9 @@ class CollectOptions(PictureOptions):
     """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
     observations: bool = False
     """Also keep what the policy was shown where that is one row of numbers; what has names is kept without this."""
-    pictures: bool = True
+    pictures: On = True
     """Do not keep what cameras showed the policy; it can be had again by manikin replay --observe."""
-    states: bool = True
+    states: On = True
     """Leave out the physics state of every step, by which a failed replay says how far it is off: a smaller file."""
     resume: bool = False
     """Continue a recording that was interrupted."""
@@ -55,7 +55,7 @@ class CollectOptions(PictureOptions):
     """normalized_dense, dense, sparse, none; by default normalized_dense, or sparse where the task has no dense one."""
     control_hz: float | None = None
     """Control rate [Hz], by default the task's."""
-    check_disk: bool = True
+    check_disk: On = True
     """Begin even where the disk has no room for episodes that all last to the horizon."""
     device: str | None = None
     """cpu, cuda, cuda:1 or warp:cpu."""

@@ -50,9 +50,9 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ConvertOptions) -> int:
     """Convert; 0 done, 130 interrupted (what is finished is kept)."""
     from manikin.data.convert import to_lerobot, to_maniskill, to_robomimic
-    from manikin.data.labels import Keep
+    from manikin.data.labels import keep_recorded
     from manikin.data.read import read_episodes
-    from manikin.errors import ConfigError
+    from manikin.errors import ConfigError, DataError
     from manikin.eval.runner import interruptible
 
     lerobot = options.to == "lerobot"
@@ -64,8 +64,10 @@ def run(options: ConvertOptions) -> int:
     with read_episodes(options.file) as file:
         numbers = list(options.episodes) or file.numbers
         told = {n: file.attributes(n) for n in dict.fromkeys([*file.numbers, *numbers])}
-        keep = Keep(options.keep, (about["mode"] for about in told.values()))
+        keep = keep_recorded(options.keep, (about["mode"] for about in told.values()), [file.header])
         numbers = [n for n in numbers if keep(told[n]["success_once"], told[n]["mode"])]
+    if not numbers and told:
+        raise DataError(f"no episode of {options.file} is kept by --keep {options.keep}")
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
         shared: dict[str, Any] = {"observe": options.observe, "way": options.way, "numbers": numbers}
         shared |= {"num_envs": options.num_envs, "on_episode": advance, "stop": stop}

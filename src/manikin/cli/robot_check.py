@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from manikin.cli.chosen import On
 from manikin.cli.terminal import NOT_GOOD, OK, console
 from manikin.errors import AssetError, ConfigError
 
@@ -28,8 +29,8 @@ class RobotCheckOptions:
     """Gripper on the flange of a file's arm; ``none`` for a bare one."""
     film: Path | None = None
     """Where the film goes (.mp4); by default none is made."""
-    reach: bool = True
-    """Also measure how much of the room round the base inverse kinematics reaches."""
+    reach: On = True
+    """Do not measure how much of the room round the base inverse kinematics reaches."""
 
 
 def main(options: Annotated[RobotCheckOptions, tyro.conf.arg(name="")]) -> int:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from manikin.data.block import Block
-from manikin.data.labels import Keep
+from manikin.data.labels import keep_recorded
 from manikin.data.read import EpisodeFile
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError, UnknownNameError
@@ -114,7 +114,8 @@ class Dataset:
         for name in self.observations:
             if name not in self.available:
                 raise UnknownNameError("observation", name, self.available)
-        wanted = Keep(keep, (str(mode) for _, block, _ in blocks for mode in block.table["mode"]))
+        modes = (str(mode) for _, block, _ in blocks for mode in block.table["mode"])
+        wanted = keep_recorded(keep, modes, (file.header for file in self._files))
 
         def kept(block: Block, k: int) -> bool:
             return wanted(bool(block.table["success_once"][k]), str(block.table["mode"][k]))

@@ -4,14 +4,15 @@ episodes by their labels."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import numpy as np
 
-from manikin.data.format import Episode
-from manikin.errors import UnknownNameError
+from manikin.data.format import Episode, Header
+from manikin.errors import ManikinError, UnknownNameError
 from manikin.spec.labels import Labels, Story
 
-__all__ = ["Keep", "Tracker", "story_of"]
+__all__ = ["Keep", "Tracker", "keep_recorded", "story_of"]
 
 
 class Keep:
@@ -40,6 +41,25 @@ class Keep:
         if self._kind == "label":
             return mode in self._names
         return self._kind == "all" or success_once == (self._kind == "success")
+
+
+def keep_recorded(words: str, modes: Iterable[str], headers: Iterable[Header | None]) -> Keep:
+    """:class:`Keep` for episodes of recordings, whose ``modes`` these are. A mode that their task has is valid, also
+    where no episode went so; if the task is not here, only the episodes' own are known.
+
+    Raises:
+        UnknownNameError: as :class:`Keep`.
+    """
+    from manikin.data.replay import recorded_task  # it stands on this module
+
+    known = set(modes)
+    try:
+        return Keep(words, known)
+    except UnknownNameError:
+        for header in headers:
+            with suppress(ManikinError):
+                known.update(recorded_task(header.fingerprint if header else {}).labels.modes)
+        return Keep(words, known)
 
 
 class Tracker:
