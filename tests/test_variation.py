@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 
 import mujoco
@@ -11,7 +12,7 @@ import torch
 
 import manikin
 from manikin.arenas.table import table
-from manikin.errors import SceneError, UnknownNameError
+from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.scene.builder import SceneBuilder
 from manikin.sim import make_world
 from manikin.sim.cpu import CpuWorld
@@ -286,3 +287,36 @@ def test_a_start_computes_constants_once(monkeypatch):
     monkeypatch.setattr(env.world, "_derive", lambda *due, real=env.world._derive: (derived.append(due), real(*due)))
     env.reset(seed=0)
     assert len(derived) == 1 and len(env.world.varied) > 10
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])
+def test_values_that_cannot_be_are_refused_alike_and_change_nothing(device):
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    b, *_ = build()
+    world = make_world(b.compile(), 3, device=device)
+    bodies, before, some = world.scene.model.nbody, world.version, np.array([0, 2])
+    mass, gone, bad = ("body_mass", (1,)), ("body_mass", (bodies,)), np.array([[1.0], [np.nan], [np.inf]])
+    cases = [
+        ("body_mass", np.ones((3, bodies + 1)), None, f"values of 3 rows must be (3, {bodies}), got (3, {bodies + 1})"),
+        (mass, np.ones((2, 1)), None, "'body_mass': values of 3 rows must be (3, 1), got (2, 1)"),
+        (mass, 0.5, None, "must be (3, 1), got ()"),
+        (("geom_size", (1, 2)), np.ones((2, 2, 2)), some, "of 2 rows must be (2, 2, 3), got (2, 2, 2)"),
+        (mass, bad, None, "must be finite and not negative; those of the rows [1, 2] given are not"),
+        (mass, -np.ones((2, 1)), some, "must be finite and not negative; those of the rows [0, 1] given are not"),
+        (
+            ("geom_friction", (1,)),
+            torch.full((3, 1, 3), torch.nan),
+            None,
+            "must be finite; those of the rows [0, 1, 2]",
+        ),
+        (gone, np.ones((3, 1)), None, f"'body_mass' has objects 0 to {bodies - 1}, not [{bodies}]"),
+    ]
+    if device == "cpu":  # options are one for all on Warp
+        cases.append(
+            ("opt.gravity", np.zeros((3, 2)), None, "'opt.gravity': values of 3 rows must be (3, 3), got (3, 2)")
+        )
+    for key, value, rows, words in cases:
+        with pytest.raises(ConfigError, match=re.escape(words)):
+            world.set_model({key: value}, rows)
+    assert not world.varied and world.version == before

@@ -325,6 +325,7 @@ class CpuWorld:
 
         Raises:
             UnknownNameError: a field that cannot differ between rows.
+            ConfigError: values of the wrong shape, or that cannot be; see :mod:`manikin.sim.variation`.
             SceneError: a size of a mesh, or of a moving body with several geoms.
         """
         index = np.arange(self.num_worlds) if rows is None else np.asarray(rows)

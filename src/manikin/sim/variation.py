@@ -9,6 +9,7 @@ compare with compiling the same scene.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,10 +17,12 @@ import mujoco
 import numpy as np
 import torch
 
-from manikin.errors import SceneError, UnknownNameError
+from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.sim import bounds
 
 __all__ = ["Assignment", "assignments"]
+
+_NOT_NEGATIVE = ("body_mass", "body_inertia", "geom_size")
 
 Assignment = tuple[str, np.ndarray, Any]
 """(field, object ids (k,), values (n, k, ...), NumPy or torch); ids is empty for a field of the options."""
@@ -45,6 +48,9 @@ def assignments(
 
     Raises:
         UnknownNameError: a field that cannot differ between rows.
+        ConfigError: values of the wrong shape, for an object that is not there, not finite or, of masses, inertias and
+            sizes, negative. What is on a GPU is not looked at, for that would wait for it: there NaN ends as a row that
+            diverged.
         SceneError: a size of a mesh, or of a moving body with several geoms.
     """
     out: list[Assignment] = []
@@ -55,6 +61,9 @@ def assignments(
             raise UnknownNameError("model field", field, valid)
         count = 0 if field.startswith("opt.") else getattr(model, field).shape[0]
         ids = np.arange(count) if chosen is None else np.asarray(chosen)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < count:
+            raise ConfigError(f"model field {field!r} has objects 0 to {count - 1}, not {ids.tolist()}")
+        _check_values(model, field, n, len(ids), value)
         asked.setdefault(field, []).append((ids, _float64(value, device)))
     # of these bodies the caller says everything
     inertial = [
@@ -108,6 +117,26 @@ def _float64(value: Any, device: torch.device | None) -> Any:
     if device is None:
         return np.asarray(value, np.float64)
     return torch.as_tensor(value, dtype=torch.float64, device=device)
+
+
+def _check_values(model: mujoco.MjModel, field: str, n: int, count: int, value: Any) -> None:
+    """Values for n rows and so many objects have their shape and can be."""
+    option = field.startswith("opt.")
+    each = np.shape(getattr(model.opt, field[4:])) if option else getattr(model, field).shape[1:]
+    wanted = (n, *each) if option else (n, count, *each)
+    there = isinstance(value, torch.Tensor) and value.device.type != "cpu"
+    value = value if there else np.asarray(value, np.float64)
+    shape = tuple(value.shape)
+    if shape[:1] != (n,) or math.prod(shape) != math.prod(wanted):
+        raise ConfigError(f"model field {field!r}: values of {n} rows must be {wanted}, got {shape}")
+    if there:
+        return
+    least = 0.0 if field in _NOT_NEGATIVE else -np.inf
+    bad = ~(np.isfinite(value) & (value >= least))
+    if bad.any():
+        rows = np.flatnonzero(bad.reshape(n, -1).any(1)).tolist()
+        words = "finite" if least < 0 else "finite and not negative"
+        raise ConfigError(f"model field {field!r}: values must be {words}; those of the rows {rows[:10]} given are not")
 
 
 def _moves(model: mujoco.MjModel, body: int) -> bool:
