@@ -67,6 +67,10 @@ def test_an_export_has_maniskills_layout_and_the_recordings_numbers(recording: P
     assert about["manikin"]["joints"] == {
         "panda": [*(f"joint{i}" for i in range(1, 8)), "finger_joint1", "finger_joint2"]
     }
+    with read_episodes(recording) as episodes:
+        for told in about["episodes"]:
+            row, went = episodes.attributes(told["episode_id"]), told["manikin"]
+            assert all(went[name] == row[name] for name in ("number", "mode", "return", "force_sum", "force_peak"))
     expected = {
         "actions": ((4, 8), "f4"),
         "rewards": ((4,), "f4"),

@@ -53,6 +53,8 @@ def test_an_export_has_robomimics_layout_and_the_recordings_numbers(recording: P
         for i, episode in enumerate(episodes):
             demo = data[f"demo_{i}"]
             assert demo.attrs["num_samples"] == 4 and demo.attrs["seed"] == episode.seed
+            went = {name: demo.attrs[name] for name in ("mode", "success_at_end", "return", "force_sum", "force_peak")}
+            assert went == {name: episodes.attributes(episode.number)[name] for name in went} and went["mode"]
             assert (demo["actions"][()] == episode.actions).all() and (demo["rewards"][()] == episode.rewards).all()
             assert episode.states is not None and (demo["states"][()] == episode.states[:4]).all()
             assert demo["dones"][()].tolist() == [0, 0, 0, 1]

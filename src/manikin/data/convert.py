@@ -102,7 +102,8 @@ class LeRobotExport:
             self._writer = LeRobotWriter(
                 self._root, fps=fps, robot=robot, features=features, source=self._source, resume=self._resume
             )
-        self._writer.write(episode.number, episode.instruction, frames, _about(episode))
+        about = {f"{OWN}{name}": value for name, value in episode.summary.items() if name != "instruction"}
+        self._writer.write(episode.number, episode.instruction, frames, about)
 
     def _frames(self, episode: Episode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
         seen, length = {k: v[: len(episode)] for k, v in (episode.observations or {}).items()}, len(episode)
@@ -156,21 +157,6 @@ class LeRobotExport:
 
     def abandon(self) -> None:
         """Leave what is finished, to be resumed."""
-
-
-def _about(episode: Episode) -> dict[str, Any]:
-    """What the table of episodes says of one besides LeRobot's own columns."""
-    told: dict[str, Any] = {
-        "number": episode.number,
-        "seed": episode.seed,
-        "index": episode.index,
-        "health": episode.health,
-    }
-    told |= {"mode": episode.mode, "success_once": episode.success_once, "success_at_end": episode.success_at_end}
-    told["return"] = episode.return_
-    if "total" in episode.forces:
-        told |= {"force_peak": episode.force_peak["total"], "force_sum": episode.force_sum["total"]}
-    return {f"{OWN}{name}": value for name, value in told.items()}
 
 
 def to_lerobot(

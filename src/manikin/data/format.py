@@ -163,6 +163,15 @@ class Episode:
         """The largest contact force in all and of each link [N]."""
         return {name: float(np.max(values, initial=0.0)) for name, values in self.forces.items()}
 
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Which episode it is and how it went, in plain values, for the tables of other formats; forces in all [N]."""
+        names = ("number", "seed", "index", "instruction", "health", "mode", "success_once", "success_at_end")
+        told = {**{name: getattr(self, name) for name in names}, "return": self.return_}
+        if "total" in self.forces:
+            told |= {"force_sum": self.force_sum["total"], "force_peak": self.force_peak["total"]}
+        return told
+
 
 def parts_folder(path: Path) -> Path:
     """Where finished episodes of an open recording lie."""

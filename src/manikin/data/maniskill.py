@@ -193,7 +193,6 @@ class ManiSkillExport:
             self.abandon()
             raise DataError(f"cannot write {self.path}: {error}; no file is left") from None
         sizes = {n.removeprefix("extra/variables/"): v.tolist() for n, v in episode.initial.items() if "variables" in n}
-        own = {"number": episode.number, "index": episode.index, "instruction": episode.instruction}
         self._episodes.append(
             {
                 "episode_id": k,
@@ -203,7 +202,7 @@ class ManiSkillExport:
                 "reset_kwargs": {"options": dict(episode.options), "seed": episode.seed},
                 "success": episode.success_at_end,
                 "fail": bool(len(episode) and episode.fail[-1]),
-                "manikin": own | {"variables": sizes},
+                "manikin": {**episode.summary, "variables": sizes},
             }
         )
 

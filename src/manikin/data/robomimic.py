@@ -195,8 +195,7 @@ class RobomimicExport:
             dones=dones,
             observations=episode.observations,
             model_file=self._scene(episode),
-            attributes={"number": episode.number, "seed": episode.seed, "index": episode.index}
-            | {"success": episode.success_once, "instruction": episode.instruction},
+            attributes={**episode.summary, "success": episode.success_once},
         )
 
     def _scene(self, episode: Episode) -> str:
