@@ -23,6 +23,7 @@ from manikin.data.record import Recorder
 from manikin.data.robomimic import obs_names
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
+from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
 
 
@@ -139,10 +140,45 @@ def test_an_export_imports_as_it_was(recording: Path, exported: Path) -> None:
             assert (demo.actions == episode.actions).all() and (demo.states == episode.states[:4]).all()
             assert (demo.rewards == episode.rewards).all() and demo.attributes["index"] == episode.index
             assert len(demo.observations) == len(demo.next_observations) == 5
-    with pytest.raises(DataError, match="can be listed, not played; played are: Lift"):
-        next(play_states(demos))
     with pytest.raises(DataError, match="no demonstration 'demo_9'; it has demo_0"):
         demos["demo_9"]
+
+
+def test_an_export_of_manikins_own_is_played_by_its_states_and_actions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = manikin.make("PickCube-v1", 2, autoreset="disabled")
+    recorder = Recorder(env, tmp_path / "run.h5", policy="expert")
+    run_episodes(env, ExpertPolicy(env), range(3, 5), observers=[recorder])
+    recorder.close()
+    env.close()
+    path = to_robomimic(tmp_path / "run.h5", tmp_path / "own.hdf5")
+    demos = read_demos(path)
+    seen = list(play_states(demos, num_envs=16))
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        for episode, one in zip(episodes, seen, strict=True):
+            assert episode.states is not None and len(one.success) == len(episode) + 1
+            assert one.success[1:].tolist() == episode.success.tolist() and one.success_at_end
+            # time, nine joints, then the cube
+            assert one.thing == pytest.approx(episode.states[:, 10:13], abs=1e-5)
+    for one in play_actions(demos, seen):
+        assert one.success[-1] and one.tcp.max() < 1e-4 and one.thing.max() < 1e-4  # manikin's own physics
+    assert main(["import", str(path), "--play", "states"]) == 0
+    assert "states: 2 of 2 end in success" in capsys.readouterr().out
+    with h5py.File(path, "r+") as file:
+        file["data/demo_0"].attrs["seed"] = 9
+    with pytest.raises(DataError, match="does not begin as an episode of seed 9 does here"):
+        next(play_states(read_demos(path)))
+    with h5py.File(path, "r+") as file:
+        del file["data/demo_1/states"]
+    with pytest.raises(DataError, match="demo_1: no states were recorded"):
+        next(play_states(read_demos(path), names=["demo_1"]))
+    with h5py.File(path, "r+") as file:
+        args = json.loads(file["data"].attrs["env_args"])
+        args["env_kwargs"] |= {"task": "TwoRobotPickCube-v1", "robot": None, "config": None, "vision": None}
+        file["data"].attrs["env_args"] = json.dumps(args)
+    with pytest.raises(DataError, match="can be listed, not played: several robots, or layouts"):
+        next(play_states(read_demos(path)))
 
 
 def test_joints_of_a_model_are_where_mujoco_has_them(exported: Path) -> None:

@@ -95,6 +95,7 @@ class Demo:
         name: ``demo_3``.
         actions: (T, A) float64, as the controller of the recording took them.
         states: (T, D) float64 before each action; None where the file has none.
+        final_state: (D,) after the last, manikin's only.
         parts: ManiSkill's only: ``actors/NAME``, ``articulations/NAME`` -> (T + 1, ...) before the first action and
             after each.
         rewards, dones: (T,), not robosuite's.
@@ -107,6 +108,7 @@ class Demo:
     name: str
     actions: np.ndarray
     states: np.ndarray | None
+    final_state: np.ndarray | None = None
     rewards: np.ndarray | None = None
     dones: np.ndarray | None = None
     success: np.ndarray | None = None
@@ -159,6 +161,8 @@ class Demos:
                 values: dict[str, Any] = {}
                 for part in ("actions", "states", "rewards", "dones"):
                     values[part] = group[part][()] if part in group else None
+                part = "final_state"
+                final = group[part][()] if part in group else None
                 seen: dict[str, dict[str, np.ndarray]] = {"obs": {}, "next_obs": {}}
                 for part in seen:
                     for key, data in group.get(part, {}).items():
@@ -176,6 +180,7 @@ class Demos:
         return Demo(
             name=name,
             **values,
+            final_state=final,
             observations=seen["obs"],
             next_observations=seen["next_obs"],
             model_file=model,

@@ -75,7 +75,7 @@ class RobomimicWriter:
 
         Args:
             actions: (T, A).
-            states: (T, D) before each action; one after the last is left out.
+            states: (T, D) before each action; one after the last goes to ``final_state``, which only manikin reads.
             rewards: (T,) of each action.
             dones: (T,) whether it ended the episode.
             observations: by manikin's names, (T + 1, ...): before the first action and after each.
@@ -89,6 +89,8 @@ class RobomimicWriter:
         values = {"actions": actions, "rewards": np.asarray(rewards, np.float32), "dones": np.asarray(dones, np.int64)}
         if states is not None:
             values["states"] = states[:length]
+            if len(states) > length:
+                values["final_state"] = states[length]
         for key, value in (observations or {}).items():
             values |= {f"obs/{names[key]}": value[:length], f"next_obs/{names[key]}": value[1:]}
         try:

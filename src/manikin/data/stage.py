@@ -1,4 +1,4 @@
-"""Putting states that others recorded into manikin's environments: robosuite's and ManiSkill's."""
+"""Putting recorded states into manikin's environments: robosuite's, ManiSkill's, and exports of manikin's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from manikin.env.arrays import to_numpy
 from manikin.errors import DataError
 from manikin.tasks.tabletop.peg_insertion_side import PegInsertionSide
 
-__all__ = ["TWINS", "ManiSkillStage", "Mapped", "RobosuiteStage", "Stage", "Twin", "stage_for"]
+__all__ = ["TWINS", "ManiSkillStage", "Mapped", "RecordedStage", "RobosuiteStage", "Stage", "Twin", "stage_for"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,16 +95,12 @@ class Stage:
 
     Args:
         demos: the file.
-        task: manikin's id, and its robot.
+        env: the environment.
         main: the object whose place is told.
-        num_envs, **options: of ``manikin.make``.
     """
 
-    def __init__(self, demos: Demos, task: str, robot: str, main: str, num_envs: int, **options: Any) -> None:
-        from manikin.env.registry import make
-
-        self.where, self._main = str(demos.path), main
-        self.env = make(task, num_envs, **{"robot": robot, "autoreset": "disabled", **options})
+    def __init__(self, demos: Demos, env: Any, main: str) -> None:
+        self.where, self._main, self.env = str(demos.path), main, env
         self.env.reset(seed=0)
         model, one = self.env.world.scene.model, self.env.robot
         names = [one.prefix + name for name in one.model.joints]
@@ -160,7 +156,7 @@ class RobosuiteStage(Stage):
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
         self.twin, robot = twin_of(demos)
         main = next(iter(self.twin.things.values()))
-        super().__init__(demos, self.twin.task, robot, main, num_envs, **options)
+        super().__init__(demos, _made(self.twin.task, robot, num_envs, options), main)
 
     def model(self, demo: Demo) -> Model:
         """The recording's model, checked against its states."""
@@ -241,7 +237,8 @@ class ManiSkillStage(Stage):
         if len(demos.robots) != 1 or demos.robots[0] not in ROBOTS:
             raise DataError(f"trajectories of {', '.join(demos.robots)} cannot be played, only of {', '.join(ROBOTS)}")
         self._named = demos.robots[0]
-        super().__init__(demos, demos.env, ROBOTS[self._named], COUNTERPARTS[demos.env].main, num_envs, **options)
+        env = _made(demos.env, ROBOTS[self._named], num_envs, options)
+        super().__init__(demos, env, COUNTERPARTS[demos.env].main)
         self._centre = self.env.world.scene.model.body_ipos
 
     @classmethod
@@ -332,13 +329,69 @@ class ManiSkillStage(Stage):
         return ctrl
 
 
+class RecordedStage(Stage):
+    """States of manikin's own recordings, exported as robomimic's. What is no state (sizes, goals) follows from the
+    episode's seed."""
+
+    def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
+        from manikin.data.replay import make_env
+
+        env = make_env(demos.env_kwargs, num_envs, **options)
+        if len(env.buckets) > 1 or len(env.buckets[0].robots) > 1:
+            env.close()
+            raise DataError(f"demonstrations of {demos.env} can be listed, not played: several robots, or layouts")
+        model, prefix = env.scene.model, env.robots[0].prefix
+        moves = [model.body(b).name for b in range(1, model.nbody) if model.body_jntnum[b]]
+        things = [name for name in moves if not name.startswith(prefix)]
+        super().__init__(demos, env, (things or moves)[0])
+
+    def actions(self, demo: Demo) -> np.ndarray:
+        return demo.actions
+
+    def _states(self, demo: Demo) -> np.ndarray:
+        where, size = f"{self.where}, {demo.name}", self.env.physics_states([0])[0].size
+        if demo.states is None:
+            raise DataError(f"{where}: no states were recorded")
+        states = demo.states if demo.final_state is None else np.vstack([demo.states, demo.final_state])
+        if states.ndim != 2 or states.shape[1] != size:
+            raise DataError(f"{where}: its states are not those of {self.env.task.id} here: {states.shape[1:]}, {size}")
+        return states
+
+    def prepare(self, demos: Sequence[Demo]) -> None:
+        keys = [(int(demo.attributes.get("seed", 0)), int(demo.attributes.get("index", 0))) for demo in demos]
+        seeds, index = zip(*(keys * self.env.num_envs)[: self.env.num_envs], strict=True)
+        self.env.reset(seed=list(seeds), options={"episode_index": torch.tensor(index)})
+        at = columns(self.env.scene.model, "QPOS")
+        for demo, here in zip(demos, self.env.physics_states(np.arange(len(demos))), strict=True):
+            if np.abs(self._states(demo)[0][at] - here[at]).max() > 1e-4:
+                seed = demo.attributes.get("seed")
+                raise DataError(
+                    f"{self.where}, {demo.name} does not begin as an episode of seed {seed} does here: it was recorded "
+                    "with options of reset, or by another version"
+                )
+
+    def mapped(self, demo: Demo) -> Mapped:
+        states, model = self._states(demo), self.env.scene.model
+        q, v, ctrl = (states[:, columns(model, name)] for name in ("QPOS", "QVEL", "CTRL"))
+        return Mapped(q, v, ctrl, np.zeros(3))
+
+
+def _made(task: str, robot: str, num_envs: int, options: Mapping[str, Any]) -> Any:
+    from manikin.env.registry import make
+
+    return make(task, num_envs, **{"robot": robot, "autoreset": "disabled", **options})
+
+
 def stage_for(demos: Demos, num_envs: int, *, acting: bool = False, **options: Any) -> Stage:
     """The stage for a file; if ``acting``, with the controller of its actions unless ``control`` is among the options.
 
     Raises:
         DataError: manikin plays nothing of this environment or robot, or has no such controller.
     """
-    kind = ManiSkillStage if isinstance(demos, Trajectories) else RobosuiteStage
-    if acting and "control" not in options:
+    if isinstance(demos, Trajectories):
+        kind: type[Any] = ManiSkillStage
+    else:
+        kind = RecordedStage if "model_hash" in demos.env_kwargs else RobosuiteStage
+    if acting and "control" not in options and kind is not RecordedStage:
         options["control"] = kind.control(demos)
     return kind(demos, num_envs, **options)
