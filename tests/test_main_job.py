@@ -333,7 +333,7 @@ def test_killing_collect_leaves_every_finished_episode(tmp_path: Path) -> None:
 
 
 def test_demo_from_one_end_to_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = DemoOptions(out=tmp_path / "demo", episodes=4, held_out=5, num_envs=4, render_s=2, renderer="rays")
+    options = DemoOptions(out=tmp_path / "demo", episodes=4, held_out=5, num_envs=4, render_s=5, renderer="rays")
     assert demo(options) == 0
     said = capsys.readouterr().out
     assert "4 of 4 episodes reproduced bit for bit" in said
