@@ -296,7 +296,7 @@ def test_files_that_cannot_be_played_say_why(tmp_path: Path) -> None:
     strange = read_demos(path)
     with pytest.raises(DataError, match="actions of pd_joint_pos_vel cannot be played; those of pd_joint_pos, pd_j"):
         play_actions(strange, list(play_states(strange)))
-    with pytest.raises(UnknownNameError, match="Valid: maniskill, robomimic"):
+    with pytest.raises(UnknownNameError, match="Valid: lerobot, maniskill, robomimic"):
         write_seen(demos, [], tmp_path / "out.hdf5", to="hdf5")
     with pytest.raises(DataError, match="no episode was converted"):
         write_seen(demos, [], tmp_path / "out.hdf5")

@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import mujoco
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import manikin
@@ -25,6 +26,7 @@ from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
+from manikin.view.sources import open_source
 
 
 @pytest.fixture(scope="module")
@@ -242,6 +244,15 @@ def test_robosuites_lift_demonstrations_succeed_by_their_states(data_root: Path,
     assert parted.tcp[0] == 0 and parted.tcp[50] < 0.006 and parted.thing[200] < 0.001
     written = read_demos(write_seen(demos, seen[2:], tmp_path / "seen.hdf5"))
     assert written.lengths == {"demo_0": 392} and written["demo_0"].rewards[-1] == 1  # type: ignore[index]
+    folder = write_seen(demos, seen[2:], tmp_path / "set", to="lerobot")
+    (one,) = open_source(folder).about()["episodes"]
+    assert one["success_at_end"] and one["length"] == 392
+    table = pq.read_table(next(folder.rglob("data/**/*.parquet")))
+    actions, state = (np.stack(table[name].to_numpy()) for name in ("action", "observation.state"))
+    theirs = np.clip(demos["demo_3"].actions, -1, 1) * ([1.0] * 6 + [-1.0])  # robosuite closes at 1, manikin at -1
+    assert actions == pytest.approx(theirs, abs=1e-6)
+    assert state[:, :7] == pytest.approx(seen[2].observations["policy/qpos"][:392, :7], abs=1e-6)
+    assert table["next.success"].to_pylist()[-1] and not table["next.success"].to_pylist()[0]
 
 
 def robosuite_file(path: Path, env: str, world: str, free: dict[str, list[np.ndarray]]) -> Path:

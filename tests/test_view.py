@@ -355,7 +355,7 @@ def test_film_says_what_is_wrong(tmp_path):
             Recorder(env, tmp_path / "film.mp4", renderer, **wrong)
     _, info = env.reset(seed=0)
     film = Recorder(env, tmp_path / "film.nonsense", renderer, width=32, height=32)
-    with pytest.raises(ConfigError, match=r"film\.nonsense"):
+    with pytest.raises(UnknownNameError, match=r"'\.nonsense'.*\.mp4"):
         for_ever(film, info)
     assert not list(tmp_path.iterdir())
     env.close()

@@ -24,9 +24,9 @@ class ImportOptions:
     play: Literal["nothing", "states", "actions"] = "nothing"
     """states: set every recorded state. actions: take the actions as well, and say how far they part."""
     out: Path | None = None
-    """Write a file with what manikin observes in the states."""
-    to: Literal["robomimic", "maniskill"] = "robomimic"
-    """Layout of --out; ManiSkill's is NAME.h5 with NAME.json beside it."""
+    """Write a file, or a LeRobotDataset, with what manikin observes in the states."""
+    to: Literal["robomimic", "maniskill", "lerobot"] = "robomimic"
+    """Layout of --out; ManiSkill's is NAME.h5 with NAME.json beside it, LeRobot's a folder."""
     observe: str = "state_dict"
     """What is observed: state_dict, rgb, rgb+state, ..."""
     demos: tuple[str, ...] = ()

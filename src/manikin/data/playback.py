@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from manikin.data.convert import Export, LeRobotExport
 from manikin.data.demonstrations import Demo, Demos
 from manikin.data.format import Episode, Header, flatten
 from manikin.data.maniskill import ManiSkillExport
@@ -202,10 +203,11 @@ def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path, *, to: str 
     Args:
         demos: the file.
         seen: its states, of :func:`play_states`.
-        path: the new file.
+        path: the new file or folder.
         to: ``robomimic``: states, model and actions are the demonstrations', rewards are 1 where manikin's task
             succeeds in the state after the action. ``maniskill``: states are manikin's, rewards manikin's for an action
-            that asks for nothing; actions are in the numbers of ManiSkill's controller where there is one.
+            that asks for nothing; actions are in the numbers of ManiSkill's controller where there is one. ``lerobot``:
+            a LeRobotDataset, a folder, with the numbers of manikin's controller and the same rewards.
 
     Raises:
         DataError: the file exists, nothing is to be written, or the controller of the actions is unknown.
@@ -242,10 +244,21 @@ def _write_robomimic(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
 
 
 def _write_maniskill(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
+    _write_episodes(demos, seen, lambda header, env: ManiSkillExport(path, header, env))
+
+
+def _write_lerobot(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
+    source = {"file": demos.path.name, "how": "states"}
+    _write_episodes(
+        demos, seen, lambda header, env: LeRobotExport(path, header, source=source, columns=env.observation_names.copy)
+    )
+
+
+def _write_episodes(demos: Demos, seen: Iterable[Seen], export: Callable[[Header, Any], Export]) -> None:
     stage = stage_for(demos, 1, acting=True)
     try:
         header = Header(fingerprint=stage.env.fingerprint(), policy=f"demonstrations of {demos.env}")
-        writer = ManiSkillExport(path, header, stage.env)
+        writer = export(header, stage.env)
         try:
             for number, one in enumerate(seen):
                 writer.write(_episode(number, demos[one.name], one, stage))
@@ -265,7 +278,7 @@ def _episode(number: int, demo: Demo, one: Seen, stage: Stage) -> Episode:
     return Episode(
         number=number,
         seed=int(demo.attributes.get("episode_seed", 0)),
-        actions=stage.actions(demo).astype(np.float32),
+        actions=stage.actions(demo).astype(np.float32).clip(-1.0, 1.0),  # as the controller takes them
         rewards=one.rewards[last[1:]],
         terminated=end & success,
         truncated=end & ~success,
@@ -279,4 +292,4 @@ def _episode(number: int, demo: Demo, one: Seen, stage: Stage) -> Episode:
     )
 
 
-_WRITERS = {"robomimic": _write_robomimic, "maniskill": _write_maniskill}
+_WRITERS = {"robomimic": _write_robomimic, "maniskill": _write_maniskill, "lerobot": _write_lerobot}

@@ -121,7 +121,9 @@ class Vision:
             clouds = {"pointcloud": PointCloudSpec(**fields["pointcloud"]), "voxel": VoxelSpec(**fields["voxel"])}
             return cls(**{**fields, **clouds})
         except (KeyError, TypeError) as error:
-            raise ConfigError(f"this does not describe a Vision: {error!r} in {plain!r}") from error
+            raise ConfigError(
+                f"vision must be a Vision, not {plain!r}, which does not describe one: {error!r}"
+            ) from error
 
     def describe(self) -> dict[str, Any]:
         """All of it as plain values for JSON; :meth:`of` reads them."""
