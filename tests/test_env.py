@@ -6,6 +6,7 @@ import ctypes
 import gc
 import resource
 import sys
+import weakref
 
 import gymnasium
 import numpy as np
@@ -449,3 +450,21 @@ def test_whole_episodes_of_a_card_are_judged_on_the_host(monkeypatch) -> None:
             brought(monkeypatch, env)
         seen.append(vars(Run(env, lambda: torch.full((2, 8), 0.2))))
     assert repr(seen[0]) == repr(seen[1])
+
+
+def test_a_heavy_environment_that_is_gone_makes_room_for_the_next(monkeypatch):
+    """Its simulations are in cycles of references, which Python looks for too late where hundreds of megabytes hang on
+    a few thousand objects."""
+    gc.disable()
+    try:
+        gone = []
+        for heavy in (2**40, 0):
+            env = manikin.make("PickCube-v1", 2)
+            gone.append(weakref.ref(env.world))
+            env.close()
+            del env
+            monkeypatch.setattr("manikin.env.env._HEAVY", heavy)
+            manikin.make("PickCube-v1", 2).close()
+            assert [world() is None for world in gone] == [heavy == 0] * len(gone)
+    finally:
+        gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +45,7 @@ AUTORESET = {
     "disabled": AutoresetMode.DISABLED,
 }
 REWARD = ("normalized_dense", "dense", "sparse", "none")
+_HEAVY = 2**25  # [bytes] of a compiled scene: scanned objects, robots with many meshes
 
 
 class Env(gymnasium.vector.VectorEnv):
@@ -148,6 +150,8 @@ class Env(gymnasium.vector.VectorEnv):
         self.vision.declare(builder)
         self.looks, self._dresser = looks, Dresser(looks, builder)
         self.scene = builder.compile()
+        if self.scene.model.nbuffer > _HEAVY:
+            gc.collect()  # environments that are gone are in cycles; those with meshes hold hundreds of megabytes
         self._builder, self._scope = builder, builder.scope
         if len(builder.robot_handles) != task.robot_count:
             declared = len(builder.robot_handles) or "no"
