@@ -244,6 +244,7 @@ class WarpWorld:
         self._before.copy_(self._state())
         for field, value in self._served().items():
             self._before_forces[field].copy_(value)
+        needed = torch.zeros_like(self._health)  # rows of constraints, at most
         for i in range(substeps):
             if before_substep is not None:
                 before_substep(i)
@@ -251,8 +252,9 @@ class WarpWorld:
             sensors = self.flat("sensordata")[:, self._acc]  # step1 clears them
             self._run(self._mjw.step1)
             self.flat("sensordata")[:, self._acc] = sensors
-            needed = self.flat("nefc")[:, 0] if going is None else self.flat("nefc")[:, 0] * going
-            self._room.count(needed, self._counters)
+            torch.maximum(needed, self.flat("nefc")[:, 0], out=needed)
+            self._room.pool(self._counters)
+        self._room.need(needed if going is None else needed * going)
         self.version += 1
         return self._check_health(going)
 

@@ -49,10 +49,12 @@ def modules() -> tuple[Any, Any]:
 def torch_stream(device: torch.device) -> Any:
     """Warp's name for torch's present stream on a GPU. It is kept: Warp forgets a stream as soon as any of its names is
     gone, and torch hands out the same few streams again and again."""
+    import warp
+
     stream = torch.cuda.current_stream(device)
     key = (device, int(stream.cuda_stream))
     if key not in _streams:
-        _streams[key] = modules()[0].stream_from_torch(stream)
+        _streams[key] = warp.stream_from_torch(stream)
     return _streams[key]
 
 
@@ -60,8 +62,9 @@ def in_torch_order(device: torch.device) -> AbstractContextManager[Any]:
     """Warp's kernels on torch's present stream, so that neither waits for the other; nothing on a processor."""
     if device.type == "cpu":
         return nullcontext()
-    scope = modules()[0].ScopedStream(torch_stream(device), sync_enter=False)
-    return cast(AbstractContextManager[Any], scope)
+    import warp
+
+    return cast(AbstractContextManager[Any], warp.ScopedStream(torch_stream(device), sync_enter=False))
 
 
 def supported(model: mujoco.MjModel) -> mujoco.MjModel:

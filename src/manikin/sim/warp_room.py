@@ -29,9 +29,12 @@ class Room:
         self._pooled = torch.zeros(1, dtype=torch.int32, device=device)  # contacts or pairs of all rows, at most
         self._lost = torch.zeros_like(self._needed)  # kinds of what was dropped, as bits
 
-    def count(self, constraints: Tensor, pooled: Iterable[Tensor]) -> None:
-        """Rows of constraints (N,), and numbers (1,) of what all rows have together, after a substep."""
+    def need(self, constraints: Tensor) -> None:
+        """Rows of constraints (N,) that a step took."""
         torch.maximum(self._needed, constraints, out=self._needed)
+
+    def pool(self, pooled: Iterable[Tensor]) -> None:
+        """Numbers (1,) of what all rows have together, after a substep."""
         for counter in pooled:
             torch.maximum(self._pooled, counter, out=self._pooled)
 
