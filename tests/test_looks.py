@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import dataclasses
 import itertools
 import json
 import math
@@ -511,6 +512,21 @@ def test_presets_fit_every_task(task: str) -> None:
     a, b = (fields(*row) for row in [row for row in rows if row[0].scene.hash == rows[-1][0].scene.hash][-2:])
     assert differing(a, b) >= {"cam_pos", "cam_fovy", "light_dir", "geom_rgba"}
     env.close()
+
+
+@pytest.mark.parametrize("task", ["PickCube-v1", "PickSingleYCB-v1"])
+def test_a_scene_kept_on_disk_takes_the_same_looks(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = dataclasses.replace(EVERYTHING, surfaces={"robot": Surface(offset=Normal(0.0, 0.1))})
+    here = manikin.make(task, num_envs=2, looks=looks)
+    monkeypatch.setattr("manikin.scene.builder.compiled", lambda spec, folders: spec.copy().compile())
+    kept = manikin.make(task, num_envs=2, looks=looks)  # as from disk: its own spec was not compiled
+    assert {light.id for light in kept._builder.spec.lights} == {-1}
+    for env in (here, kept):
+        env.reset(seed=[3, 4])
+        env.step(hold(env))
+    assert all(not differing(fields(here, row), fields(kept, row)) for row in range(2))
+    here.close()
+    kept.close()
 
 
 def test_menagerie_robots_take_colours_over_their_materials(menagerie_root: Path) -> None:

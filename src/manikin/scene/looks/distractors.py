@@ -38,9 +38,10 @@ class Clutter:
         self.most = most(look.count)
         # at least one of each shape to choose from: a slot's shape cannot differ between rows
         self.shapes = [look.shapes[i % len(look.shapes)] for i in range(max(self.most, len(look.shapes)))]
-        self.slots = [
+        self.slots = [f"distractor/{i}" for i in range(len(self.shapes))]
+        for name, shape in zip(self.slots, self.shapes, strict=True):
             spec.worldbody.add_geom(
-                name=f"distractor/{i}",
+                name=name,
                 type=_TYPES[shape],
                 size=(0.02, 0.02, 0.02),
                 pos=((look.low[0] + look.high[0]) / 2, (look.low[1] + look.high[1]) / 2, look.height),
@@ -49,14 +50,12 @@ class Clutter:
                 conaffinity=0,
                 group=0,
             )
-            for i, shape in enumerate(self.shapes)
-        ]
         self.sizes, self.heights = (torch.tensor([t[s] for s in self.shapes]) for t in (_SIZES, _HEIGHTS))
         self.keep_out = torch.tensor(look.keep_out, dtype=torch.float32).reshape(-1, 4)
 
     def bind(self, world: World) -> None:
         """Look up ids in the compiled model."""
-        self.ids = tuple(int(g.id) for g in self.slots)
+        self.ids = tuple(int(world.scene.model.geom(name).id) for name in self.slots)
 
     def draw(self, rngs: Rngs, rows: np.ndarray | None) -> Values:
         """Sizes, places and colours of all slots."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from manikin.rng import EpisodeRng
 from manikin.sim.world import World
 from manikin.spec.vary import Choice, Normal, Uniform, Vary
 
-__all__ = ["Item", "Rngs", "Values", "counts", "draw", "most"]
+__all__ = ["Item", "Rngs", "Values", "counts", "draw", "most", "named"]
 
 Values = dict[tuple[str, tuple[int, ...]], Tensor]
 """(model field, ids) -> (n, ids, ...)."""
@@ -47,6 +48,16 @@ class Item(Protocol):
 
     def draw(self, rngs: Rngs, rows: np.ndarray | None) -> Values:
         """Model fields of the rows, ``rngs.n`` of them."""
+
+
+def named(elements: Iterable[Any], prefix: str) -> list[str]:
+    """Names by which elements of a spec are found in the compiled model; those without one get one. Their own numbers
+    do not serve: they are not there when the model was kept on disk."""
+    names = []
+    for i, element in enumerate(elements):
+        element.name = element.name or f"looks/{prefix}/{i}"
+        names.append(element.name)
+    return names
 
 
 def draw(rng: EpisodeRng, name: str, how: Vary, width: int, *shape: int) -> Tensor:

@@ -10,12 +10,14 @@ import torch
 
 from manikin.errors import UnknownNameError
 from manikin.math import quat_from_rotvec, quat_rotate
-from manikin.scene.looks.item import Item, Rngs, Values, counts, draw, most
+from manikin.scene.looks.item import Item, Rngs, Values, counts, draw, most, named
 from manikin.sim.world import World
 from manikin.spec.looks import ExtraLights, LightLook, Looks
 from manikin.spec.vary import Vary
 
 __all__ = ["lights"]
+
+_AMBIENT = "looks/ambient"
 
 
 def lights(looks: Looks, spec: mujoco.MjSpec) -> list[Item]:
@@ -38,10 +40,12 @@ def lights(looks: Looks, spec: mujoco.MjSpec) -> list[Item]:
 
 class _Light:
     def __init__(self, name: str, light: mujoco.MjsLight, look: LightLook) -> None:
-        self.name, self.look, self.light, self.per_step = name, look, light, look.every == "step"
+        self.name, self.look, self.per_step = name, look, look.every == "step"
+        (self.light,) = named([light], f"light/{name}")
 
     def bind(self, world: World) -> None:
-        model, self.id = world.scene.model, self.light.id
+        model = world.scene.model
+        self.id = int(model.light(self.light).id)
         fields = ("pos", "dir", "diffuse", "ambient", "specular")
         self.base = {
             f: torch.from_numpy(getattr(model, f"light_{f}")[self.id].astype(np.float32))[None] for f in fields
@@ -73,11 +77,11 @@ class _Ambient:
 
     def __init__(self, spec: mujoco.MjSpec, how: Vary) -> None:
         self.how = how
-        self.light = _add_light(spec, "looks/ambient", ambient=np.array(spec.visual.headlight.ambient))
+        _add_light(spec, _AMBIENT, ambient=np.array(spec.visual.headlight.ambient))
         spec.visual.headlight.ambient = (0.0, 0.0, 0.0)
 
     def bind(self, world: World) -> None:
-        self.id = self.light.id
+        self.id = int(world.scene.model.light(_AMBIENT).id)
 
     def draw(self, rngs: Rngs, rows: np.ndarray | None) -> Values:
         strength = draw(rngs.of("episode"), "ambient", self.how, 1)
@@ -87,10 +91,12 @@ class _Ambient:
 class _Extra:
     def __init__(self, spec: mujoco.MjSpec, look: ExtraLights) -> None:
         self.look, self.per_step = look, look.every == "step"
-        self.slots = [_add_light(spec, f"looks/light/{i}", active=False) for i in range(most(look.count))]
+        self.slots = [f"looks/light/{i}" for i in range(most(look.count))]
+        for name in self.slots:
+            _add_light(spec, name, active=False)
 
     def bind(self, world: World) -> None:
-        self.ids = tuple(light.id for light in self.slots)
+        self.ids = tuple(int(world.scene.model.light(name).id) for name in self.slots)
 
     def draw(self, rngs: Rngs, rows: np.ndarray | None) -> Values:
         look, rng, k = self.look, rngs.of(self.look.every), len(self.ids)
@@ -112,10 +118,10 @@ class _Extra:
         }
 
 
-def _add_light(spec: mujoco.MjSpec, name: str, **options: Any) -> mujoco.MjsLight:
+def _add_light(spec: mujoco.MjSpec, name: str, **options: Any) -> None:
     none = np.zeros(3)
     options = {"ambient": none, "active": True, **options}
-    return spec.worldbody.add_light(
+    spec.worldbody.add_light(
         name=name,
         type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
         pos=(0, 0, 3),

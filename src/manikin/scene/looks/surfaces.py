@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.scene.builder import SceneBuilder
-from manikin.scene.looks.item import Item, Rngs, Values, draw
+from manikin.scene.looks.item import Item, Rngs, Values, draw, named
 from manikin.scene.looks.textures import pixels
 from manikin.sim.world import World
 from manikin.spec.looks import Background, Looks, Surface
@@ -141,7 +141,7 @@ class _Dress:
         glow: float = 0.0,
     ) -> None:
         self.thing, self.look, self.drawn, self.per_step = thing, look, drawn, look.every == "step"
-        self.geoms = geoms
+        self.geoms = named(geoms, thing)
         repeats = look.repeat if any(_flat(g) for g in geoms) else (_WHOLE,)
         self.materials = [  # of each texture, repetition and geom
             [[_material(spec, word, r, _flat(g), glow) for g in geoms] for r in repeats] for word in look.textures
@@ -150,7 +150,7 @@ class _Dress:
     def bind(self, world: World) -> None:
         """Look up ids in the compiled model."""
         model, self.world = world.scene.model, world
-        self.ids = tuple(int(g.id) for g in self.geoms)
+        self.ids = tuple(int(model.geom(name).id) for name in self.geoms)
         ids = list(self.ids)
         own, rgba = model.geom_matid[ids], model.geom_rgba[ids].astype(np.float32)
         takes = (rgba == np.array(_UNSET, np.float32)).all(1) & (own >= 0)
