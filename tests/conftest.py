@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from own_arm import arm_text
+
 torch.set_num_threads(1)  # two workers on two cores
 
 
@@ -57,3 +59,18 @@ def data_root() -> Path:
 def menagerie_root() -> Path:
     """Folder of MuJoCo Menagerie robots; the test skips where there is none."""
     return _root("MENAGERIE_ROOT")
+
+
+@pytest.fixture
+def six(tmp_path: Path) -> Path:
+    """File of a robot of one's own: an arm of six joints."""
+    path = tmp_path / "six.urdf"
+    path.write_text(arm_text())
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder, for this test alone."""
+    monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
