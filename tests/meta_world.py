@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import mujoco
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from manikin.sim.warp import WarpWorld
@@ -94,13 +95,42 @@ def _write(model, writes, mask):
 class OnlyMeta(TorchDispatchMode):
     """Refuses the processor's tensors beside the device's, except single numbers, and uploads."""
 
+    def __enter__(self):
+        self._numbers = NoNumbers()
+        self._numbers.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        self._numbers.__exit__(*error)
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tensors = [a for a in _leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
-        here = [t for t in tensors if t.device.type == "cpu" and t.dim()]
+        uploads = func.name() in ("aten::copy_", "aten::_to_copy")
+        here = [t for t in tensors if t.device.type == "cpu" and (t.dim() or uploads)]
         there = any(t.device == META for t in tensors) or kwargs.get("device") == META
         if here and there:
             raise RuntimeError(f"{func} mixes the processor's tensor of shape {tuple(here[0].shape)} with the device's")
+        return func(*args, **kwargs)
+
+
+class NoNumbers(TorchFunctionMode):
+    """Refuses to make a tensor of the device from numbers of the processor: torch does not say so on ``meta``, but on a
+    GPU it is an upload, which waits and cannot be recorded."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor):
+            method = func is torch.Tensor.new_tensor
+            data = kwargs["data"] if "data" in kwargs else args[method]
+            device = kwargs.get("device") or (args[0].device if method else None)
+            if device == META and not isinstance(data, torch.Tensor):
+                raise RuntimeError(f"{func.__name__} uploads {data}")
+        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__) and args[0].device == META:
+            for part in args[1] if isinstance(args[1], tuple) else args[1:2]:
+                if isinstance(part, list | range | np.ndarray):
+                    raise RuntimeError(f"an index uploads {part}")
         return func(*args, **kwargs)
 
 

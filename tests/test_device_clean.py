@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -132,3 +133,23 @@ def test_what_waits_or_mixes_is_found(monkeypatch):
         env = on_meta(monkeypatch, broken(evaluate))
         with pytest.raises(RuntimeError):
             run(env)
+
+
+def test_uploads_are_found():
+    """Of what torch does in silence on ``meta`` and by an upload on a GPU, which waits and cannot be recorded."""
+    there = torch.zeros(3, 4, device=META)
+    uploads = [
+        lambda: there[:, [0, 2]],
+        lambda: there.__setitem__((slice(None), [0, 2]), 0.0),
+        lambda: there[np.array([0, 1])],
+        lambda: there.new_tensor([1.0, 2.0]),
+        lambda: torch.tensor([1.0, 2.0], device=META),
+        lambda: torch.as_tensor(np.ones(2), device=META),
+        lambda: torch.tensor(1.0, device="cpu").to(META),
+    ]
+    with OnlyMeta():
+        for upload in uploads:
+            with pytest.raises(RuntimeError, match=r"upload|mixes"):
+                upload()
+        there[:, 0] = 1.0
+        assert (there[:, 1:] * 2.0 + torch.full((3, 3), 1.0, device=META)).device == META

@@ -36,6 +36,8 @@ class Dynamics:
         self._qpos = _columns(world.flat("qpos"), [int(model.jnt_qposadr[i]) for i in ids])
         self._qvel = _columns(world.flat("qvel"), dofs)
         self._ctrl, self._actuators = world.flat("ctrl"), _run([int(model.actuator(name).id) for name in names])
+        if not self.numpy and not isinstance(self._actuators, slice):  # uploaded now: a list would be at every step
+            self._actuators = torch.as_tensor(self._actuators, device=self.device)
         self._bias, self._passive = _columns(world.flat("qfrc_bias"), dofs), _columns(world.flat("qfrc_passive"), dofs)
         self._lift = _columns(world.flat("qfrc_gravcomp"), dofs)
         self._inertia = world.flat("M")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -72,8 +74,11 @@ class Graph:
         world, graph = self._world, torch.cuda.CUDAGraph()
         stream = torch.cuda.Stream(world.device)
         world.version += 1  # everything is read within the graph
+        before = torch.cuda.stream(torch.cuda.current_stream(world.device))  # torch stays on a stream where this fails
         try:
             with (
+                _nothing_collected(),
+                before,
                 torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"),
                 world.joined_capture() as held,
             ):
@@ -82,3 +87,15 @@ class Graph:
             error.add_note("while a CUDA graph was recorded; graphs=False runs the same call by call")
             raise
         self._graph, self._held, self._layout = graph, held, world.layout
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Garbage has to wait: freed in a recording, what an environment of before had on the GPU would end it."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -74,7 +74,7 @@ class _RawWarp:
     def __init__(self, env: Env) -> None:
         self._wp, self._mjw = modules()
         self._world, self._substeps = cast(WarpWorld, env.world), env.substeps
-        self._device = self._wp.get_device(env.device_word.removeprefix("warp:"))
+        self._device = self._wp.device_from_torch(self._world.device)
         self._m, self._d = self._world.twin()
         self._graph, self._layout = None, -1
         self.mark()

@@ -311,14 +311,24 @@ class WarpScene:
         out = {"depth": depth, "segmentation": (kinds[..., 0] + 1).masked_fill_(missed, 0)}
         if rgb:
             packed = wp.to_torch(context.rgb_data).view(torch.uint8).view(*lens.shape, 4)
-            out["rgb"] = packed[..., [2, 1, 0]]
-            if missed.any():
-                world, row, column = missed.nonzero(as_tuple=True)
-                rays = (aimed[world] @ lens.rays.view(*lens.shape[1:], 3)[row, column, :, None])[..., 0]
-                up = rays[:, 2] / rays.norm(dim=1)
-                step = ((up + 1) * ((_SHADES - 1) / 2)).round().long().clamp_(0, _SHADES - 1)
-                out["rgb"][missed] = self._shades[step]
+            out["rgb"] = packed[..., :3].flip(-1)
+            if missed.device.type != "cpu" or missed.any():
+                out["rgb"] = torch.where(missed[..., None], self._backdrop(lens, aimed), out["rgb"])
         return out
+
+    def _backdrop(self, lens: _Lens, aimed: torch.Tensor) -> torch.Tensor:
+        """(N, H, W, 3) uint8: what is seen where nothing is, by how far up each ray goes. Of every pixel: to ask a GPU
+        which ones need it is to wait for it, and takes three 64-bit numbers of each that does."""
+        x, y, z = lens.rays.T.contiguous().view(3, *lens.shape[1:])
+
+        def along(axis: int) -> torch.Tensor:
+            a, b, c = aimed[:, axis, :, None, None].unbind(1)
+            return a * x + b * y + c * z
+
+        up = along(2)
+        square = along(0).square_() + along(1).square_() + up * up
+        step = ((up / square.sqrt_() + 1) * ((_SHADES - 1) / 2)).round_().int().clamp_(0, _SHADES - 1)
+        return self._shades.index_select(0, step.view(-1)).view(*lens.shape, 3)
 
     def _lens(self, width: int, height: int) -> _Lens:
         key = (width, height)

@@ -74,8 +74,8 @@ _WRAPPERS = frozenset((torch.tensor, torch.as_tensor, torch.asarray))
 class OnDevice(TorchFunctionMode):
     """Inside, tensors made without naming a device are made on this one: task code need not know where it runs.
 
-    A tensor made from Python numbers is uploaded the first time and copied on the device afterwards: an upload waits
-    for the device and cannot be part of a CUDA graph.
+    A tensor made from Python numbers, by ``new_tensor`` too, is uploaded the first time and copied on the device
+    afterwards: an upload waits for the device and cannot be part of a CUDA graph.
     """
 
     _most = 4096  # a graph reads what it was recorded with, so nothing is ever thrown out
@@ -94,6 +94,10 @@ class OnDevice(TorchFunctionMode):
             if len(args) == 1 and not kwargs.get("requires_grad") and _plain(data):
                 return self._constant(data, kwargs.get("dtype"))
             kwargs["device"] = self.device
+        elif func is torch.Tensor.new_tensor and kwargs.get("device", args[0].device) == self.device:
+            data = args[1] if len(args) > 1 else kwargs["data"]
+            if not kwargs.get("requires_grad") and _plain(data):
+                return self._constant(data, kwargs.get("dtype") or args[0].dtype)
         elif func in _MAKERS and kwargs.get("device") is None:
             kwargs["device"] = self.device
         return func(*args, **kwargs)
