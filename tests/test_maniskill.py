@@ -251,7 +251,7 @@ def test_a_cube_at_the_goal_is_a_success_here(tmp_path: Path, capsys: pytest.Cap
     assert "1 of 1 end in success" in capsys.readouterr().out
     written = read_demos(tmp_path / "a.hdf5")["demo_0"]
     assert written.rewards is not None and written.rewards.tolist() == [0, 1]
-    assert written.next_observations["cube_pose"][1, 2] == pytest.approx(0.03)
+    assert written.next_observations["object"][1, 2] == pytest.approx(0.03)
     again = str(tmp_path / "again.h5")
     assert main(["import", str(path), "--out", again, "--to", "maniskill", "--observe", "state_dict"]) == 0
     there, here = read_demos(again)["traj_0"], read_demos(path)["traj_0"]

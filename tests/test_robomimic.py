@@ -21,7 +21,7 @@ from manikin.data.demonstrations import Model, control_of, read_demos
 from manikin.data.playback import play_actions, play_states, write_seen
 from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
-from manikin.data.robomimic import obs_names
+from manikin.data.robomimic import obs_of
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
@@ -61,7 +61,12 @@ def test_an_export_has_robomimics_layout_and_the_recordings_numbers(recording: P
             assert (demo["actions"][()] == episode.actions).all() and (demo["rewards"][()] == episode.rewards).all()
             assert episode.states is not None and (demo["states"][()] == episode.states[:4]).all()
             assert demo["dones"][()].tolist() == [0, 0, 0, 1]
-            assert set(demo["obs"]) == set(demo["next_obs"]) == {"qpos", "qvel", "tcp_pose", "cube_pose", "tcp_to_cube"}
+            assert set(demo["obs"]) == set(demo["next_obs"]) == {"qpos", "qvel", "tcp_pose", "object"}
+            columns = [f"cube_pose.{i}" for i in range(7)] + [f"tcp_to_cube.{i}" for i in range(3)]
+            assert json.loads(demo["obs/object"].attrs["columns"]) == columns
+            # the tool's way to the cube is where the cube is less where the tool is
+            apart = demo["obs/object"][:, :3] - demo["obs/tcp_pose"][:, :3]
+            assert demo["obs/object"][:, 7:] == pytest.approx(apart, abs=1e-6)
             assert (demo["obs/qpos"][1:] == demo["next_obs/qpos"][:-1]).all()
             # MuJoCo's own state: time first, then positions
             assert demo["obs/qpos"][()] == pytest.approx(episode.states[:4, 1:10], abs=1e-6)
@@ -126,9 +131,51 @@ def test_a_full_disk_is_an_error_that_leaves_no_file(recording: Path, tmp_path: 
 
 
 def test_names_of_observations() -> None:
-    keys = ["policy/qpos", "privileged/cube_pose", "cameras/base_camera/rgb", "cameras/base_camera/depth", "value"]
-    assert list(obs_names(keys).values()) == ["qpos", "cube_pose", "base_camera_image", "base_camera_depth", "state"]
-    assert list(obs_names(["policy/x", "privileged/x"]).values()) == ["policy_x", "privileged_x"]
+    one, two = np.zeros((3, 2)), np.ones((3, 1))
+    seen, columns = obs_of({"policy/qpos": one, "cameras/front/rgb": one, "cameras/front/depth": one})
+    assert list(seen) == ["qpos", "front_image", "front_depth"] and not columns
+    seen, columns = obs_of({"policy/x": one, "privileged/x": two, "privileged/y": one})
+    assert list(seen) == ["x", "object"] and columns == ["x.0", "y.0", "y.1"]
+    assert seen["object"].tolist() == [[1, 0, 0]] * 3
+    seen, _ = obs_of({"policy/object": one, "privileged/x": two})
+    assert list(seen) == ["policy_object", "object"]
+
+
+def test_what_a_policy_may_know_is_apart_from_the_rest_also_of_a_flat_observation(
+    recording: Path, exported: Path, tmp_path: Path
+) -> None:
+    to_robomimic(recording, tmp_path / "flat.hdf5", observe="state", numbers=[1])
+    with h5py.File(exported) as named, h5py.File(tmp_path / "flat.hdf5") as flat:
+        there, here = named["data/demo_1"], flat["data/demo_0"]
+        for kind in ("obs", "next_obs"):
+            assert set(there[kind]) == set(here[kind])
+            assert all((there[kind][name][()] == here[kind][name][()]).all() for name in there[kind])
+        assert there["obs/object"].attrs["columns"] == here["obs/object"].attrs["columns"]
+    again = str(tmp_path / "again.hdf5")
+    assert main(["import", str(exported), "--demos", "demo_1", "--out", again, "--observe", "state"]) in (0, 1)
+    with h5py.File(again) as file, h5py.File(exported) as named:
+        assert set(file["data/demo_0/obs"]) == set(named["data/demo_1/obs"])
+
+
+def test_demonstrations_are_in_the_order_of_the_recording_however_many_play_side_by_side(tmp_path: Path) -> None:
+    env = manikin.make("PickCube-v1", 2, autoreset="disabled", reward="none")
+    recorder = Recorder(env, tmp_path / "run.h5", policy="expert")
+    run_episodes(env, ExpertPolicy(env), range(2), observers=[recorder])
+    recorder.close()
+    env.close()
+    with read_episodes(tmp_path / "run.h5") as episodes:
+        lengths, seeds = [len(e) for e in episodes], [e.seed for e in episodes]
+    assert lengths[0] > lengths[1]  # the second is done before the first
+    to_robomimic(tmp_path / "run.h5", tmp_path / "a.hdf5", observe="state", num_envs=2, valid=0.5)
+    to_maniskill(tmp_path / "run.h5", tmp_path / "a.h5", observe="state", num_envs=2)
+    with h5py.File(tmp_path / "a.hdf5") as file:
+        assert [file[f"data/demo_{i}"].attrs["seed"] for i in range(2)] == seeds
+        assert [len(file[f"data/demo_{i}/actions"]) for i in range(2)] == lengths
+        assert file["mask/valid"][()].tolist() == [b"demo_1"]
+    told = json.loads((tmp_path / "a.json").read_text())["episodes"]
+    assert [(one["episode_id"], one["episode_seed"]) for one in told] == list(enumerate(seeds))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert [len(file[f"traj_{i}/actions"]) for i in range(2)] == lengths
 
 
 def test_an_export_imports_as_it_was(recording: Path, exported: Path) -> None:
@@ -141,7 +188,7 @@ def test_an_export_imports_as_it_was(recording: Path, exported: Path) -> None:
             assert episode.states is not None and demo.states is not None and demo.rewards is not None
             assert (demo.actions == episode.actions).all() and (demo.states == episode.states[:4]).all()
             assert (demo.rewards == episode.rewards).all() and demo.attributes["index"] == episode.index
-            assert len(demo.observations) == len(demo.next_observations) == 5
+            assert len(demo.observations) == len(demo.next_observations) == 4
     with pytest.raises(DataError, match="no demonstration 'demo_9'; it has demo_0"):
         demos["demo_9"]
 

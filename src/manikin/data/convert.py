@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from manikin.data.format import Episode, Header
+from manikin.data.format import Episode, Header, parted
 from manikin.data.lerobot import OWN, LeRobotWriter
 from manikin.data.maniskill import ManiSkillExport
 from manikin.data.play import Completed, Show, batches, play
@@ -32,8 +33,8 @@ class Export(Protocol):
     def finished(self) -> set[int]:
         """Numbers of the episodes that an interrupted export left, whole."""
 
-    def write(self, episode: Episode) -> None:
-        """Add an episode."""
+    def write(self, episode: Episode, place: int) -> None:
+        """Add an episode, which has this place among all that are to be written. They come in any order."""
 
     def close(self) -> None:
         """Finish what was written. Raises :class:`DataError` when there is nothing."""
@@ -67,7 +68,6 @@ class LeRobotExport:
     ) -> None:
         self._root, self._header, self._resume = Path(root), header, resume
         self._source, self._columns = dict(source), columns
-        self._names: Sequence[str] | None = None
         self._writer: LeRobotWriter | None = None
         self._told = False
 
@@ -81,8 +81,8 @@ class LeRobotExport:
             return set()
         return set(LeRobotWriter.reopen(self._root, source=self._source).finished)
 
-    def write(self, episode: Episode) -> None:
-        """Make one episode durable.
+    def write(self, episode: Episode, place: int) -> None:
+        """Make one episode durable. Those of a dataset are in the order of their numbers, whatever the place.
 
         Raises:
             DataError: it holds no observations.
@@ -106,9 +106,9 @@ class LeRobotExport:
         self._writer.write(episode.number, episode.instruction, frames, about)
 
     def _frames(self, episode: Episode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-        seen, length = {k: v[: len(episode)] for k, v in (episode.observations or {}).items()}, len(episode)
-        if "value" in seen:
-            seen = self._parted(seen["value"])
+        length = len(episode)
+        seen = {k: v[:length] for k, v in (episode.observations or {}).items()}
+        seen = parted(seen, self._columns() if "value" in seen else (), self._header.task)
         frames: dict[str, np.ndarray] = {}
         names: dict[str, list[str]] = {"action": list(self._header.fingerprint.get("action_names", ())) or None}  # type: ignore[dict-item]
         written = set[str]()
@@ -133,19 +133,6 @@ class LeRobotExport:
         frames["next.success"] = episode.succeeded[:, None]
         frames["next.done"] = (episode.terminated | episode.truncated)[:, None]
         return frames, names
-
-    def _parted(self, flat: np.ndarray) -> dict[str, np.ndarray]:
-        """A flat observation (T, D) by its names: what a policy may know is not to be mixed with the rest."""
-        self._names = self._columns() if self._names is None else self._names
-        if len(self._names) != flat.shape[1]:
-            raise DataError(
-                f"the recording's observation has {flat.shape[1]} numbers, of which {self._header.task} here names "
-                f"{len(self._names)}: convert with --observe state_dict"
-            )
-        at: dict[str, list[int]] = {}
-        for i, name in enumerate(self._names):
-            at.setdefault(name.split("[")[0], []).append(i)
-        return {name: flat[:, columns] for name, columns in at.items()}
 
     def close(self) -> None:
         """Join what was written. Raises :class:`DataError` when there is nothing."""
@@ -209,18 +196,11 @@ def to_lerobot(
         )
     _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
-        header = _header(episodes)
+        header = episodes.needed_header()
         chosen = {name: repr(value) for name, value in sorted(overrides.items()) if name != "task"}
         how = {"observe": observe, "options": chosen}
         source = source_of(episodes.path, header, how=way if observe else "recorded", **how)
-
-        def columns() -> Sequence[str]:
-            env = make_env(header.fingerprint, 1, **overrides, **({"observe": observe} if observe else {}))
-            try:
-                return list(env.observation_names)
-            finally:
-                env.close()
-
+        columns = _columns(header, observe, overrides)
         export = LeRobotExport(root, header, source=source, columns=columns, resume=resume)
         _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
     return Path(root)
@@ -266,10 +246,10 @@ def to_robomimic(
     """
     _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
-        header = _header(episodes)
+        header = episodes.needed_header()
         env = make_env(header.fingerprint, 1, **overrides)
         try:
-            export = RobomimicExport(path, header, env, valid=valid)
+            export = RobomimicExport(path, header, env, columns=_columns(header, observe, overrides), valid=valid)
             _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
         finally:
             env.close()
@@ -314,7 +294,7 @@ def to_maniskill(
     """
     _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
-        header = _header(episodes)
+        header = episodes.needed_header()
         env = make_env(header.fingerprint, 1, **overrides)
         try:
             export = ManiSkillExport(path, header, env)
@@ -324,10 +304,18 @@ def to_maniskill(
     return Path(path)
 
 
-def _header(episodes: EpisodeFile) -> Header:
-    if episodes.header is None:
-        raise DataError(f"{episodes.path} has no finished episode")
-    return episodes.header
+def _columns(header: Header, observe: str | None, overrides: Mapping[str, Any]) -> Callable[[], Sequence[str]]:
+    """Gives the names of the numbers of a flat observation, which only an environment knows: made when first asked."""
+
+    @cache
+    def columns() -> Sequence[str]:
+        env = make_env(header.fingerprint, 1, **overrides, **({"observe": observe} if observe else {}))
+        try:
+            return tuple(env.observation_names)
+        finally:
+            env.close()
+
+    return columns
 
 
 def _check(observe: str | None, way: str, overrides: Mapping[str, Any]) -> None:
@@ -353,7 +341,8 @@ def _convert(
     overrides: Mapping[str, Any],
 ) -> None:
     """Hand the episodes to the export, as recorded or with what is observed when they are played again."""
-    asked = list(episodes.numbers if numbers is None else numbers)
+    asked = list(dict.fromkeys(episodes.numbers if numbers is None else numbers))
+    places = {number: place for place, number in enumerate(asked)}
     done = export.finished()
     if others := sorted(done - set(asked)):
         raise DataError(f"what was begun holds episodes that are not asked for now: {', '.join(map(str, others))}")
@@ -364,7 +353,8 @@ def _convert(
         nonlocal clipped, every
         beyond = int(np.count_nonzero(np.abs(episode.actions) > 1.0))
         clipped, every = clipped + beyond, every + episode.actions.size
-        export.write(replace(episode, actions=np.clip(episode.actions, -1.0, 1.0)) if beyond else episode)
+        taken = replace(episode, actions=np.clip(episode.actions, -1.0, 1.0)) if beyond else episode
+        export.write(taken, places[episode.number])
         if on_episode is not None:
             on_episode()
 
@@ -375,7 +365,7 @@ def _convert(
                     break
                 write(episodes[number])
         elif wanted:
-            fingerprint = _header(episodes).fingerprint
+            fingerprint = episodes.needed_header().fingerprint
             env = make_env(fingerprint, min(num_envs, len(wanted)), **{**overrides, "observe": observe})
             try:
                 if way == "states":

@@ -87,8 +87,9 @@ class Dataset:
         memory_mb: float = 1024.0,
     ) -> None:
         for name, value in (("batch_size", batch_size), ("chunk", chunk), ("stack", stack), ("memory_mb", memory_mb)):
-            if value <= 0:
-                raise ConfigError(f"{name} must be positive; got {value}")
+            if value <= 0 or (name != "memory_mb" and value != int(value)):
+                what = "positive" if name == "memory_mb" else "a positive integer"
+                raise ConfigError(f"{name} must be {what}; got {value}")
         self.paths = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
         if not self.paths:
             raise DataError("a dataset needs a recording")

@@ -38,7 +38,7 @@ least one complete file, and the reader takes both places.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -186,6 +186,32 @@ def flatten(tree: Any, prefix: str = "") -> dict[str, Any]:
     for key, value in tree.items():
         leaves |= flatten(value, f"{prefix}/{key}" if prefix else str(key))
     return leaves
+
+
+def parted(observations: Mapping[str, np.ndarray], names: Sequence[str], task: str) -> dict[str, Any]:
+    """Observations (T, ...) by name; a flat one is taken apart, for what a policy may know is not to be mixed with the
+    rest.
+
+    Args:
+        observations: as recorded.
+        names: of each number of a flat one, ``policy/qpos[0]``.
+        task: whose names these are.
+
+    Raises:
+        DataError: a flat observation has another size.
+    """
+    if "value" not in observations:
+        return dict(observations)
+    flat = observations["value"]
+    if len(names) != flat.shape[1]:
+        raise DataError(
+            f"the recording's observation has {flat.shape[1]} numbers, of which {task} here names {len(names)}: "
+            "convert with --observe state_dict"
+        )
+    at: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        at.setdefault(name.split("[")[0], []).append(i)
+    return {name: flat[:, columns] for name, columns in at.items()}
 
 
 def write_header(file: Any, header: Header) -> None:

@@ -26,6 +26,7 @@ import torch
 from manikin.data.durable import room_of, sync, try_room
 from manikin.data.format import Episode, Header, flatten
 from manikin.data.maniskill_actions import MODES, same
+from manikin.data.play import scene_of
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError, DataError
 from manikin.math import (
@@ -174,20 +175,20 @@ class ManiSkillExport:
         """Nothing is kept of an interrupted export."""
         return set()
 
-    def write(self, episode: Episode) -> None:
-        """Add an episode.
+    def write(self, episode: Episode, place: int) -> None:
+        """Add an episode as ``traj_PLACE``.
 
         Raises:
             DataError: it holds no states, or states of another kind of simulator; or the disk is full.
         """
-        states, k = self._states(episode), len(self._episodes)
+        states = self._states(episode)
         values = {"obs": self._observations(episode)}
         values["actions"] = np.asarray(self._numbers(episode.actions, self._env), np.float32)
         values |= {name: getattr(episode, name) for name in ("terminated", "truncated", "success", "fail")}
         values |= {"env_states": states, "rewards": episode.rewards}
         try:
             try_room(_temporary(self.path), room_of(flatten(values).values()))
-            _write(self._file, f"traj_{k}", values)
+            _write(self._file, f"traj_{place}", values)
             self._file.flush()  # what was written before is safe from what does not fit later
         except OSError as error:
             self.abandon()
@@ -195,7 +196,7 @@ class ManiSkillExport:
         sizes = {n.removeprefix("extra/variables/"): v.tolist() for n, v in episode.initial.items() if "variables" in n}
         self._episodes.append(
             {
-                "episode_id": k,
+                "episode_id": place,
                 "episode_seed": episode.seed,
                 "control_mode": self._mode,
                 "elapsed_steps": len(episode),
@@ -210,7 +211,7 @@ class ManiSkillExport:
         """Actors and articulations, name -> (T + 1, ...)."""
         if episode.states is None:
             raise DataError(f"episode {episode.number} holds no states: it was recorded with --no-states")
-        scene = self._scene(episode)
+        scene = scene_of(self._env, episode)
         model, states = scene.scene.model, episode.states
         if states.shape[1] != mujoco.mj_stateSize(model, _STATE):
             raise DataError(f"episode {episode.number}: its states are not those of {self._header.task} on this MuJoCo")
@@ -267,14 +268,6 @@ class ManiSkillExport:
             whole = np.concatenate([root, positions, velocities], 1)
             found["articulations"][called] = whole.astype(np.float32)
 
-    def _scene(self, episode: Episode) -> Any:
-        """The environment of the episode's layout."""
-        buckets = self._env.buckets
-        if len(buckets) == 1:
-            return buckets[0]
-        self._env.reset(seed=[episode.seed], options=dict(episode.options))
-        return self._env.buckets[next(iter(self._env.slots([0])))]
-
     def _robot(self, robot: Any) -> str:
         """What ManiSkill calls the robot; several of a kind keep their prefix."""
         if self._twin:
@@ -324,7 +317,7 @@ class ManiSkillExport:
                 "max_episode_steps": f.get("horizon"),
             },
             "commit_info": None,
-            "episodes": self._episodes,
+            "episodes": sorted(self._episodes, key=lambda one: int(one["episode_id"])),
             "source_type": "manikin",
             "source_desc": f"recorded by manikin in MuJoCo; acted: {self._header.policy or 'unknown'}",
             "manikin": {"fingerprint": dict(f), "joints": self._joints},

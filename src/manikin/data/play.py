@@ -19,7 +19,7 @@ from manikin.data.record import outcome_of
 from manikin.env.arrays import to_numpy
 from manikin.errors import DataError
 
-__all__ = ["Completed", "Follow", "Mover", "Moved", "Show", "batches", "play"]
+__all__ = ["Completed", "Follow", "Mover", "Moved", "Show", "batches", "play", "scene_of"]
 
 
 class Moved(NamedTuple):
@@ -81,6 +81,16 @@ def play(
         for observer in observers if len(over) else ():
             observer.finish(over, moved.health[over])
     return ~active[used]
+
+
+def scene_of(env: Any, episode: Episode) -> Any:
+    """The environment of the episode's layout: ``env`` itself, or of a task with several the one in which the episode
+    begins, for which it is reset."""
+    if len(env.buckets) == 1:
+        return env.buckets[0]
+    index = torch.tensor([episode.index])
+    env.reset(seed=[episode.seed], options={**episode.options, "episode_index": index})
+    return env.buckets[next(iter(env.slots([0])))]
 
 
 def stepped(env: Any, actions: torch.Tensor, active: np.ndarray) -> Moved:

@@ -18,7 +18,7 @@ import torch
 
 from manikin.data.convert import Export, LeRobotExport
 from manikin.data.demonstrations import Demo, Demos
-from manikin.data.format import Episode, Header, flatten
+from manikin.data.format import Episode, Header, flatten, parted
 from manikin.data.maniskill import ManiSkillExport
 from manikin.data.record import initial_state
 from manikin.data.robomimic import RobomimicWriter
@@ -39,6 +39,7 @@ class Seen:
         success: (T,) bool by manikin's rule.
         rewards: (T,) by manikin's rule, for an action that asks for nothing.
         observations: name -> (T, ...).
+        columns: what the numbers of a flat observation are.
         base_offset: [m] by how much manikin's robot stands elsewhere.
         states: (T, D) float64, MuJoCo's, of manikin's scene.
         initial: what manikin's scene is made of besides, as in a recording.
@@ -50,6 +51,7 @@ class Seen:
     success: np.ndarray
     rewards: np.ndarray
     observations: Mapping[str, np.ndarray]
+    columns: Sequence[str]
     base_offset: np.ndarray
     states: np.ndarray
     initial: Mapping[str, np.ndarray]
@@ -124,6 +126,7 @@ def play_states(
                 success=whole["success"].astype(bool),
                 rewards=whole["rewards"],
                 observations=seen,
+                columns=tuple(stage.env.observation_names),
                 base_offset=states.base,
                 states=whole["states"],
                 initial=initial,
@@ -225,15 +228,17 @@ def _write_robomimic(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
         path, {"env_name": demos.env, "env_version": demos.version, "type": 1, "env_kwargs": kwargs}
     )
     try:
-        for one in seen:
+        for place, one in enumerate(seen):
             demo = demos[one.name]
             last = np.minimum(np.arange(len(demo) + 1), len(one.success) - 1)
+            named = parted(one.observations, one.columns, demos.env)
             writer.write(
+                place,
                 actions=demo.actions,
                 states=demo.states,
                 rewards=one.success[last[1:]],
                 dones=np.arange(len(demo)) == len(demo) - 1,
-                observations={key: value[last] for key, value in one.observations.items()},
+                observations={key: value[last] for key, value in named.items()},
                 model_file=demo.model_file,
                 attributes={"source": one.name},
             )
@@ -261,7 +266,7 @@ def _write_episodes(demos: Demos, seen: Iterable[Seen], export: Callable[[Header
         writer = export(header, stage.env)
         try:
             for number, one in enumerate(seen):
-                writer.write(_episode(number, demos[one.name], one, stage))
+                writer.write(_episode(number, demos[one.name], one, stage), number)
         except BaseException:
             writer.abandon()
             raise

@@ -48,7 +48,10 @@ class EpisodeFile:
         self._open: dict[Path, tuple[Any, list[Block]]] = {}
         parts = parts_folder(path)
         if not path.is_file() and not parts.is_dir():
-            raise DataError(f"no recording {path} (and no {parts.name} beside it)")
+            if (path / "meta" / "info.json").is_file():
+                raise DataError(f"{path} is a LeRobot dataset, not a manikin recording; manikin view {path} shows it")
+            what = f"{path} is a folder, not a recording" if path.is_dir() else f"no recording {path}"
+            raise DataError(f"{what} (and no {parts.name} beside it)")
         sources = [path] if path.is_file() else []
         sources += sorted(parts.glob("*.h5")) if parts.is_dir() else []
         for source in sources:

@@ -2,15 +2,15 @@
 
 Group ``data`` with attributes total (steps of all) and env_args (JSON: env_name, env_version, type, env_kwargs); groups
 ``data/demo_0`` ... with attributes num_samples and model_file (MJCF), datasets actions, states, rewards, dones, and
-obs/NAME, next_obs/NAME; optionally mask/train and mask/valid, lists of names. Layout: robomimic's documentation of
-dataset contents.
+obs/NAME, next_obs/NAME; optionally mask/train and mask/valid, lists of names. What only a simulator knows is one
+observation, ``object``, as in robosuite. Layout: robomimic's documentation of dataset contents.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,16 @@ import h5py
 import numpy as np
 
 from manikin.data.durable import room_of, sync, try_room
-from manikin.data.format import Episode, Header
+from manikin.data.format import Episode, Header, parted
+from manikin.data.play import scene_of
 from manikin.errors import ConfigError, DataError, SceneError
 
-__all__ = ["RobomimicExport", "RobomimicWriter", "obs_names", "scene_xml"]
+__all__ = ["RobomimicExport", "RobomimicWriter", "obs_of", "scene_xml"]
 
+OBJECT = "object"
+"""The observation of what only a simulator knows, robosuite's ``object-state``."""
+
+_HIDDEN = "privileged/"
 _GYM = 2  # robomimic's number for environments that it makes through Gym
 _PICTURES = {"rgb": "image", "depth": "depth", "segmentation": "segmentation", "normals": "normals"}
 
@@ -62,6 +67,7 @@ class RobomimicWriter:
 
     def write(
         self,
+        index: int,
         *,
         actions: np.ndarray,
         states: np.ndarray | None,
@@ -74,6 +80,7 @@ class RobomimicWriter:
         """Add a demonstration of T steps.
 
         Args:
+            index: its place in the file, ``demo_INDEX``; the file has each from 0 on when it is closed.
             actions: (T, A).
             states: (T, D) before each action; one after the last goes to ``final_state``, which only manikin reads.
             rewards: (T,) of each action.
@@ -85,23 +92,25 @@ class RobomimicWriter:
         Raises:
             DataError: the disk is full; no file is left.
         """
-        length, names = len(actions), obs_names(observations or {})
+        length, (seen, columns) = len(actions), obs_of(observations or {})
         values = {"actions": actions, "rewards": np.asarray(rewards, np.float32), "dones": np.asarray(dones, np.int64)}
         if states is not None:
             values["states"] = states[:length]
             if len(states) > length:
                 values["final_state"] = states[length]
-        for key, value in (observations or {}).items():
-            values |= {f"obs/{names[key]}": value[:length], f"next_obs/{names[key]}": value[1:]}
+        for name, value in seen.items():
+            values |= {f"obs/{name}": value[:length], f"next_obs/{name}": value[1:]}
         try:
             try_room(self._temporary, room_of(values.values()) + len(model_file))
-            group = self._data.create_group(f"demo_{self._count}")
+            group = self._data.create_group(f"demo_{index}")
             group.attrs["num_samples"] = length
             group.attrs["model_file"] = model_file
             group.attrs.update(dict(attributes or {}))
             for name, value in values.items():
                 squeeze = {"compression": "gzip", "compression_opts": 1} if "/" in name and value.ndim > 2 else {}
                 group.create_dataset(name, data=value, **squeeze)
+            for kind in ("obs", "next_obs") if columns else ():
+                group[f"{kind}/{OBJECT}"].attrs["columns"] = json.dumps(columns)
             self._file.flush()  # what was written before is safe from what does not fit later
         except OSError as error:
             self.abandon()
@@ -138,20 +147,27 @@ class RobomimicWriter:
         self._temporary.unlink(missing_ok=True)
 
 
-def obs_names(keys: Any) -> dict[str, str]:
-    """What observations are called in robomimic: ``policy/qpos`` is ``qpos``, ``cameras/wrist/rgb`` is
-    ``wrist_image``, a flat vector is ``state``. Names that would meet keep their group."""
+def obs_of(observations: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Observations by robomimic's names, and what the columns of ``object`` are.
+
+    ``policy/qpos`` is ``qpos``, ``cameras/wrist/rgb`` is ``wrist_image``; all that is privileged, (T, D) in its order,
+    is ``object``. Names that would meet keep their group.
+    """
 
     def short(key: str) -> str:
         group, _, rest = key.partition("/")
         if group == "cameras":
             camera, _, output = rest.rpartition("/")
             return f"{camera}_{_PICTURES.get(output, output)}"
-        return "state" if key == "value" else (rest or group).replace("/", "_")
+        return (rest or group).replace("/", "_")
 
-    names = {key: short(key) for key in keys}
-    often = list(names.values())
-    return {key: name if often.count(name) == 1 else key.replace("/", "_") for key, name in names.items()}
+    hidden = {key: value.reshape(len(value), -1) for key, value in observations.items() if key.startswith(_HIDDEN)}
+    names = {key: short(key) for key in observations if key not in hidden}
+    taken = [*names.values(), OBJECT]
+    seen = {name if taken.count(name) == 1 else key.replace("/", "_"): observations[key] for key, name in names.items()}
+    if hidden:
+        seen[OBJECT] = np.concatenate(list(hidden.values()), 1, dtype=np.float32)
+    return seen, [f"{key.removeprefix(_HIDDEN)}.{i}" for key, value in hidden.items() for i in range(value.shape[1])]
 
 
 def scene_xml(env: Any) -> str:
@@ -169,9 +185,18 @@ class RobomimicExport:
         path, valid: as :class:`RobomimicWriter`.
         header: of the recording.
         env: of one row, for the scene; where layouts differ, each demonstration gets the MJCF of its own.
+        columns: gives the name of each number of a flat observation, which is taken apart.
     """
 
-    def __init__(self, path: str | Path, header: Header, env: Any, *, valid: float = 0.0) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        header: Header,
+        env: Any,
+        *,
+        columns: Callable[[], Sequence[str]],
+        valid: float = 0.0,
+    ) -> None:
         f = header.fingerprint
         env_args = {
             "env_name": header.task,
@@ -180,34 +205,33 @@ class RobomimicExport:
             "env_kwargs": dict(f),
         }
         self._env, self._scenes = env, dict[int, str]()
+        self._task, self._columns = header.task, columns
         self._writer = RobomimicWriter(path, env_args, valid=valid)
 
     def finished(self) -> set[int]:
         """Nothing is kept of an interrupted export."""
         return set()
 
-    def write(self, episode: Episode) -> None:
-        """Add an episode."""
-        dones = episode.terminated | episode.truncated
+    def write(self, episode: Episode, place: int) -> None:
+        """Add an episode as ``demo_PLACE``."""
+        seen, dones = episode.observations or {}, episode.terminated | episode.truncated
         dones[-1:] = True
         self._writer.write(
+            place,
             actions=episode.actions,
             states=episode.states,
             rewards=episode.rewards,
             dones=dones,
-            observations=episode.observations,
+            observations=parted(seen, self._columns() if "value" in seen else (), self._task),
             model_file=self._scene(episode),
             attributes={**episode.summary, "success": episode.success_once},
         )
 
     def _scene(self, episode: Episode) -> str:
-        layout = 0
-        if len(self._env.buckets) > 1:
-            self._env.reset(seed=[episode.seed], options={**episode.options, "episode_index": [episode.index]})
-            layout = next(iter(self._env.slots([0])))
-        if layout not in self._scenes:
-            self._scenes[layout] = scene_xml(self._env.buckets[layout])
-        return self._scenes[layout]
+        scene = scene_of(self._env, episode)
+        if id(scene) not in self._scenes:
+            self._scenes[id(scene)] = scene_xml(scene)
+        return self._scenes[id(scene)]
 
     def close(self) -> None:
         """Finish the file. Raises :class:`DataError` when there is nothing."""
