@@ -209,6 +209,12 @@ def test_wrong_words_get_the_valid_ones(capsys, tmp_path: Path) -> None:
     assert "no name" in failed(capsys, "new", "task", "3d")
 
 
+def test_a_file_that_cannot_be_written_is_said_without_a_traceback(capsys, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert main(["info", "PickCube-v1", "--picture", str(tmp_path / "file" / "a.png")]) == 2
+    assert f"{tmp_path / 'file'}" in (told := capsys.readouterr().err) and told.startswith("manikin info: ")
+
+
 def test_a_file_that_cannot_be_imported_is_said_with_its_line(capsys, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("x = 1\ndef f(:\n")

@@ -252,9 +252,21 @@ def test_a_full_disk_is_an_error_that_loses_nothing(tmp_path: Path) -> None:
         assert writer.finished == {0, 1, 2, 7}
 
 
+def test_a_place_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"cannot write .*file.run\.h5: "):
+        EpisodeWriter(tmp_path / "file" / "run.h5", HEADER)
+
+
 def test_unreadable_files_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no recording"):
         EpisodeFile(tmp_path / "missing.h5")
+    (tmp_path / "set" / "meta").mkdir(parents=True)
+    with pytest.raises(DataError, match="set is a folder, not a recording"):
+        EpisodeFile(tmp_path / "set")
+    (tmp_path / "set" / "meta" / "info.json").touch()
+    with pytest.raises(DataError, match=r"set is a LeRobot dataset, .*manikin view"):
+        EpisodeFile(tmp_path / "set")
 
     text = tmp_path / "notes.h5"
     text.write_text("not a data file at all")

@@ -232,7 +232,7 @@ def test_what_does_not_go_together_is_refused(
         words = ["convert", str(tmp_path / "pick.h5"), str(tmp_path / "out"), "--to", to, "--keep", "label:left_goal"]
         assert main(words) == 2 and not (tmp_path / "out").exists()
     assert "no episode of" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="chunk must be positive"):
+    with pytest.raises(ConfigError, match="chunk must be a positive integer"):
         Dataset(recording, chunk=0)
     with pytest.raises(DataError, match="no recording"):
         Dataset(tmp_path / "none.h5")

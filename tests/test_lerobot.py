@@ -110,6 +110,12 @@ def test_an_interrupted_writer_goes_on_and_bad_frames_are_refused(tmp_path: Path
         LeRobotWriter(tmp_path / "empty", fps=20, robot="x", features=FEATURES).close()
 
 
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"cannot write .*file.set: "):
+        LeRobotWriter(tmp_path / "file" / "set", fps=20, robot="toy", features={"action": ("float32", (2,), None)})
+
+
 def test_videos_that_are_missing_or_cut_short_are_named_and_written_again(tmp_path: Path) -> None:
     root = tmp_path / "set"
     writer = LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)

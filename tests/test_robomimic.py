@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import manikin
 from manikin.cli import main
 from manikin.data.convert import to_maniskill, to_robomimic
 from manikin.data.demonstrations import Model, control_of, read_demos
-from manikin.data.playback import play_actions, play_states, write_seen
+from manikin.data.playback import Seen, play_actions, play_states, write_seen
 from manikin.data.read import read_episodes
 from manikin.data.record import Recorder
 from manikin.data.robomimic import obs_of
@@ -137,6 +138,8 @@ def test_names_of_observations() -> None:
     seen, columns = obs_of({"policy/x": one, "privileged/x": two, "privileged/y": one})
     assert list(seen) == ["x", "object"] and columns == ["x.0", "y.0", "y.1"]
     assert seen["object"].tolist() == [[1, 0, 0]] * 3
+    seen, _ = obs_of({"policy/touch": np.arange(3.0)})
+    assert seen["touch"].shape == (3, 1)
     seen, _ = obs_of({"policy/object": one, "privileged/x": two})
     assert list(seen) == ["policy_object", "object"]
 
@@ -191,6 +194,27 @@ def test_an_export_imports_as_it_was(recording: Path, exported: Path) -> None:
             assert len(demo.observations) == len(demo.next_observations) == 4
     with pytest.raises(DataError, match="no demonstration 'demo_9'; it has demo_0"):
         demos["demo_9"]
+
+
+def test_what_an_import_writes_is_whole_or_not_there(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demos = read_demos(exported)
+
+    def broken() -> Iterator[Seen]:
+        yield next(play_states(demos, observe="policy", num_envs=5))
+        raise DataError("the second is damaged")
+
+    for to in ("lerobot", "robomimic", "maniskill"):
+        with pytest.raises(DataError, match="second is damaged"):
+            write_seen(demos, broken(), tmp_path / "a.h5", to=to)
+        assert not list(tmp_path.iterdir()), to
+    (tmp_path / "there").mkdir()
+    for to in ("lerobot", "robomimic"):  # what was there before stays
+        assert main(["import", str(exported), "--out", str(tmp_path / "there"), "--to", to]) == 2
+        assert "exists" in capsys.readouterr().err and (tmp_path / "there").is_dir()
+    assert main(["import", str(exported), "--demos", "demo_0", "demo_9", "--out", str(tmp_path / "b")]) == 2
+    assert "no demonstration 'demo_9'" in capsys.readouterr().err and not (tmp_path / "b").exists()
 
 
 def test_an_export_of_manikins_own_is_played_by_its_states_and_actions(

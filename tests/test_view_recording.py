@@ -213,11 +213,35 @@ def test_a_lerobot_dataset_is_shown_and_a_missing_video_is_named(tmp_path: Path)
     with pytest.raises(DataError, match=r"episode 1: the video .*file-000\.mp4 is missing"):
         source.picture(1, camera, 0)
     assert source.episode(1) == episode  # the numbers are still there
+    info = tmp_path / "set/meta/info.json"
+    told = json.loads(info.read_text())
+    for change, said in (
+        ({"codebase_version": "v2.1"}, "it is of version v2.1"),
+        ({"codebase_version": None}, "it is of version None"),
+        ({"fps": "fast"}, "fast"),
+    ):
+        info.write_text(json.dumps(told | change))
+        with pytest.raises(DataError, match=rf"no LeRobotDataset v3\.0 that can be read: .*{said}"):
+            open_source(tmp_path / "set")
+    info.write_text(json.dumps({name: value for name, value in told.items() if name != "fps"}))
+    with pytest.raises(DataError, match="it says no 'fps'"):
+        open_source(tmp_path / "set")
+    info.write_text(json.dumps(told))
+    shutil.rmtree(tmp_path / "set/meta/episodes")
+    with pytest.raises(DataError, match="lists no episode"):
+        open_source(tmp_path / "set")
+    info.unlink()
+    (tmp_path / "set/meta/parts").mkdir()
+    with pytest.raises(DataError, match=r"is not complete: manikin convert .* --resume"):
+        open_source(tmp_path / "set")
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line(["view", str(tmp_path / "none.h5")]) == 2
     assert "no recording" in capsys.readouterr().err
+    (tmp_path / "none.h5").touch()
+    assert command_line(["view", str(tmp_path / "none.h5"), "--film", "a.mp4"]) == 2
+    assert "manikin replay FILE --video films a recording" in capsys.readouterr().err
 
 
 # ---- a real browser ------------------------------------------------------------------------------------------------

@@ -72,6 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ManikinError as error:
         print(f"manikin {chosen}: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"manikin {chosen}: {error}", file=sys.stderr)  # a file that was named: not there, or not writable
+        return 2
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130

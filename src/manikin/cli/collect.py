@@ -157,7 +157,8 @@ def run(options: CollectOptions) -> int:
         said = escape(unhealthy_words(done.unhealthy, done.advice))
         out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}", soft_wrap=True)
         return NOT_GOOD
-    out.print(f"verify: manikin replay {shlex.quote(str(path))} --check", soft_wrap=True)
+    if recorder.kept:
+        out.print(f"verify: manikin replay {shlex.quote(str(path))} --check", soft_wrap=True)
     return OK
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from manikin.cli.terminal import NOT_GOOD, OK, console
+from manikin.cli.terminal import NOT_GOOD, OK, bar, console
 
 __all__ = ["ImportOptions", "main", "run"]
 
@@ -43,7 +45,7 @@ def main(options: Annotated[ImportOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ImportOptions) -> int:
     """Import; 0 listed or every state playback ended in success, 1 some did not."""
     from manikin.data.demonstrations import read_demos
-    from manikin.data.playback import play_actions, play_states, write_seen
+    from manikin.data.playback import Seen, play_actions, play_states, write_seen
 
     out = console()
     demos = read_demos(options.file)
@@ -55,18 +57,32 @@ def run(options: ImportOptions) -> int:
         out.print(f"  {name}: {length} steps" + (f" ({masks})" if masks else ""))
     if options.play == "nothing" and options.out is None:
         return OK
-    names = list(options.demos or demos.lengths)
-    seen = list(play_states(demos, names=names, observe=options.observe, num_envs=options.num_envs))
-    good = sum(one.success_at_end for one in seen)
-    out.print(f"states: {good} of {len(seen)} end in success")
+    names, kept = list(options.demos or demos.lengths), list[Seen]()
+    for name in names:
+        demos.check(name)
+
+    def watched() -> Iterator[Seen]:
+        """One demonstration after the other; what is kept of each is small."""
+        for one in play_states(demos, names=names, observe=options.observe, num_envs=options.num_envs):
+            yield one
+            kept.append(replace(one, observations={}, states=one.states[:0]))
+            advance()
+
+    with bar(out, "setting states", len(names)) as advance:
+        if options.out is not None:
+            write_seen(demos, watched(), options.out, to=options.to)
+        else:
+            deque(watched(), maxlen=0)
+    good = sum(one.success_at_end for one in kept)
+    out.print(f"states: {good} of {len(kept)} end in success")
     if options.out is not None:
-        out.print(f"written: {write_seen(demos, seen, options.out, to=options.to)}")
+        out.print(f"written: {options.out}", soft_wrap=True)
     if options.play == "actions":
-        for one in play_actions(demos, seen):
+        for one in play_actions(demos, kept):
             at = [t for t in (*_INSTANTS, len(one.tcp) - 1) if t < len(one.tcp)]
             told = "; ".join(f"{t}: {1e3 * one.tcp[t]:.1f} and {1e3 * one.thing[t]:.1f}" for t in at)
             result = "success" if one.success[-1] else "no success"
             out.print(
                 f"actions of {one.name}: {result}; mm of the tool and of the object after steps {told}", soft_wrap=True
             )
-    return OK if good == len(seen) else NOT_GOOD
+    return OK if good == len(kept) else NOT_GOOD

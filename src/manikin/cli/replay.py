@@ -129,6 +129,9 @@ def _refuse(options: ReplayOptions) -> None:
     ):
         if given is not None and not fits:
             raise ConfigError(f"{word} goes with {what}")
+    if options.report is not None:  # said now, not after hours
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.open("a").close()
 
 
 def _overrides(options: ReplayOptions) -> dict[str, Any]:

@@ -114,9 +114,12 @@ def _serve(options: ViewOptions, viewer: Any, what: str, ready: Callable[[Any], 
 
 
 def _recording(options: ViewOptions, ready: Callable[[Any], None]) -> int:
+    from manikin.errors import ConfigError
     from manikin.view.recording import RecordingViewer
     from manikin.view.sources import open_source
 
+    if options.film is not None:
+        raise ConfigError("--film is for tasks; manikin replay FILE --video films a recording")
     source = open_source(options.task)
     viewer = RecordingViewer(source, host=options.host, port=options.port)
     try:

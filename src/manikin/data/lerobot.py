@@ -60,7 +60,7 @@ class LeRobotWriter:
 
     Raises:
         ConfigError: pyarrow or PyAV is missing, or a feature is not understood.
-        DataError: the folder exists, or holds something else.
+        DataError: the folder exists, holds something else, or cannot be written.
     """
 
     def __init__(
@@ -86,8 +86,11 @@ class LeRobotWriter:
             if not resume:
                 raise DataError(f"{self.root} exists; choose another name, or resume it")
             _refuse_other(self.root, self._begun(self.root), json.loads(json.dumps(about)))
-        self._parts.mkdir(parents=True, exist_ok=True)
-        replace_file(self._parts / "about.json", json.dumps(about).encode())
+        try:
+            self._parts.mkdir(parents=True, exist_ok=True)
+            replace_file(self._parts / "about.json", json.dumps(about).encode())
+        except OSError as error:
+            raise DataError(f"cannot write {self.root}: {error}") from None
 
     @classmethod
     def reopen(cls, root: str | Path, *, source: Mapping[str, Any] | None = None) -> LeRobotWriter:

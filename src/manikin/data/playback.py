@@ -8,8 +8,9 @@ what was recorded. How far is what :func:`play_actions` reports.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -228,17 +229,16 @@ def _write_robomimic(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
         path, {"env_name": demos.env, "env_version": demos.version, "type": 1, "env_kwargs": kwargs}
     )
     try:
-        for place, one in enumerate(seen):
+        for place, one in enumerate(_by_name(demos, seen)):
             demo = demos[one.name]
             last = np.minimum(np.arange(len(demo) + 1), len(one.success) - 1)
-            named = parted(one.observations, one.columns, demos.env)
             writer.write(
                 place,
                 actions=demo.actions,
                 states=demo.states,
                 rewards=one.success[last[1:]],
                 dones=np.arange(len(demo)) == len(demo) - 1,
-                observations={key: value[last] for key, value in named.items()},
+                observations={key: value[last] for key, value in one.observations.items()},
                 model_file=demo.model_file,
                 attributes={"source": one.name},
             )
@@ -253,10 +253,22 @@ def _write_maniskill(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
 
 
 def _write_lerobot(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
-    source = {"file": demos.path.name, "how": "states"}
-    _write_episodes(
-        demos, seen, lambda header, env: LeRobotExport(path, header, source=source, columns=env.observation_names.copy)
-    )
+    source, new = {"file": demos.path.name, "how": "states"}, not path.exists()
+    try:
+        _write_episodes(
+            demos,
+            _by_name(demos, seen),
+            lambda header, env: LeRobotExport(path, header, source=source, columns=tuple),
+        )
+    except BaseException:  # nothing goes on with it
+        if new:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+
+
+def _by_name(demos: Demos, seen: Iterable[Seen]) -> Iterator[Seen]:
+    """The same with flat observations taken apart."""
+    return (replace(one, observations=parted(one.observations, one.columns, demos.env)) for one in seen)
 
 
 def _write_episodes(demos: Demos, seen: Iterable[Seen], export: Callable[[Header, Any], Export]) -> None:

@@ -50,7 +50,8 @@ class EpisodeWriter:
     A file is made by the first episode that is written, kept or dropped; without one there is none.
 
     Raises:
-        DataError: the recording exists and ``resume`` is off, or it was made by another environment, or otherwise.
+        DataError: the recording exists and ``resume`` is off, or it was made by another environment, or otherwise; or
+            the folder cannot be written to.
     """
 
     def __init__(self, path: str | Path, header: Header, *, resume: bool = False) -> None:
@@ -59,6 +60,16 @@ class EpisodeWriter:
         self._parts = parts_folder(self.path)
         self.finished: set[int] = set()
         self.dropped: set[int] = set()
+        try:
+            self._begin(resume)
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {error}") from None
+        if not self.header.created:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self.header = dataclasses.replace(self.header, created=now)
+
+    def _begin(self, resume: bool) -> None:
+        """Make the folder of parts, and look at what there is already."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(self.path.parent):  # while another process merges, parts are on their way
             exists = self.path.exists() or any(self._parts.glob("*.h5"))
@@ -67,7 +78,7 @@ class EpisodeWriter:
             if exists:
                 with EpisodeFile(self.path) as old:
                     if old.header is not None:
-                        if different := differences(old.header, header):
+                        if different := differences(old.header, self.header):
                             said = "; ".join(different)
                             raise DataError(
                                 f"{self.path} cannot be resumed, it was recorded differently: {said}. "
@@ -77,9 +88,6 @@ class EpisodeWriter:
                     self.dropped = set(old.dropped)
                     self.finished = set(old.numbers) | self.dropped
             self._parts.mkdir(exist_ok=True)
-        if not self.header.created:
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            self.header = dataclasses.replace(self.header, created=now)
 
     def write(self, *episodes: Episode, dropped: Sequence[int] = ()) -> None:
         """Make finished episodes durable (a few milliseconds, however many).

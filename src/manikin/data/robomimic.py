@@ -161,10 +161,12 @@ def obs_of(observations: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray
             return f"{camera}_{_PICTURES.get(output, output)}"
         return (rest or group).replace("/", "_")
 
-    hidden = {key: value.reshape(len(value), -1) for key, value in observations.items() if key.startswith(_HIDDEN)}
-    names = {key: short(key) for key in observations if key not in hidden}
+    # robomimic joins rows of numbers: one number is a row as well
+    rows = {key: value[:, None] if value.ndim == 1 else value for key, value in observations.items()}
+    hidden = {key: value.reshape(len(value), -1) for key, value in rows.items() if key.startswith(_HIDDEN)}
+    names = {key: short(key) for key in rows if key not in hidden}
     taken = [*names.values(), OBJECT]
-    seen = {name if taken.count(name) == 1 else key.replace("/", "_"): observations[key] for key, name in names.items()}
+    seen = {name if taken.count(name) == 1 else key.replace("/", "_"): rows[key] for key, name in names.items()}
     if hidden:
         seen[OBJECT] = np.concatenate(list(hidden.values()), 1, dtype=np.float32)
     return seen, [f"{key.removeprefix(_HIDDEN)}.{i}" for key, value in hidden.items() for i in range(value.shape[1])]

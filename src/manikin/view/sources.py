@@ -148,14 +148,24 @@ class LeRobotSource:
             import pyarrow.parquet as parquet
         except ImportError as error:
             raise ConfigError(f"LeRobot datasets need pyarrow ({error}): pip install 'manikin[data]'") from None
-        self._parquet = parquet
+        self._parquet, meta = parquet, self._root / "meta"
+        if (meta / "parts").is_dir() and not (meta / "info.json").is_file():
+            raise DataError(f"{root} is not complete: manikin convert ... {root} --resume goes on with it")
         try:
-            self._info = json.loads((self._root / "meta/info.json").read_text(encoding="utf-8"))
-            files = sorted((self._root / "meta/episodes").rglob("*.parquet"))
+            self._info = json.loads((meta / "info.json").read_text(encoding="utf-8"))
+            version = str(self._info["codebase_version"])
+            if version.split(".")[0] != "v3":
+                raise ValueError(f"it is of version {version}")
+            self._info["fps"] = float(self._info["fps"])
+            files = sorted((meta / "episodes").rglob("*.parquet"))
             rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
             self._rows = {int(row["episode_index"]): row for row in rows}
             self._features: dict[str, Any] = dict(self._info["features"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            if not self._rows:
+                raise ValueError(f"{meta / 'episodes'} lists no episode")
+        except KeyError as error:
+            raise DataError(f"{root} is no LeRobotDataset v3.0 that can be read: it says no {error}") from None
+        except (OSError, ValueError, TypeError) as error:
             raise DataError(f"{root} is no LeRobotDataset v3.0 that can be read: {error}") from None
         self._videos = [name for name, f in self._features.items() if f["dtype"] == "video"]
 
@@ -163,7 +173,11 @@ class LeRobotSource:
         info = self._info
         return {
             "name": self._root.name,
-            "facts": [f"LeRobotDataset {info['codebase_version']}", str(info["robot_type"]), f"{info['fps']:g} Hz"],
+            "facts": [
+                f"LeRobotDataset {info['codebase_version']}",
+                *([str(info["robot_type"])] if info.get("robot_type") else []),
+                f"{info['fps']:g} Hz",
+            ],
             "hz": info["fps"],
             "damaged": [],
             "dropped": 0,
