@@ -32,6 +32,7 @@ from manikin.spec.labels import PLAIN
 __all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes", "unhealthy_words"]
 
 log = logging.getLogger("manikin.eval")
+_NO_BUDGET = "what was lost is nothing that a budget has room for"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +226,7 @@ def run_episodes(
         interrupted=rows.running or rows.waiting,
         seconds=time.perf_counter() - began,
         env_steps=steps,
-        advice=env.budget_advice() if any(r.health & Health.OVERFLOW for r in results) else "",
+        advice=(env.budget_advice() or _NO_BUDGET) if any(r.health & Health.OVERFLOW for r in results) else "",
     )
 
 

@@ -63,6 +63,9 @@ def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence
         found: of each world its budget, what was too little of it, and what its rows are called, those that nobody
             uses below 0. Several worlds, of an environment with rows of different joints, are given one budget with
             room for all.
+
+    Returns:
+        The words; "" where nothing was too little.
     """
     room: dict[str, int] = {}
     whole: dict[str, list[Shortage]] = {}
@@ -78,7 +81,7 @@ def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence
             whole.setdefault(name, []).append(short)
             rows.setdefault(name, set()).update(names[row] for row in short.rows or () if names[row] >= 0)
     if not whole:
-        return "what was lost is nothing that a budget has room for"
+        return ""
     room["nconmax"] = max(room["nconmax"], room["nccdmax"])
     words = []
     for name, shorts in whole.items():
