@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from manikin.errors import AssetError, ConfigError, UnknownNameError
+from manikin.sim import warp_library
 from manikin.sim.device import OnDevice, torch_device
 
 META = torch.device("meta")
@@ -42,6 +43,16 @@ def test_the_current_gpu_and_others_by_number(monkeypatch):
     assert torch_device("cuda") == torch.device("cuda:2") and torch_device("cuda:1") == torch.device("cuda:1")
     with pytest.raises(ConfigError, match="cuda:0 to cuda:3"):
         torch_device("cuda:4")
+
+
+def test_a_gpu_that_warp_does_not_see_is_said():
+    """Warp's builds need a newer driver than torch's: then Warp has the CPU alone."""
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    if warp_library.modules()[0].get_cuda_device_count():
+        pytest.skip("Warp sees a GPU")
+    assert str(warp_library.warp_device(torch.device("cpu"))) == "cpu"
+    with pytest.raises(ConfigError, match=r"'cuda:0': torch sees this GPU, Warp .* built with CUDA \d+\.\d+: update"):
+        warp_library.warp_device(torch.device("cuda", 0))
 
 
 def test_tensors_are_made_on_the_device():

@@ -15,7 +15,7 @@ from manikin.env.env import Env
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.warp import WarpWorld
 from manikin.sim.warp_channel import STATE
-from manikin.sim.warp_library import in_torch_order, modules
+from manikin.sim.warp_library import in_torch_order, modules, warp_device
 
 __all__ = ["Raw", "raw_physics"]
 
@@ -74,7 +74,7 @@ class _RawWarp:
     def __init__(self, env: Env) -> None:
         self._wp, self._mjw = modules()
         self._world, self._substeps = cast(WarpWorld, env.world), env.substeps
-        self._device = self._wp.device_from_torch(self._world.device)
+        self._device = warp_device(self._world.device)
         self._m, self._d = self._world.twin()
         self._graph, self._layout = None, -1
         self.mark()

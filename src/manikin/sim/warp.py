@@ -23,7 +23,7 @@ from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.warp_channel import STATE, WarpChannel, merged
-from manikin.sim.warp_library import Scratch, in_torch_order, modules, supported, torch_stream
+from manikin.sim.warp_library import Scratch, in_torch_order, modules, supported, torch_stream, warp_device
 from manikin.sim.warp_model import PLACING, RowModel
 from manikin.sim.warp_room import Room
 from manikin.sim.world import PLACES, Piece
@@ -69,8 +69,7 @@ class WarpWorld:
         self._wp, self._mjw = modules()
         self.scene, self.num_worlds, self.version = scene, num_worlds, 0
         self.device = torch_device(device)
-        self._wp.init()
-        self._wp_device = self._wp.device_from_torch(self.device)
+        self._wp_device = warp_device(self.device)
         self._mjm = supported(scene.model)
         sizes = {"nconmax": nconmax, "njmax": njmax, "nccdmax": nconmax if nccdmax is None else nccdmax}
         self._size = {**sizes, "nworld": num_worlds}

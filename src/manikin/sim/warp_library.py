@@ -11,9 +11,17 @@ import mujoco
 import torch
 
 from manikin.assets.paths import cache_root
-from manikin.errors import AssetError
+from manikin.errors import AssetError, ConfigError
 
-__all__ = ["Scratch", "in_torch_order", "modules", "supported", "takes_general_algorithm", "torch_stream"]
+__all__ = [
+    "Scratch",
+    "in_torch_order",
+    "modules",
+    "supported",
+    "takes_general_algorithm",
+    "torch_stream",
+    "warp_device",
+]
 
 _GEOM = mujoco.mjtGeom
 _SPHERE, _CAPSULE, _CYLINDER, _BOX = (
@@ -44,6 +52,22 @@ def modules() -> tuple[Any, Any]:
     except ImportError as error:
         raise AssetError(f"MuJoCo Warp is not installed ({error}): pip install 'manikin[gpu]'") from None
     return warp, mujoco_warp
+
+
+def warp_device(device: torch.device) -> Any:
+    """Warp's name for a device of torch's.
+
+    Raises:
+        ConfigError: torch sees this GPU and Warp does not: their builds are for different versions of CUDA.
+    """
+    wp, _ = modules()
+    if device.type == "cuda" and device.index >= wp.get_cuda_device_count():
+        built = ".".join(map(str, wp.get_cuda_toolkit_version()))
+        raise ConfigError(
+            f"device {str(device)!r}: torch sees this GPU, Warp {wp.__version__} does not. It is built with CUDA {built}: "
+            "update the NVIDIA driver, or install a Warp built with an older CUDA; or use device='cpu'"
+        )
+    return wp.device_from_torch(device)
 
 
 def torch_stream(device: torch.device) -> Any:
