@@ -11,12 +11,15 @@ import pytest
 import torch
 
 import manikin
+from manikin.env.graph import Graph
 from manikin.env.loop_device import DeviceLoop
 from manikin.env.loop_rows import RowLoop
 from manikin.errors import ActionError, ClosedError, SceneError
 from manikin.sense.imperfect import Delay, Noise
 from manikin.sim.health import Health
 from manikin.spec.budget import Budget
+from manikin.spec.looks import Looks, Surface
+from manikin.spec.vary import Uniform
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
@@ -171,3 +174,22 @@ def test_another_object_in_every_row(monkeypatch):
     assert np.array_equal(device.world.state_hash(), rows.world.state_hash())
     for field in sorted(rows.world._model.varied):
         assert np.array_equal(device.world.model_field(field), rows.world.model_field(field)), field
+
+
+@pytest.mark.parametrize(
+    ("every", "recorded"), [(None, [1, 1, 1, 1]), ("episode", [1, 1, 1, 0]), ("step", [0, 0, 1, 0])]
+)
+def test_what_is_recorded_where_looks_vary(monkeypatch, every, recorded):
+    """Looks are drawn on the host: where they change per episode only, steps are recorded all the same."""
+    found = []
+
+    class Seen(Graph):
+        def __init__(self, function, world, *, record):
+            found.append(record)
+            super().__init__(function, world, record=record)
+
+    monkeypatch.setattr("manikin.env.loop_device.Graph", Seen)
+    looks = None if every is None else Looks(surfaces={"cube": Surface(colour=Uniform(0.0, 1.0), every=every)})
+    env = manikin.make(TASK, num_envs=1, device="warp:cpu", budget=Budget(nconmax=48, njmax=128), looks=looks)
+    assert found == [bool(k) for k in recorded]  # move, move some, judge, start
+    env.close()

@@ -409,8 +409,8 @@ class Env(gymnasium.vector.VectorEnv):
         return self._builder.xml()
 
     def budget_advice(self) -> str:
-        """Which budget to raise to what where rows overflowed (``Health.OVERFLOW``); "" where none was too small, and on
-        the CPU, which has none."""
+        """Which budget to raise to what where rows overflowed (``Health.OVERFLOW``); "" where none was too small, and
+        on the CPU, which has none."""
         return "" if self.budget is None else advice([(self.budget, self.world.shortages(), range(self.num_envs))])
 
     # ---- inside ----------------------------------------------------------------------------------------------------

@@ -61,9 +61,9 @@ class DeviceLoop(Loop):
         self._ctrl_before = self.robot.ctrl.clone()
         self._troubles: dict[str, Tensor] = {}  # what went wrong in start -> (N,) bool
         self._some_done = False
-        plain = not self.dresser.active  # looks read the model on the host
-        self._move = Graph(lambda: self._act(None), self.world, record=graphs and plain)
-        self._move_some = Graph(lambda: self._act(self._going), self.world, record=graphs and plain)
+        steady, plain = not self.dresser.restless, not self.dresser.active  # looks are drawn on the host
+        self._move = Graph(lambda: self._act(None), self.world, record=graphs and steady)
+        self._move_some = Graph(lambda: self._act(self._going), self.world, record=graphs and steady)
         self._judge = Graph(self._look_at_step, self.world, record=graphs)
         self._start = Graph(self._begin, self.world, record=graphs and plain)
 

@@ -64,8 +64,8 @@ def warp_device(device: torch.device) -> Any:
     if device.type == "cuda" and device.index >= wp.get_cuda_device_count():
         built = ".".join(map(str, wp.get_cuda_toolkit_version()))
         raise ConfigError(
-            f"device {str(device)!r}: torch sees this GPU, Warp {wp.__version__} does not. It is built with CUDA {built}: "
-            "update the NVIDIA driver, or install a Warp built with an older CUDA; or use device='cpu'"
+            f"device {str(device)!r}: torch sees this GPU, Warp {wp.__version__} does not. It is built with CUDA "
+            f"{built}: update the NVIDIA driver, or install a Warp built with an older CUDA; or use device='cpu'"
         )
     return wp.device_from_torch(device)
 

@@ -66,6 +66,11 @@ class Dresser(Handle):
         """Whether anything varies."""
         return bool(self._items)
 
+    @property
+    def restless(self) -> bool:
+        """Whether anything varies within an episode."""
+        return bool(self._stepping)
+
     def start(self, rows: np.ndarray | Tensor, rng: EpisodeRng) -> None:
         """Give rows the looks with which their episodes begin: numbers (n,), or a mask (N,) and streams of all rows."""
         if self._items:
