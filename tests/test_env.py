@@ -208,6 +208,19 @@ def test_autoreset_equals_gymnasium_sync_vector_env(mode):
     assert ended >= 6
 
 
+def test_spaces_of_all_rows_are_made_when_asked_for(monkeypatch):
+    """Their bounds are four arrays as large as what is observed: 0.5 MB for a row of small pictures."""
+    made, batch = [], gymnasium.vector.utils.batch_space
+    monkeypatch.setattr(
+        "gymnasium.vector.utils.batch_space", lambda space, n: made.append((space, n)) or batch(space, n)
+    )
+    env = manikin.make("PickCube-v1", 3)
+    assert made == [(env.single_action_space, 3)]
+    assert env.observation_space == batch(env.single_observation_space, 3)
+    assert env.observation_space is env.observation_space and len(made) == 2
+    assert env.observation_space.contains(env.reset(seed=0)[0].numpy())
+
+
 def test_single_view_passes_gymnasiums_checker():
     env = gymnasium.make(f"manikin/{TASK}", render_mode="rgb_array")
     with pytest.warns(UserWarning, match="infinity"):

@@ -15,6 +15,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import gymnasium
@@ -133,7 +134,6 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         self.single_observation_space = space_of(self._finish(sample))
         self._places = None
         self.single_action_space = first.single_action_space
-        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, self.num_envs)
 
     @property
@@ -152,6 +152,11 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         return [self._buckets[max(k, 0)].env.task.instruction for k in self._bucket]
 
     # ---- Gymnasium -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def observation_space(self) -> gymnasium.Space:  # type: ignore[override]
+        """As :attr:`manikin.Env.observation_space`."""
+        return gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None

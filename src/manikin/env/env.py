@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -213,11 +214,14 @@ class Env(gymnasium.vector.VectorEnv):
             self.single_observation_space = space_of(self._observer())
         size = (self.controller.card.size,)
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, size, np.float32)
-        batch = gymnasium.vector.utils.batch_space
-        self.observation_space = batch(self.single_observation_space, self.num_envs)
-        self.action_space = batch(self.single_action_space, self.num_envs)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, self.num_envs)
 
     # ---- Gymnasium -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def observation_space(self) -> gymnasium.Space:  # type: ignore[override]
+        """Of all rows. Made when it is asked for: its bounds are several times as large as the observations."""
+        return gymnasium.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
     @property
     def instruction(self) -> list[str]:
