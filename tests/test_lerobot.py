@@ -106,6 +106,10 @@ def test_an_interrupted_writer_goes_on_and_bad_frames_are_refused(tmp_path: Path
     assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 11
     with pytest.raises(ConfigError, match="complex64"):
         LeRobotWriter(tmp_path / "other", fps=20, robot="x", features={"a": ("complex64", (1,), None)})
+    odd = {"observation.images.a": ("video", (32, 31, 3), None)}
+    with pytest.raises(ConfigError, match="31 x 32 pixels; videos have an even number"):
+        LeRobotWriter(tmp_path / "other", fps=20, robot="x", features=odd)
+    assert not (tmp_path / "other").exists()
     with pytest.raises(DataError, match="no finished episode"):
         LeRobotWriter(tmp_path / "empty", fps=20, robot="x", features=FEATURES).close()
 

@@ -76,8 +76,11 @@ def test_an_export_has_robomimics_layout_and_the_recordings_numbers(recording: P
     assert model.nq == 16 and model.body("cube").id > 0
 
 
-def test_an_export_of_what_was_recorded_and_what_cannot_be_exported(recording: Path, tmp_path: Path) -> None:
-    assert main(["convert", str(recording), str(tmp_path / "a.hdf5"), "--to", "robomimic", "--episodes", "1"]) == 0
+def test_an_export_of_what_was_recorded_and_what_cannot_be_exported(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["convert", str(recording), str(tmp_path / "a.hdf5"), "--to", "robomimic", "--episodes", "1", "1"]) == 0
+    assert "1 episodes in" in capsys.readouterr().out
     with h5py.File(tmp_path / "a.hdf5") as file:
         assert list(file["data"]) == ["demo_0"] and file["data/demo_0"].attrs["number"] == 1
         assert "obs" not in file["data/demo_0"] and "mask" not in file  # nothing observed was recorded

@@ -62,7 +62,7 @@ def run(options: ConvertOptions) -> int:
         raise ConfigError("--valid is for --to robomimic; the others split a dataset when they train")
     out = console()
     with read_episodes(options.file) as file:
-        numbers = list(options.episodes) or file.numbers
+        numbers = list(dict.fromkeys(options.episodes or file.numbers))
         told = {n: file.attributes(n) for n in dict.fromkeys([*file.numbers, *numbers])}
         keep = keep_recorded(options.keep, (about["mode"] for about in told.values()), [file.header])
         numbers = [n for n in numbers if keep(told[n]["success_once"], told[n]["mode"])]

@@ -73,7 +73,7 @@ def run(options: ReplayOptions) -> int:
     out = console()
     with read_episodes(options.file) as file:
         header = file.needed_header()
-        fingerprint, numbers = dict(header.fingerprint), list(options.episodes or file.numbers)
+        fingerprint, numbers = dict(header.fingerprint), list(dict.fromkeys(options.episodes or file.numbers))
         wins = sum(bool(file.attributes(n)["success_once"]) for n in numbers)
         out.print(f"{header.task}, {len(numbers)} episodes by {header.policy or 'unknown'}, {wins} successful")
     _refuse(options)

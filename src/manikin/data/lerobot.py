@@ -79,6 +79,11 @@ class LeRobotWriter:
         for name, (dtype, shape, _) in self.features.items():
             if dtype not in ("float32", "float64", "int64", "bool", "video") or (dtype == "video" and len(shape) != 3):
                 raise ConfigError(f"feature {name!r}: {dtype} {shape} is no float32, float64, int64, bool or video")
+            if dtype == "video" and (shape[0] % 2 or shape[1] % 2):
+                raise ConfigError(
+                    f"{name!r} is {shape[1]} x {shape[0]} pixels; videos have an even number each way: observe the "
+                    "episodes anew in another size"
+                )
         self.videos = [name for name, (dtype, _, _) in self.features.items() if dtype == "video"]
         self._parts = self.root / "meta" / "parts"
         about = {"fps": fps, "robot": robot, "features": self.features, "source": dict(source or {})}
