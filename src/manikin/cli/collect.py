@@ -144,10 +144,11 @@ def run(options: CollectOptions) -> int:
         env.close()
     wins = sum(r.success_once for r in done.results)
     rate = done.env_steps / max(done.seconds, 1e-9)
+    least = "at least " if shards > 1 else ""  # the other shards may have written more meanwhile
     size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else "nothing"
     out.print(
         f"{len(done.results)} episodes, {wins} successful, {rate:,.0f} control steps/s; "
-        f"{path} holds {len(recorder.kept)} ({size})",
+        f"{path} holds {least}{len(recorder.kept)} ({size})",
         soft_wrap=True,
     )
     if done.interrupted:
