@@ -166,6 +166,12 @@ def test_a_name_that_is_none() -> None:
             names(word)
 
 
+def test_home_is_found_behind_an_equals_sign(capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["new", "task", "LiftThing", "--dir=~/tasks"]) == 0
+    assert (tmp_path / "tasks" / "lift_thing.py").is_file()
+
+
 def test_a_new_task_passes_check_and_its_own_test_as_it_is(capsys, tmp_path: Path) -> None:
     assert main(["new", "task", "open_drawer", "--dir", str(tmp_path / "mine")]) == 0
     out = capsys.readouterr().out

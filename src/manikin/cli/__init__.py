@@ -7,8 +7,10 @@ help from its docstring) that returns the exit status: 0 for done, 1 for a resul
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 __all__ = ["COMMANDS", "main"]
 
@@ -47,6 +49,11 @@ def _resolve(command: str, chosen: bool) -> Callable[..., int]:
     return stand_in
 
 
+def _at_home(argument: str) -> str:
+    """``--out=~/a.h5`` is not expanded by shells, and would make a folder named ~."""
+    return re.sub(r"^(--[\w-]+=)~(?=/|$)", lambda flag: f"{flag[1]}{Path.home()}", argument)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``manikin`` with the given arguments (default: the process's own) and return the exit status."""
     args = list(sys.argv[1:] if argv is None else argv)
@@ -66,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             {command: _resolve(command, command == chosen) for command in COMMANDS},
             prog="manikin",
             description="Robot manipulation from an idea to a number that can be trusted.",
-            args=args or ["--help"],
+            args=[_at_home(a) for a in args] or ["--help"],
             config=(tyro.conf.FlagCreatePairsOff,),
         )
     except ManikinError as error:
