@@ -108,7 +108,7 @@ class LeRobotExport:
     def _frames(self, episode: Episode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
         length = len(episode)
         seen = {k: v[:length] for k, v in (episode.observations or {}).items()}
-        seen = parted(seen, self._columns() if "value" in seen else (), self._header.task)
+        seen = parted(seen, self._columns, self._header.task)
         frames: dict[str, np.ndarray] = {}
         names: dict[str, list[str]] = {"action": list(self._header.fingerprint.get("action_names", ())) or None}  # type: ignore[dict-item]
         written = set[str]()

@@ -38,7 +38,7 @@ least one complete file, and the reader takes both places.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,13 +188,13 @@ def flatten(tree: Any, prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-def parted(observations: Mapping[str, np.ndarray], names: Sequence[str], task: str) -> dict[str, Any]:
+def parted(observations: Mapping[str, np.ndarray], columns: Callable[[], Sequence[str]], task: str) -> dict[str, Any]:
     """Observations (T, ...) by name; a flat one is taken apart, for what a policy may know is not to be mixed with the
     rest.
 
     Args:
         observations: as recorded.
-        names: of each number of a flat one, ``policy/qpos[0]``.
+        columns: gives the name of each number of a flat one, ``policy/qpos[0]``; asked only where there is one.
         task: whose names these are.
 
     Raises:
@@ -202,7 +202,7 @@ def parted(observations: Mapping[str, np.ndarray], names: Sequence[str], task: s
     """
     if "value" not in observations:
         return dict(observations)
-    flat = observations["value"]
+    flat, names = observations["value"], columns()
     if len(names) != flat.shape[1]:
         raise DataError(
             f"the recording's observation has {flat.shape[1]} numbers, of which {task} here names {len(names)}: "

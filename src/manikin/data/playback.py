@@ -52,7 +52,7 @@ class Seen:
     success: np.ndarray
     rewards: np.ndarray
     observations: Mapping[str, np.ndarray]
-    columns: Sequence[str]
+    columns: list[str]
     base_offset: np.ndarray
     states: np.ndarray
     initial: Mapping[str, np.ndarray]
@@ -127,7 +127,7 @@ def play_states(
                 success=whole["success"].astype(bool),
                 rewards=whole["rewards"],
                 observations=seen,
-                columns=tuple(stage.env.observation_names),
+                columns=list(stage.env.observation_names),
                 base_offset=states.base,
                 states=whole["states"],
                 initial=initial,
@@ -268,7 +268,7 @@ def _write_lerobot(demos: Demos, seen: Iterable[Seen], path: Path) -> None:
 
 def _by_name(demos: Demos, seen: Iterable[Seen]) -> Iterator[Seen]:
     """The same with flat observations taken apart."""
-    return (replace(one, observations=parted(one.observations, one.columns, demos.env)) for one in seen)
+    return (replace(one, observations=parted(one.observations, one.columns.copy, demos.env)) for one in seen)
 
 
 def _write_episodes(demos: Demos, seen: Iterable[Seen], export: Callable[[Header, Any], Export]) -> None:

@@ -216,7 +216,7 @@ class RobomimicExport:
 
     def write(self, episode: Episode, place: int) -> None:
         """Add an episode as ``demo_PLACE``."""
-        seen, dones = episode.observations or {}, episode.terminated | episode.truncated
+        dones = episode.terminated | episode.truncated
         dones[-1:] = True
         self._writer.write(
             place,
@@ -224,7 +224,7 @@ class RobomimicExport:
             states=episode.states,
             rewards=episode.rewards,
             dones=dones,
-            observations=parted(seen, self._columns() if "value" in seen else (), self._task),
+            observations=parted(episode.observations or {}, self._columns, self._task),
             model_file=self._scene(episode),
             attributes={**episode.summary, "success": episode.success_once},
         )
