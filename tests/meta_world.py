@@ -92,8 +92,12 @@ def _write(model, writes, mask):
     return True
 
 
+BY_VALUE = {"add", "sub", "mul", "div", "ge", "gt", "le", "lt", "eq", "ne"}
+"""Functions whose kernels take a single number of the processor's by value; others upload it."""
+
+
 class OnlyMeta(TorchDispatchMode):
-    """Refuses the processor's tensors beside the device's, except single numbers, and uploads."""
+    """Refuses the processor's tensors beside the device's, except single numbers in plain arithmetic, and uploads."""
 
     def __enter__(self):
         self._numbers = NoNumbers()
@@ -107,8 +111,8 @@ class OnlyMeta(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tensors = [a for a in _leaves((args, kwargs)) if isinstance(a, torch.Tensor)]
-        uploads = func.name() in ("aten::copy_", "aten::_to_copy")
-        here = [t for t in tensors if t.device.type == "cpu" and (t.dim() or uploads)]
+        by_value = func.name().removeprefix("aten::").split(".")[0].rstrip("_") in BY_VALUE
+        here = [t for t in tensors if t.device.type == "cpu" and not (t.dim() == 0 and by_value)]
         there = any(t.device == META for t in tensors) or kwargs.get("device") == META
         if here and there:
             raise RuntimeError(f"{func} mixes the processor's tensor of shape {tuple(here[0].shape)} with the device's")

@@ -57,7 +57,9 @@ def check(env):
 
 @pytest.mark.parametrize("task", task_ids())
 def test_tasks(monkeypatch, task):
-    check(on_meta(monkeypatch, task_class(task), reward="none" if task == "OpenCabinetDrawer-v1" else "dense"))
+    kind = task_class(task)
+    layout = next(iter(kind.layouts), None)
+    check(on_meta(monkeypatch, kind(arm=kind.robots[0], layout=layout) if layout else kind, reward="dense"))
 
 
 @pytest.mark.parametrize(
@@ -146,10 +148,12 @@ def test_uploads_are_found():
         lambda: torch.tensor([1.0, 2.0], device=META),
         lambda: torch.as_tensor(np.ones(2), device=META),
         lambda: torch.tensor(1.0, device="cpu").to(META),
+        lambda: torch.where(there > 0, there, torch.tensor(1.0, device="cpu")),
     ]
     with OnlyMeta():
         for upload in uploads:
             with pytest.raises(RuntimeError, match=r"upload|mixes"):
                 upload()
         there[:, 0] = 1.0
+        assert (there + torch.tensor(1.0, device="cpu")).device == META
         assert (there[:, 1:] * 2.0 + torch.full((3, 3), 1.0, device=META)).device == META

@@ -68,6 +68,7 @@ _MAKERS = frozenset(
     )
 )
 _HOST = torch.device("cpu")
+_CHOOSERS = frozenset((torch.where, torch.Tensor.where))
 _WRAPPERS = frozenset((torch.tensor, torch.as_tensor, torch.asarray))
 
 
@@ -75,7 +76,8 @@ class OnDevice(TorchFunctionMode):
     """Inside, tensors made without naming a device are made on this one: task code need not know where it runs.
 
     A tensor made from Python numbers, by ``new_tensor`` too, is uploaded the first time and copied on the device
-    afterwards: an upload waits for the device and cannot be part of a CUDA graph.
+    afterwards: an upload waits for the device and cannot be part of a CUDA graph. So is a single number on the
+    processor that ``torch.where`` chooses: arithmetic and comparisons take it by value, ``where`` would upload it.
     """
 
     _most = 4096  # a graph reads what it was recorded with, so nothing is ever thrown out
@@ -92,17 +94,20 @@ class OnDevice(TorchFunctionMode):
             if isinstance(data, torch.Tensor):
                 return func(*args, **kwargs)
             if len(args) == 1 and not kwargs.get("requires_grad") and _plain(data):
-                return self._constant(data, kwargs.get("dtype"))
+                return self._constant(data, kwargs.get("dtype")).clone()
             kwargs["device"] = self.device
         elif func is torch.Tensor.new_tensor and kwargs.get("device", args[0].device) == self.device:
             data = args[1] if len(args) > 1 else kwargs["data"]
             if not kwargs.get("requires_grad") and _plain(data):
-                return self._constant(data, kwargs.get("dtype") or args[0].dtype)
+                return self._constant(data, kwargs.get("dtype") or args[0].dtype).clone()
         elif func in _MAKERS and kwargs.get("device") is None:
             kwargs["device"] = self.device
+        elif func in _CHOOSERS and self.device != _HOST:
+            args, kwargs = tuple(map(self._here, args)), {k: self._here(v) for k, v in kwargs.items()}
         return func(*args, **kwargs)
 
     def _constant(self, data: Any, dtype: torch.dtype | None) -> torch.Tensor:
+        """Of the device, to be read only."""
         key = (repr(data), dtype)
         found = self._uploaded.get(key)
         if found is None:
@@ -110,7 +115,13 @@ class OnDevice(TorchFunctionMode):
                 found = torch.tensor(data, dtype=dtype, device=_HOST).to(self.device)
             if len(self._uploaded) < self._most:
                 self._uploaded[key] = found
-        return found.clone()
+        return found
+
+    def _here(self, value: Any) -> Any:
+        """A single number on the processor as one on the device, anything else as it is."""
+        if isinstance(value, torch.Tensor) and value.dim() == 0 and value.device == _HOST:
+            return self._constant(value.item(), value.dtype)
+        return value
 
 
 def _plain(data: Any) -> bool:
