@@ -345,9 +345,12 @@ class IkSolver:
 
 
 def _solve(a: Tensor, b: Tensor) -> Tensor:
-    if a.device.type == "cpu":
-        return torch.linalg.solve(a, b)
-    result: Tensor = torch.linalg.solve_ex(a, b).result  # does not wait to see whether it could; a is never singular
+    """A^-1 B, A symmetric and positive."""
+    if a.is_cuda:
+        from manikin.sim import warp_solve
+
+        return warp_solve.solve(a, b)
+    result: Tensor = torch.linalg.solve_ex(a, b).result  # does not see whether it could: a is never singular
     return result
 
 
