@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
 
 import manikin
 from manikin.env.card import FreeArm
+from manikin.env.observe import Vision
 from manikin.math.rotation import quat_from_rotvec, quat_rotate
 from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.health import Health
 from manikin.spec.budget import Budget, advice
+from manikin.spec.camera import CameraSpec
 from test_world import build
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
@@ -21,6 +26,8 @@ pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
 from manikin.sim.warp import WarpWorld  # noqa: E402
 from manikin.sim.warp_library import modules  # noqa: E402
+
+TINY = CameraSpec(name="tiny", pos=(0.7, 0.5, 0.6), target=(0, 0, 0.05), fovy=0.9, width=24, height=16)
 
 
 def start(kind, n=3, **options):
@@ -272,3 +279,24 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(AssetError, match=r"manikin\[gpu\]"):
         warp_library.modules()
+
+
+@pytest.mark.parametrize("seen", ["state", "rgb"])
+def test_a_closed_environment_keeps_no_room(seen):
+    """Also while something still refers to it, and without waiting for Python to collect what refers to itself."""
+    vision = Vision(cameras=(TINY,), renderer="warp")
+    env = manikin.make("PickCube-v1", 2, device="warp:cpu", budget=Budget(nconmax=64, njmax=256), observe=seen, vision=vision)
+    env.reset(seed=0)
+    env.step(torch.zeros(2, 8))
+    world = env.world
+    parts = (world._d, world._d.efc, world._d.contact, world._m)
+    arrays = [weakref.ref(a) for part in parts for a in vars(part).values() if getattr(a, "capacity", 0)]
+    sizes = [array().capacity for array in arrays]
+    del parts
+    gc.disable()
+    try:
+        env.close()
+        left = sum(size for array, size in zip(arrays, sizes, strict=True) if array() is not None)
+    finally:
+        gc.enable()
+    assert sum(sizes) > 100_000 and left < 0.05 * sum(sizes)  # what the state's last views hold

@@ -367,9 +367,9 @@ class Env(gymnasium.vector.VectorEnv):
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulations and the renderer."""
         self._closed = True
-        for renderer in (getattr(self, "_renderer", None), self._observer.rig, self.world):
-            if renderer is not None:
-                renderer.close()
+        for part in (getattr(self, "_renderer", None), self._observer.rig, self._loop, self.world):
+            if part is not None:
+                part.close()
 
     # ---- state -----------------------------------------------------------------------------------------------------
 

@@ -77,6 +77,9 @@ class Loop:
         """See :meth:`manikin.Env.step`."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Free what was recorded."""
+
     def look(self) -> tuple[Any, dict[str, Any]]:
         """Observation and info of all rows as they are."""
         return self.observer(), self.info(self.task.evaluate(self.h))

@@ -93,6 +93,10 @@ class DeviceLoop(Loop):
     def step(self, actions: Any, active: Any) -> Step:
         return step_together([self], [actions], [active])[0]
 
+    def close(self) -> None:
+        for graph in (self._move, self._move_some, self._judge, self._start):
+            graph.forget()
+
     def leave_out(self, rows: np.ndarray) -> None:
         """Of the rows in this mask (N,) nobody wants to know anything, until :meth:`leave_out` says otherwise."""
         self._absent.copy_(torch.from_numpy(rows))

@@ -185,6 +185,7 @@ class CameraRig:
         """End the threads and free what they hold. Idempotent."""
         atexit.unregister(self._finalizer)
         self._finalizer()
+        self._traced = None
 
     def _empty(self, camera: CameraSpec, n: int) -> dict[str, Tensor]:
         size = (n, camera.height, camera.width)

@@ -489,8 +489,9 @@ class WarpWorld:
         return int(sum(array.capacity for array in arrays) / self.num_worlds)
 
     def close(self) -> None:
-        """Free the simulations. Idempotent."""
+        """Free the simulations, on a GPU its memory: not only once Python collects what refers to itself. Idempotent."""
         if not self._closed:
             self._closed = True
             self._views.clear()
             self._reads.clear()
+            del self._m, self._d, self._model
