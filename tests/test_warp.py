@@ -284,8 +284,8 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
 @pytest.mark.parametrize("seen", ["state", "rgb"])
 def test_a_closed_environment_keeps_no_room(seen):
     """Also while something still refers to it, and without waiting for Python to collect what refers to itself."""
-    vision = Vision(cameras=(TINY,), renderer="warp")
-    env = manikin.make("PickCube-v1", 2, device="warp:cpu", budget=Budget(nconmax=64, njmax=256), observe=seen, vision=vision)
+    room, vision = Budget(nconmax=64, njmax=256), Vision(cameras=(TINY,), renderer="warp")
+    env = manikin.make("PickCube-v1", 2, device="warp:cpu", budget=room, observe=seen, vision=vision)
     env.reset(seed=0)
     env.step(torch.zeros(2, 8))
     world = env.world

@@ -489,7 +489,7 @@ class WarpWorld:
         return int(sum(array.capacity for array in arrays) / self.num_worlds)
 
     def close(self) -> None:
-        """Free the simulations, on a GPU its memory: not only once Python collects what refers to itself. Idempotent."""
+        """Free the simulations: at once, not when Python collects what refers to itself. Idempotent."""
         if not self._closed:
             self._closed = True
             self._views.clear()
