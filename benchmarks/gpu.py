@@ -5,12 +5,15 @@
     torchrun --nproc-per-node 8 benchmarks/gpu.py          # one process per GPU; rates are summed
     python benchmarks/gpu.py --dry-run                     # the same path on Warp's CPU device, two environments each
 
-``DIR`` holds one virtual environment per peer: DIR/maniskill (mani_skill==3.0.1), DIR/mjlab (mjlab); a peer that does
-not run is reported with its last words. Every measurement is a process of its own: random actions in [-1, 1], full
-reward, success and info. Raw is ``mujoco_warp`` on the very model with the same room for contacts: the same substeps
-and one more pass of positions and velocities per control step, as one graph. Resets are timed apart.
+``DIR`` holds one virtual environment per peer: DIR/maniskill (mani_skill==3.0.1) and DIR/mjlab (mjlab==1.6.0, which
+needs mujoco and mujoco-warp 3.11 where manikin needs 4.0: the two cannot share one). A peer that does not run is
+reported with its last words. Every measurement is a process of its own: random actions in [-1, 1], full reward, success
+and info. Raw is ``mujoco_warp`` on the very model with the same room for contacts: the same substeps and one more pass
+of positions and velocities per control step, as one graph. Resets are timed apart: no episode ends meanwhile, nor do
+the peers'. Targets are for one card: of several, the first's figures are judged, and the peers run on it.
 
-Without a GPU the result holds the word "unmeasured" and nothing else.
+The result goes to results/gpu.json, of several GPUs to results/gpu-8.json (their number), of a dry run to
+results/gpu-dry-run.json. Without a GPU it holds the word "unmeasured" and nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-OUT = HERE / "results" / "gpu.json"
+RESULTS = HERE / "results"
 UNMEASURED = "unmeasured"
 TASKS = ("CartpoleBalance-v1", "PickCube-v1", "StackCube-v1", "PickSingleYCB-v1", "OpenCabinetDrawer-v1")
 SIZES = (1, 16, 256, 1024, 4096, 16384)
@@ -80,12 +83,12 @@ def pictures(case: Case) -> dict[str, Any]:
 
     import manikin
     from manikin.env.observe import Vision
-    from manikin.env.speed import bytes_per_env
+    from manikin.env.speed import bytes_per_env, free_memory, renderer_per_env, scratch_per_env
     from manikin.spec.camera import CameraSpec
 
     declared = manikin.make(case.task).camera("base_camera")
     camera: CameraSpec = dataclasses.replace(declared, width=case.width, height=case.height)
-    begin = time.perf_counter()
+    free, begin = free_memory(case.device), time.perf_counter()
     options: dict[str, Any] = {"horizon": 10**9, "terminate": False, "observe": IMAGES}
     options["vision"] = Vision(cameras=[camera], renderer="warp")
     env = manikin.make(case.task, case.num_envs, device=case.device, **options)
@@ -98,14 +101,19 @@ def pictures(case: Case) -> dict[str, Any]:
         return time.perf_counter()
 
     env.step(moves[0])
-    create, steps, start = wait() - begin, 0, wait()
+    create = wait() - begin
+    for move in moves[1:3]:  # the first of them records the graphs
+        env.step(move)
+    row = {"num_envs": case.num_envs, "create_s": create, "card_bytes": free - free_memory(case.device)}
+    counts = {"bytes_per_env": bytes_per_env, "scratch_per_env": scratch_per_env, "renderer_per_env": renderer_per_env}
+    row |= {name: count(env) for name, count in counts.items()}
+    steps, start = 0, wait()
     while wait() - start < case.seconds:
         env.step(moves[steps % 8])
         steps += 1
-    rate = steps * case.num_envs / (wait() - start)
-    memory = bytes_per_env(env)
+    row["env"] = steps * case.num_envs / (wait() - start)
     env.close()
-    return {"num_envs": case.num_envs, "env": rate, "create_s": create, "bytes_per_env": memory}
+    return row
 
 
 def in_process(command: Sequence[str], timeout: float = 1800) -> dict[str, Any]:
@@ -163,14 +171,11 @@ class Ranks:
 
 def cases(args: argparse.Namespace, device: str) -> list[Case]:
     """What is measured on a device."""
-    from manikin.env.registry import task_ids
-
-    known = [task for task in args.task if task in task_ids()]
     if args.dry_run:
-        small = [Case(task=task, num_envs=2, device=device, seconds=0.1) for task in known]
+        small = [Case(task=task, num_envs=2, device=device, seconds=0.1) for task in args.task]
         return [one for case in small for one in (case, dataclasses.replace(case, width=16, height=16))]
     out = []
-    for task in known:
+    for task in args.task:
         out += [Case(task=task, num_envs=n, device=device, seconds=args.seconds) for n in args.num_envs]
         for width, height, sizes in PICTURES:
             images = {"device": device, "seconds": args.seconds, "width": width, "height": height}
@@ -179,7 +184,7 @@ def cases(args: argparse.Namespace, device: str) -> list[Case]:
 
 
 def targets(rows: dict[str, Any], peers: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each target with what was measured for it, or the word unmeasured."""
+    """Each target with what one card did (its rows by name, the peers' by title), or the word unmeasured."""
     state = {n: r for n, r in rows.items() if n.startswith("PickCube-v1 state") and "failed" not in r}
     best = max(state.values(), key=lambda row: row["env"], default=None)
     there = [r for r in peers.get("ManiSkill3 PickCube", {}).values() if "failed" not in r]
@@ -213,6 +218,11 @@ def card(args: argparse.Namespace, local: int) -> tuple[str | None, str]:
     return f"cuda:{local}", processor(f"cuda:{local}")
 
 
+def results_of(gpus: int, dry: bool) -> Path:
+    """Where a result goes; docs/devices.py shows that of one card."""
+    return RESULTS / ("gpu-dry-run.json" if dry else "gpu.json" if gpus == 1 else f"gpu-{gpus}.json")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", nargs="+", default=list(TASKS))
@@ -220,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="of stepping per measurement")
     parser.add_argument("--peers", type=Path, help="folder with the peers' virtual environments")
     parser.add_argument("--dry-run", action="store_true", help="on Warp's CPU device, two environments")
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.worker:
@@ -229,16 +239,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from manikin.env.provenance import versions
     from manikin.env.registry import task_ids
+    from manikin.errors import UnknownNameError
 
+    for task in args.task:
+        if task not in task_ids():
+            parser.error(str(UnknownNameError("task", task, task_ids())))
     ranks = Ranks()
     device, name = card(args, ranks.local)
     result: dict[str, Any] = {"card": name, "gpus": ranks.size, "versions": versions(), "manikin": {}, "peers": {}}
     result["command"] = "python benchmarks/gpu.py" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.size} ..."
-    result["absent"] = [task for task in args.task if task not in task_ids()]
+    own: dict[str, Any] = {}  # what this card did
     if device is not None:
         for case in cases(args, device):
             worker = [sys.executable, __file__, "--worker", json.dumps(dataclasses.asdict(case))]
-            row = summed(ranks.all(in_process(worker)))
+            own[case.name] = in_process(worker)
+            row = summed(ranks.all(own[case.name]))
             if ranks.rank == 0:
                 print(f"{case.name}: {json.dumps(row)}", file=sys.stderr, flush=True)
             result["manikin"][case.name] = row
@@ -247,11 +262,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 python = args.peers / script.partition("_")[0] / "bin" / "python"
                 run = [str(python), str(HERE / "peers" / f"{script}.py"), device, str(args.seconds)]
                 result["peers"][title] = {f"N={n}": in_process([*run, str(n)]) for n in args.num_envs}
-    result["targets"] = targets({} if args.dry_run else result["manikin"], result["peers"])
+    result["targets"] = targets({} if args.dry_run else own, result["peers"])
     if ranks.rank == 0:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(result, indent=2) + "\n")
-        print(f"{name}: wrote {args.out}")
+        out = args.out or results_of(ranks.size, args.dry_run)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(result, indent=2) + "\n")
+        print(f"{name}: wrote {out}")
     ranks.close()
     return 0
 

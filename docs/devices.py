@@ -64,16 +64,17 @@ def gpu(result: dict[str, Any]) -> str:
     if result["manikin"]:
         lines += [
             "",
-            "| measurement | per second | raw | to make it | bytes each | in a step |",
-            "|---|---:|---:|---:|---:|---:|",
+            "| measurement | per second | raw | to make it | bytes each | in a step | in the renderer | card, MB |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|",
         ]
     for name, row in result["manikin"].items():
         if "failed" in row:
-            lines.append(f"| {name} | {row['failed']} | | | | |")
+            lines.append(f"| {name} | {row['failed']} | | | | | | |")
             continue
         raw = f"{row['raw']:,.0f}" if "raw" in row else ""
-        scratch = f"{row['scratch_per_env']:,}" if "scratch_per_env" in row else ""
-        cells = (name, f"{row['env']:,.0f}", raw, f"{row['create_s']:.1f} s", f"{row['bytes_per_env']:,}", scratch)
+        sizes = [f"{row[k]:,}" if k in row else "" for k in ("bytes_per_env", "scratch_per_env", "renderer_per_env")]
+        card = f"{row['card_bytes'] / 1e6:,.0f}"
+        cells = (name, f"{row['env']:,.0f}", raw, f"{row['create_s']:.1f} s", *sizes, card)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", f"Card: {result['card']}. Command: `{result['command']}`."])
 

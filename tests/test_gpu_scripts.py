@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib.util
 import json
+import runpy
 import subprocess
 import sys
+import weakref
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -130,7 +135,10 @@ def test_the_gpu_benchmark_runs_dry(tmp_path: Path) -> None:
     assert row["time_over_raw"] == pytest.approx(row["raw"] / row["env"])
     for task in ("CartpoleBalance-v1", "PickCube-v1"):
         assert found["manikin"][f"{task} 16x16, N=2"]["env"] > 0 and found["manikin"][f"{task} state, N=2"]["env"] > 0
-    assert not found["absent"]
+    drawn = found["manikin"]["PickCube-v1 16x16, N=2"]
+    assert drawn["scratch_per_env"] == row["scratch_per_env"] and drawn["bytes_per_env"] == row["bytes_per_env"]
+    pixels = 16 * 16 * (4 + 4 + 8)  # colour, depth, and a pair of numbers of what is seen
+    assert pixels < drawn["renderer_per_env"] < pixels + 5000 and drawn["card_bytes"] == 0
     assert {target["measured"] for target in found["targets"].values()} == {"unmeasured"}
 
 
@@ -138,9 +146,155 @@ def test_memory_is_read_before_raw_physics_takes_some(monkeypatch) -> None:
     from manikin.env import speed
 
     free, begin = [100, 70], speed.raw_physics
-    monkeypatch.setattr(speed, "_free", lambda device: free.pop(0))
+    monkeypatch.setattr(speed, "free_memory", lambda device, **_: free.pop(0))
     monkeypatch.setattr(speed, "raw_physics", lambda env: begin(env) if not free else pytest.fail("raw came first"))
     assert speed.measure_speed("CartpoleBalance-v1", 2, seconds=0.01).card_bytes == 30
+
+
+def test_what_is_free_is_read_when_what_is_gone_has_been_given_back(monkeypatch) -> None:
+    """With stand-ins for what torch and Warp need a GPU for."""
+    from manikin.env import speed
+
+    class Circle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    done: list[str] = []
+    monkeypatch.setattr(speed, "torch_device", lambda word: torch.device("cuda", 1))
+    monkeypatch.setattr(speed, "_wait", lambda device: done.append("wait"))
+    monkeypatch.setattr(speed, "trim_graphs", lambda device: done.append(f"trim {device}"))
+    monkeypatch.setattr(torch, "zeros", lambda *_, device: done.append(f"begin {device}"))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("empty"))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: done.append("read") or (7, 9))
+    gc.disable()
+    try:
+        gone = weakref.ref(Circle())
+        assert speed.free_memory("cuda:1") == 7 and gone() is not None
+        assert done == ["begin cuda:1", "wait", "read"]  # pools keep what they needed
+        done.clear()
+        assert speed.free_memory("cuda:1", tidy=True) == 7 and gone() is None
+    finally:
+        gc.enable()
+    assert done == ["begin cuda:1", "wait", "empty", "trim cuda:1", "read"]
+
+
+def test_a_measurement_begins_tidily_and_two_steps_after_the_resets(monkeypatch) -> None:
+    """A GPU records a step in its second call, and anew after a reset that replaced an array."""
+    from manikin.env import speed
+
+    asked: list[dict[str, Any]] = []
+    warm: list[int] = []
+    begin = speed.raw_physics
+    monkeypatch.setattr(speed, "free_memory", lambda device, **options: asked.append(options) or 0)
+    monkeypatch.setattr(speed, "raw_physics", lambda env: warm.append(int(env._loop.elapsed[0])) or begin(env))
+    speed.measure_speed("CartpoleBalance-v1", 2, seconds=0.01, device="warp:cpu")
+    assert asked == [{"tidy": True}, {}] and warm == [2]
+
+
+def test_the_graph_of_raw_physics_is_launched_before_it_is_timed(monkeypatch) -> None:
+    """Warp makes a recording ready to run in its first launch. With stand-ins for what needs a GPU."""
+    import manikin
+    from manikin.env import raw
+
+    env = manikin.make("CartpoleBalance-v1", 1, device="warp:cpu")
+    env.reset(seed=0)
+    done: list[str] = []
+    wp, mjw = raw.modules()
+
+    @contextlib.contextmanager
+    def said(word: str, value: object = None):
+        done.append(word)
+        yield value
+        done.append(f"end of {word}")
+
+    fake = SimpleNamespace(
+        to_torch=wp.to_torch,
+        ScopedDevice=lambda device: contextlib.nullcontext(),
+        ScopedCapture=lambda: said("record", SimpleNamespace(graph="the recording")),
+        capture_launch=lambda graph: done.append(f"launch {graph}"),
+        synchronize_device=lambda device: done.append("wait"),
+    )
+    monkeypatch.setattr(raw, "modules", lambda: (fake, mjw))
+    monkeypatch.setattr(raw, "warp_device", lambda device: SimpleNamespace(is_cuda=True))
+    monkeypatch.setattr(raw, "in_torch_order", lambda device: said("order"))
+    physics = raw.raw_physics(env)
+    launch = ["wait", "order", "launch the recording", "end of order"]
+    assert done == ["record", "end of record", *launch]
+    physics.mark()  # the same arrays: nothing is recorded
+    assert len(done) == 6
+    physics.run([physics.controls()] * 2)
+    assert done[6:] == [*launch[:3], *launch[2:], "wait"]
+    env.close()
+
+
+def test_an_unknown_task_is_refused(tmp_path: Path, capsys) -> None:
+    out = tmp_path / "gpu.json"
+    with pytest.raises(SystemExit) as stopped:
+        script("gpu").main(["--dry-run", "--task", "CartpoleBalance-v1", "PickCube", "--out", str(out)])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and "'PickCube'" in said and "Did you mean 'PickCube-v1'" in said
+    assert "StackCube-v1" in said and not out.exists()
+
+
+def test_what_eight_cards_do_is_not_held_to_what_one_is_meant_to(tmp_path: Path, monkeypatch) -> None:
+    gpu = script("gpu")
+
+    class Eight:
+        """The first of eight processes; the others did twice as much."""
+
+        rank, size, local = 0, 8, 0
+        close = staticmethod(lambda: None)
+
+        def all(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+            return [row, *[{**row, "env": 2 * row["env"]}] * 7]
+
+    def measured(command: list[str], timeout: float = 0) -> dict[str, Any]:
+        if command[-2] == "--worker":
+            case = json.loads(command[-1])
+            return {"num_envs": case["num_envs"], "env": 2e5, "raw": 1.6e5, "time_over_raw": 0.8, "card_bytes": 40}
+        return {"num_envs": int(command[-1]), "env": 3e5, "card_bytes": 80}
+
+    monkeypatch.setattr(gpu, "Ranks", Eight)
+    monkeypatch.setattr(gpu, "card", lambda args, local: ("cuda:0", "a card"))
+    monkeypatch.setattr(gpu, "in_process", measured)
+    monkeypatch.setattr(gpu, "RESULTS", tmp_path)
+    assert gpu.main(["--task", "PickCube-v1", "--num-envs", "64", "--peers", str(tmp_path)]) == 0
+    found = json.loads((tmp_path / "gpu-8.json").read_text())
+    assert found["gpus"] == 8 and not (tmp_path / "gpu.json").exists()
+    assert found["manikin"]["PickCube-v1 state, N=64"]["env"] == 15 * 2e5
+    assert [t["measured"] for t in found["targets"].values()] == pytest.approx([2e5, 2 / 3, 0.8, 2e5, 0.5])
+    assert gpu.results_of(1, dry=False) == tmp_path / "gpu.json"
+    assert gpu.results_of(1, dry=True).name == "gpu-dry-run.json"
+
+
+def test_no_episode_of_mjlab_ends_while_it_is_timed(monkeypatch, capsys) -> None:
+    """The script with stand-ins for mjlab and the GPU."""
+    command = SimpleNamespace(resampling_time_range=(8.0, 12.0))
+    config = SimpleNamespace(
+        scene=SimpleNamespace(num_envs=1), terminations={"time_out": 1}, commands={"lift": command}
+    )
+    made: list[tuple[dict, float]] = []
+
+    class Made:
+        action_manager = SimpleNamespace(total_action_dim=3)
+
+        def __init__(self, *, cfg: Any, device: str) -> None:
+            made.append((dict(cfg.terminations), cfg.commands["lift"].resampling_time_range[0]))
+
+        reset = staticmethod(lambda: None)
+        step = staticmethod(lambda action: None)
+
+    modules = {"mjlab": {}, "mjlab.tasks": {}, "mjlab.envs": {"ManagerBasedRlEnv": Made}}
+    modules |= {"mjlab.tasks.registry": {"load_env_cfg": lambda word: config}}
+    for name, contents in modules.items():
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        vars(sys.modules[name]).update(contents)
+    for name in ("set_device", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: None)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (7, 9))
+    monkeypatch.setattr(sys, "argv", ["mjlab_gpu.py", "cpu", "0.01", "4"])
+    runpy.run_path(str(ROOT / "benchmarks" / "peers" / "mjlab_gpu.py"))
+    assert made == [({}, 1e9)] and json.loads(capsys.readouterr().out)["num_envs"] == 4
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU to measure")

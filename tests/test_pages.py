@@ -154,10 +154,11 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
     assert "| **no** |" in devices.filled(page, {"parity": result, "gpu": None})
     card = {"card": "H200", "command": "c", "targets": {"rate": {"wanted": "at least 1e+06", "measured": 1.5e6}}}
     card["manikin"] = {"one": {"env": 10.0, "raw": 20.0, "create_s": 1.0, "bytes_per_env": 7}, "two": {"failed": "why"}}
-    card["manikin"]["one"]["scratch_per_env"] = 12345
+    card["manikin"]["one"] |= {"scratch_per_env": 12345, "card_bytes": 2_500_000_000}
+    card["manikin"]["three"] = {**card["manikin"]["one"], "renderer_per_env": 262144}
     made = devices.filled(page, {"parity": None, "gpu": card})
-    assert "| rate | at least 1e+06 | 1.5e+06 |" in made and "| two | why | | | | |" in made
-    assert "| 1.0 s | 7 | 12,345 |" in made
+    assert "| rate | at least 1e+06 | 1.5e+06 |" in made and "| two | why | | | | | | |" in made
+    assert "| 1.0 s | 7 | 12,345 |  | 2,500 |" in made and "| 12,345 | 262,144 | 2,500 |" in made
     with pytest.raises(SystemExit, match="no section"):
         devices.filled("nothing here", {})
 

@@ -1,4 +1,5 @@
-"""mjlab's task of lifting a cube with a YAM arm, on a GPU; another robot and another cube than PickCube's.
+"""mjlab's task of lifting a cube with a YAM arm, on a GPU; another robot and another cube than PickCube's. Written for
+mjlab 1.6.0. No episode ends and no cube is put elsewhere meanwhile: resets are not timed here.
 
 Arguments: device (cuda:0), seconds, number of environments. Prints JSON: control steps per second, time to make it,
 bytes of the card in use. Not run yet where this was written, for want of a GPU.
@@ -20,6 +21,9 @@ free = torch.cuda.mem_get_info()[0]
 begin = time.perf_counter()
 config = load_env_cfg("Mjlab-Lift-Cube-Yam")
 config.scene.num_envs = n
+config.terminations = {}
+for command in config.commands.values():
+    command.resampling_time_range = (1e9, 1e9)  # [s]; a new command puts the cube elsewhere
 env = ManagerBasedRlEnv(cfg=config, device=device)
 env.reset()
 moves = torch.rand(32, n, env.action_manager.total_action_dim, device=device) * 2 - 1

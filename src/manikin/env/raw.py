@@ -90,7 +90,8 @@ class _RawWarp:
         return view.reshape(self._world.num_worlds, -1)
 
     def _ready(self) -> None:
-        """Kernels are loaded and the graph is recorded before anything is timed; anew for a model of other arrays."""
+        """Kernels are loaded, the graph is recorded and launched before anything is timed; anew for a model of other
+        arrays. It moves the data, which ``run`` puts back."""
         if self._layout == self._world.layout:
             return
         self._layout = self._world.layout
@@ -100,6 +101,9 @@ class _RawWarp:
                 with self._wp.ScopedCapture() as capture:
                     self._control_step()
                 self._graph = capture.graph
+                self._wp.synchronize_device(self._device)  # the step before the recording ran on Warp's own stream
+                with in_torch_order(self._world.device):
+                    self._wp.capture_launch(self._graph)  # the first launch makes it ready to run and uploads it
 
     def mark(self) -> None:
         self._ready()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from manikin.env.task import Task
 from manikin.rng import EpisodeRng
 from manikin.sim import torch_device
 from manikin.sim.warp import WarpWorld
+from manikin.sim.warp_library import trim_graphs
 
-__all__ = ["Speed", "bytes_per_env", "measure_speed", "scratch_per_env"]
+__all__ = ["Speed", "bytes_per_env", "free_memory", "measure_speed", "renderer_per_env", "scratch_per_env"]
 
 _BLOCK_S = 0.2
 
@@ -35,7 +37,8 @@ class Speed:
         reset_one_row_ms: to restart one row [ms], median.
         bytes_per_env: memory of one more row.
         scratch_per_env: memory that one more row takes within a step and gives back; 0 on the CPU.
-        card_bytes: of a GPU, what all took by the time when everything had run once; 0 elsewhere.
+        card_bytes: of a GPU, what all took by the time when everything had run once; 0 elsewhere. The first in a
+            process takes the kernels' too.
     """
 
     num_envs: int
@@ -73,7 +76,7 @@ def measure_speed(task: str | type[Task], num_envs: int, *, seconds: float = 2.0
 
 
 def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str, Any]) -> Speed:
-    free = _free(options.get("device", "cpu"))
+    free = free_memory(options.get("device", "cpu"), tidy=True)
     began = time.perf_counter()
     env = batched(task, num_envs=num_envs, **{"horizon": 10**9, "terminate": False, **options})
     env.reset(seed=0)
@@ -91,8 +94,9 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str,
         env.reset(seed=[k * max(1, len(task.layouts))], options={"reset_mask": np.arange(num_envs) == 0})
         _wait(env.device)
         resets.append(time.perf_counter() - begin)
-    env.step(moves[0])
-    card = free - _free(env.device_word)  # pools keep what they once needed: this is the most that was in use
+    for move in moves[:2]:  # if the resets replaced arrays, a GPU records the second of them anew
+        env.step(move)
+    card = free - free_memory(env.device_word)  # pools keep what they once needed: this is the most that was in use
     memory, scratch = bytes_per_env(env), scratch_per_env(env)
     physics = raw_physics(env)  # which takes memory of its own
     spent, raw, steps = 0.0, 0.0, 0
@@ -123,12 +127,31 @@ def scratch_per_env(env: Env) -> int:
     return sum(world.scratch_per_row() * n for world, n in worlds if isinstance(world, WarpWorld)) // env.num_envs
 
 
-def _free(device: str) -> int:
-    """Bytes of a GPU that nobody has taken, once torch has set itself up there; 0 for other devices."""
+def renderer_per_env(env: Env) -> int:
+    """As :func:`bytes_per_env`, of the buffers that Warp's ray tracer draws into; 0 without cameras, and for other
+    renderers, which draw all rows into the same ones."""
+    rigs = [(one._observer.rig, one.num_envs) for one in env.buckets]
+    return sum(rig.memory_per_row() * n for rig, n in rigs if rig is not None) // env.num_envs
+
+
+def free_memory(device: str, *, tidy: bool = False) -> int:
+    """Bytes of a GPU that nobody has taken, once torch has set itself up there; 0 for other devices.
+
+    Args:
+        device: a word as for :func:`manikin.make`.
+        tidy: first give back what environments that are gone have left: garbage, and what pools keep for others. What
+            is freed later would seem to be less that was taken since.
+    """
     at = torch_device(device)
+    if tidy:
+        gc.collect()
     if at.type != "cuda":
         return 0
     torch.zeros(1, device=at)
+    _wait(at)
+    if tidy:
+        torch.cuda.empty_cache()
+        trim_graphs(at)
     return int(torch.cuda.mem_get_info(at)[0])
 
 

@@ -158,6 +158,10 @@ class CameraRig:
         index = torch.as_tensor(which, dtype=torch.long, device=self._world.device)
         return {name: {k: v[index] for k, v in images.items()} for name, images in out.items()}
 
+    def memory_per_row(self) -> int:
+        """Bytes that one more row takes here, so far; 0 where threads draw: a row has nothing there of its own."""
+        return 0 if self._traced is None else self._traced.memory_per_row()
+
     def _draw_rows(self, which: np.ndarray) -> dict[str, dict[str, Tensor]]:
         """Rows one by one, on the processor."""
         state = _State(self._world, which)

@@ -10,7 +10,7 @@ import numpy as np
 
 from manikin.render.view import View
 
-__all__ = ["Light", "Surfaces", "lights_of", "place_lights", "plane_colour", "shade", "surfaces_of"]
+__all__ = ["Light", "Surfaces", "lights_of", "place_lights", "plane_colour", "see_through", "shade", "surfaces_of"]
 
 _RGB = int(mujoco.mjtTextureRole.mjTEXROLE_RGB)
 _SPOT, _POINT = int(mujoco.mjtLightType.mjLIGHT_SPOT), int(mujoco.mjtLightType.mjLIGHT_POINT)
@@ -204,3 +204,12 @@ def shade(
             gloss = np.maximum(np.einsum("ij,ij->i", normal, half), 0) ** np.maximum(shininess * 128, 1)
             shine += light.specular * (np.where(facing > 0, gloss, 0) * strength * specular)[:, None]
     return out + shine
+
+
+def see_through(model: mujoco.MjModel) -> np.ndarray | None:
+    """Opacity (1 + ngeom,) of nothing and each geom, or None where no geom drawn is see-through."""
+    alpha = surfaces_of(model).rgba[: model.ngeom, 3]
+    clear = (alpha > 0) & (alpha < 1)
+    if not clear.any():
+        return None
+    return np.concatenate([[1], np.where(clear, alpha, 1)]).astype(np.float32)

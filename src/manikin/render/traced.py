@@ -15,8 +15,9 @@ from torch import Tensor
 
 from manikin.errors import DivergedError
 from manikin.render.api import check_outputs
+from manikin.render.shading import see_through
 from manikin.render.view import View, mount_of, view_of
-from manikin.render.warp import WarpScene, lightened, see_through
+from manikin.render.warp import WarpScene, lightened
 from manikin.sim.warp import WarpWorld
 from manikin.spec.camera import CameraSpec
 
@@ -64,6 +65,10 @@ class TracedCameras:
         mujoco.mj_kinematics(model, self._compiled)
         mujoco.mj_comPos(model, self._compiled)
         mujoco.mj_camlight(model, self._compiled)
+
+    def memory_per_row(self) -> int:
+        """See :meth:`manikin.render.warp.WarpScene.memory_per_world`."""
+        return self._scene.memory_per_world()
 
     def render(self) -> dict[str, dict[str, Tensor]]:
         """Per camera the outputs of all rows, ``K`` and ``T``, on the world's device.

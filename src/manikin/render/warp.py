@@ -29,12 +29,12 @@ from manikin.render.meshes import lighter
 from manikin.render.quiet import hushed
 from manikin.render.rays import _Picture
 from manikin.render.rgb import RgbOfImages
-from manikin.render.shading import Light, lights_of, surfaces_of
+from manikin.render.shading import Light, lights_of, see_through
 from manikin.render.view import View, view_of
 from manikin.sim.warp_library import in_torch_order
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["WarpRenderer", "WarpScene", "lightened", "probe", "see_through"]
+__all__ = ["WarpRenderer", "WarpScene", "lightened", "probe"]
 
 _INSTALL = "pip install manikin[gpu]"
 _PACKAGES = ("warp", "mujoco_warp")
@@ -338,6 +338,14 @@ class WarpScene:
             self._lenses[key] = _Lens(self._wp, self._base, self.worlds, width, height, self.device)
         return self._lenses[key]
 
+    def memory_per_world(self) -> int:
+        """Bytes that a world takes here: lights, bounds of its geoms, and the pictures of every resolution that was
+        drawn. Without the hierarchy over the bounds, whose size Warp does not tell, and what all worlds share."""
+        base, lenses = self._base, [lens.context for lens in self._lenses.values()]
+        own = [*self.lights.arrays.values(), *self._eye, base.lower, base.upper, base.group]
+        own += [array for lens in lenses for array in (lens.rgb_data, lens.depth_data, lens.seg_data)]
+        return int(sum(array.capacity for array in own) // self.worlds)
+
     def _on(self) -> torch.device:
         return torch.device(self._wp.device_to_torch(self.device))
 
@@ -468,15 +476,6 @@ def _drawn(scene: WarpScene, view: View, lights: list[Light], *, rgb: bool = Tru
         *(scene.model, scene.data, view.K, pos, rotation, view.width, view.height), rgb=rgb, lights=lights
     )
     return {word: tensor[0].cpu().numpy() for word, tensor in found.items()}
-
-
-def see_through(model: mujoco.MjModel) -> np.ndarray | None:
-    """Opacity (1 + ngeom,) of nothing and each geom, or None where no geom drawn is see-through."""
-    alpha = surfaces_of(model).rgba[: model.ngeom, 3]
-    clear = (alpha > 0) & (alpha < 1)
-    if not clear.any():
-        return None
-    return np.concatenate([[1], np.where(clear, alpha, 1)]).astype(np.float32)
 
 
 def _with_sites(

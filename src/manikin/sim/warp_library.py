@@ -20,6 +20,7 @@ __all__ = [
     "supported",
     "takes_general_algorithm",
     "torch_stream",
+    "trim_graphs",
     "warp_device",
 ]
 
@@ -89,6 +90,12 @@ def in_torch_order(device: torch.device) -> AbstractContextManager[Any]:
     import warp
 
     return cast(AbstractContextManager[Any], warp.ScopedStream(torch_stream(device), sync_enter=False))
+
+
+def trim_graphs(device: torch.device) -> None:
+    """Give back what a GPU keeps for recorded graphs that are gone."""
+    wp, _ = modules()
+    wp._src.context.runtime.core.wp_cuda_device_graph_mem_trim(warp_device(device).ordinal)
 
 
 def supported(model: mujoco.MjModel) -> mujoco.MjModel:
