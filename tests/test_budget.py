@@ -29,6 +29,7 @@ pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 from manikin.sim.budget import _CONVEX_SPARE, Meter, _room  # noqa: E402
 from manikin.sim.warp import WarpWorld  # noqa: E402
 from manikin.sim.warp_library import takes_general_algorithm  # noqa: E402
+from manikin.sim.warp_room import Room  # noqa: E402
 
 ROBOT = {"robot": "panda", "control": "joint_delta_pos", "control_hz": 20.0, "physics_hz": 100.0}
 
@@ -261,6 +262,33 @@ def test_what_was_too_little_is_said_with_a_budget_that_has_room_for_all():
         "budget=Budget(nconmax=32, njmax=60, nccdmax=32)"
     )
     assert advice([(Budget(nccdmax=0), {}, [0])]) == ""  # all had room
+    fixed = {"contact_match": Shortage(needed=None, room=0, rows=(1,))}
+    said = "a contact sensor had more matches than MuJoCo Warp sorts (rows [7]), which no budget changes"
+    assert advice([(Budget(), fixed, [6, 7])]) == said
+    both = advice([(Budget(nconmax=24, njmax=48, nccdmax=16), few | fixed, [4, 3])])
+    assert both == f"{advice([(Budget(nconmax=24, njmax=48, nccdmax=16), few, [4, 3])])}; {said.replace('7', '3')}"
+
+
+def test_every_kind_of_overflow_is_said():
+    """What Warp can drop of the shapes and sensors of this project; no more than one of a kind at a time."""
+    from mujoco_warp import OverflowType as Kind
+
+    cases = {
+        Kind.NJMAX_NNZ: "raise njmax to at least 257",
+        Kind.CCD: "raise nccdmax to at least 65",
+        Kind.CONTACT_MATCH: "a contact sensor",
+        Kind.EPA_HORIZON: "two convex shapes",
+    }
+    budget = Budget()
+    for kind, words in cases.items():
+        room = Room({"nconmax": 64, "njmax": 256, "nccdmax": 64}, 3, torch.device("cpu"), Kind)
+        room.lose(torch.tensor([0, int(kind), 0], dtype=torch.int32))
+        said = advice([(budget, room.shortages(), range(3))])
+        assert (
+            said.startswith(words)
+            and "rows [1]" in said
+            and said.count(" to at least ") == words.count(" to at least ")
+        )
 
 
 def test_an_environment_of_several_layouts_calls_its_rows_by_their_numbers(monkeypatch):

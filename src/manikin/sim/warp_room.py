@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manikin.spec.budget import Shortage
+from manikin.spec.budget import FIXED, Shortage
 
 __all__ = ["Room"]
 
@@ -47,14 +47,16 @@ class Room:
         return {"nconmax": -(-int(self._pooled) // len(self._needed)), "njmax": int(self._needed.max())}
 
     def shortages(self) -> dict[str, Shortage]:
-        """What was too little, by the names of a budget."""
+        """What was too little, by the names of a budget and of :data:`manikin.spec.budget.FIXED`."""
         needed, sizes, out = self.usage(), self._sizes, {}
         if needed["njmax"] > sizes["njmax"]:
             rows = torch.nonzero(self._needed > sizes["njmax"])[:, 0].tolist()
             out["njmax"] = Shortage(needed=needed["njmax"], room=sizes["njmax"], rows=tuple(rows))
         if needed["nconmax"] > sizes["nconmax"]:  # of the pool it is not known whose were dropped
             out["nconmax"] = Shortage(needed=needed["nconmax"], room=sizes["nconmax"])
-        rows = torch.nonzero(self._lost & int(self._kinds.CCD))[:, 0].tolist()
-        if rows:  # how many there were, Warp does not say
-            out["nccdmax"] = Shortage(needed=None, room=sizes["nccdmax"], rows=tuple(rows))
+        kinds = self._kinds  # of these Warp does not say how many there were
+        for name, kind in (("njmax", kinds.NJMAX_NNZ), ("nccdmax", kinds.CCD), *((k, kinds[k.upper()]) for k in FIXED)):
+            rows = torch.nonzero(self._lost & int(kind))[:, 0].tolist()
+            if rows and name not in out:
+                out[name] = Shortage(needed=None, room=sizes.get(name, 0), rows=tuple(rows))
         return out

@@ -8,7 +8,13 @@ from numbers import Integral
 
 from manikin.errors import ConfigError
 
-__all__ = ["Budget", "Shortage", "advice", "read_budget"]
+__all__ = ["FIXED", "Budget", "Shortage", "advice", "read_budget"]
+
+FIXED = {
+    "contact_match": "a contact sensor had more matches than MuJoCo Warp sorts",
+    "epa_horizon": "two convex shapes touched in a way too involved for MuJoCo Warp",
+}
+"""Kinds of overflow that no budget changes, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +63,8 @@ class Shortage:
 
 
 def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence[int]]]) -> str:
-    """Which budget to raise to what, for the error when rows overflow: words, and a budget to give.
+    """Which budget to raise to what, for the error when rows overflow: words, and a budget to give; and what else was
+    dropped.
 
     Args:
         found: of each world its budget, what was too little of it, and what its rows are called, those that nobody
@@ -76,12 +83,19 @@ def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence
         for name, number in {"nconmax": budget.nconmax, "njmax": budget.njmax, "nccdmax": convex}.items():
             room[name] = max(room.get(name, 0), number)
         for name, short in shortages.items():
+            rows.setdefault(name, set()).update(names[row] for row in short.rows or () if names[row] >= 0)
+            if name in FIXED:
+                continue
             enough = max(2 * short.room, short.room + 8) if short.needed is None else short.needed
             room[name] = max(room[name], enough)
             whole.setdefault(name, []).append(short)
-            rows.setdefault(name, set()).update(names[row] for row in short.rows or () if names[row] >= 0)
+    besides = [
+        f"{said} (rows {sorted(rows[name])[:10]}), which no budget changes"
+        for name, said in FIXED.items()
+        if rows.get(name)
+    ]
     if not whole:
-        return ""
+        return "; ".join(besides)
     room["nconmax"] = max(room["nconmax"], room["nccdmax"])
     words = []
     for name, shorts in whole.items():
@@ -90,7 +104,7 @@ def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence
         whose = "shared by all rows" if shorts[0].rows is None else f"rows {sorted(rows[name])[:10]}"
         words.append(f"{name} to at least {max(wanted, default=now_at + 1)} (now {now_at}; {whose})")
     enough_for_all = ", ".join(f"{name}={number}" for name, number in room.items())
-    return f"raise {' and '.join(words)}: budget=Budget({enough_for_all})"
+    return "; ".join([f"raise {' and '.join(words)}: budget=Budget({enough_for_all})", *besides])
 
 
 def read_budget(word: str) -> Budget:
