@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -213,6 +214,14 @@ def test_wrong_words_get_the_valid_ones(capsys, tmp_path: Path) -> None:
     assert "positive" in failed(capsys, "bench", "--seconds", "0")
     assert "positive integer" in failed(capsys, "bench", "--num-envs", "0")
     assert "no name" in failed(capsys, "new", "task", "3d")
+
+
+def test_a_device_that_is_not_installed_is_said_before_anything_else(capsys, monkeypatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *at: None if "warp" in name else real(name, *at))
+    for words in (["bench"], ["eval", "pick-cube", "--policy", "random"], ["warmup", "PickCube-v1"]):
+        said = failed(capsys, *words, "--device", "warp:cpu")
+        assert "needs MuJoCo Warp, which is not installed: pip install 'manikin[gpu]'" in said
 
 
 def test_a_file_that_cannot_be_written_is_said_without_a_traceback(capsys, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from manikin.sim.device import OnDevice, torch_device
 META = torch.device("meta")
 
 
-def test_words():
+def test_words(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     assert torch_device("cpu") == torch_device("warp:cpu") == torch.device("cpu")
     for wrong in ("gpu", "cuda:", "cuda:x", "warp:cuda", "mps"):
         with pytest.raises(UnknownNameError, match="Valid: cpu, cuda, cuda:0"):
@@ -23,8 +24,10 @@ def test_words():
 
 def test_what_is_missing_is_said(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(AssetError, match=r"manikin\[gpu\]"):
+    with pytest.raises(AssetError, match=r"'cuda' needs MuJoCo Warp.*manikin\[gpu\]' and a CUDA build of torch"):
         torch_device("cuda")
+    with pytest.raises(AssetError, match=r"'warp:cpu' needs MuJoCo Warp.*manikin\[gpu\]'; or use device='cpu'"):
+        torch_device("warp:cpu")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
     with pytest.raises(ConfigError, match="without CUDA"):

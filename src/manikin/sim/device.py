@@ -34,12 +34,15 @@ def torch_device(word: str) -> torch.device:
         AssetError: what it needs is not installed; says how to get it.
         ConfigError: this machine has no such GPU; says what it has.
     """
-    if word in ("cpu", "warp:cpu"):
+    if word == "cpu":
         return torch.device("cpu")
-    if not isinstance(word, str) or not re.fullmatch(r"cuda(:\d+)?", word):
+    if not isinstance(word, str) or not re.fullmatch(r"cuda(:\d+)?|warp:cpu", word):
         raise UnknownNameError("device", word, DEVICES)
     if importlib.util.find_spec("mujoco_warp") is None:
-        raise AssetError(f"device {word!r} needs MuJoCo Warp, which is not installed: {_INSTALL}; or use device='cpu'")
+        how = "pip install 'manikin[gpu]'" if word == "warp:cpu" else _INSTALL
+        raise AssetError(f"device {word!r} needs MuJoCo Warp, which is not installed: {how}; or use device='cpu'")
+    if word == "warp:cpu":
+        return torch.device("cpu")
     if not torch.backends.cuda.is_built():
         raise ConfigError(
             f"device {word!r}: this torch ({torch.__version__}) is built without CUDA: {_INSTALL}; or use device='cpu'"
