@@ -51,6 +51,21 @@ def moves(n: int, steps: int) -> torch.Tensor:
     return torch.rand(steps, n, 8, generator=torch.Generator().manual_seed(1)) * 2 - 1
 
 
+def test_room_is_that_of_every_layout_and_handles_are_each_layouts_own(monkeypatch):
+    env = make(3)
+    assert env.budget is None and env.fingerprint()["budget"] is None  # the CPU needs none
+    assert not hasattr(env, "h")
+    with pytest.raises(
+        AttributeError, match=r"env\.buckets\[k\]\.h, with k of 0: one_drawer, 1: three_drawers, 2: two"
+    ):
+        env.h  # noqa: B018
+    rooms = (Budget(nconmax=24, njmax=96), Budget(nconmax=48, njmax=64, nccdmax=8), Budget(nconmax=16, njmax=64))
+    for inside, room in zip(env.buckets, rooms, strict=True):
+        monkeypatch.setattr(inside, "budget", room)
+    assert env.budget == Budget(nconmax=48, njmax=96, nccdmax=24)  # None is as many as nconmax
+    assert env.fingerprint()["budget"] == {"nconmax": 48, "njmax": 96, "nccdmax": 24}
+
+
 @pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])
 def test_rows_are_their_layouts_own_environment(device):
     """To the bit on the CPU; (e), another layout, is a model of its own compiled by itself."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -33,7 +33,7 @@ from manikin.env.task import Task
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError
 from manikin.rng import episode_seed_from_entropy
 from manikin.sim.snapshot import Snapshot
-from manikin.spec.budget import advice
+from manikin.spec.budget import Budget, advice, largest
 from manikin.spec.camera import CameraSpec
 
 __all__ = ["BucketEnv", "BucketSnapshot", "batched"]
@@ -150,6 +150,25 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     def instruction(self) -> list[str]:
         """What each row is asked to do, in words."""
         return [self._buckets[max(k, 0)].env.task.instruction for k in self._bucket]
+
+    @property
+    def budget(self) -> Budget | None:
+        """Room that is enough for every layout: of each number the largest; None on the CPU, which needs none."""
+        given = [env.budget for env in self.buckets if env.budget is not None]
+        return largest(given) if given else None
+
+    @property
+    def h(self) -> Any:
+        """There is none.
+
+        Raises:
+            AttributeError: every layout has handles of its own; says where.
+        """
+        names = ", ".join(f"{k}: {layout}" for k, layout in enumerate(self.task.layouts))
+        raise AttributeError(
+            f"rows of {self.task.id} have different joints, so every layout has handles of its own: env.buckets[k].h, "
+            f"with k of {names}; env.slots(rows) says where rows are"
+        )
 
     # ---- Gymnasium -------------------------------------------------------------------------------------------------
 
@@ -347,7 +366,8 @@ class BucketEnv(gymnasium.vector.VectorEnv):
         """As :meth:`manikin.Env.fingerprint`; the model's hash is over all layouts."""
         hashes = {name: env.scene.hash for name, env in zip(self.task.layouts, self.buckets, strict=False)}
         whole = hashlib.sha256("".join(hashes.values()).encode()).hexdigest()[:16]
-        return {**self.buckets[0].fingerprint(), "observe": self._word, "layouts": hashes, "model_hash": whole}
+        same = {**self.buckets[0].fingerprint(), "observe": self._word, "model_hash": whole, "layouts": hashes}
+        return {**same, "budget": None if self.budget is None else asdict(self.budget)}
 
     def budget_advice(self) -> str:
         """As :meth:`manikin.Env.budget_advice`: a budget with room for every layout."""

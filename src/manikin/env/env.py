@@ -123,7 +123,7 @@ class Env(gymnasium.vector.VectorEnv):
         self._on = on_device(torch_device(device))
         room = arguments.room(budget)
         self.budget = room if device != "cpu" else None
-        deterministic, graphs = arguments.flag("deterministic", deterministic), arguments.flag("graphs", graphs)
+        self._deterministic, graphs = arguments.flag("deterministic", deterministic), arguments.flag("graphs", graphs)
         arguments.one_of("render mode", str(render_mode), ("None", "rgb_array"))
         if isinstance(autoreset, AutoresetMode):
             autoreset = next(word for word, mode in AUTORESET.items() if mode is autoreset)
@@ -169,7 +169,7 @@ class Env(gymnasium.vector.VectorEnv):
 
             rates = {"control_hz": self.control_hz, "physics_hz": self.physics_hz}
             self.budget = task_budget(task, self.scene, robot=self.robot_word, control=controls_word(controls), **rates)
-        warp: dict[str, Any] = {"budget": self.budget, "deterministic": deterministic}
+        warp: dict[str, Any] = {"budget": self.budget, "deterministic": self._deterministic}
         self.world = make_world(self.scene, self.num_envs, device=device, threads=threads, poison=poison, **warp)
         self.device_word = device
         self.device = self.world.device

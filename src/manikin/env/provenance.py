@@ -86,6 +86,8 @@ def fingerprint(env: Env) -> dict[str, Any]:
         "vision": None if vision == Vision().describe() else vision,
         "sensors": None if env.sensors is None else env.sensors.describe(),
         "device": env.device_word,
+        "budget": None if env.budget is None else dataclasses.asdict(env.budget),
+        "deterministic": None if env.device_word == "cpu" else env._deterministic,
         "reward": env.reward_mode,
         "control_hz": env.control_hz,
         "physics_hz": env.physics_hz,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from numbers import Integral
 
 from manikin.errors import ConfigError
 
-__all__ = ["FIXED", "Budget", "Shortage", "advice", "read_budget"]
+__all__ = ["FIXED", "Budget", "Shortage", "advice", "largest", "read_budget"]
 
 FIXED = {
     "contact_match": "a contact sensor had more matches than MuJoCo Warp sorts",
@@ -62,6 +62,13 @@ class Shortage:
     rows: tuple[int, ...] | None = None
 
 
+def largest(budgets: Iterable[Budget]) -> Budget:
+    """The largest of each number, so that there is room for what any of the budgets, at least one, has room for."""
+    rooms = [(b.nconmax, b.njmax, b.nconmax if b.nccdmax is None else b.nccdmax) for b in budgets]
+    nconmax, njmax, nccdmax = map(max, zip(*rooms, strict=True))
+    return Budget(nconmax=nconmax, njmax=njmax, nccdmax=nccdmax)
+
+
 def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence[int]]]) -> str:
     """Which budget to raise to what, for the error when rows overflow: words, and a budget to give; and what else was
     dropped.
@@ -74,14 +81,11 @@ def advice(found: Iterable[tuple[Budget | None, Mapping[str, Shortage], Sequence
     Returns:
         The words; "" where nothing was too little.
     """
-    room: dict[str, int] = {}
+    worlds = list(found)
+    room = asdict(largest(given or Budget() for given, _, _ in worlds))
     whole: dict[str, list[Shortage]] = {}
     rows: dict[str, set[int]] = {}
-    for given, shortages, names in found:
-        budget = given or Budget()
-        convex = budget.nconmax if budget.nccdmax is None else budget.nccdmax
-        for name, number in {"nconmax": budget.nconmax, "njmax": budget.njmax, "nccdmax": convex}.items():
-            room[name] = max(room.get(name, 0), number)
+    for _, shortages, names in worlds:
         for name, short in shortages.items():
             rows.setdefault(name, set()).update(names[row] for row in short.rows or () if names[row] >= 0)
             if name in FIXED:
