@@ -8,6 +8,9 @@ import torch
 
 import manikin
 from manikin.cli import main
+from manikin.data.read import read_episodes
+from manikin.data.replay import make_env, replay
+from manikin.data.rerecord import rerecord
 from manikin.env import budget as probing
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class
@@ -337,7 +340,7 @@ def test_evaluating_on_a_device_names_it_and_says_what_to_raise(tmp_path, capsys
     run = ["eval", str(file), "--policy", "random"]
     assert main([*run, "--pictures", "0", "--out", str(here)]) == 0
     capsys.readouterr()
-    device = ["--device", "warp:cpu", "--budget", "njmax=12"]
+    device = ["--device", "warp:cpu", "--budget", "njmax=12", "--deterministic"]
     against = ["--against", str(here / "report.json")]
     assert main([*run, *device, *against, "--pictures", "1", "--renderer", "rays", "--out", str(there)]) == 1
     said = capsys.readouterr().out
@@ -346,6 +349,7 @@ def test_evaluating_on_a_device_names_it_and_says_what_to_raise(tmp_path, capsys
     report = read_report(there / "report.json")
     assert report["device"] == report["per_task"][0]["fingerprint"]["device"] == "warp:cpu"
     assert report["per_task"][0]["advice"].startswith("raise njmax") and "--device warp:cpu" in report["command"]
+    assert report["per_task"][0]["fingerprint"]["deterministic"] and "--deterministic" in report["command"]
     assert read_report(here / "report.json")["device"] == "cpu"
     assert report["protocol"]["hash"] == read_report(here / "report.json")["protocol"]["hash"]
     page = (there / "report.html").read_text()
@@ -359,6 +363,82 @@ def test_collecting_says_what_to_raise(tmp_path, capsys, monkeypatch):
     words += ["--device", "warp:cpu", "--budget", "njmax=12", "--out", str(tmp_path / "run.h5")]
     assert main(words) == 1
     assert "raise njmax to at least" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def roomy(tmp_path_factory):
+    """Two episodes on Warp with room for all, with an option that the CPU does not have."""
+    path = tmp_path_factory.mktemp("roomy") / "run.h5"
+    words = ["collect", "PickCube-v1", "--episodes", "2", "--horizon", "3", "--out", str(path)]
+    assert main([*words, "--device", "warp:cpu", "--budget", "nconmax=48,njmax=96", "--deterministic"]) == 0
+    return path
+
+
+def test_a_replay_takes_the_room_that_was_recorded_and_says_where_there_is_too_little(
+    roomy, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(probing, "task_budget", lambda *task, **options: Budget(njmax=12))
+    with read_episodes(roomy) as episodes:
+        then = episodes.needed_header().fingerprint
+    assert then["budget"] == {"nconmax": 48, "njmax": 96, "nccdmax": None} and then["deterministic"] is True
+    for rows in (1, 2):
+        report = replay(roomy, num_envs=rows)
+        assert report.exact and report.ok and not report.changed and not report.unhealthy
+    assert main(["replay", str(roomy), "--check"]) == 0
+
+    capsys.readouterr()
+    few, out = ["replay", str(roomy), "--budget", "njmax=12"], tmp_path / "few.h5"
+    assert main([*few, "--check"]) == 1
+    said = capsys.readouterr().out
+    assert "2 episodes were not healthy (0 of these when recorded): seed 0 (overflow" in said
+    assert "; raise njmax to at least" in said and "budget/njmax: 96 recorded, 12 here" in said
+    for words in (few, [*few, "--out", str(out)]):  # not compared; into a new recording
+        assert main(words) == 1
+        assert "; raise njmax to at least" in capsys.readouterr().out
+    with read_episodes(out) as episodes:
+        assert all(episodes[n].health & Health.OVERFLOW for n in (0, 1))
+        assert episodes.needed_header().fingerprint["budget"]["njmax"] == 12
+    assert main([*few, "--control", "joint_pos", "--out", str(tmp_path / "converted.h5")]) == 1
+    assert "converted, 2 episodes were not healthy: seed 0 (overflow" in capsys.readouterr().out
+
+
+def test_the_recorded_room_is_taken_where_it_is_for_the_same_physics(roomy, monkeypatch):
+    monkeypatch.setattr(probing, "task_budget", lambda *task, **options: Budget(njmax=111))
+    with read_episodes(roomy) as episodes:
+        then = dict(episodes.needed_header().fingerprint)
+    old = {k: v for k, v in then.items() if k not in ("budget", "deterministic")}  # which older recordings lack
+    of_cpu = {**then, "device": "cpu", "budget": None, "deterministic": None}
+    for made, overrides, njmax, exact in (
+        (then, {}, 96, True),
+        (then, {"reward": "none", "observe": "policy"}, 96, True),
+        (then, {"control": "joint_pos"}, 111, True),
+        (then, {"budget": Budget(njmax=77), "deterministic": False}, 77, False),
+        (then, {"budget": None}, 111, True),
+        (old, {}, 111, False),
+        (of_cpu, {"device": "warp:cpu"}, 111, False),
+    ):
+        env = make_env(made, 1, **overrides)
+        assert env.budget.njmax == njmax and env.fingerprint()["deterministic"] is exact
+        assert bool(env.world._m.opt.deterministic) is exact
+        env.close()
+    for made in (then, old, of_cpu):
+        env = make_env(made, 1, device="cpu")
+        assert env.budget is None and env.fingerprint() | {"machine": 0} == of_cpu | {"machine": 0}
+        env.close()
+
+
+def test_what_another_device_lacks_is_no_change_and_states_stay_those_of_the_recording(roomy, tmp_path):
+    report = replay(roomy, make_env(_fingerprint(roomy), 2, device="cpu"))
+    assert report.changed == ("device: 'warp:cpu' recorded, 'cpu' here",)
+    rerecord(roomy, tmp_path / "states.h5", way="states", device="cpu", reward="sparse")
+    for name in ("device", "budget", "deterministic"):
+        assert _fingerprint(tmp_path / "states.h5")[name] == _fingerprint(roomy)[name]
+
+
+def _fingerprint(path):
+    with read_episodes(path) as episodes:
+        return dict(episodes.needed_header().fingerprint)
 
 
 def test_devices_that_cannot_be_are_refused_before_anything_is_done(capsys):

@@ -495,6 +495,57 @@ def test_replay_refuses_what_cannot_be_played(tmp_path: Path) -> None:
             replay(path, Other(2))
 
 
+def test_what_was_not_healthy_is_told_apart_from_what_differs(tmp_path: Path) -> None:
+    class Tight(ToyEnv):
+        def budget_advice(self) -> str:
+            return "raise njmax"
+
+    path = tmp_path / "run.h5"
+    record_toy(path)
+    report = replay(path, Tight(4, unhealthy=[51, 53]))
+    assert report.exact and not report.ok and [e.seed for e in report.unhealthy] == [51, 53]
+    assert report.episodes[1].health == (0, 1) and report.advice == "raise njmax"
+    assert report.summary().splitlines() == [
+        "7 of 7 episodes reproduced bit for bit",
+        "2 episodes were not healthy (0 of these when recorded): seed 51 (overflow), seed 53 (overflow); raise njmax",
+    ]
+    again = tmp_path / "again.h5"
+    recorder = Recorder(env := Tight(3, unhealthy=[51]), again)
+    replay(path, env, observers=[recorder])
+    recorder.close()
+    with h5py.File(again, "r+") as file:
+        file["block_0/steps/rewards"][:] = 0
+    report = replay(again, Tight(2))
+    assert not report.unhealthy and report.advice == "" and report.episodes[1].health == (1, 0)
+    assert "1 that differ were not healthy when recorded: seed 51 (overflow)" in report.summary()
+
+
+@pytest.mark.parametrize(("then", "now", "promised"), [(True, True, True), (False, True, False), (True, None, False)])
+def test_a_gpu_promises_the_same_bits_where_it_was_deterministic(tmp_path: Path, then, now, promised) -> None:
+    """None: of an older recording, which does not say."""
+
+    class Card(ToyEnv):
+        deterministic: bool | None = then
+
+        def fingerprint(self) -> dict[str, Any]:
+            said = {} if self.deterministic is None else {"deterministic": self.deterministic}
+            return {**super().fingerprint(), "device": "cuda", **said}
+
+    path, env = tmp_path / "run.h5", Card(3)
+    recorder = Recorder(env, path)
+    run_episodes(env, Chase(horizon=2), list(range(3)), observers=[recorder])
+    recorder.close()
+    env.deterministic = now
+    assert replay(path, env).ok  # whose bits are the same, promised or not
+    with h5py.File(path, "r+") as file:
+        file["block_0/steps/actions"][0] -= np.float32(0.5)
+    report = replay(path, env)
+    assert not report.exact and report.same_processor and report.promised is promised and report.ok is not promised
+    assert ("without deterministic=True, then or now: some divergence" in report.summary()) is not promised
+    noted = ["deterministic: False recorded, True here"] if then is False else []
+    assert [word for word in report.changed if "deterministic" in word] == noted
+
+
 def test_recorder_keeps_only_successes_when_asked(tmp_path: Path) -> None:
     env = ToyEnv(2, horizon=6)
     recorder = Recorder(env, tmp_path / "run.h5", keep="success")

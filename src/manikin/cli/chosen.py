@@ -1,9 +1,9 @@
-"""What commands are given: a task by word, the cameras of observations."""
+"""What commands are given: a task by word, the cameras of observations, how a Warp device simulates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from manikin.env.observe import Vision
     from manikin.env.task import Task
 
-__all__ = ["On", "PictureOptions", "chosen_task"]
+__all__ = ["On", "PictureOptions", "WarpOptions", "chosen_task"]
 
 On = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
 """A flag that is on unless ``--no-NAME`` is given. Its help says what that does; "default: True" would say the opposite
@@ -38,6 +38,28 @@ class PictureOptions:
         if not self.camera and self.size is None and self.renderer is None:
             return None
         return Vision(cameras=self.camera or None, size=self.size, renderer=self.renderer or "auto")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpOptions:
+    """Options of the commands that may simulate on a Warp device (cuda, cuda:1, warp:cpu); the CPU needs neither."""
+
+    budget: str | None = None
+    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192; by default that recorded, else found
+    for the task."""
+    deterministic: bool = False
+    """On a Warp device, the same bits in every run, at a price; on anyway where a recording was made with it."""
+
+    def warp(self) -> dict[str, Any]:
+        """What was chosen, as options of ``manikin.make``.
+
+        Raises:
+            ConfigError: the budget is none.
+        """
+        from manikin.spec.budget import read_budget
+
+        chosen: dict[str, Any] = {} if self.budget is None else {"budget": read_budget(self.budget)}
+        return chosen | ({"deterministic": True} if self.deterministic else {})
 
 
 def chosen_task(word: str) -> type[Task]:

@@ -10,14 +10,14 @@ from typing import Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import On, PictureOptions, chosen_task
+from manikin.cli.chosen import On, PictureOptions, WarpOptions, chosen_task
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
 
 __all__ = ["CollectOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectOptions(PictureOptions):
+class CollectOptions(WarpOptions, PictureOptions):
     """Options of `manikin collect`."""
 
     task: tyro.conf.Positional[str]
@@ -59,8 +59,6 @@ class CollectOptions(PictureOptions):
     """Begin even where the disk has no room for episodes that all last to the horizon."""
     device: str | None = None
     """cpu, cuda, cuda:1 or warp:cpu."""
-    budget: str | None = None
-    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192 (by default found for the task)."""
     physics_hz: float | None = None
     """Physics rate [Hz], by default the task's."""
     horizon: int | None = None
@@ -81,9 +79,8 @@ def run(options: CollectOptions) -> int:
     from manikin.env.registry import make
     from manikin.env.task import Task
     from manikin.errors import ConfigError
-    from manikin.eval.runner import interruptible, run_episodes, unhealthy_words
+    from manikin.eval.runner import interruptible, run_episodes
     from manikin.policy.choices import policy_maker
-    from manikin.spec.budget import read_budget
 
     if options.episodes < 1:
         raise ConfigError(f"--episodes must be at least 1, got {options.episodes}")
@@ -94,8 +91,7 @@ def run(options: CollectOptions) -> int:
         for k in ("robot", "control", "observe", "device", "control_hz", "physics_hz", "horizon")
         if getattr(options, k) is not None
     }
-    if options.budget is not None:
-        settings["budget"] = read_budget(options.budget)
+    settings |= options.warp()
     settings["observe"] = options.observe.replace(",", "+")
     task = chosen_task(options.task)
     settings["reward"] = options.reward or ("sparse" if task.reward is Task.reward else "normalized_dense")
@@ -155,7 +151,7 @@ def run(options: CollectOptions) -> int:
         out.print("interrupted; go on with the same command and --resume")
         return INTERRUPTED
     if done.unhealthy:
-        said = escape(unhealthy_words(done.unhealthy, done.advice))
+        said = escape(done.unhealthy_words())
         out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}", soft_wrap=True)
         return NOT_GOOD
     if recorder.kept:

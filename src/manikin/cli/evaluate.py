@@ -9,13 +9,14 @@ from typing import Annotated, Literal
 
 import tyro
 
+from manikin.cli.chosen import WarpOptions
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table
 
 __all__ = ["EvalOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvalOptions:
+class EvalOptions(WarpOptions):
     """Options of `manikin eval`."""
 
     protocol: tyro.conf.Positional[str]
@@ -27,8 +28,6 @@ class EvalOptions:
     """How many episodes run side by side; does not change the result."""
     device: str = "cpu"
     """Where to simulate: cpu, cuda, cuda:1 or warp:cpu. The report names it."""
-    budget: str | None = None
-    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192 (by default found for each task)."""
     out: Path | None = None
     """Folder for report.json and report.html; by default runs/eval-PROTOCOL-POLICY[-DEVICE]."""
     execute: int | None = None
@@ -58,7 +57,6 @@ def run(options: EvalOptions) -> int:
     from manikin.policy.choices import policy_maker
     from manikin.render.api import make_renderer
     from manikin.sim import torch_device
-    from manikin.spec.budget import read_budget
 
     out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
     torch_device(options.device)
@@ -72,7 +70,7 @@ def run(options: EvalOptions) -> int:
             num_envs=options.num_envs,
             execute=options.execute,
             device=options.device,
-            budget=read_budget(options.budget) if options.budget is not None else None,
+            **options.warp(),
             film=options.pictures,
             renderer=make_renderer(options.renderer, samples=2) if options.pictures else None,
             on_result=lambda task, result: advance(),
@@ -85,6 +83,7 @@ def run(options: EvalOptions) -> int:
     words += ["--execute", str(options.execute)] if options.execute else []
     words += ["--device", options.device] if options.device != "cpu" else []
     words += ["--budget", options.budget] if options.budget is not None else []
+    words += ["--deterministic"] if options.deterministic else []
     report = as_dict(evaluation, command=shlex.join(words))
     if other is not None:
         report["comparison"] = compare(report, other)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
+from rich.markup import escape
 
-from manikin.cli.chosen import PictureOptions
+from manikin.cli.chosen import PictureOptions, WarpOptions
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = ["ReplayOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(PictureOptions):
+class ReplayOptions(WarpOptions, PictureOptions):
     """Options of `manikin replay`."""
 
     file: tyro.conf.Positional[Path]
@@ -66,14 +67,16 @@ def main(options: Annotated[ReplayOptions, tyro.conf.arg(name="")]) -> int:
 
 
 def run(options: ReplayOptions) -> int:
-    """Replay; 0 done (a check: exact, or another kind of processor), 1 different, 130 interrupted."""
+    """Replay; 0 done (a check: exact, or not promised to be), 1 different or unhealthy, 130 interrupted."""
     from manikin.data.read import read_episodes
     from manikin.eval.runner import interruptible
+    from manikin.sim import torch_device
 
     out = console()
     with read_episodes(options.file) as file:
         header = file.needed_header()
         fingerprint, numbers = dict(header.fingerprint), list(dict.fromkeys(options.episodes or file.numbers))
+        torch_device(options.device or str(fingerprint.get("device", "cpu")))
         wins = sum(bool(file.attributes(n)["success_once"]) for n in numbers)
         out.print(f"{header.task}, {len(numbers)} episodes by {header.policy or 'unknown'}, {wins} successful")
     _refuse(options)
@@ -118,6 +121,8 @@ def _refuse(options: ReplayOptions) -> None:
     compared = options.check or options.device is not None or (_writes(options) and options.way == "actions")
     for word, given, fits, what in (
         ("--report", options.report, compared, "--check, --device, or a new recording from actions"),
+        ("--budget", options.budget, options.way == "actions", "--from actions"),
+        ("--deterministic", options.deterministic or None, options.way == "actions", "--from actions"),
         ("--stretch", options.stretch, options.control is not None, "--control"),
         ("--physics-hz", options.physics_hz, options.control is not None, "--control"),
         (
@@ -138,7 +143,7 @@ def _overrides(options: ReplayOptions) -> dict[str, Any]:
     """Options of ``manikin.make`` that win over the recorded ones."""
     chosen = {k: getattr(options, k) for k in ("observe", "reward", "device", "physics_hz", "task")}
     chosen["vision"] = options.vision()
-    return {k: v for k, v in chosen.items() if v is not None}
+    return {k: v for k, v in chosen.items() if v is not None} | options.warp()
 
 
 def _target(options: ReplayOptions) -> Path:
@@ -186,7 +191,7 @@ def _play(
     def finish(out: Console) -> int:
         if video is not None:
             out.print(f"video: {video}", soft_wrap=True)
-        return _tell(options, report, out) if check else OK
+        return _tell(options, report, out, check=check)
 
     return finish
 
@@ -209,9 +214,9 @@ def _observe(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
     )
 
     def finish(out: Console) -> int:
-        status = OK if report is None else _tell(options, report, out)
+        status = OK if report is None else _tell(options, report, out, check=True)
         out.print(f"written: {target}", soft_wrap=True)
-        return status if options.check else OK
+        return status if options.check or (report is not None and report.unhealthy) else OK
 
     return finish
 
@@ -236,17 +241,21 @@ def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
     )
 
     def finish(out: Console) -> int:
-        out.print(report.summary(), soft_wrap=True)
+        out.print(escape(report.summary()), soft_wrap=True)
         _write(options, [dataclasses.asdict(e) for e in report.episodes], out)
         out.print(f"written: {target}", soft_wrap=True)
-        return OK
+        return NOT_GOOD if report.unhealthy else OK
 
     return finish
 
 
-def _tell(options: ReplayOptions, report: ReplayReport, out: Console) -> int:
-    """Say how a replay compares; its exit status."""
-    out.print(report.summary(), soft_wrap=True)
+def _tell(options: ReplayOptions, report: ReplayReport, out: Console, *, check: bool) -> int:
+    """Say how a replay compares, or if it was not to, whether it was healthy; its exit status."""
+    if not check:
+        if report.unhealthy:
+            out.print(escape(report.unhealthy_words()), soft_wrap=True)
+        return NOT_GOOD if report.unhealthy else OK
+    out.print(escape(report.summary()), soft_wrap=True)
     _write(options, [dataclasses.asdict(e) for e in report.episodes], out)
     return OK if report.ok else NOT_GOOD
 

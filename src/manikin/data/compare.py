@@ -30,6 +30,7 @@ class EpisodeReplay:
         last_difference: the same at the last instant that was played.
         outcome: what else came out differently (rewards, success, length), in words.
         success: whether it succeeded at any time, recorded and now.
+        health: bits of :class:`manikin.sim.health.Health`, recorded and now; 0 is healthy.
         positions: (T + 1,) largest difference of a joint's or an object's coordinate [rad or m] at each instant
             that was played; None if states were not recorded.
         tcp: (T + 1,) [m] how far the tool centre point was from where it was recorded; of several, the farthest.
@@ -45,6 +46,7 @@ class EpisodeReplay:
     last_difference: float | None
     outcome: tuple[str, ...]
     success: tuple[bool, bool]
+    health: tuple[int, int] = (0, 0)
     positions: np.ndarray | None = None
     tcp: np.ndarray | None = None
 
@@ -107,7 +109,8 @@ class Comparison:
             self._compare_states(rows)
 
     def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
-        """Nothing: see :meth:`reports`."""
+        for i, bits in zip(rows.tolist(), health.tolist(), strict=True):
+            self._rows[i].health = int(bits)
 
     def reports(self, finished: np.ndarray) -> list[EpisodeReplay]:
         """Of the episodes (n,) bool that were played to the end."""
@@ -129,7 +132,7 @@ class _Row:
         self.difference: float | None = None
         self.last: float | None = None
         self.outcome: list[str] = []
-        self.played, self.success, self.failed = 0, False, False
+        self.played, self.success, self.failed, self.health = 0, False, False, 0
         self._layout: _Layout | None = None
         self._now: list[np.ndarray] = []  # states from the first that differs
 
@@ -178,6 +181,7 @@ class _Row:
             last_difference=self.last,
             outcome=tuple(self.outcome),
             success=(e.success_once, self.success),
+            health=(e.health, self.health),
             positions=positions,
             tcp=tcp,
         )

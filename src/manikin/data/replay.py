@@ -15,9 +15,11 @@ import numpy as np
 
 from manikin.data.compare import Comparison, EpisodeReplay
 from manikin.data.format import Header, flatten
+from manikin.data.health import advice_for, unhealthy_words
 from manikin.data.play import Follow, batches, play
 from manikin.data.read import EpisodeFile
 from manikin.errors import DataError, ManikinError
+from manikin.spec.budget import Budget
 
 if TYPE_CHECKING:
     from manikin.env.task import Task
@@ -34,6 +36,9 @@ class ReplayReport:
         episodes: one entry per episode.
         recorded_on, replayed_on: kinds of processor, and the device where it is not the CPU.
         changed: what is different between the recorded environment and this one (versions, model, ...), in words.
+        repeatable: whether what recorded and what replayed give the same bits in every run: processors do, GPUs with
+            ``deterministic=True``.
+        advice: which budget to raise to what, where contacts or constraints found no room now; else "".
     """
 
     path: Path
@@ -41,6 +46,8 @@ class ReplayReport:
     recorded_on: str
     replayed_on: str
     changed: tuple[str, ...]
+    repeatable: bool = True
+    advice: str = ""
 
     @property
     def exact(self) -> bool:
@@ -51,9 +58,19 @@ class ReplayReport:
         return self.recorded_on == self.replayed_on
 
     @property
+    def promised(self) -> bool:
+        """Whether the same bits are promised: on the same kind of processor, on a GPU with ``deterministic=True``."""
+        return self.same_processor and self.repeatable
+
+    @property
+    def unhealthy(self) -> tuple[EpisodeReplay, ...]:
+        """In which the physics broke down or found no room now, whether or not it did when they were recorded."""
+        return tuple(e for e in self.episodes if e.health[1])
+
+    @property
     def ok(self) -> bool:
-        """Exact, or different only where that is expected: on another kind of processor."""
-        return self.exact or not self.same_processor
+        """Healthy, and exact or different only where the same bits are not promised."""
+        return not self.unhealthy and (self.exact or not self.promised)
 
     @property
     def survived(self) -> tuple[int, int]:
@@ -83,19 +100,29 @@ class ReplayReport:
         """A few lines for people."""
         wrong = [e for e in self.episodes if not e.exact]
         lines = [f"{len(self.episodes) - len(wrong)} of {len(self.episodes)} episodes reproduced bit for bit"]
-        shown = 10 if self.same_processor else 0
+        shown = 10 if self.promised else 0
         lines += [f"  {e}" for e in wrong[:shown]]
         if len(wrong) > shown > 0:
             lines.append(f"  and {len(wrong) - shown} more")
-        if wrong and not self.same_processor:
-            lines.append(f"recorded on {self.recorded_on}, replayed on {self.replayed_on}: some divergence is expected")
-            lines += self._apart()
+        if wrong and not self.promised:
+            where = f"recorded on {self.recorded_on}, replayed on {self.replayed_on}"
+            if self.same_processor:
+                where = f"on {self.recorded_on} without deterministic=True, then or now"
+            lines += [f"{where}: some divergence is expected", *self._apart()]
         if wrong:
             then, now = self.survived
             lines.append(f"{then} succeeded when recorded, {now} of these do now")
+        if mended := [(e.seed, e.health[0]) for e in wrong if e.health[0] and not e.health[1]]:
+            lines.append(f"{len(mended)} that differ were not healthy when recorded: {unhealthy_words(mended)}")
         if wrong and self.changed:
             lines += ["changed since the recording:", *(f"  {c}" for c in self.changed)]
-        return "\n".join(lines)
+        return "\n".join([*lines, *([self.unhealthy_words()] if self.unhealthy else [])])
+
+    def unhealthy_words(self) -> str:
+        """How many episodes were not healthy, what went wrong in which, and what to do."""
+        then = sum(bool(e.health[0]) for e in self.unhealthy)
+        said = unhealthy_words([(e.seed, e.health[1]) for e in self.unhealthy], self.advice)
+        return f"{len(self.unhealthy)} episodes were not healthy ({then} of these when recorded): {said}"
 
     def _apart(self) -> list[str]:
         table = self.divergence()
@@ -122,7 +149,8 @@ def make_env(
         num_envs: rows.
         task: where the task is, if not where it was: ``file.py``, ``file.py:Class``, ``module:Class``, or the class.
         **overrides: options of ``manikin.make`` that win over the recorded ones. What a ``vision`` leaves at its
-            default stays as recorded, and so do the recorded sensors of what is still observed.
+            default stays as recorded, and so do the recorded sensors of what is still observed. The recorded budget
+            holds where neither robot, controller, rates nor config are overridden, each of which needs another.
 
     Raises:
         DataError: the fingerprint names no task, or the task cannot be loaded or is another one.
@@ -134,6 +162,11 @@ def make_env(
     found = recorded_task(fingerprint, task)
     recorded = {k: fingerprint[k] for k in _MAKE_OPTIONS if fingerprint.get(k) is not None}
     options = {**recorded, "autoreset": "disabled", **overrides}
+    if "budget" in recorded and "budget" not in overrides:
+        if overrides.keys() & _NEEDS_ROOM:
+            del options["budget"]  # found anew
+        else:
+            options["budget"] = Budget(**recorded["budget"])
     vision = Vision.of(recorded.get("vision"))
     options["vision"] = Vision.of(overrides.get("vision")).over(vision)
     if "sensors" in recorded and "sensors" not in overrides:
@@ -173,9 +206,10 @@ def recorded_task(fingerprint: Mapping[str, Any], given: str | type[Task] | None
 
 
 _MAKE_OPTIONS = (
-    *("robot", "control", "device", "observe", "vision", "sensors", "reward", "looks"),
+    *("robot", "control", "device", "budget", "deterministic", "observe", "vision", "sensors", "reward", "looks"),
     *("physics_hz", "control_hz", "horizon", "config", "terminate"),
 )
+_NEEDS_ROOM = {"robot", "control", "physics_hz", "control_hz", "config"}  # what a budget is found for
 
 
 def source_of(path: str | Path, header: Header, *, how: str, **more: Any) -> dict[str, Any]:
@@ -239,6 +273,7 @@ def replay(
                         on_episode(result)
                 if stop():
                     break
+            advice = advice_for(env, (e.health[1] for e in done))
         finally:
             if own:
                 env.close()
@@ -248,6 +283,8 @@ def replay(
             recorded_on=_where(then),
             replayed_on=_where(now),
             changed=_changes(then, now),
+            repeatable=_repeatable(then) and _repeatable(now),
+            advice=advice,
         )
 
 
@@ -268,6 +305,13 @@ def _where(fingerprint: Mapping[str, Any]) -> str:
     return processor if word == "cpu" else f"{processor} with {word}"
 
 
+def _repeatable(fingerprint: Mapping[str, Any]) -> bool:
+    """Whether another run there gives the same bits."""
+    return not str(fingerprint.get("device", "cpu")).startswith("cuda") or bool(fingerprint.get("deterministic"))
+
+
 def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    a, b = flatten(then), flatten(now)
+    """In words. Options of Warp devices count where both have them: that the CPU has none follows from the device."""
+    none = {key for key in ("budget", "deterministic") if then.get(key) is None or now.get(key) is None}
+    a, b = (flatten({k: v for k, v in made.items() if k not in none}) for made in (then, now))
     return tuple(f"{k}: {a.get(k)!r} recorded, {b.get(k)!r} here" for k in sorted(a | b) if a.get(k) != b.get(k))

@@ -85,7 +85,9 @@ def rerecord(
                 finally:
                     recorder.close()
             # the states are the recording's, so where they are from is said of it
-            made = {key: then[key] for key in ("device", "versions", "machine", "model_hash") if key in then}
+            made = {"budget": None, "deterministic": None}
+            from_there = ("device", "budget", "deterministic", "versions", "machine", "model_hash")
+            made |= {key: then[key] for key in from_there if key in then}
             header = Header(fingerprint={**env.fingerprint(), **made}, policy=played.policy, source=about)
             with EpisodeWriter(out, header, resume=resume) as writer:
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from manikin.data.format import Episode
+from manikin.data.health import advice_for, unhealthy_words
 from manikin.data.play import Follow, batches, play
 from manikin.data.read import EpisodeFile
 from manikin.data.record import Recorder
@@ -31,15 +32,18 @@ class EpisodeConversion:
     """How one episode came out.
 
     Attributes:
-        number: of the episode.
+        number, seed: of the episode.
         steps: control steps, recorded and now.
         success: whether it succeeded at any time, recorded and now.
+        health: bits of :class:`manikin.sim.health.Health`, of the recorded actions played again and now; 0 is healthy.
         residual: name of :data:`RESIDUALS` -> (T,) after each new step.
     """
 
     number: int
+    seed: int
     steps: tuple[int, int]
     success: tuple[bool, bool]
+    health: tuple[int, int]
     residual: Mapping[str, np.ndarray]
 
 
@@ -52,18 +56,26 @@ class ConversionReport:
         control: words of the old and of the new controller.
         commands: whether commands were handed over; else the motion was followed.
         episodes: one entry each.
+        advice: which budgets to raise to what, where contacts or constraints found no room: playing the recorded
+            actions again, and now.
     """
 
     path: Path
     control: tuple[str, str]
     commands: bool
     episodes: tuple[EpisodeConversion, ...]
+    advice: tuple[str, str] = ("", "")
 
     @property
     def success(self) -> tuple[int, int]:
         """How many episodes succeeded when recorded, and how many of these do now."""
         then = [e for e in self.episodes if e.success[0]]
         return len(then), sum(e.success[1] for e in then)
+
+    @property
+    def unhealthy(self) -> tuple[EpisodeConversion, ...]:
+        """In which the physics broke down or found no room, before or after the conversion."""
+        return tuple(e for e in self.episodes if any(e.health))
 
     @property
     def steps(self) -> float:
@@ -87,6 +99,9 @@ class ConversionReport:
         ]
         for name, unit in RESIDUALS.items():
             lines.append(f"  {name:6} ({unit}):  " + "  ".join(f"{value:.2g}" for value in self.quantiles(name)))
+        for word, place, advice in zip(("played again", "converted"), (0, 1), self.advice, strict=True):
+            bad = [(e.seed, e.health[place]) for e in self.episodes if e.health[place]]
+            lines += [f"{word}, {len(bad)} episodes were not healthy: {unhealthy_words(bad, advice)}"] if bad else []
         return "\n".join(lines)
 
 
@@ -155,7 +170,7 @@ def retarget(
                     if not play(source, batch, Follow(), [trace], stop).all():
                         break
                     for k, way in enumerate(ways):
-                        tally = _Tally(batch, recorder, on_episode, last=k == len(ways) - 1)
+                        tally = _Tally(batch, trace, recorder, on_episode, last=k == len(ways) - 1)
                         mover = Track(source, trace, way)
                         play(env, batch, mover, [tally], stop)
                         done += tally.done
@@ -166,11 +181,15 @@ def retarget(
                         break
             finally:
                 recorder.close()
+            advice = (
+                advice_for(source, (e.health[0] for e in done)),
+                advice_for(env, (e.health[1] for e in done)),
+            )
         finally:
             env.close()
             source.close()
     words = (source.controller.name, env.controller.name)
-    return ConversionReport(path=Path(out), control=words, commands=commands, episodes=tuple(done))
+    return ConversionReport(path=Path(out), control=words, commands=commands, episodes=tuple(done), advice=advice)
 
 
 class _Tally:
@@ -184,12 +203,14 @@ class _Tally:
     def __init__(
         self,
         batch: Sequence[Episode],
+        trace: Trace,
         recorder: Recorder,
         on_episode: Callable[[EpisodeConversion], None] | None,
         *,
         last: bool,
     ) -> None:
-        self._batch, self._recorder, self._on_episode, self._last = batch, recorder, on_episode, last
+        self._batch, self._trace, self._recorder = batch, trace, recorder
+        self._on_episode, self._last = on_episode, last
         self._success = [False] * len(batch)
         self._residual: list[dict[str, list[float]]] = [{name: [] for name in RESIDUALS} for _ in batch]
         self.done: list[EpisodeConversion] = []
@@ -212,12 +233,14 @@ class _Tally:
             rows, health = rows[~lost], health[~lost]
         if len(rows):
             self._recorder.finish(rows, health)
-        for row in rows.tolist():
+        for row, bits in zip(rows.tolist(), health.tolist(), strict=True):
             episode, residual = self._batch[row], self._residual[row]
             one = EpisodeConversion(
                 number=episode.number,
+                seed=episode.seed,
                 steps=(len(episode), len(residual["tool"])),
                 success=(episode.success_once, self._success[row]),
+                health=(max(self._trace.health[row], default=0), int(bits)),
                 residual={name: np.array(values) for name, values in residual.items()},
             )
             self.done.append(one)

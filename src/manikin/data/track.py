@@ -121,10 +121,11 @@ class Trace:
         self.tools: list[list[np.ndarray]] = []
         self.touched: list[list[np.ndarray]] = []
         self.lies: list[list[np.ndarray]] = []
+        self.health: list[list[int]] = []  # bits, once it is over
 
     @property
-    def _kept(self) -> tuple[list[list[np.ndarray]], ...]:
-        return self.commands, self.joints, self.tools, self.touched, self.lies
+    def _kept(self) -> tuple[list[list[Any]], ...]:
+        return self.commands, self.joints, self.tools, self.touched, self.lies, self.health
 
     def only(self, rows: Sequence[int]) -> Trace:
         """That of some rows."""
@@ -145,7 +146,8 @@ class Trace:
         self._look(rows)
 
     def finish(self, rows: np.ndarray, health: np.ndarray) -> None:
-        """Nothing."""
+        for row, bits in zip(rows.tolist(), health.tolist(), strict=True):
+            self.health[row].append(int(bits))
 
     def _look(self, rows: np.ndarray) -> None:
         joints, tools = to_numpy(self._env.arm_qpos), to_numpy(self._env.tcp_poses)

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from manikin.data.health import unhealthy_words
 from manikin.env.registry import make, task_ids
 from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
 from manikin.eval.protocol import SUCCESS_RULES, Protocol
-from manikin.eval.runner import EpisodeResult, run_episodes, unhealthy_words
+from manikin.eval.runner import EpisodeResult, run_episodes
 from manikin.eval.stats import Interval, wilson
 from manikin.policy.api import Policy
 from manikin.render.api import Renderer
@@ -86,7 +87,7 @@ class Evaluation:
         """
         for task in self.tasks:
             if task.unhealthy:
-                said = unhealthy_words(task.unhealthy, task.advice)
+                said = unhealthy_words([(r.seed, r.health) for r in task.unhealthy], task.advice)
                 raise DivergedError(f"{task.task}: {len(task.unhealthy)} unhealthy episodes: {said}")
 
 
@@ -98,6 +99,7 @@ def evaluate(
     execute: int | None = None,
     device: str = "cpu",
     budget: Budget | None = None,
+    deterministic: bool = False,
     film: int = 0,
     renderer: Renderer | None = None,
     on_task: Callable[[str], None] | None = None,
@@ -114,6 +116,7 @@ def evaluate(
         device: where to simulate, as for :func:`manikin.make`. It is no part of the protocol and stands in the report:
             physics on a Warp device is in float32, and the results are not those of the CPU to the bit.
         budget: on a Warp device, room for contacts and constraints in every task; None finds it for each.
+        deterministic: on a Warp device, the same bits in every run, at a price.
         film: of each task, this many episodes, and one of every mode, are run once more with pictures taken.
         renderer: makes the pictures; needed when ``film`` is not 0.
         on_task: called with the id of a task that begins.
@@ -128,11 +131,11 @@ def evaluate(
     done: list[TaskResult] = []
     reels: dict[str, Sequence[Reel]] = {}
     interrupted, name = False, ""
-    where = {"device": device, "budget": budget}
+    warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
     for task in protocol.tasks:
         if on_task is not None:
             on_task(task)
-        env = make(task, min(num_envs, len(protocol.seeds)), **protocol.make_options(task), **where)
+        env = make(task, min(num_envs, len(protocol.seeds)), **protocol.make_options(task), device=device, **warp)
         try:
             acting = policy(env)
             name = str(getattr(acting, "name", type(acting).__name__))
@@ -164,9 +167,7 @@ def evaluate(
             interrupted |= task != protocol.tasks[-1]
             break
         if film and renderer is not None:
-            reels[task] = film_episodes(
-                protocol, done[-1], policy, renderer, count=film, execute=execute, budget=budget
-            )
+            reels[task] = film_episodes(protocol, done[-1], policy, renderer, count=film, execute=execute, **warp)
     return Evaluation(
         protocol=protocol,
         policy=name,
@@ -189,12 +190,14 @@ def film_episodes(
     height: int = 288,
     execute: int | None = None,
     budget: Budget | None = None,
+    deterministic: bool = False,
 ) -> list[Reel]:
     """Run a few episodes once more on the same device and take ``pictures`` of each: failures first. They come out the
-    same, on a GPU up to the order of its sums."""
+    same, on a GPU that is not ``deterministic`` up to the order of its sums."""
     chosen = _worth_seeing(result.results, protocol.success, result.held_steps, count)
     options = protocol.make_options(result.task)
-    env = make(result.task, min(count, len(chosen)), **options, device=result.device, budget=budget)
+    warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
+    env = make(result.task, min(count, len(chosen)), **options, device=result.device, **warp)
     try:
         every = max(1, min(r.length for r in chosen) // max(1, pictures - 1))
         numbers = {r.number for r in chosen}

@@ -20,19 +20,18 @@ import gymnasium
 import numpy as np
 import torch
 
+from manikin.data.health import advice_for, unhealthy_words
 from manikin.data.labels import Tracker
 from manikin.data.record import Recorder, outcome_of
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
-from manikin.sim.health import Health, describe
 from manikin.spec.labels import PLAIN
 
-__all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes", "unhealthy_words"]
+__all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes"]
 
 log = logging.getLogger("manikin.eval")
-_NO_BUDGET = "what was lost is nothing that a budget has room for"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +105,9 @@ class Run:
     def unhealthy(self) -> tuple[EpisodeResult, ...]:
         return tuple(r for r in self.results if r.health)
 
-
-def unhealthy_words(unhealthy: Sequence[EpisodeResult], advice: str = "") -> str:
-    """Seeds of the first unhealthy episodes with what went wrong, how many more there are, and what to do."""
-    said = ", ".join(f"seed {r.seed} ({describe(r.health)})" for r in unhealthy[:5])
-    more = f" and {len(unhealthy) - 5} more" if len(unhealthy) > 5 else ""
-    return f"{said}{more}" + (f"; {advice}" if advice else "")
+    def unhealthy_words(self) -> str:
+        """What went wrong in which of them, and what to do."""
+        return unhealthy_words([(r.seed, r.health) for r in self.unhealthy], self.advice)
 
 
 class Observer(Protocol):
@@ -226,7 +222,7 @@ def run_episodes(
         interrupted=rows.running or rows.waiting,
         seconds=time.perf_counter() - began,
         env_steps=steps,
-        advice=(env.budget_advice() or _NO_BUDGET) if any(r.health & Health.OVERFLOW for r in results) else "",
+        advice=advice_for(env, (r.health for r in results)),
     )
 
 

@@ -1,0 +1,25 @@
+"""Episodes in which the physics broke down or found no room: in words, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from manikin.sim.health import Health, describe
+
+__all__ = ["advice_for", "unhealthy_words"]
+
+_NO_BUDGET = "what was lost is nothing that a budget has room for"
+
+
+def advice_for(env: Any, health: Iterable[int]) -> str:
+    """Which budget to raise to what, where among the bits of health of an environment's episodes is an overflow; else
+    ""."""
+    return (env.budget_advice() or _NO_BUDGET) if any(bits & Health.OVERFLOW for bits in health) else ""
+
+
+def unhealthy_words(unhealthy: Sequence[tuple[int, int]], advice: str = "") -> str:
+    """What went wrong in the first of the episodes (seed, bits of health), how many more there are, and what to do."""
+    said = ", ".join(f"seed {seed} ({describe(bits)})" for seed, bits in unhealthy[:5])
+    more = f" and {len(unhealthy) - 5} more" if len(unhealthy) > 5 else ""
+    return f"{said}{more}" + (f"; {advice}" if advice else "")
