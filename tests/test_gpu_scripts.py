@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 import torch
 
+import manikin
 from manikin.cli import main
+from manikin.errors import ConfigError
 from manikin.robots import arm
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
@@ -366,8 +368,42 @@ def test_warmup_makes_a_task_twice_in_new_processes(capsys: pytest.CaptureFixtur
     assert "20.0 s" in out and "10.0 s" in out and "0.03 MB" in out
     assert calls == [("PickCube-v1", "warp:cpu", 2)] * 2
     assert main([*words[:2], "StackCube-v1", *words[2:]]) == 1
-    assert "out of memory" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "out of memory" in out and "first creation" in out
+    assert main(["warmup", "StackCube-v1", *words[2:]]) == 1
+    assert "first creation" not in capsys.readouterr().out  # a table of nothing
+    for wrong in (["--observe", "rbg"], ["--budget", "room=3"]):
+        assert main([*words, *wrong]) == 2 and not capsys.readouterr().out
     assert main(["warmup", "PickCube-v1", "--device", "tpu"]) == 2
+
+
+def test_warmup_makes_what_is_asked_for(monkeypatch) -> None:
+    from manikin.cli import warmup
+
+    made = []
+
+    def make(task: str, num_envs: int, **options: Any) -> None:
+        made.append((task, num_envs, options))
+        raise ConfigError("that is all")
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        """In this process, where what is made can be seen."""
+        monkeypatch.setattr(sys, "argv", ["-c", *command[3:]])
+        with pytest.raises(ConfigError):
+            exec(command[2], {})
+        return subprocess.CompletedProcess(command, 1, "", "that is all")
+
+    monkeypatch.setattr(manikin, "make", make)
+    monkeypatch.setattr(warmup.subprocess, "run", run)
+    words = ["warmup", "PickCube-v1", "--num-envs", "2", "--device", "warp:cpu"]
+    assert main(words) == 1
+    more = ["--observe", "rgb,state", "--deterministic", "--budget", "nconmax=48,njmax=96", "--robot", "ur5e"]
+    assert main([*words, *more]) == 1
+    options = {"device": "warp:cpu", "robot": "ur5e", "observe": "rgb+state", "deterministic": True}
+    assert made == [
+        ("PickCube-v1", 2, {"device": "warp:cpu", "observe": "state"}),
+        ("PickCube-v1", 2, {**options, "budget": manikin.Budget(nconmax=48, njmax=96)}),
+    ]
 
 
 def test_warmup_reports_what_a_process_could_not_do() -> None:

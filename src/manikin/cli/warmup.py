@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import chosen_task
+from manikin.cli.chosen import WarpOptions, chosen_task
 from manikin.cli.terminal import NOT_GOOD, OK, console
 
 __all__ = ["WarmupOptions", "main", "run"]
 
 # In a process of its own, as a user's program will be: nothing is warm but what is on disk.
 _CREATE = """
-import sys, time
+import json, sys, time
 import torch
 import manikin
 from manikin.env.speed import bytes_per_env
-words = sys.argv[1:]
-options = dict(word.split("=", 1) for word in words[3:])
+task, num_envs, options = json.loads(sys.argv[1])
+if "budget" in options:
+    options["budget"] = manikin.Budget(**options["budget"])
 begin = time.perf_counter()
-env = manikin.make(words[0], int(words[1]), device=words[2], **options)
+env = manikin.make(task, num_envs, **options)
 env.reset(seed=0)
 env.step(torch.zeros(env.action_space.shape, device=env.device))
 if env.device.type == "cuda":
@@ -33,7 +35,7 @@ print(time.perf_counter() - begin, bytes_per_env(env))
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarmupOptions:
+class WarmupOptions(WarpOptions):
     """Options of `manikin warmup`."""
 
     tasks: tyro.conf.Positional[tuple[str, ...]] = ()
@@ -46,6 +48,9 @@ class WarmupOptions:
     """Robot word, by default each task's first."""
     control: str | None = None
     """Controller, by default each task's."""
+    observe: str = "state"
+    """What is observed: state, or outputs of cameras and state joined by + or a comma: rgb, rgb+depth+state. Pictures
+    have kernels of their own."""
 
 
 def main(options: Annotated[WarmupOptions, tyro.conf.arg(name="")]) -> int:
@@ -58,6 +63,7 @@ def run(options: WarmupOptions) -> int:
     from rich.table import Table
 
     from manikin.env.arguments import positive_int
+    from manikin.env.observe import parse
     from manikin.env.registry import task_ids
     from manikin.errors import ConfigError
     from manikin.sim import torch_device
@@ -66,6 +72,7 @@ def run(options: WarmupOptions) -> int:
     if options.device == "cpu":
         raise ConfigError("--device cpu: nothing is compiled for the CPU; warm up cuda, cuda:1 or warp:cpu")
     torch_device(options.device)
+    parse(_options(options)["observe"])
     out, failed = console(), 0
     tasks = options.tasks or tuple(task_ids())
     for task in tasks:
@@ -86,15 +93,22 @@ def run(options: WarmupOptions) -> int:
         if len(times) == 2:
             size = f"{times[1][1] / 1e6:.2f} MB"
             table.add_row(task, f"{times[0][0]:.1f} s", f"{times[1][0]:.1f} s", size)
-    out.print(table)
+    if table.rows:
+        out.print(table)
     return NOT_GOOD if failed else OK
+
+
+def _options(options: WarmupOptions) -> dict[str, Any]:
+    """For ``manikin.make``."""
+    chosen = {"robot": options.robot, "control": options.control, "device": options.device}
+    chosen["observe"] = options.observe.replace(",", "+")
+    return {k: v for k, v in chosen.items() if v is not None} | options.warp()
 
 
 def _created(task: str, options: WarmupOptions) -> tuple[float, float] | str:
     """(time to make it and take a step [s], bytes per row); or the last words of a process that could not."""
-    chosen = {"robot": options.robot, "control": options.control}
-    words = [f"{k}={v}" for k, v in chosen.items() if v is not None]
-    command = [sys.executable, "-c", _CREATE, task, str(options.num_envs), options.device, *words]
+    what = json.dumps([task, options.num_envs, _options(options)], default=asdict)
+    command = [sys.executable, "-c", _CREATE, what]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
