@@ -1,4 +1,8 @@
-"""Deterministic mode of Warp devices: the same bits in another process, the same contacts as in the default mode."""
+"""Deterministic mode of Warp devices: the same bits in another process, the same contacts as in the default mode.
+
+On Warp's CPU device the default mode gives the same bits too; that the option does something there is seen in Warp's
+model alone. tests/test_gpu.py compares two processes where it matters.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import manikin
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
 from manikin.sim.warp import WarpWorld  # noqa: E402
+from manikin.sim.warp_library import modules  # noqa: E402
 from test_world import build  # noqa: E402
 
 
@@ -28,15 +36,17 @@ def course(*, deterministic: bool, steps: int) -> dict[str, Any]:
     ball.set_pose((0.05, 0.15, 0.1))
     can.set_pose((0.05, -0.15, 0.1), (0.96, 0.28, 0, 0))
     world.forward()
-    rows, hashes = [], []
+    contacts, hashes = [], []
     for k in range(steps // 20):
         ctrl = world.read("ctrl").clone()
         ctrl[:, 0], ctrl[:, 3] = (0.5 if k % 2 else -0.5), -2.2 + 0.02 * k
         world.write("ctrl", ctrl)
         world.step(20)
-        rows.append(world.read("nefc").ravel().tolist())
+        found = world._d.contact.worldid.numpy()[: int(world._d.nacon.numpy()[0])]
+        contacts.append(np.bincount(found, minlength=2).tolist())
         hashes.append(world.state_hash().tolist())
-    return {"rows": rows, "hashes": hashes, "health": world.health().tolist()}
+    mode = int(world._m.opt.deterministic)
+    return {"contacts": contacts, "hashes": hashes, "health": world.health().tolist(), "mode": mode}
 
 
 def elsewhere(steps: int) -> subprocess.Popen:
@@ -57,5 +67,18 @@ def test_two_processes_end_a_thousand_steps_in_the_same_bits():
     assert len(one["hashes"]) == 50
     assert one["hashes"][-1][0] != one["hashes"][-1][1] and one["hashes"][0] != one["hashes"][-1]
     assert one["health"] == [0, 0]
-    assert len({tuple(rows) for rows in one["rows"]}) > 3  # things begin and end to touch
-    assert default["rows"] == one["rows"][:5]
+    assert len({tuple(each) for each in one["contacts"]}) > 3  # things begin and end to touch
+    assert default["contacts"] == one["contacts"][:5] and sum(map(sum, default["contacts"])) > 0
+    kinds = modules()[1].DeterminismType
+    assert one["mode"] == int(kinds.ALL) != int(kinds.NONE) == default["mode"]
+
+
+@pytest.mark.parametrize("options", [{}, {"deterministic": True}], ids=["default", "deterministic"])
+@pytest.mark.parametrize("task", ["CartpoleBalance-v1", "OpenCabinetDrawer-v1"])
+def test_the_option_reaches_the_physics_of_every_environment(task, options):
+    """Of each layout too."""
+    kinds = modules()[1].DeterminismType
+    env = manikin.make(task, 1, device="warp:cpu", budget=manikin.Budget(nconmax=64, njmax=256), **options)
+    wanted = int(kinds.ALL if options else kinds.NONE)
+    assert {one.world._m.opt.deterministic for one in env.buckets} == {wanted}
+    env.close()

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,27 +42,96 @@ def actions(env, steps):
     return torch.from_numpy(np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)).to(env.device)
 
 
-@pytest.mark.parametrize("rows", [16, 1])  # one matrix is solved by other routines than many
-@pytest.mark.parametrize("control", ["joint_delta_pos", "ee_delta_pose", "osc_pose"])
-def test_recorded_graphs_give_what_single_calls_give(control, rows):
-    """Episodes of 7 steps begin and end within; contacts are in a fixed order, so that the very bits are the same."""
-    seen = []
-    for graphs in (True, False):
-        env = manikin.make(
-            "PickCube-v1", num_envs=rows, device=GPU, control=control, horizon=7, deterministic=True, graphs=graphs
-        )
-        out = [dict(leaves({"observation": env.reset(seed=3)[0]}))]
-        for action in actions(env, 50):
-            names = ("observation", "reward", "terminated", "truncated", "info")
-            out.append(dict(leaves(dict(zip(names, env.step(action), strict=True)))))
-        seen.append(out)
-        assert all(tensor.device == env.device for tensor in out[-1].values())
-        env.close()
-    assert sum(bool(out["/truncated"].any()) for out in seen[1][1:]) == 50 // 7
-    for k, (recorded, called) in enumerate(zip(*seen, strict=True)):
+def played(task, rows, steps, *, before=lambda env, k: None, **options):
+    """What reset and each step gave, by name; ``before`` is called with the environment before each step."""
+    env = manikin.make(task, num_envs=rows, device=GPU, deterministic=True, **options)
+    out = [dict(leaves({"observation": env.reset(seed=3)[0]}))]
+    for k, action in enumerate(actions(env, steps)):
+        before(env, k)
+        names = ("observation", "reward", "terminated", "truncated", "info")
+        out.append(dict(leaves(dict(zip(names, env.step(action), strict=True)))))
+    assert all(tensor.device == env.device for tensor in out[-1].values())
+    env.close()
+    return out
+
+
+def assert_same(one, other):
+    for k, (recorded, called) in enumerate(zip(one, other, strict=True)):
         assert recorded.keys() == called.keys()
         for name, value in called.items():
-            assert torch.equal(recorded[name], value), (k, name, (recorded[name] - value).abs().max())
+            assert recorded[name].shape == value.shape, (k, name)
+            apart = (recorded[name].double() - value.double()).abs()
+            assert torch.equal(recorded[name], value), (k, name, apart.max())
+
+
+@pytest.mark.parametrize("rows", [16, 1])  # one matrix is solved by other routines than many
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("PickCube-v1", {"control": "joint_delta_pos"}),
+        ("PickCube-v1", {"control": "ee_delta_pose"}),
+        ("PickCube-v1", {"control": "osc_pose"}),
+        ("PickCube-v1", {"autoreset": "next_step"}),  # rows that begin do not move
+        ("PickSingleYCB-v1", {"autoreset": "same_step"}),  # another mesh in every row
+        ("OpenCabinetDrawer-v1", {"autoreset": "same_step"}),  # an environment of each layout
+    ],
+    ids=lambda value: "-".join(value.values()) if isinstance(value, dict) else value,
+)
+def test_recorded_graphs_give_what_single_calls_give(task, options, rows):
+    """Episodes of 7 steps begin and end within; contacts are in a fixed order, so that the very bits are the same."""
+    recorded, called = (played(task, rows, 50, graphs=graphs, horizon=7, **options) for graphs in (True, False))
+    ends = range(7, 51, 8 if options.get("autoreset") == "next_step" else 7)
+    assert [k for k, out in enumerate(called) if k and out["/truncated"].any()] == list(ends)
+    assert_same(recorded, called)
+
+
+def test_graphs_are_recorded_anew_when_an_array_is_replaced():
+    """After ten steps each row gets joints as stiff as no other's."""
+    seen = []
+
+    def stiffer(env, k):
+        if k == 10:
+            dofs, graph = tuple(range(7)), env._loop._move
+            damping = torch.linspace(1.0, 50.0, env.num_envs, device=env.device)
+            seen.append((graph, graph._graph))
+            env.world.set_model({("dof_damping", dofs): damping[:, None].expand(-1, 7)})
+
+    recorded, called = (played("PickCube-v1", 4, 20, graphs=graphs, before=stiffer) for graphs in (True, False))
+    assert_same(recorded, called)
+    plain = played("PickCube-v1", 4, 20, graphs=False)
+    assert_same(plain[:10], called[:10])
+    assert not torch.equal(plain[20]["/observation"], called[20]["/observation"])
+    graph, first = seen[0]
+    if graph._world.device.type == "cuda":
+        assert first is not None and graph._graph is not None and graph._graph is not first
+
+
+def hashes(device, rows, steps):
+    """Of every row's state, every 50 control steps of many episodes."""
+    env = manikin.make("StackCube-v1", num_envs=rows, device=device, deterministic=True)
+    env.reset(seed=0)
+    found = []
+    for k, action in enumerate(actions(env, steps), 1):
+        env.step(action)
+        if k % 50 == 0:
+            found.append(env.state_hash().tolist())
+    assert not env.world.shortages()  # which of the contacts that do not fit are dropped depends on the order
+    env.close()
+    return found
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(256, 1000)])
+def test_two_processes_end_a_thousand_steps_in_the_same_bits(rows, steps):
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    program = f"import json, test_gpu; print(json.dumps(test_gpu.hashes({GPU!r}, {rows}, {steps})))"
+    other = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths}
+    )
+    ours = hashes(GPU, rows, steps)
+    theirs, _ = other.communicate(timeout=600)
+    assert other.returncode == 0 and len(ours) == steps // 50
+    assert json.loads(theirs.splitlines()[-1]) == ours
+    assert len({hash for row in ours for hash in row}) == len(ours) * rows
 
 
 def test_a_free_arm_moves_as_on_warps_cpu_device():
