@@ -19,7 +19,7 @@ from manikin.env.raw import raw_physics
 from manikin.env.registry import task_class
 from manikin.env.single import SingleEnv
 from manikin.env.speed import measure_speed
-from manikin.errors import ActionError, ClosedError, ConfigError, SceneError, UnknownNameError
+from manikin.errors import ActionError, ClosedError, ConfigError, DataError, SceneError, UnknownNameError
 from manikin.eval.film import Film
 from manikin.eval.runner import run_episodes
 from manikin.plan.executor import WaypointExecutor
@@ -180,6 +180,16 @@ def test_save_and_load_continue_bit_for_bit_in_other_rows():
     other.load(env.save([2]))  # one row into all; never reset before
     assert other.layout.tolist() == [2, 2]
     assert torch.equal(other.state_hash(), env.state_hash([2, 2]))
+
+
+def test_a_snapshot_of_another_kind_of_world_moves_no_row():
+    env = make(2, autoreset="disabled")
+    env.reset(seed=0)
+    saved = env.save([0])
+    saved.pieces[0][1].kind = "warp"
+    with pytest.raises(DataError, match="taken on 'warp' and cannot be loaded on 'cpu'"):
+        env.load(saved, [1])  # of another layout
+    assert env.layout.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("mode", ["same_step", "next_step"])

@@ -17,6 +17,7 @@ from manikin.env.task import Quantity
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm
 from manikin.plan.executor import WaypointExecutor
+from manikin.spec.budget import Budget
 from manikin.tasks.tabletop.pick_cube import PickCube
 
 
@@ -353,6 +354,24 @@ def test_columns_of_the_state_have_names() -> None:
     assert not first_difference(model, one, two)
     two.state[0, 3] += 1e-12
     assert first_difference(model, one, two).startswith("qpos of robot/joint3")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])
+def test_a_field_that_varies_on_one_side_only_is_a_difference(device: str) -> None:
+    """Where it is not the compiled value."""
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    env = Env(PickCube, num_envs=2, device=device, budget=None if device == "cpu" else Budget())
+    env.reset(seed=0)
+    model, before = env.scene.model, env.save()
+    slide = float(model.geom("cube/0").friction[0])
+    env.h.cube.set_property("friction", torch.tensor([slide, 0.1]))
+    after = env.save()
+    assert "geom_friction" not in before.model and "geom_friction" in after.model
+    for one, two in (before, after), (after, before):
+        assert first_difference(model, one, two) == "the model's geom_friction"
+        assert first_difference(model, one, two, 1, 1) == "the model's geom_friction"
+        assert first_difference(model, one, two, 0, 0) == ""
 
 
 def test_unlike_names_what_differs() -> None:

@@ -311,6 +311,9 @@ def test_values_that_cannot_be_are_refused_alike_and_change_nothing(device):
             "must be finite; those of the rows [0, 1, 2]",
         ),
         (gone, np.ones((3, 1)), None, f"'body_mass' has objects 0 to {bodies - 1}, not [{bodies}]"),
+        (mass, np.ones((1, 1)), [3], "rows must be within 0..2, got [3]"),
+        (mass, np.ones((2, 1)), np.array([0, -1]), "rows must be within 0..2, got [0, -1]"),
+        (mass, np.ones((1, 1)), np.array([True, False]), "a mask of rows must be (3,), got (2,)"),
     ]
     if device == "cpu":  # options are one for all on Warp
         cases.append(
@@ -319,4 +322,51 @@ def test_values_that_cannot_be_are_refused_alike_and_change_nothing(device):
     for key, value, rows, words in cases:
         with pytest.raises(ConfigError, match=re.escape(words)):
             world.set_model({key: value}, rows)
+    snapshot = world.save([0])
+    for call in (world.save, lambda rows: world.load(snapshot, rows)):
+        with pytest.raises(ConfigError, match=re.escape("rows must be within 0..2, got [3]")):
+            call([3])
     assert not world.varied and world.version == before
+    world.set_model({mass: np.full((2, 1), 5.0)}, np.array([True, False, True]))
+    assert (world.model_field("body_mass")[:, 1] == 5.0).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])
+def test_a_snapshot_from_before_a_field_varied_restores_what_was_compiled(device):
+    """In the rows that are loaded, and to the bit: their future is that of rows that never differed."""
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+
+    def made():
+        b = SceneBuilder([], Physics())
+        table(b)
+        pose = {"pos": (0.123, 0.217, 0.331), "quat": (0.7, 0.1, 0.3, 0.2)}
+        block, hung = (b.box(name, half_size=(0.021, 0.033, 0.017), **pose) for name in ("block", "hung"))
+        tie = b.spec.add_equality(type=mujoco.mjtEq.mjEQ_CONNECT, objtype=mujoco.mjtObj.mjOBJ_BODY)
+        tie.name1, tie.name2, tie.data[:3] = "block", "hung", (0.0371, 0.0133, 0.0717)
+        world = make_world(b.compile(), 3, device=device)
+        b.bind(world)
+        world.reset()
+        block.set_pose((0.013, 0.017, 0.3), (0.9, 0.3, 0.1, 0.3))
+        hung.set_pose((0.021, 0.011, 0.4))
+        world.forward()
+        return world, block
+
+    (plain, _), (world, block) = made(), made()
+    before = world.save()
+    assert not before.model
+    block.set_property("mass", torch.tensor([0.5, 0.7, 0.9]))
+    block.set_property("friction", torch.tensor([0.1, 0.2, 0.3]))
+    if device == "cpu":  # options are one for all on Warp
+        world.set_model({"opt.gravity": np.full((3, 3), -1.0)})
+    assert {"body_mass", "geom_friction"} <= world.varied
+    changed = {field: world.model_field(field).copy() for field in world.varied}
+    world.load(before.rows(np.array([0, 2])), np.array([0, 2]))
+    for field in world.varied:
+        now = world.model_field(field)
+        assert np.array_equal(now[[0, 2]], plain.model_field(field)[[0, 2]]), field
+        assert np.array_equal(now[1], changed[field][1]), field
+    world.load(before)
+    for each in (plain, world):
+        each.step(50)
+    assert np.array_equal(plain.state_hash(), world.state_hash())

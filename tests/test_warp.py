@@ -12,6 +12,7 @@ import torch
 import manikin
 from manikin.env.card import FreeArm
 from manikin.env.observe import Vision
+from manikin.errors import DataError
 from manikin.math.rotation import quat_from_rotvec, quat_rotate
 from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
@@ -146,6 +147,26 @@ def test_snapshots_continue_bit_for_bit_in_any_row():
     world.load(world.save(np.array([2])), np.array([0]))
     world.step(30)
     assert world.state_hash()[0] == after[2]
+
+
+def test_snapshots_do_not_pass_to_another_kind_of_device(both):
+    """Neither a World nor an Env takes one, nor writes anything before it says so."""
+    cpu, warp = (world for world, _ in both)
+    envs = [
+        manikin.make("PegInsertionSide-v1", num_envs=2, device=word, budget=Budget()) for word in ("cpu", "warp:cpu")
+    ]
+    for env in envs:
+        env.reset(seed=0)  # rows of sizes of their own
+    for one, other in (cpu, warp), (warp, cpu), envs, envs[::-1]:
+        world = getattr(other, "world", other)
+        given, before = one.save(), other.save()
+        with pytest.raises(DataError, match=f"taken on '{given.kind}' and cannot be loaded on '{before.kind}'"):
+            other.load(given)
+        after = other.save()
+        assert before.state.tobytes() == after.state.tobytes() and before.model.keys() == after.model.keys()
+        assert all(np.array_equal(before.model[field], after.model[field]) for field in world.varied)
+    for env in envs:
+        env.close()
 
 
 def test_rows_left_out_or_not_reset_stay_bit_identical():

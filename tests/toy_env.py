@@ -76,6 +76,7 @@ class ToyEnv:
         index = np.arange(self.num_envs) if rows is None else np.asarray(rows)
         return Snapshot(
             scene_hash="toy",
+            kind="toy",
             state=self.state[index].copy(),
             health=np.zeros(len(index), np.int32),
             extra={

@@ -33,7 +33,6 @@ __all__ = [
     "robots",
     "room",
     "row_number",
-    "row_numbers",
     "seeds",
     "substeps",
 ]
@@ -137,17 +136,6 @@ def row_number(row: Any, n: int) -> int:
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < n:
         raise ConfigError(f"row must be an integer within 0..{n - 1}, got {row!r}")
     return int(row)
-
-
-def row_numbers(rows: Any, n: int) -> np.ndarray:
-    """Row numbers as int32 from numbers, a mask, or None for all."""
-    if rows is None:
-        return np.arange(n, dtype=np.int32)
-    array = np.asarray(rows)
-    index = np.flatnonzero(array) if array.dtype == bool else np.atleast_1d(array)
-    if len(index) and (index.min() < 0 or index.max() >= n):
-        raise ConfigError(f"rows must be within 0..{n - 1}, got {index.tolist()}")
-    return index.astype(np.int32)
 
 
 def seeds(seed: Any, rows: np.ndarray, n: int) -> list[int | None]:

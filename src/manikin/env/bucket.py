@@ -33,6 +33,7 @@ from manikin.env.task import Task
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError
 from manikin.rng import episode_seed_from_entropy
 from manikin.sim.snapshot import Snapshot
+from manikin.sim.world import row_numbers
 from manikin.spec.budget import Budget, advice, largest
 from manikin.spec.camera import CameraSpec
 
@@ -316,7 +317,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 
     def save(self, rows: Any = None) -> BucketSnapshot:
         """Everything that later steps of the rows depend on."""
-        index = arguments.row_numbers(rows, self.num_envs)
+        index = row_numbers(rows, self.num_envs)
         pieces, layouts = [], []
         for k, which in self._split(index):
             pieces.append((which, self.buckets[k].save(self._slot[index[which]])))
@@ -326,9 +327,12 @@ class BucketEnv(gymnasium.vector.VectorEnv):
     def load(self, snapshot: BucketSnapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
         """Put rows where the snapshot was (as many rows, or one for all); returns observations and info of all rows."""
         self._check_open()
-        index = arguments.row_numbers(rows, self.num_envs)
+        index = row_numbers(rows, self.num_envs)
         if len(snapshot) not in (1, len(index)):
             raise DataError(f"a snapshot of {len(snapshot)} rows cannot be loaded into {len(index)}")
+        for (_, piece), layout in zip(snapshot.pieces, snapshot.layouts, strict=True):
+            world = self.buckets[layout].world
+            piece.index_for(len(piece), world.scene.physics_hash, world.kind)  # refused before any row has moved
         for (which, piece), layout in zip(snapshot.pieces, snapshot.layouts, strict=True):
             targets = index if len(snapshot) == 1 else index[which]
             for row in targets.tolist():
@@ -341,14 +345,14 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 
     def put(self, states: Sequence[np.ndarray], rows: Any = None) -> tuple[Any, dict[str, Any]]:
         """Put rows into physics states of their layouts, as :meth:`manikin.Env.put`."""
-        index = arguments.row_numbers(rows, self.num_envs)
+        index = row_numbers(rows, self.num_envs)
         for k, which in self._split(index):
             self.buckets[k].put([states[i] for i in which.tolist()], self._slot[index[which]])
         return self.reset(options={"reset_mask": np.zeros(self.num_envs, bool)})
 
     def state_hash(self, rows: Any = None) -> Tensor:
         """(n,) int64: a 64-bit hash of each row's physics state, exact to the bit."""
-        index = arguments.row_numbers(rows, self.num_envs)
+        index = row_numbers(rows, self.num_envs)
         found = torch.zeros(len(index), dtype=torch.int64)
         for k, which in self._split(index):
             found[torch.from_numpy(which)] = self.buckets[k].state_hash(self._slot[index[which]])
@@ -356,7 +360,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 
     def physics_states(self, rows: Any = None) -> list[np.ndarray]:
         """One vector per row, as :meth:`manikin.Env.physics_states`; each as long as its layout needs."""
-        index = arguments.row_numbers(rows, self.num_envs)
+        index = row_numbers(rows, self.num_envs)
         found: dict[int, np.ndarray] = {}
         for k, which in self._split(index):
             found |= zip(which.tolist(), self.buckets[k].physics_states(self._slot[index[which]]), strict=True)
@@ -382,7 +386,7 @@ class BucketEnv(gymnasium.vector.VectorEnv):
 
     def slots(self, rows: Any = None) -> dict[int, np.ndarray]:
         """Number of a bucket -> slots of the rows in it."""
-        index = arguments.row_numbers(rows, self.num_envs)
+        index = row_numbers(rows, self.num_envs)
         return {k: self._slot[index[which]] for k, which in self._split(index)}
 
     def _in_use(self) -> list[tuple[int, Bucket]]:

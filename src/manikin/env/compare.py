@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from manikin.sim.snapshot import Snapshot
+from manikin.sim.variation import compiled
 
 __all__ = ["first_difference", "owned", "state_name", "unlike"]
 
@@ -31,12 +32,22 @@ def first_difference(
         at = int(np.flatnonzero(x[:, column] != y[:, column])[0])
         return f"{state_name(model, column)}: {x[at, column]:.6g} and {y[at, column]:.6g}"
     parts = [(f"the variable {k!r}", v, b.extra["variables"][k]) for k, v in a.extra["variables"].items()]
-    parts += [(f"the model's {k}", v, b.model[k]) for k, v in a.model.items() if k in b.model]
+    fields = sorted({*a.model, *b.model})
+    parts += [(f"the model's {k}", _model_field(model, k, a, b), _model_field(model, k, b, a)) for k in fields]
     parts.append(("the controller's memory", a.extra["carry"], b.extra["carry"]))
     for name, one, two in parts:
         if not np.array_equal(pick(one, row_a), pick(two, row_b), equal_nan=True):
             return name
     return ""
+
+
+def _model_field(model: mujoco.MjModel, field: str, one: Snapshot, other: Snapshot) -> np.ndarray:
+    """(n, ...) of a snapshot's rows; where only the other has the field, it is the compiled one in these."""
+    if field in one.model:
+        return one.model[field]
+    like = other.model[field][0]
+    value = compiled(model, field).reshape(-1)[: like.size].astype(like.dtype)
+    return np.broadcast_to(value.reshape(like.shape), (len(one), *like.shape))
 
 
 def state_name(model: mujoco.MjModel, column: int) -> str:

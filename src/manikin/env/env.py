@@ -34,6 +34,7 @@ from manikin.sense.imperfect import Imperfection, SensorSuite
 from manikin.sim import make_world, on_device, torch_device
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
+from manikin.sim.world import row_numbers
 from manikin.spec.budget import Budget, advice
 from manikin.spec.camera import CameraSpec
 from manikin.spec.control import Control, Whole, controls_word, parse_controls
@@ -375,12 +376,12 @@ class Env(gymnasium.vector.VectorEnv):
 
     def save(self, rows: Any = None) -> Snapshot:
         """Everything that later steps of the rows depend on; see :class:`Snapshot`."""
-        return state.save(self, arguments.row_numbers(rows, self.num_envs))
+        return state.save(self, row_numbers(rows, self.num_envs))
 
     def load(self, snapshot: Snapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
         """Put rows where the snapshot was (as many rows, or one for all); returns observations and info of all rows."""
         self._check_open()
-        state.load(self, snapshot, arguments.row_numbers(rows, self.num_envs))
+        state.load(self, snapshot, row_numbers(rows, self.num_envs))
         with torch.no_grad(), self._on:
             return self._loop.look()
 
@@ -389,16 +390,16 @@ class Env(gymnasium.vector.VectorEnv):
         task's memory and the count of steps go on, the controller's memory does not. Returns as :meth:`load`."""
         self._check_open()
         with torch.no_grad(), self._on:
-            state.put(self, states, arguments.row_numbers(rows, self.num_envs))
+            state.put(self, states, row_numbers(rows, self.num_envs))
             return self._loop.look()
 
     def state_hash(self, rows: Any = None) -> Tensor:
         """(n,) int64: a 64-bit hash of each row's physics state, exact to the bit."""
-        return torch.from_numpy(self.world.state_hash(arguments.row_numbers(rows, self.num_envs)).view(np.int64))
+        return torch.from_numpy(self.world.state_hash(row_numbers(rows, self.num_envs)).view(np.int64))
 
     def physics_states(self, rows: Any = None) -> list[np.ndarray]:
         """Of each row the full physics state, float64, exact to the bit."""
-        return list(self.world.states(arguments.row_numbers(rows, self.num_envs)))
+        return list(self.world.states(row_numbers(rows, self.num_envs)))
 
     def fingerprint(self) -> dict[str, Any]:
         """What an episode depends on besides its seed, for JSON: task, config, robot, rates, versions, machine."""

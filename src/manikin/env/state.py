@@ -35,9 +35,9 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
     """Put the rows ``index`` where the snapshot was: as many rows, or one for all.
 
     Raises:
-        DataError: it was taken from another scene, controller or set of sensors.
+        DataError: it was taken from another scene, kind of world, controller or set of sensors.
     """
-    which, extra = snapshot.index_for(len(index), env.scene.physics_hash), snapshot.extra
+    which, extra = snapshot.index_for(len(index), env.scene.physics_hash, env.world.kind), snapshot.extra
     if "carry" not in extra:
         raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
     if extra["carry"].shape[1] != env._loop.carry.shape[1]:

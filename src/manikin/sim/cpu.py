@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from mujoco import batch
 
-from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
-from manikin.sim.variation import assignments
-from manikin.sim.world import PLACES, Piece
+from manikin.sim.variation import assignments, compiled
+from manikin.sim.world import PLACES, Piece, row_numbers
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
@@ -108,6 +108,7 @@ class CpuWorld:
         poison: overwrite borrowed tensors with NaN once they are out of date, to find code that keeps one.
     """
 
+    kind = "cpu"
     device = torch.device("cpu")
 
     def __init__(
@@ -137,7 +138,6 @@ class CpuWorld:
         self._niter = self._b.bind("solver_niter").reshape(num_worlds, -1)
         self._varied: set[str] = set()
         self._constants = {f for f in _DERIVED if getattr(model, f).size}
-        self._nbvh = int(model.body_bvhnum.sum())
         self._max_iterations = int(model.opt.iterations)
         self._due: list[np.ndarray] | None = None  # rows whose constants wait for the end of ``together``
         self._shown: mujoco.MjModel | None = None  # what data() fills with a row's own fields
@@ -309,8 +309,7 @@ class CpuWorld:
         """A model field per row, (N, ...) float64, read-only."""
         values = self._b.expanded(field) if field in self._varied else None
         if values is None:
-            one = getattr(self.scene.model, field)
-            one = one[: self._nbvh] if field == "bvh_aabb" else one  # the bodies' volumes come first, meshes' follow
+            one = compiled(self.scene.model, field)
             values = np.broadcast_to(one, (self.num_worlds, *one.shape))
         return values
 
@@ -325,10 +324,11 @@ class CpuWorld:
 
         Raises:
             UnknownNameError: a field that cannot differ between rows.
-            ConfigError: values of the wrong shape, or that cannot be; see :mod:`manikin.sim.variation`.
+            ConfigError: rows that are not there, values of the wrong shape or that cannot be; see
+                :mod:`manikin.sim.variation`.
             SceneError: a size of a mesh, or of a moving body with several geoms.
         """
-        index = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
+        index = row_numbers(rows, self.num_worlds)
         present = lambda field: self.model_field(field)[index]  # noqa: E731
         writes = assignments(self.scene.model, values, len(index), present, batch.MODEL_FIELDS)
         for field, ids, value in writes:
@@ -378,9 +378,10 @@ class CpuWorld:
 
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
         """Everything about the rows that later steps depend on, owned by the caller."""
-        index: Any = np.arange(self.num_worlds) if rows is None else rows
+        index = row_numbers(rows, self.num_worlds)
         return Snapshot(
             scene_hash=self.scene.physics_hash,
+            kind=self.kind,
             look_hash=self.scene.hash,
             state=self._state[index].copy(),
             model={f: np.array(self._b.expanded(f)[index]) for f in sorted(self._varied)},
@@ -389,17 +390,20 @@ class CpuWorld:
         )
 
     def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None:
-        """Put rows where the snapshot was: as many rows, or one snapshot row into all of them."""
-        index = np.arange(self.num_worlds, dtype=np.int32) if rows is None else np.asarray(rows, np.int32)
-        which = snapshot.index_for(len(index), self.scene.physics_hash)
-        if snapshot.state.shape[1] != self.nstate:
-            raise DataError(f"the snapshot's state has {snapshot.state.shape[1]} numbers, this world's {self.nstate}")
+        """Put rows where the snapshot was: as many rows, or one snapshot row into all of them.
+
+        Model fields that did not vary when it was taken are the compiled ones again.
+
+        Raises:
+            DataError: of another scene or kind of world, or another number of rows; nothing has been written then.
+        """
+        index = row_numbers(rows, self.num_worlds)
+        which = snapshot.index_for(len(index), self.scene.physics_hash, self.kind)
         fields = snapshot.fields_for(self.scene.hash)
         for field in {*fields, *self._varied}:
             target = self._b.expand(field)
             self._varied.add(field)
-            compiled = getattr(self.scene.model, field)[: target.shape[1]]  # bvh_aabb is a prefix of the model's
-            target[index] = fields[field][which] if field in fields else compiled
+            target[index] = fields[field][which] if field in fields else compiled(self.scene.model, field)
         for field in snapshot.served:
             self._source(field)
         self._b.warning[index] = 0

@@ -19,6 +19,7 @@ class Snapshot:
 
     Attributes:
         scene_hash: of the physics of the scene it belongs to; a scene with other physics refuses it.
+        kind: of the world it is of, ``World.kind``; a world of another kind refuses it.
         look_hash: of the whole scene; one with other cameras, lights or materials takes all but how the rows looked.
         state: (n, nstate) float64, MuJoCo's integration state (time, positions, velocities, warm start, inputs).
         model: per-row model fields, derived constants included; name -> (n, ...). Empty when no field varies.
@@ -28,6 +29,7 @@ class Snapshot:
     """
 
     scene_hash: str
+    kind: str
     state: np.ndarray
     model: dict[str, np.ndarray] = field(default_factory=dict)
     served: dict[str, np.ndarray] = field(default_factory=dict)
@@ -56,8 +58,9 @@ class Snapshot:
             return {k: some(v) for k, v in tree.items()} if isinstance(tree, dict) else tree[index]
 
         return Snapshot(
-            self.scene_hash,
-            self.state[index],
+            scene_hash=self.scene_hash,
+            kind=self.kind,
+            state=self.state[index],
             model=some(self.model),
             served=some(self.served),
             look_hash=self.look_hash,
@@ -65,12 +68,17 @@ class Snapshot:
             extra=some(self.extra),
         )
 
-    def index_for(self, n: int, scene_hash: str) -> np.ndarray:
+    def index_for(self, n: int, scene_hash: str, kind: str) -> np.ndarray:
         """Which snapshot row goes to each of n target rows: one to one, or one row to all.
 
         Raises:
-            DataError: it belongs to another scene, or the number of rows fits neither way.
+            DataError: it belongs to another scene or kind of world, or the number of rows fits neither way.
         """
+        if kind != self.kind:
+            raise DataError(
+                f"this snapshot was taken on {self.kind!r} and cannot be loaded on {kind!r}: snapshots do not pass "
+                "from one kind of device to the other"
+            )
         if scene_hash != self.scene_hash:
             raise DataError(f"this snapshot belongs to scene {self.scene_hash}, not to {scene_hash}")
         if len(self) == n:

@@ -20,7 +20,7 @@ import torch
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.sim import bounds
 
-__all__ = ["Assignment", "assignments"]
+__all__ = ["Assignment", "assignments", "compiled"]
 
 _NOT_NEGATIVE = ("body_mass", "body_inertia", "geom_size")
 
@@ -111,6 +111,14 @@ def assignments(
     if moved and "bvh_aabb" in valid:
         out += _volumes(model, sorted(moved), out, n, present)
     return out
+
+
+def compiled(model: mujoco.MjModel, field: str) -> np.ndarray:
+    """A field as the model has it, one of its options by ``opt.NAME``; the bodies' volumes come first in ``bvh_aabb``,
+    and only theirs can vary."""
+    owner, _, name = field.rpartition(".")
+    value = np.asarray(getattr(model.opt if owner else model, name))
+    return value[: int(model.body_bvhnum.sum())] if field == "bvh_aabb" else value
 
 
 def _float64(value: Any, device: torch.device | None) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.errors import ClosedError, ConfigError, DataError, UnknownNameError
+from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.sim.device import torch_device
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
@@ -26,7 +26,7 @@ from manikin.sim.warp_channel import STATE, WarpChannel, merged
 from manikin.sim.warp_library import Scratch, in_torch_order, modules, supported, torch_stream, warp_device
 from manikin.sim.warp_model import PLACING, RowModel
 from manikin.sim.warp_room import Room
-from manikin.sim.world import PLACES, Piece
+from manikin.sim.world import PLACES, Piece, row_numbers
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
@@ -50,6 +50,7 @@ class WarpWorld:
         deterministic: the same bits in every run, through Warp's own option; slower.
     """
 
+    kind = "warp"
     poison = False
     _due: tuple[bool, bool] | None = None  # constants and places that wait for the end of ``together``
 
@@ -340,6 +341,8 @@ class WarpWorld:
 
     def set_model(self, values: Mapping[Any, Any], rows: Rows = None) -> None:
         """Give rows their own model parameters; see :meth:`manikin.sim.cpu.CpuWorld.set_model`."""
+        if rows is not None and not isinstance(rows, Tensor):
+            rows = row_numbers(rows, self.num_worlds)
         n = self.num_worlds if rows is None or isinstance(rows, Tensor) else len(rows)
         index = None if rows is None or isinstance(rows, Tensor) else self.index(rows)
         present = lambda field: self._model.read(field) if index is None else self._model.read(field)[index]  # noqa: E731
@@ -393,9 +396,10 @@ class WarpWorld:
 
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
         """Everything about the rows that later steps depend on, owned by the caller."""
-        index = self.index(range(self.num_worlds) if rows is None else rows)
+        index = self.index(row_numbers(rows, self.num_worlds))
         return Snapshot(
             scene_hash=self.scene.physics_hash,
+            kind=self.kind,
             look_hash=self.scene.hash,
             state=self._state()[index].cpu().numpy().astype(np.float64),
             model={f: self._model.view(f)[index].cpu().numpy() for f in sorted(self._model.varied)},
@@ -404,14 +408,9 @@ class WarpWorld:
         )
 
     def load(self, snapshot: Snapshot, rows: np.ndarray | None = None) -> None:
-        """Put rows where the snapshot was: as many rows, or one snapshot row into all of them."""
-        at = np.arange(self.num_worlds) if rows is None else np.asarray(rows)
-        which = snapshot.index_for(len(at), self.scene.physics_hash)
-        width = self._before.shape[1]
-        if snapshot.state.shape[1] != width or "sensordata" not in snapshot.served:
-            raise DataError(
-                f"this snapshot was taken on another kind of device ({snapshot.state.shape[1]} numbers, not {width})"
-            )
+        """Put rows where the snapshot was; see :meth:`manikin.sim.cpu.CpuWorld.load`."""
+        at = row_numbers(rows, self.num_worlds)
+        which = snapshot.index_for(len(at), self.scene.physics_hash, self.kind)
 
         def ours(value: np.ndarray, dtype: torch.dtype) -> Tensor:
             return self.spread(torch.as_tensor(value[which], dtype=dtype, device=self.device), at)[1]
@@ -421,7 +420,9 @@ class WarpWorld:
         for field, value in fields.items():
             view = self._model.view(field)
             view.copy_(merged(mask, ours(value, view.dtype), view))
-        if not PLACING.isdisjoint(fields):
+        before = self._model.varied - fields.keys()  # did not vary yet when it was taken
+        self._model.restore(before, mask)
+        if not PLACING.isdisjoint({*fields, *before}):
             self._place_fixed()
         forces = {field: ours(value, torch.float32) for field, value in snapshot.served.items()}
         self._restore(mask, ours(snapshot.state, torch.float32), forces)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import mujoco
@@ -20,7 +20,12 @@ __all__ = ["PLACING", "RowModel"]
 PLACING = frozenset({"geom_pos", "geom_quat", "body_pos", "body_quat"})
 """Fields that place what stands still."""
 
-_DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0", "actuator_acc0")
+# What Warp's set_const computes and physics needs. It rounds otherwise than the compiler, so rows need their own, to be
+# put back to what was compiled.
+_DERIVED = (
+    "body_subtreemass body_invweight0 dof_invweight0 tendon_invweight0 tendon_length0 actuator_acc0 eq_data geom_aabb "
+    "geom_rbound"
+).split()
 
 
 class RowModel:
@@ -45,6 +50,8 @@ class RowModel:
         self.varied: set[str] = set()
         self.layout = 0
         self._views: dict[str, Tensor] = {}
+        self._compiled: dict[str, Tensor] = {}  # (1, ...) of each field that has a view
+        self._derived = [f for f in _DERIVED if f in self.variable and getattr(mjm, f).size]
         self._ids: dict[bytes, Tensor] = {}
         root = mjm.body_rootid[mjm.geom_bodyid]
         self._fixed = np.flatnonzero((mjm.body_weldid[mjm.geom_bodyid] == 0) & (mjm.body_mocapid[root] < 0))
@@ -59,6 +66,7 @@ class RowModel:
             own = shared.expand(self._n, *shared.shape[1:]).contiguous()
             setattr(self._m, field, self._wp.from_torch(own, dtype=array.dtype))
             self._views[field] = self._wp.to_torch(getattr(self._m, field))
+            self._compiled[field] = shared.clone()  # of one world, ``own`` is the same memory
             self.varied.add(field)
             self.layout += 1
         return self._views[field]
@@ -92,9 +100,15 @@ class RowModel:
             view[:, at] = merged(mask, new, view[:, at])
         stale = any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes)
         if stale:
-            for field in _DERIVED:
+            for field in self._derived:
                 self.view(field)
         return stale
+
+    def restore(self, fields: Iterable[str], mask: Tensor) -> None:
+        """Put fields that vary back to what the model was compiled with, where the mask (N,) is True."""
+        for field in fields:
+            view = self.view(field)
+            view.copy_(merged(mask, self._compiled[field], view))
 
     def place_fixed(self, d: Any) -> None:
         """Pose the geoms of what stands still; Warp's kinematics leaves them where they were when ``d`` was made."""

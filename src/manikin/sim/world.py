@@ -16,11 +16,12 @@ import mujoco
 import numpy as np
 import torch
 
+from manikin.errors import ConfigError
 from manikin.sim.snapshot import Snapshot
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
-__all__ = ["PLACES", "Channel", "ModelKey", "Piece", "World"]
+__all__ = ["PLACES", "Channel", "ModelKey", "Piece", "World", "row_numbers"]
 
 PLACES = ("qpos", "mocap_pos", "mocap_quat")
 """State that poses everything in sight."""
@@ -30,6 +31,23 @@ Piece = tuple[str, int, int]
 
 ModelKey = str | tuple[str, tuple[int, ...]]
 """A model field for all its objects, or (field, ids) for some of them."""
+
+
+def row_numbers(rows: Any, n: int) -> np.ndarray:
+    """Row numbers as int32 from numbers, a mask, or None for all.
+
+    Raises:
+        ConfigError: a number that is none of the n rows', or a mask of another length.
+    """
+    if rows is None:
+        return np.arange(n, dtype=np.int32)
+    array = np.asarray(rows)
+    if array.dtype == bool and array.shape != (n,):
+        raise ConfigError(f"a mask of rows must be ({n},), got {array.shape}")
+    index = np.flatnonzero(array) if array.dtype == bool else np.atleast_1d(array)
+    if len(index) and (index.min() < 0 or index.max() >= n):
+        raise ConfigError(f"rows must be within 0..{n - 1}, got {index.tolist()}")
+    return index.astype(np.int32)
 
 
 class Channel(Protocol):
@@ -48,6 +66,7 @@ class Channel(Protocol):
 class World(Protocol):
     """What every physics backend offers; :class:`manikin.sim.cpu.CpuWorld` documents each method."""
 
+    kind: str  # "cpu" or "warp": worlds of one kind take each other's snapshots
     num_worlds: int
     device: torch.device
     scene: CompiledScene
