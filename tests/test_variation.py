@@ -12,12 +12,17 @@ import torch
 
 import manikin
 from manikin.arenas.table import table
+from manikin.env.card import FreeArm
+from manikin.env.env import Env
 from manikin.errors import ConfigError, SceneError, UnknownNameError
+from manikin.robots import robot
 from manikin.scene.builder import SceneBuilder
 from manikin.sim import make_world
 from manikin.sim.cpu import CpuWorld
+from manikin.spec.budget import Budget
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Mesh, Prop, Shape
+from manikin.spec.vary import Choice, Uniform
 
 
 def wedge(name: str, *size: float) -> Mesh:
@@ -249,6 +254,122 @@ def test_direct_fields_masses_and_sizes_are_the_rows_own_single_model_on_warp(re
     record_property("largest difference of kinds a, b, c from single models, Warp [m]", str(worst))
     assert worst < 2e-3
     assert slow.pos[0, 0] > slow.pos[1, 0] + 0.05 and large.pos[0, 2] > 0.05  # the slippery one slid further
+
+
+# ---- a robot's servos ------------------------------------------------------------------------------------------------
+
+GAINS, DAMPING = (1.0, 0.4, 2.5), (1.0, 3.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("device", "tol"),
+    [("cpu", 1e-9), pytest.param("warp:cpu", 1e-5, marks=pytest.mark.xdist_group("warp"))],
+)
+def test_gains_and_damping_are_the_rows_own_single_model(device, tol, record_property):
+    """A factor for all joints or one for each; the gripper's fingers are among them."""
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+
+    def scene():
+        b = SceneBuilder([robot("panda")], Physics())
+        return b, b.robot()
+
+    b, arm = scene()
+    world = make_world(b.compile(), 3, device=device)
+    b.bind(world)
+    arm.set_qpos(arm.keyframe())
+    each = torch.tensor(DAMPING)[:, None].expand(3, len(arm.joints)).clone()
+    each[1, 3] = 0.7
+    arm.set_property("gains", torch.tensor(GAINS))
+    arm.set_property("damping", each)
+    world.forward()
+    target = world.read("ctrl").clone() + 0.15
+    world.write("ctrl", target)
+
+    pairs = []
+    for row in range(3):
+        c, _ = scene()
+        for k, name in enumerate(arm.joints):
+            c.spec.joint(f"robot/{name}").damping[0] *= float(each[row, k])
+            servo = c.spec.actuator(f"robot/{name}")
+            servo.gainprm[0] *= float(np.float32(GAINS[row]))
+            servo.biasprm[1] *= float(np.float32(GAINS[row]))
+        model = c.compile().model
+        data = mujoco.MjData(model)
+        data.qpos[:] = world.flat("qpos")[row]
+        data.ctrl[:] = world.flat("ctrl")[row]
+        pairs.append((model, data))
+    worst, apart = 0.0, 0.0
+    for _ in range(10):
+        world.step(10)
+        for model, data in pairs:
+            mujoco.mj_step(model, data, 10)
+        mine = np.asarray(world.flat("qpos"))
+        worst = max(worst, float(np.abs(mine - np.stack([data.qpos for _, data in pairs])).max()))
+        apart = max(apart, min(float(np.abs(mine[i] - mine[k]).max()) for i, k in ((0, 1), (0, 2), (1, 2))))
+    record_property(f"largest difference of gains and damping from single models, {device} [rad, m]", str(worst))
+    assert worst < tol and apart > 0.02
+
+
+class LooseArm(FreeArm):
+    """Another arm in every episode."""
+
+    id = "LooseArm-v0"
+
+    def scene(self, b):
+        return {"robot": b.robot(gains=Uniform(0.5, 1.5), damping=Choice(((0.5,) * 9, (2.0,) * 9)))}
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])
+def test_servos_are_drawn_for_each_episode(device):
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+
+    def own(env):
+        world, model = env.world, env.scene.model
+        driven = [model.joint(f"robot/{name}").dofadr[0] for name in env.robot.joints]
+        times = [world.model_field("actuator_gainprm")[:, :, 0] / model.actuator_gainprm[:, 0]]
+        times.append(world.model_field("actuator_biasprm")[:, :, 1] / model.actuator_biasprm[:, 1])
+        times.append((world.model_field("dof_damping") / model.dof_damping)[:, driven])
+        return np.stack(times, 1)  # (N, what, joints)
+
+    budget = None if device == "cpu" else Budget()
+    env = Env(LooseArm, num_envs=4, device=device, reward="none", budget=budget)
+    env.reset(seed=0)
+    first = own(env)
+    assert np.ptp(first, 2).max() < 1e-6  # every joint alike
+    gains, bias, damping = first[:, :, 0].T
+    assert np.allclose(gains, bias, rtol=1e-6) and len(set(gains)) == 4 and 0.5 <= gains.min() <= gains.max() < 1.5
+    assert set(damping.round(6)) == {0.5, 2.0}
+    env.reset(seed=[7, None, None, None], options={"reset_mask": np.array([True, False, False, False])})
+    assert np.array_equal(own(env)[1:], first[1:]) and not np.array_equal(own(env)[0], first[0])
+    one = Env(LooseArm, num_envs=1, device=device, reward="none", budget=budget)
+    one.reset(seed=2)
+    assert np.array_equal(own(one)[0], first[2])
+
+
+def test_joints_driven_by_torque_have_damping_and_no_gains():
+    env = Env(LooseArm, num_envs=2, control="osc_pose", reward="none")
+    env.reset(seed=0)
+    model, world = env.scene.model, env.world
+    times = world.model_field("actuator_gainprm")[:, :, 0] / model.actuator_gainprm[:, 0]
+    assert (times[:, :7] == 1).all() and (times[:, 7:] != 1).all()
+    varied = world.model_field("dof_damping")[:, model.dof_damping > 0] / model.dof_damping[model.dof_damping > 0]
+    assert set(varied.round(6).ravel()) <= {0.5, 1.0, 2.0} and (varied != 1).any()
+
+
+def test_servos_that_cannot_vary_so_are_refused():
+    b = SceneBuilder([robot("panda")], Physics())
+    with pytest.raises(SceneError, match=r"gains of robot must be a Uniform, Normal or Choice of factors, not 0\.5"):
+        b.robot(gains=0.5)
+    b = SceneBuilder([robot("panda")], Physics())
+    arm = b.robot()
+    world = CpuWorld(b.compile(), 2)
+    b.bind(world)
+    with pytest.raises(UnknownNameError, match=r"'mass'.*Valid: damping, gains"):
+        arm.set_property("mass", torch.ones(2))
+    with pytest.raises(ConfigError, match="damping of robot: 7 factors for 9 joints"):
+        arm.set_property("damping", torch.ones(2, 7))
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])

@@ -22,6 +22,7 @@ from manikin.scene.gel import Gel
 from manikin.scene.handles import ContactForce, Grasp, Handle, Marker, Part, Robot, Scope, Variable
 from manikin.scene.markers import Markers
 from manikin.scene.robot import assemble, folders
+from manikin.scene.varying import Variation, factors
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Prop, Shape
@@ -29,21 +30,12 @@ from manikin.spec.robot import ArmSpec, GripperSpec
 from manikin.spec.scene import CompiledScene
 from manikin.spec.vary import Choice, Vary
 
-__all__ = ["SceneBuilder", "Variation"]
+__all__ = ["SceneBuilder"]
 
 H = TypeVar("H", bound=Handle)
 _AUTOMATIC_GRASPS = 32  # forty contact sensors cost nothing measurable
 _PIXEL = 1e-5  # [m] on the sensor of a camera with intrinsics; only ratios count
 _NET_FORCE = (2, 3, 1)  # data="force", reduce="netforce", num=1
-
-
-@dataclass(frozen=True)
-class Variation:
-    """A property of a part that is drawn anew for each episode."""
-
-    part: Part
-    what: str
-    how: Vary
 
 
 @dataclass
@@ -87,8 +79,14 @@ class SceneBuilder:
         pos: Sequence[float] | None = None,
         quat: Sequence[float] | None = None,
         name: str = "robot",
+        gains: Vary | None = None,
+        damping: Vary | None = None,
     ) -> Robot:
-        """The next robot the user chose, its base at ``pos`` and ``quat``; default the robot file's place."""
+        """The next robot the user chose, its base at ``pos`` and ``quat``; default the robot file's place.
+
+        ``gains`` and ``damping`` vary per episode: how many times its own are the stiffness of the position servos and
+        the damping of the driven joints, one number for all or one each. Controllers and plans go on with its own.
+        """
         if len(self.robot_handles) >= len(self.robots):
             raise SceneError(f"the scene asks for {len(self.robots) + 1} robots but {len(self.robots)} were chosen")
         arm, gripper, menagerie = self.robots[len(self.robot_handles)]
@@ -100,6 +98,7 @@ class SceneBuilder:
         self.spec.attach(model.spec, frame=self.spec.worldbody.add_frame(pos=pos, quat=quat), prefix=prefix)
         handle = Robot(self.scope, name, model, prefix, pos, quat)
         self.robot_handles.append(handle)
+        self.variations += factors(handle, gains=gains, damping=damping)
         handle.forces = self._add(declare_link_forces(self.spec, handle))
         return self._add(handle)
 

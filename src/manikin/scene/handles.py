@@ -17,6 +17,7 @@ from torch import Tensor
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.math import pose_inv, pose_mul, quat_rotate
 from manikin.scene.robot import FAR
+from manikin.scene.varying import Servos
 from manikin.sim.world import Channel, Piece, World
 
 __all__ = ["ContactForce", "Grasp", "Handle", "Marker", "Part", "Robot", "Scope", "Variable", "View"]
@@ -302,6 +303,7 @@ class Robot(Handle):
         self._place_vel = world.channel(_runs("qvel", [int(model.jnt_dofadr[j]) for j in every]))
         self._command = [adr.index(a) for a in qadr]
         self._by_torque = {k for k, j in enumerate(self.joints) if j in self.model.torque_joints}
+        self._servos = Servos(self.name, vadr, [None if k in self._by_torque else a for k, a in enumerate(actuators)])
         if self.drivers:
             self._open = torch.tensor(self.gripper.open_q, device=device)
             self._closed = torch.tensor(self.gripper.closed_q, device=device)
@@ -378,6 +380,11 @@ class Robot(Handle):
         still = torch.zeros_like(whole[:, 0])
         command = [still if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]
         self._ctrl.write(torch.stack(command, 1), target)
+
+    def set_property(self, what: str, value: Tensor) -> None:
+        """Give the rows ``gains`` (stiffness of the position servos) or ``damping`` (of their joints) that are so many
+        times the robot's own: (n,) for all driven joints, or (n, joints). Joints driven by torque have no gains."""
+        self._servos.set(self.scope, what, value)
 
     def ik(self, pose: Tensor, start: Tensor | None = None) -> Any:
         """Joint positions for TCP poses (n, 7) in the world, from ``start`` (n, joints) or where the arm is.
