@@ -14,6 +14,7 @@ from manikin.env.registry import task_class, task_ids
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate
 from manikin.spec.budget import Budget
 from meta_world import META, MetaWorld, OnlyMeta
+from test_variation import LooseArm
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 
@@ -53,6 +54,13 @@ def check(env):
         out = run(env)
     made = [t for t in leaves(out) if isinstance(t, torch.Tensor)]
     assert len(made) > 20 and all(t.device == META for t in made)
+
+
+@pytest.mark.parametrize("control", ["joint_pos", "osc_pose"])
+def test_servos_that_vary(monkeypatch, control):
+    env = on_meta(monkeypatch, LooseArm, reward="none", control=control)
+    check(env)
+    assert {"actuator_gainprm", "dof_damping"} <= env.world.varied
 
 
 @pytest.mark.parametrize("task", task_ids())
