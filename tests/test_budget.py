@@ -384,7 +384,8 @@ def test_a_replay_takes_the_room_that_was_recorded_and_says_where_there_is_too_l
     assert then["budget"] == {"nconmax": 48, "njmax": 96, "nccdmax": None} and then["deterministic"] is True
     for rows in (1, 2):
         report = replay(roomy, num_envs=rows)
-        assert report.exact and report.ok and not report.changed and not report.unhealthy
+        assert report.exact and report.ok and not report.unhealthy
+        assert all(word.startswith("budget/") for word in report.changed)
     assert main(["replay", str(roomy), "--check"]) == 0
 
     capsys.readouterr()
@@ -403,8 +404,9 @@ def test_a_replay_takes_the_room_that_was_recorded_and_says_where_there_is_too_l
     assert "converted, 2 episodes were not healthy: seed 0 (overflow" in capsys.readouterr().out
 
 
-def test_the_recorded_room_is_taken_where_it_is_for_the_same_physics(roomy, monkeypatch):
-    monkeypatch.setattr(probing, "task_budget", lambda *task, **options: Budget(njmax=111))
+def test_there_is_room_for_what_was_recorded_where_it_is_for_the_same_physics(roomy, monkeypatch):
+    """And for what is found: contacts share their room, and what was enough for many rows may be too little for one."""
+    monkeypatch.setattr(probing, "task_budget", lambda *task, **options: Budget(njmax=88))
     with read_episodes(roomy) as episodes:
         then = dict(episodes.needed_header().fingerprint)
     old = {k: v for k, v in then.items() if k not in ("budget", "deterministic")}  # which older recordings lack
@@ -412,14 +414,16 @@ def test_the_recorded_room_is_taken_where_it_is_for_the_same_physics(roomy, monk
     for made, overrides, njmax, exact in (
         (then, {}, 96, True),
         (then, {"reward": "none", "observe": "policy"}, 96, True),
-        (then, {"control": "joint_pos"}, 111, True),
+        ({**then, "budget": {"nconmax": 10, "njmax": 20, "nccdmax": 0}}, {}, 88, True),
+        (then, {"control": "joint_pos"}, 88, True),
         (then, {"budget": Budget(njmax=77), "deterministic": False}, 77, False),
-        (then, {"budget": None}, 111, True),
-        (old, {}, 111, False),
-        (of_cpu, {"device": "warp:cpu"}, 111, False),
+        (then, {"budget": None}, 88, True),
+        (old, {}, 88, False),
+        (of_cpu, {"device": "warp:cpu"}, 88, False),
     ):
         env = make_env(made, 1, **overrides)
-        assert env.budget.njmax == njmax and env.fingerprint()["deterministic"] is exact
+        assert env.budget.njmax == njmax and env.budget.nconmax == 64
+        assert env.fingerprint()["deterministic"] is exact
         assert bool(env.world._m.opt.deterministic) is exact
         env.close()
     for made in (then, old, of_cpu):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.sim import warp_library
-from manikin.sim.device import OnDevice, torch_device
+from manikin.sim.device import OnDevice, on_host, torch_device
 
 META = torch.device("meta")
 
@@ -67,6 +68,19 @@ def test_tensors_are_made_on_the_device():
         inside = torch.ones(3, device="cpu")
         assert torch.as_tensor(inside) is inside
     assert torch.zeros(2).device.type == "cpu"
+
+
+def test_numbers_are_chosen_where_the_others_are():
+    """``where`` takes a single number of the processor's to the device, but only beside tensors that are there."""
+    here, number = torch.ones(3), torch.tensor(0.0)
+    there = torch.ones(3, device=META)
+    with OnDevice(META):
+        assert torch.where(there > 0, there, number).device == META
+        assert there.where(there > 0, number).device == META
+        for context in (contextlib.nullcontext(), on_host(META)):
+            with context:
+                assert torch.where(here > 0, number, here).tolist() == [0, 0, 0]
+                assert here.where(here < 0, number).tolist() == [0, 0, 0]
 
 
 def test_constants_are_uploaded_once_and_are_not_shared():

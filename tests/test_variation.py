@@ -22,7 +22,7 @@ from manikin.sim.cpu import CpuWorld
 from manikin.spec.budget import Budget
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Mesh, Prop, Shape
-from manikin.spec.vary import Choice, Uniform
+from manikin.spec.vary import Choice, Normal, Uniform
 
 
 def wedge(name: str, *size: float) -> Mesh:
@@ -362,14 +362,19 @@ def test_servos_that_cannot_vary_so_are_refused():
     b = SceneBuilder([robot("panda")], Physics())
     with pytest.raises(SceneError, match=r"gains of robot must be a Uniform, Normal or Choice of factors, not 0\.5"):
         b.robot(gains=0.5)
+    for how in (Uniform(-0.1, 1.0), Choice(((1.0,) * 9, (-1.0,) * 9)), Normal(1.0, 0.1)):
+        with pytest.raises(SceneError, match="damping of robot: factors must not be negative"):
+            SceneBuilder([robot("panda")], Physics()).robot(damping=how)
+    SceneBuilder([robot("panda")], Physics()).robot(damping=Normal(1.0, 0.1, low=0.0))
     b = SceneBuilder([robot("panda")], Physics())
     arm = b.robot()
     world = CpuWorld(b.compile(), 2)
     b.bind(world)
     with pytest.raises(UnknownNameError, match=r"'mass'.*Valid: damping, gains"):
         arm.set_property("mass", torch.ones(2))
-    with pytest.raises(ConfigError, match="damping of robot: 7 factors for 9 joints"):
-        arm.set_property("damping", torch.ones(2, 7))
+    for factors in (torch.ones(2, 7), torch.ones(3), [1.0, 2.0], 1.0):
+        with pytest.raises(ConfigError, match=r"damping of robot: factors must be a tensor \(2,\) or \(2, 9\), not "):
+            arm.set_property("damping", factors)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("warp:cpu", marks=pytest.mark.xdist_group("warp"))])

@@ -12,7 +12,7 @@ import torch
 import manikin
 from manikin.env.card import FreeArm
 from manikin.env.observe import Vision
-from manikin.errors import DataError
+from manikin.errors import ClosedError, DataError
 from manikin.math.rotation import quat_from_rotvec, quat_rotate
 from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
@@ -321,3 +321,8 @@ def test_a_closed_environment_keeps_no_room(seen):
     finally:
         gc.enable()
     assert sum(sizes) > 100_000 and left < 0.05 * sum(sizes)  # what the state's last views hold
+    for asked in (env.save, env.state_hash, env.physics_states, world.forward, lambda: world.read("qpos")):
+        with pytest.raises(ClosedError, match="closed"):
+            asked()
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        world.other  # noqa: B018

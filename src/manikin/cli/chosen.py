@@ -45,10 +45,10 @@ class WarpOptions:
     """Options of the commands that may simulate on a Warp device (cuda, cuda:1, warp:cpu); the CPU needs neither."""
 
     budget: str | None = None
-    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192; by default that recorded, else found
-    for the task."""
+    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192; by default what is found for the task
+    (and what a recording had)."""
     deterministic: bool = False
-    """On a Warp device, the same bits in every run, at a price; on anyway where a recording was made with it."""
+    """On a Warp device, the same bits in every run, at a price; always for a recording that was made with it."""
 
     def warp(self) -> dict[str, Any]:
         """What was chosen, as options of ``manikin.make``.

@@ -272,13 +272,13 @@ def differences(then: Header, now: Header) -> list[str]:
     """In what two recordings differ that makes their episodes no kin: task and version, robot, model, seeds, ...
 
     Of what is recorded only that counts which both say: older recordings say nothing of it. Where the file of a task
-    lies does not count.
+    lies does not count, nor how much room a Warp device was given: one that was too small is raised.
     """
     a = flatten(then.fingerprint) | {"policy": then.policy, "source": dict(then.source)}
     b = flatten(now.fingerprint) | {"policy": now.policy, "source": dict(now.source)}
     for said in then.recorded.keys() & now.recorded.keys():
         a[said], b[said] = then.recorded[said], now.recorded[said]
-    keys = sorted((a | b).keys() - {"task_class"})
+    keys = sorted(k for k in a | b if k != "task_class" and k.split("/")[0] != "budget")
     return [f"{k}: {a.get(k)!r} there, {b.get(k)!r} here" for k in keys if a.get(k) != b.get(k)]
 
 

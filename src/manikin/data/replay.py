@@ -19,7 +19,7 @@ from manikin.data.health import advice_for, unhealthy_words
 from manikin.data.play import Follow, batches, play
 from manikin.data.read import EpisodeFile
 from manikin.errors import DataError, ManikinError
-from manikin.spec.budget import Budget
+from manikin.spec.budget import Budget, largest
 
 if TYPE_CHECKING:
     from manikin.env.task import Task
@@ -36,8 +36,7 @@ class ReplayReport:
         episodes: one entry per episode.
         recorded_on, replayed_on: kinds of processor, and the device where it is not the CPU.
         changed: what is different between the recorded environment and this one (versions, model, ...), in words.
-        repeatable: whether what recorded and what replayed give the same bits in every run: processors do, GPUs with
-            ``deterministic=True``.
+        repeatable: whether what recorded and what replayed give the same bits in any batch: processors do, GPUs do not.
         advice: which budget to raise to what, where contacts or constraints found no room now; else "".
     """
 
@@ -59,7 +58,8 @@ class ReplayReport:
 
     @property
     def promised(self) -> bool:
-        """Whether the same bits are promised: on the same kind of processor, on a GPU with ``deterministic=True``."""
+        """Whether the same bits are promised: on the same kind of processor; not on a GPU, where other rows beside an
+        episode may change its last bits, also with ``deterministic=True``."""
         return self.same_processor and self.repeatable
 
     @property
@@ -107,7 +107,7 @@ class ReplayReport:
         if wrong and not self.promised:
             where = f"recorded on {self.recorded_on}, replayed on {self.replayed_on}"
             if self.same_processor:
-                where = f"on {self.recorded_on} without deterministic=True, then or now"
+                where = f"on {self.recorded_on}, in a batch of other rows"
             lines += [f"{where}: some divergence is expected", *self._apart()]
         if wrong:
             then, now = self.survived
@@ -149,8 +149,10 @@ def make_env(
         num_envs: rows.
         task: where the task is, if not where it was: ``file.py``, ``file.py:Class``, ``module:Class``, or the class.
         **overrides: options of ``manikin.make`` that win over the recorded ones. What a ``vision`` leaves at its
-            default stays as recorded, and so do the recorded sensors of what is still observed. The recorded budget
-            holds where neither robot, controller, rates nor config are overridden, each of which needs another.
+            default stays as recorded, and so do the recorded sensors of what is still observed. There is room for
+            what is found for the task and for what the recording had room for, unless robot, controller, rates or
+            config are overridden, each of which needs another. (``nconmax`` is of all rows together, so what was enough
+            for many may be too little for fewer.)
 
     Raises:
         DataError: the fingerprint names no task, or the task cannot be loaded or is another one.
@@ -162,17 +164,20 @@ def make_env(
     found = recorded_task(fingerprint, task)
     recorded = {k: fingerprint[k] for k in _MAKE_OPTIONS if fingerprint.get(k) is not None}
     options = {**recorded, "autoreset": "disabled", **overrides}
+    least = None
     if "budget" in recorded and "budget" not in overrides:
-        if overrides.keys() & _NEEDS_ROOM:
-            del options["budget"]  # found anew
-        else:
-            options["budget"] = Budget(**recorded["budget"])
+        del options["budget"]
+        least = None if overrides.keys() & _NEEDS_ROOM else Budget(**recorded["budget"])
     vision = Vision.of(recorded.get("vision"))
     options["vision"] = Vision.of(overrides.get("vision")).over(vision)
     if "sensors" in recorded and "sensors" not in overrides:
         word = options.get("observe", "state")
         options["sensors"] = {k: v for k, v in recorded["sensors"].items() if holds(word, k, options["vision"])}
-    return make(found, num_envs, **options)
+    env = make(found, num_envs, **options)
+    if least is None or env.budget is None or (room := largest([env.budget, least])) == largest([env.budget]):
+        return env
+    env.close()
+    return make(found, num_envs, **options, budget=room)
 
 
 def recorded_task(fingerprint: Mapping[str, Any], given: str | type[Task] | None = None) -> type[Task]:
@@ -306,8 +311,8 @@ def _where(fingerprint: Mapping[str, Any]) -> str:
 
 
 def _repeatable(fingerprint: Mapping[str, Any]) -> bool:
-    """Whether another run there gives the same bits."""
-    return not str(fingerprint.get("device", "cpu")).startswith("cuda") or bool(fingerprint.get("deterministic"))
+    """Whether another batch there gives the same bits."""
+    return not str(fingerprint.get("device", "cpu")).startswith("cuda")
 
 
 def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError, SceneError, UnknownNameError
-from manikin.spec.vary import Vary
+from manikin.spec.vary import Choice, Normal, Uniform, Vary
 
 if TYPE_CHECKING:
     from manikin.scene.handles import Part, Robot, Scope
@@ -28,12 +29,27 @@ class Variation:
 
 
 def factors(robot: Robot, **how: Vary | None) -> list[Variation]:
-    """Those of a robot's properties that vary. Raises :class:`SceneError` for what is nothing to draw from."""
+    """Those of a robot's properties that vary. Raises :class:`SceneError` for what is nothing to draw from, and for
+    factors that may be negative."""
     given = {what: vary for what, vary in how.items() if vary is not None}
     for what, vary in given.items():
         if not isinstance(vary, Vary):
             raise SceneError(f"{what} of {robot.name} must be a Uniform, Normal or Choice of factors, not {vary!r}")
+        if min(np.min(least) for least in _least(vary)) < 0:
+            hint = "; give the Normal low=0" if isinstance(vary, Normal) else ""
+            raise SceneError(f"{what} of {robot.name}: factors must not be negative, and {vary!r} can be{hint}")
     return [Variation(robot, what, vary) for what, vary in given.items()]
+
+
+def _least(vary: Vary) -> Sequence[Any]:
+    """Numbers below which nothing is drawn."""
+    return (
+        vary.options
+        if isinstance(vary, Choice)
+        else (vary.low, vary.high)
+        if isinstance(vary, Uniform)
+        else (vary.low,)
+    )
 
 
 class Servos:
@@ -57,8 +73,11 @@ class Servos:
         if what not in self._fields:
             raise UnknownNameError("varying property", what, self._fields)
         n, device = scope.n, scope.device
-        if factor.ndim > 1 and factor.shape[1] != self._count:
-            raise ConfigError(f"{what} of {self._name}: {factor.shape[1]} factors for {self._count} joints")
+        if not isinstance(factor, Tensor) or tuple(factor.shape) not in ((n,), (n, 1), (n, self._count)):
+            got = tuple(factor.shape) if isinstance(factor, Tensor) else repr(factor)
+            raise ConfigError(
+                f"{what} of {self._name}: factors must be a tensor ({n},) or ({n}, {self._count}), not {got}"
+            )
         each = factor.double().reshape(n, -1).expand(n, self._count).unbind(1)
         values: dict[Any, Any] = {}
         for field, ids in self._fields[what].items():

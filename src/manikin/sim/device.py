@@ -80,7 +80,8 @@ class OnDevice(TorchFunctionMode):
 
     A tensor made from Python numbers, by ``new_tensor`` too, is uploaded the first time and copied on the device
     afterwards: an upload waits for the device and cannot be part of a CUDA graph. So is a single number on the
-    processor that ``torch.where`` chooses: arithmetic and comparisons take it by value, ``where`` would upload it.
+    processor that ``torch.where`` chooses beside tensors of the device: arithmetic and comparisons take it by value,
+    ``where`` would upload it.
     """
 
     _most = 4096  # a graph reads what it was recorded with, so nothing is ever thrown out
@@ -105,7 +106,7 @@ class OnDevice(TorchFunctionMode):
                 return self._constant(data, kwargs.get("dtype") or args[0].dtype).clone()
         elif func in _MAKERS and kwargs.get("device") is None:
             kwargs["device"] = self.device
-        elif func in _CHOOSERS and self.device != _HOST:
+        elif func in _CHOOSERS and any(self._is_here(value) for value in (*args, *kwargs.values())):
             args, kwargs = tuple(map(self._here, args)), {k: self._here(v) for k, v in kwargs.items()}
         return func(*args, **kwargs)
 
@@ -119,6 +120,9 @@ class OnDevice(TorchFunctionMode):
             if len(self._uploaded) < self._most:
                 self._uploaded[key] = found
         return found
+
+    def _is_here(self, value: Any) -> bool:
+        return self.device != _HOST and isinstance(value, torch.Tensor) and value.device == self.device
 
     def _here(self, value: Any) -> Any:
         """A single number on the processor as one on the device, anything else as it is."""

@@ -22,7 +22,7 @@ from manikin.sim import bounds
 
 __all__ = ["Assignment", "assignments", "compiled"]
 
-_NOT_NEGATIVE = ("body_mass", "body_inertia", "geom_size")
+_NOT_NEGATIVE = ("body_mass", "body_inertia", "geom_size", "dof_damping")
 
 Assignment = tuple[str, np.ndarray, Any]
 """(field, object ids (k,), values (n, k, ...), NumPy or torch); ids is empty for a field of the options."""
@@ -48,9 +48,9 @@ def assignments(
 
     Raises:
         UnknownNameError: a field that cannot differ between rows.
-        ConfigError: values of the wrong shape, for an object that is not there, not finite or, of masses, inertias and
-            sizes, negative. What is on a GPU is not looked at, for that would wait for it: there NaN ends as a row that
-            diverged.
+        ConfigError: values of the wrong shape, for an object that is not there, not finite or, of masses, inertias,
+            sizes and damping, negative. What is on a GPU is not looked at, for that would wait for it: there NaN ends
+            as a row that diverged.
         SceneError: a size of a mesh, or of a moving body with several geoms.
     """
     out: list[Assignment] = []

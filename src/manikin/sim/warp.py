@@ -121,7 +121,7 @@ class WarpWorld:
 
     def index(self, rows: Any) -> Tensor:
         """Row numbers on the device."""
-        return torch.as_tensor(np.asarray(rows), dtype=torch.long, device=self.device)
+        return torch.as_tensor(row_numbers(rows, self.num_worlds), dtype=torch.long, device=self.device)
 
     def spread(self, value: Tensor, rows: Rows) -> tuple[Tensor | None, Tensor]:
         """A mask (N,), None for all, and the values at their rows among all N."""
@@ -137,9 +137,8 @@ class WarpWorld:
         return rows if rows is None or isinstance(rows, Tensor) else self._at(rows)
 
     def _at(self, rows: np.ndarray) -> Tensor:
-        mask = torch.zeros(self.num_worlds, dtype=torch.bool, device=self.device)
-        mask[self.index(rows)] = True
-        return mask
+        none = torch.zeros(self.num_worlds, dtype=torch.bool, device=self.device)
+        return none.index_fill_(0, self.index(rows), True)
 
     def flat(self, field: str) -> Tensor:
         """A whole field as the physics has it, (N, K) float32; see :class:`manikin.sim.world.World`."""
@@ -341,10 +340,8 @@ class WarpWorld:
 
     def set_model(self, values: Mapping[Any, Any], rows: Rows = None) -> None:
         """Give rows their own model parameters; see :meth:`manikin.sim.cpu.CpuWorld.set_model`."""
-        if rows is not None and not isinstance(rows, Tensor):
-            rows = row_numbers(rows, self.num_worlds)
-        n = self.num_worlds if rows is None or isinstance(rows, Tensor) else len(rows)
         index = None if rows is None or isinstance(rows, Tensor) else self.index(rows)
+        n = self.num_worlds if index is None else len(index)
         present = lambda field: self._model.read(field) if index is None else self._model.read(field)[index]  # noqa: E731
         writes = assignments(self._mjm, values, n, present, self._model.variable, self.device)
         mask = self._mask(rows)
@@ -396,7 +393,7 @@ class WarpWorld:
 
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
         """Everything about the rows that later steps depend on, owned by the caller."""
-        index = self.index(row_numbers(rows, self.num_worlds))
+        index = self.index(rows)
         return Snapshot(
             scene_hash=self.scene.physics_hash,
             kind=self.kind,
@@ -463,8 +460,7 @@ class WarpWorld:
 
     def state_hash(self, rows: np.ndarray | None = None) -> np.ndarray:
         """(n,) uint64 hash of each row's integration state, exact to the bit."""
-        state = self._state() if rows is None else self._state()[self.index(rows)]
-        bits = state.cpu().numpy().view(np.uint32).astype(np.uint64)
+        bits = self._state()[self.index(rows)].cpu().numpy().view(np.uint32).astype(np.uint64)
         with np.errstate(over="ignore"):
             x: np.ndarray = bits + np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
             x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -488,6 +484,11 @@ class WarpWorld:
         arrays = [array for part in held for array in vars(part).values() if hasattr(array, "ptr")]
         arrays += [getattr(self._m, field) for field in self._model.varied]
         return int(sum(array.capacity for array in arrays) / self.num_worlds)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("_m", "_d", "_model") and self.__dict__.get("_closed"):
+            raise ClosedError("this world is closed")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def close(self) -> None:
         """Free the simulations: at once, not when Python collects what refers to itself. Idempotent."""
