@@ -52,6 +52,7 @@ from manikin.spec.budget import Budget
 
 OUT = Path(__file__).parent / "results" / "parity.json"
 ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.01, 1e-5  # bounds that every entry has to keep
+SHARE_FREE, SAME_ROWS = 0.25, 0.6  # of how much at least they have to be true
 AMPLE = Budget(nconmax=128, njmax=512)  # where little touches; saves the probe
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_quat")
 
@@ -181,7 +182,7 @@ def play_expert(env: manikin.Env, seeds: int) -> tuple[list[int], list[int]]:
     return steps[:seeds], health[:seeds]
 
 
-def success(task: str, control: str | None, device: str, *, seeds: int = 256, batch: int = 32) -> dict[str, Any]:
+def success(task: str, control: str | None, device: str, *, seeds: int = 256, batch: int = 128) -> dict[str, Any]:
     """The expert's successes on both, with intervals, and what health said."""
     result: dict[str, Any] = {"seeds": seeds}
     won: dict[str, list[bool]] = {}
@@ -252,10 +253,12 @@ def broken(entry: dict[str, Any]) -> list[str]:
     """Which bounds an entry does not keep, in words."""
     bounds = {"one_step": ONE_STEP, "free": FREE, "force": FORCE, "jacobian": JACOBIAN}
     out = [f"{k} {entry[k]:.2g} > {most:g}" for k, most in bounds.items() if k in entry and not entry[k] <= most]
+    shares = {"share_free": SHARE_FREE, "same_rows": SAME_ROWS}
+    out += [f"{k} {entry[k]:.2g} < {least:g}" for k, least in shares.items() if k in entry and not entry[k] >= least]
     rates = entry.get("success")
     if rates and not rates["difference"][0] <= 0 <= rates["difference"][1]:
         out.append(f"success {rates['cpu']['successes']} and {rates['warp']['successes']} of {rates['seeds']}")
-    if rates and any(rates["warp"]["health"][k] != rates["cpu"]["health"][k] for k in ("overflow", "diverged")):
+    if rates and rates["warp"]["health"] != rates["cpu"]["health"]:
         out.append(f"health {rates['cpu']['health']} and {rates['warp']['health']}")
     return out
 

@@ -29,11 +29,9 @@ def parity(result: dict[str, Any]) -> str:
         lines.append(f"| `{control}` | {', '.join(sorted(tasks))} | {one} | {fifty} | {100 * share:.0f} % |")
     lines += ["", *touching({k: e for k, e in result["entries"].items() if "force" in e or "success" in e})]
     health = [e["success"][k]["health"] for e in result["entries"].values() if "success" in e for k in ("cpu", "warp")]
-    ill = sum(h["overflow"] + h["diverged"] for h in health)
+    ill = ", ".join(f"{sum(h[kind] for h in health)} {kind.replace('_', ' ')}" for kind in health[0])
     words = f"Measured on `{result['device']}` ({result['processor']}), mujoco {result['versions']['mujoco']}, "
-    words += (
-        f"mujoco-warp {result['versions']['mujoco-warp']}. Rows that overflowed or diverged in these episodes: {ill}."
-    )
+    words += f"mujoco-warp {result['versions']['mujoco-warp']}. Rows of these episodes whose health said: {ill}."
     return "\n".join([*lines, "", words])
 
 

@@ -389,6 +389,9 @@ def test_a_replay_takes_the_room_that_was_recorded_and_says_where_there_is_too_l
     assert main(["replay", str(roomy), "--check"]) == 0
 
     capsys.readouterr()
+    assert main(["replay", str(roomy), "--budget", "njmx=5"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "'njmx=5' is not NAME=NUMBER" in said.err
     few, out = ["replay", str(roomy), "--budget", "njmax=12"], tmp_path / "few.h5"
     assert main([*few, "--check"]) == 1
     said = capsys.readouterr().out

@@ -76,22 +76,29 @@ def test_every_task_and_controller_is_in_the_table() -> None:
     wanted = {f"{task} {control}" for task, control in controls.items()}
     wanted |= {f"PickCube-v1 {control}" for control in arm("panda").controllers}
     assert not wanted - entries.keys()
+    assert not [name for name in wanted if "force" not in entries[name]]
+    assert not [name for name in wanted if entries[name].get("success", {"seeds": 64})["seeds"] < 64]
     assert not [(name, PARITY.broken(entry)) for name, entry in entries.items() if PARITY.broken(entry)]
 
 
 def test_bounds_that_are_not_kept_are_named() -> None:
     parity = script("parity")
     good = {"one_step": 1e-7, "free": 1e-6, "force": 1e-4, "jacobian": 1e-7}
-    calm = {"overflow": 0, "diverged": 0}
+    shares = {"share_free": 0.9, "same_rows": 0.9}
+    calm = {"overflow": 0, "diverged": 0, "solver_limit": 0}
     rates = {"seeds": 256, "difference": [-0.01, 0.02], "within": True}
     rates |= {"cpu": {"successes": 250, "health": calm}, "warp": {"successes": 249, "health": calm}}
-    assert not parity.broken({**good, "success": rates})
+    assert not parity.broken({**good, **shares, "success": rates})
+    for name in shares:
+        assert parity.broken({**good, **shares, name: 0.1})[0].startswith(f"{name} 0.1 < ")
+        assert parity.broken({**good, **shares, name: float("nan")})
     for name in good:
         assert parity.broken({**good, name: 1.0})[0].startswith(f"{name} 1 > ")
         assert parity.broken({**good, name: float("nan")})
     assert parity.broken({**good, "success": {**rates, "difference": [0.01, 0.05]}}) == ["success 250 and 249 of 256"]
-    ill = {**rates, "warp": {"successes": 249, "health": {"overflow": 1, "diverged": 0}}}
-    assert "overflow" in parity.broken({**good, "success": ill})[0]
+    for kind in calm:
+        ill = {**rates, "warp": {"successes": 249, "health": {**calm, kind: 1}}}
+        assert kind in parity.broken({**good, "success": ill})[0]
 
 
 def test_what_is_known_is_not_measured_again_and_layouts_are_tasks(monkeypatch) -> None:

@@ -73,6 +73,7 @@ def run(options: ReplayOptions) -> int:
     from manikin.sim import torch_device
 
     out = console()
+    options.warp()  # a budget that is none is said before anything else
     with read_episodes(options.file) as file:
         header = file.needed_header()
         fingerprint, numbers = dict(header.fingerprint), list(dict.fromkeys(options.episodes or file.numbers))
