@@ -146,7 +146,7 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
     assert (
         line in made
         and made.count("Other-v1") == 2
-        and "diverged in these episodes: 2." in made
+        and "episodes whose health said: 0 overflow, 2 diverged." in made
         and "Unmeasured." in made
     )
     assert devices.filled(made, {"parity": result, "gpu": None}) == made
