@@ -43,13 +43,9 @@ def factors(robot: Robot, **how: Vary | None) -> list[Variation]:
 
 def _least(vary: Vary) -> Sequence[Any]:
     """Numbers below which nothing is drawn."""
-    return (
-        vary.options
-        if isinstance(vary, Choice)
-        else (vary.low, vary.high)
-        if isinstance(vary, Uniform)
-        else (vary.low,)
-    )
+    if isinstance(vary, Choice):
+        return vary.options
+    return (vary.low, vary.high) if isinstance(vary, Uniform) else (vary.low,)
 
 
 class Servos:
