@@ -190,6 +190,22 @@ def test_inverse_kinematics_does_not_depend_on_the_batch():
         assert torch.equal(alone.q[0], whole.q[row])
 
 
+@pytest.mark.parametrize("name", ["so101", "panda"])
+def test_out_of_reach_comes_as_near_as_it_can(name):
+    """No nearer than what was found is any of many configurations."""
+    chain = Chain(*robot(name)[:2])
+    pos, quat = chain.rest_pose
+    goal = pos * torch.tensor([3.0, 3.0, 1.0], dtype=torch.float64)
+    solver = IkSolver(chain, rotation_weight=0.0)
+    found = solver.solve(goal[None], quat[None], chain.rest[None], restarts=4)
+    at, _ = chain.fk(found.q)
+    assert not found.reached.any() and torch.allclose(found.pos_error, (goal - at).norm(dim=1))
+    low, high = chain.limits.unbind(1)
+    share = torch.from_numpy(np.random.default_rng(0).uniform(size=(20_000, chain.size)))
+    anywhere, _ = chain.fk(low + share * (high - low))
+    assert found.pos_error[0] <= (goal - anywhere).norm(dim=1).min() + 1e-3
+
+
 def test_jacobian_against_finite_differences():
     chain = Chain(*robot("xarm7")[:2])
     q = chain.rest[None] + 0.2

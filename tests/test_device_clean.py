@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from manikin.control.ik import IkSolver
 from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
 from manikin.env.loop_device import DeviceLoop
@@ -25,6 +24,14 @@ def on_meta(monkeypatch, task, **options):
     env = Env(task, num_envs=3, device="cuda", budget=Budget(), **options)
     assert isinstance(env._loop, DeviceLoop) and env.device == META
     return env
+
+
+@pytest.fixture(autouse=True)
+def kernels_without_numbers(monkeypatch):
+    """Warp's kernels have no shapes alone: what surrounds them is tried here, they themselves in test_chain."""
+    monkeypatch.setattr("manikin.sim.warp_arm.WarpArm._launch", lambda *_: None)
+    monkeypatch.setattr("manikin.sim.warp_arm.WarpArm._path", None)
+    monkeypatch.setattr("manikin.sim.warp_arm.wp.from_torch", lambda t, **_: t)
 
 
 def run(env):
@@ -89,9 +96,6 @@ def test_tasks(monkeypatch, task):
     ],
 )
 def test_controllers(monkeypatch, control):
-    whole = IkSolver._solve_all
-    short = lambda self, pos, quat, start, iterations, *rest: whole(self, pos, quat, start, 2, *rest)  # noqa: E731
-    monkeypatch.setattr(IkSolver, "_solve_all", short)  # every iteration is the same
     check(on_meta(monkeypatch, task_class("PickCube-v1"), control=control))
 
 

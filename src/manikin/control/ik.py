@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -15,10 +16,12 @@ import torch
 from mujoco import batch
 from torch import Tensor
 
-from manikin.control.chain import TorchKinematics
 from manikin.math import quat_conj, quat_mul, quat_to_rotvec
 from manikin.scene.robot import assemble
 from manikin.spec.robot import ArmSpec, GripperSpec
+
+if TYPE_CHECKING:
+    from manikin.sim.warp_arm import WarpArm
 
 __all__ = ["Chain", "IkResult", "IkSolver"]
 
@@ -46,7 +49,7 @@ class IkResult:
 class Chain:
     """Kinematics of one arm in its base frame: TCP pose and Jacobian of (n, joints) configurations.
 
-    On the CPU it is MuJoCo's; on another device torch computes the same without waiting for results.
+    On the CPU it is MuJoCo's; on a GPU a kernel of Warp's computes the same.
     """
 
     def __init__(self, arm: ArmSpec, gripper: GripperSpec | None, device: torch.device = _CPU) -> None:
@@ -66,14 +69,22 @@ class Chain:
         self.moved = torch.tensor(moved, device=device)
         self.rest = torch.tensor(arm.keyframes["rest"], dtype=torch.float64, device=device)
         self.size = len(joints)
-        self._torch = None if device.type == "cpu" else TorchKinematics(model, joints, self._tcp, device)
-        if self._torch is None:
+        self.on_device: WarpArm | None = None
+        if device.type == "cpu":
             self._grow(1)
+        else:
+            self.on_device = self.warp()
 
     @cached_property
     def host(self) -> Chain:
         """The same on the CPU."""
         return self if self.device.type == "cpu" else Chain(*self._made_of)
+
+    def warp(self) -> WarpArm:
+        """The same as kernels of Warp's."""
+        from manikin.sim.warp_arm import WarpArm
+
+        return WarpArm(self._model, self._joints, self._tcp, self.limits, self.rest, self.moved)
 
     def _grow(self, n: int) -> None:
         self._batch = batch.Batch(self._model, n)
@@ -97,8 +108,8 @@ class Chain:
 
     def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
         """TCP position (n, 3) [m] and quaternion (n, 4) wxyz in the base frame, float64, for q (n, joints)."""
-        if self._torch is not None:
-            return self._torch(q.double())[:2]
+        if self.on_device is not None:
+            return self.on_device.forward(q.double())[:2]
         self._solve(q.double())
         xpos, xquat, _, _ = self._outputs
         n = len(q)
@@ -106,8 +117,8 @@ class Chain:
 
     def fk_jacobian(self, q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """TCP position, quaternion and Jacobian (n, 6, joints): linear [m/rad] above angular, in the base frame."""
-        if self._torch is not None:
-            pos, quat, anchor, axis = self._torch(q.double())
+        if self.on_device is not None:
+            pos, quat, anchor, axis = self.on_device.forward(q.double())
         else:
             pos, quat = self.fk(q)
             _, _, anchors, axes = self._outputs
@@ -158,22 +169,16 @@ class IkSolver:
         row: the rest pose, then points spread over the joint ranges. ``posture`` pulls redundant joints towards rest.
         """
         pos, quat, start = pos.double(), quat.double(), start.double()
-        if self.chain.device.type != "cpu":
-            return self._solve_all(pos, quat, start, iterations, restarts, pos_tolerance, rot_tolerance, posture)
-        best = self._descend(pos, quat, start, iterations, pos_tolerance, rot_tolerance, posture)
+        how = (iterations, pos_tolerance, rot_tolerance, posture)
+        if self.chain.on_device is not None:
+            begin = torch.stack([start, *(self._restart(k, start) for k in range(restarts))], 1)
+            return self._descend_on_device(pos, quat, begin, *how)
+        best = self._descend(pos, quat, start, *how)
         for attempt in range(restarts):
             todo = torch.nonzero(~best.reached).squeeze(1)
             if not len(todo):
                 break
-            again = self._descend(
-                pos[todo],
-                quat[todo],
-                self._restart(attempt, start[todo]),
-                iterations,
-                pos_tolerance,
-                rot_tolerance,
-                posture,
-            )
+            again = self._descend(pos[todo], quat[todo], self._restart(attempt, start[todo]), *how)
             better = self._cost(again) < self._cost(best)[todo]
             rows = todo[better]
             for name in ("q", "reached", "pos_error", "rot_error"):
@@ -199,35 +204,28 @@ class IkSolver:
         """
         pos, quat, start = pos.double(), quat.double(), start.double()
         begin = torch.stack([start, *(self._restart(k, start) for k in range(count - 1))], 1)
-        descend = self._descend if self.chain.device.type == "cpu" else self._descend_all
-        return descend(
-            pos.repeat_interleave(count, 0),
-            quat.repeat_interleave(count, 0),
-            begin.flatten(0, 1),
-            iterations,
-            pos_tolerance,
-            rot_tolerance,
-            posture,
-        )
+        pos, quat, begin = pos.repeat_interleave(count, 0), quat.repeat_interleave(count, 0), begin.flatten(0, 1)
+        how = (iterations, pos_tolerance, rot_tolerance, posture)
+        if self.chain.on_device is not None:
+            return self._descend_on_device(pos, quat, begin[:, None], *how)
+        return self._descend(pos, quat, begin, *how)
 
-    def _solve_all(
-        self,
-        pos: Tensor,
-        quat: Tensor,
-        start: Tensor,
-        iterations: int,
-        restarts: int,
-        pos_tol: float,
-        rot_tol: float,
-        posture: float,
+    def _descend_on_device(
+        self, pos: Tensor, quat: Tensor, starts: Tensor, iterations: int, pos_tol: float, rot_tol: float, posture: float
     ) -> IkResult:
-        """The same with every row in every iteration, so that nothing waits for the device."""
-        best = self._descend_all(pos, quat, start, iterations, pos_tol, rot_tol, posture)
-        for attempt in range(restarts):
-            begin = self._restart(attempt, start)
-            again = self._descend_all(pos, quat, begin, iterations, pos_tol, rot_tol, posture)
-            best = _better(~best.reached & (self._cost(again) < self._cost(best)), again, best)
-        return best
+        """From each of ``starts`` (n, attempts, joints) in turn until one arrives."""
+        assert self.chain.on_device is not None
+        found = self.chain.on_device.descend(
+            pos,
+            quat,
+            starts,
+            iterations=iterations,
+            pos_tolerance=pos_tol,
+            rot_tolerance=rot_tol,
+            rotation_weight=self._rotation_weight,
+            posture=posture,
+        )
+        return IkResult(*found)
 
     def _cost(self, result: IkResult) -> Tensor:
         cost = result.pos_error + self._weight[-1] * result.rot_error
@@ -249,8 +247,8 @@ class IkSolver:
         chain, low, high = self.chain, self.chain.limits[:, 0], self.chain.limits[:, 1]
         n = len(start)
         q = torch.minimum(torch.maximum(start, low), high)
-        best = IkResult(q.clone(), torch.zeros(n, dtype=torch.bool), torch.full((n,), np.inf), torch.full((n,), np.inf))
-        best = IkResult(best.q, best.reached, best.pos_error.double(), best.rot_error.double())
+        least = torch.full((n,), np.inf, dtype=torch.float64)
+        best = IkResult(q.clone(), torch.zeros(n, dtype=torch.bool), least.clone(), least.clone())
         rows = torch.arange(n)  # those still moving; each row's arithmetic is its own
         eye = torch.eye(6, dtype=torch.float64)
         eye_q = torch.eye(chain.size, dtype=torch.float64)
@@ -263,8 +261,9 @@ class IkSolver:
             size_pos, size_rot = (error_pos**2).sum(1).sqrt(), (error_rot**2).sum(1).sqrt()
             cost = size_pos + self._weight[-1] * size_rot
             done = (size_pos < pos_tol) & ((size_rot < rot_tol) | self.free_rotation)
-            improved = done | (cost < best.pos_error[rows] + self._weight[-1] * best.rot_error[rows])
+            improved = done | (cost < least[rows])
             at_rows = rows[improved]
+            least[at_rows] = cost[improved]
             best.q[at_rows], best.reached[at_rows] = q[improved], done[improved]
             best.pos_error[at_rows], best.rot_error[at_rows] = size_pos[improved], size_rot[improved]
             go = ~done
@@ -280,37 +279,6 @@ class IkSolver:
             error = (torch.cat([error_pos, error_rot], 1) * self._weight)[:, :, None]
             weighted = jac * self._weight[:, None]
             q = self._step(q, weighted, error, damping, eye, eye_q, posture, low, high)
-        return best
-
-    def _descend_all(
-        self, pos: Tensor, quat: Tensor, start: Tensor, iterations: int, pos_tol: float, rot_tol: float, posture: float
-    ) -> IkResult:
-        """As ``_descend``; rows that have arrived stay where they are instead of being left out."""
-        chain, low, high, n = self.chain, self.chain.limits[:, 0], self.chain.limits[:, 1], len(start)
-        q = torch.minimum(torch.maximum(start, low), high)
-        far, moving = torch.full_like(q[:, 0], torch.inf), torch.ones_like(q[:, 0], dtype=torch.bool)
-        best = IkResult(q, ~moving, far, far)
-        eye = torch.eye(6, dtype=torch.float64, device=chain.device)
-        eye_q = torch.eye(chain.size, dtype=torch.float64, device=chain.device)
-        damping, last = torch.full((n, 1, 1), 1e-3, dtype=torch.float64, device=chain.device), far
-        for step in range(iterations + 1):
-            at, rot, jac = chain.fk_jacobian(q)
-            error_pos, error_rot = pos - at, quat_to_rotvec(quat_mul(quat, quat_conj(rot)))
-            size_pos, size_rot = (error_pos**2).sum(1).sqrt(), (error_rot**2).sum(1).sqrt()
-            cost = size_pos + self._weight[-1] * size_rot
-            done = (size_pos < pos_tol) & ((size_rot < rot_tol) | self.free_rotation)
-            closer = done | (cost < best.pos_error + self._weight[-1] * best.rot_error)
-            best = _better(moving & closer, IkResult(q, done, size_pos, size_rot), best)
-            if step == iterations:
-                break
-            moving = moving & ~done
-            damping = torch.where((cost > last)[:, None, None], damping * 4, (damping * 0.5).clamp_min(1e-6)).clamp_max(
-                1.0
-            )
-            last = cost
-            error = (torch.cat([error_pos, error_rot], 1) * self._weight)[:, :, None]
-            weighted = jac * self._weight[:, None]
-            q = torch.where(moving[:, None], self._step(q, weighted, error, damping, eye, eye_q, posture, low, high), q)
         return best
 
     def _step(
@@ -330,7 +298,8 @@ class IkSolver:
         for _ in range(2):
             active = jac * free[:, None]
             square = active @ active.transpose(1, 2) + damping * eye
-            inverse = _solve(square, torch.cat([error, active], 2))  # (n, 6, 1 + joints)
+            # does not see whether it could: never singular
+            inverse = torch.linalg.solve_ex(square, torch.cat([error, active], 2)).result  # (n, 6, 1 + joints)
             move = (active.transpose(1, 2) @ inverse[:, :, :1]).squeeze(2)
             if posture:
                 null = eye_q - active.transpose(1, 2) @ inverse[:, :, 1:]
@@ -338,27 +307,7 @@ class IkSolver:
             largest = move.abs().amax(1, keepdim=True)
             move = move * (0.3 / largest.clamp_min(0.3))  # at most 0.3 rad at once
             out = ((q + move < low) & (move < 0)) | ((q + move > high) & (move > 0))
-            if q.device.type == "cpu" and not out.any():  # elsewhere the second round finds the same
+            if not out.any():
                 break
             free = torch.where(out, torch.zeros_like(free), free)
         return torch.minimum(torch.maximum(q + move, low), high)
-
-
-def _solve(a: Tensor, b: Tensor) -> Tensor:
-    """A^-1 B, A symmetric and positive."""
-    if a.is_cuda:
-        from manikin.sim import warp_solve
-
-        return warp_solve.solve(a, b)
-    result: Tensor = torch.linalg.solve_ex(a, b).result  # does not see whether it could: a is never singular
-    return result
-
-
-def _better(mask: Tensor, one: IkResult, other: IkResult) -> IkResult:
-    """``one`` in rows where the mask is True, ``other`` elsewhere."""
-    return IkResult(
-        torch.where(mask[:, None], one.q, other.q),
-        torch.where(mask, one.reached, other.reached),
-        torch.where(mask, one.pos_error, other.pos_error),
-        torch.where(mask, one.rot_error, other.rot_error),
-    )

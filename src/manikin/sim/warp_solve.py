@@ -1,4 +1,4 @@
-"""Small symmetric positive systems of equations on a GPU, each by one thread: one call of a kernel in a CUDA graph.
+"""Cholesky's factors of small matrices on a GPU, each by one thread: one call of a kernel in a CUDA graph.
 
 torch's own go through cuSOLVER and cuBLAS, which choose routines by the number of matrices, take several calls each and
 may set themselves up when they first meet a recording's stream.
@@ -14,15 +14,15 @@ from torch import Tensor
 
 from manikin.sim.warp_library import in_torch_order, modules
 
-__all__ = ["solve", "whiten"]
+__all__ = ["whiten"]
 
 modules()  # kernels are kept in manikin's folder
 wp.set_module_options({"enable_backward": False})
 
 
 @wp.kernel
-def _solve(a: wp.array3d[Any], x: wp.array3d[Any], whole: bool) -> None:
-    """Cholesky's L in place of ``a``, L^-1 X in place of ``x``; where ``whole``, A^-1 X."""
+def _whiten(a: wp.array3d[Any], x: wp.array3d[Any]) -> None:
+    """Cholesky's L in place of ``a``, L^-1 X in place of ``x``."""
     i = wp.tid()
     k = a.shape[1]
     for j in range(k):
@@ -40,34 +40,18 @@ def _solve(a: wp.array3d[Any], x: wp.array3d[Any], whole: bool) -> None:
             for p in range(j):
                 t -= a[i, j, p] * x[i, p, c]
             x[i, j, c] = t / a[i, j, j]
-        if whole:
-            for back in range(k):
-                j = k - 1 - back
-                t = x[i, j, c]
-                for p in range(j + 1, k):
-                    t -= a[i, p, j] * x[i, p, c]
-                x[i, j, c] = t / a[i, j, j]
 
 
 for _kind in (wp.float32, wp.float64):  # both now: a kernel that is added later has the others loaded anew
-    wp.overload(_solve, {name: wp.array3d(dtype=_kind) for name in ("a", "x")})
-
-
-def _run(matrix: Tensor, columns: Tensor, *, whole: bool) -> Tensor:
-    k, c = columns.shape[-2:]
-    a, x = (t.clone(memory_format=torch.contiguous_format) for t in (matrix, columns))
-    arrays = [wp.from_torch(t.view(-1, k, n)) for t, n in ((a, k), (x, c))]
-    with in_torch_order(x.device):
-        wp.launch(_solve, arrays[1].shape[0], [*arrays, whole], device=wp.device_from_torch(x.device))
-    return x
+    wp.overload(_whiten, {name: wp.array3d(dtype=_kind) for name in ("a", "x")})
 
 
 def whiten(matrix: Tensor, columns: Tensor) -> Tensor:
     """L^-1 X (..., k, c) of ``matrix`` L L^T (..., k, k) and ``columns`` X, both float32 or both float64; NaN where the
     matrix is not positive."""
-    return _run(matrix, columns, whole=False)
-
-
-def solve(matrix: Tensor, columns: Tensor) -> Tensor:
-    """A^-1 X (..., k, c), else as :func:`whiten`."""
-    return _run(matrix, columns, whole=True)
+    k, c = columns.shape[-2:]
+    a, x = (t.clone(memory_format=torch.contiguous_format) for t in (matrix, columns))
+    arrays = [wp.from_torch(t.view(-1, k, n)) for t, n in ((a, k), (x, c))]
+    with in_torch_order(x.device):
+        wp.launch(_whiten, arrays[1].shape[0], arrays, device=wp.device_from_torch(x.device))
+    return x
