@@ -239,7 +239,7 @@ def test_evaluation_refuses_rows_that_did_not_fit():
     assert not whole.healthy
     needed = env.world.usage()["njmax"]
     room = rf"njmax to at least {needed} \(now 12; rows \[0, 1\]\): budget=Budget\(nconmax=64, njmax={needed}, "
-    with pytest.raises(DivergedError, match=rf"2 unhealthy episodes: seed 0 \(.*overflow.*; raise {room}"):
+    with pytest.raises(DivergedError, match=rf"2 episodes were not healthy: seed 0 \(.*overflow.*; raise {room}"):
         whole.raise_if_unhealthy()
     env.close()
 

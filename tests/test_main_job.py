@@ -149,7 +149,7 @@ def test_a_diverged_episode_makes_the_evaluation_fail_and_leaves_others_alone(tm
     assert task.results[2].truncated and task.results[2].length == 4
     others = [0, 1, 3]
     assert [task.results[i] for i in others] == [reference.results[i] for i in others]
-    with pytest.raises(DivergedError, match=r"PickCube-v1: 1 unhealthy episodes: seed 12 \(diverged"):
+    with pytest.raises(DivergedError, match=r"PickCube-v1: 1 episode was not healthy: seed 12 \(diverged"):
         broken.raise_if_unhealthy()
     sound.raise_if_unhealthy()
     page = render_html(as_dict(broken))

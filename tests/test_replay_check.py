@@ -132,7 +132,7 @@ def test_what_was_not_healthy_is_told_apart_from_what_differs(tmp_path: Path) ->
         file["block_0/steps/rewards"][:] = 0
     report = replay(again, Tight(2))
     assert not report.unhealthy and report.advice == "" and report.episodes[1].health == (1, 0)
-    assert "1 that differ were not healthy when recorded: seed 51 (overflow)" in report.summary()
+    assert "of those that differ, 1 episode was not healthy when recorded: seed 51 (overflow)" in report.summary()
 
 
 @pytest.mark.parametrize(("then", "now"), [(True, True), (False, True), (True, None)])

@@ -151,8 +151,7 @@ def run(options: CollectOptions) -> int:
         out.print("interrupted; go on with the same command and --resume")
         return INTERRUPTED
     if done.unhealthy:
-        said = escape(done.unhealthy_words())
-        out.print(f"[red]{len(done.unhealthy)} episodes were not healthy[/]: {said}", soft_wrap=True)
+        out.print(f"[red]{escape(done.unhealthy_words())}[/]", soft_wrap=True)
         return NOT_GOOD
     if recorder.kept:
         out.print(f"verify: manikin replay {shlex.quote(str(path))} --check", soft_wrap=True)

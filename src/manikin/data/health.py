@@ -18,8 +18,10 @@ def advice_for(env: Any, health: Iterable[int]) -> str:
     return (env.budget_advice() or _NO_BUDGET) if any(bits & Health.OVERFLOW for bits in health) else ""
 
 
-def unhealthy_words(unhealthy: Sequence[tuple[int, int]], advice: str = "") -> str:
-    """What went wrong in the first of the episodes (seed, bits of health), how many more there are, and what to do."""
+def unhealthy_words(unhealthy: Sequence[tuple[int, int]], advice: str = "", *, aside: str = "") -> str:
+    """How many episodes (seed, bits of health) were not healthy, what went wrong in the first of them, what to do."""
+    n = len(unhealthy)
+    head = f"{n} {'episode was' if n == 1 else 'episodes were'} not healthy{aside and ' ' + aside}"
     said = ", ".join(f"seed {seed} ({describe(bits)})" for seed, bits in unhealthy[:5])
-    more = f" and {len(unhealthy) - 5} more" if len(unhealthy) > 5 else ""
-    return f"{said}{more}" + (f"; {advice}" if advice else "")
+    more = f" and {n - 5} more" if n > 5 else ""
+    return f"{head}: {said}{more}" + (f"; {advice}" if advice else "")

@@ -113,7 +113,7 @@ class ReplayReport:
             then, now = self.survived
             lines.append(f"{then} succeeded when recorded, {now} of these do now")
         if mended := [(e.seed, e.health[0]) for e in wrong if e.health[0] and not e.health[1]]:
-            lines.append(f"{len(mended)} that differ were not healthy when recorded: {unhealthy_words(mended)}")
+            lines.append("of those that differ, " + unhealthy_words(mended, aside="when recorded"))
         if wrong and self.changed:
             lines += ["changed since the recording:", *(f"  {c}" for c in self.changed)]
         return "\n".join([*lines, *([self.unhealthy_words()] if self.unhealthy else [])])
@@ -121,8 +121,8 @@ class ReplayReport:
     def unhealthy_words(self) -> str:
         """How many episodes were not healthy, what went wrong in which, and what to do."""
         then = sum(bool(e.health[0]) for e in self.unhealthy)
-        said = unhealthy_words([(e.seed, e.health[1]) for e in self.unhealthy], self.advice)
-        return f"{len(self.unhealthy)} episodes were not healthy ({then} of these when recorded): {said}"
+        bad = [(e.seed, e.health[1]) for e in self.unhealthy]
+        return unhealthy_words(bad, self.advice, aside=f"({then} of these when recorded)")
 
     def _apart(self) -> list[str]:
         table = self.divergence()

@@ -101,7 +101,7 @@ class ConversionReport:
             lines.append(f"  {name:6} ({unit}):  " + "  ".join(f"{value:.2g}" for value in self.quantiles(name)))
         for word, place, advice in zip(("played again", "converted"), (0, 1), self.advice, strict=True):
             bad = [(e.seed, e.health[place]) for e in self.episodes if e.health[place]]
-            lines += [f"{word}, {len(bad)} episodes were not healthy: {unhealthy_words(bad, advice)}"] if bad else []
+            lines += [f"{word}, {unhealthy_words(bad, advice)}"] if bad else []
         return "\n".join(lines)
 
 

@@ -88,7 +88,7 @@ class Evaluation:
         for task in self.tasks:
             if task.unhealthy:
                 said = unhealthy_words([(r.seed, r.health) for r in task.unhealthy], task.advice)
-                raise DivergedError(f"{task.task}: {len(task.unhealthy)} unhealthy episodes: {said}")
+                raise DivergedError(f"{task.task}: {said}")
 
 
 def evaluate(

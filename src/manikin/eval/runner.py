@@ -106,7 +106,7 @@ class Run:
         return tuple(r for r in self.results if r.health)
 
     def unhealthy_words(self) -> str:
-        """What went wrong in which of them, and what to do."""
+        """How many were not healthy, what went wrong in which of them, and what to do."""
         return unhealthy_words([(r.seed, r.health) for r in self.unhealthy], self.advice)
 
 

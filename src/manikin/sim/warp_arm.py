@@ -15,7 +15,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from manikin.sim.warp_library import in_torch_order, modules
+from manikin.sim.warp_library import launch_rows, modules
 
 __all__ = ["WarpArm"]
 
@@ -340,7 +340,7 @@ class WarpArm:
         pos, quat = q.new_empty(n, 3), q.new_empty(n, 4)
         anchor, axis = q.new_zeros(n, joints, 3), q.new_zeros(n, joints, 3)  # zeros: joints that are not on the way
         given = [self._path, *map(wp.from_torch, (q.contiguous(), pos, quat)), _vectors(anchor), _vectors(axis)]
-        self._launch(_forward, n, given)
+        launch_rows(_forward, n, given, q.device)
         return pos, quat, anchor, axis
 
     def descend(
@@ -373,10 +373,5 @@ class WarpArm:
         goal = pos.contiguous(), quat.contiguous()
         given = [self._path, law, *map(wp.from_torch, (starts.contiguous(), *goal, q, move, held))]
         given += [_vectors(linear), _vectors(angular), *map(wp.from_torch, (best, reached, pos_error, rot_error))]
-        self._launch(_descend, n, given)
+        launch_rows(_descend, n, given, starts.device)
         return best, reached, pos_error, rot_error
-
-    def _launch(self, kernel: Any, rows: int, given: list[Any]) -> None:
-        device = self._tables["rest"].device
-        with in_torch_order(device):
-            wp.launch(kernel, rows, given, device=wp.device_from_torch(device))

@@ -16,6 +16,7 @@ from manikin.errors import AssetError, ConfigError
 __all__ = [
     "Scratch",
     "in_torch_order",
+    "launch_rows",
     "modules",
     "supported",
     "takes_general_algorithm",
@@ -90,6 +91,15 @@ def in_torch_order(device: torch.device) -> AbstractContextManager[Any]:
     import warp
 
     return cast(AbstractContextManager[Any], warp.ScopedStream(torch_stream(device), sync_enter=False))
+
+
+def launch_rows(kernel: Any, rows: int, arguments: list[Any], device: torch.device) -> None:
+    """Start a kernel in which each thread has a row's whole work, in torch's order. Small blocks spread few rows over
+    many of a GPU's processors."""
+    import warp
+
+    with in_torch_order(device):
+        warp.launch(kernel, rows, arguments, device=warp.device_from_torch(device), block_dim=32)
 
 
 def trim_graphs(device: torch.device) -> None:

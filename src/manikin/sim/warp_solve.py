@@ -12,7 +12,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from manikin.sim.warp_library import in_torch_order, modules
+from manikin.sim.warp_library import launch_rows, modules
 
 __all__ = ["whiten"]
 
@@ -52,6 +52,5 @@ def whiten(matrix: Tensor, columns: Tensor) -> Tensor:
     k, c = columns.shape[-2:]
     a, x = (t.clone(memory_format=torch.contiguous_format) for t in (matrix, columns))
     arrays = [wp.from_torch(t.view(-1, k, n)) for t, n in ((a, k), (x, c))]
-    with in_torch_order(x.device):
-        wp.launch(_whiten, arrays[1].shape[0], arrays, device=wp.device_from_torch(x.device))
+    launch_rows(_whiten, arrays[1].shape[0], arrays, x.device)
     return x
