@@ -24,7 +24,7 @@ from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.warp_channel import STATE, WarpChannel, merged
 from manikin.sim.warp_library import Scratch, in_torch_order, modules, supported, torch_stream, warp_device
-from manikin.sim.warp_model import PLACING, RowModel
+from manikin.sim.warp_model import PLACING, RowModel, acceleration_columns
 from manikin.sim.warp_room import Room
 from manikin.sim.world import PLACES, Piece, row_numbers
 from manikin.spec.budget import Shortage
@@ -36,7 +36,6 @@ Rows = np.ndarray | Tensor | None
 """Row numbers (n,) with n values, a mask (N,) of bool with values for all N rows, or None for all rows."""
 
 _FORCE = ("actuator_force", "qfrc_actuator", "qfrc_constraint", "qacc", "cfrc_ext", "cacc", "cfrc_int")
-_ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
 
 
 class WarpWorld:
@@ -68,6 +67,9 @@ class WarpWorld:
         if num_worlds < 1:
             raise ConfigError(f"num_envs must be at least 1, not {num_worlds}")
         self._wp, self._mjw = modules()
+        from manikin.sim.warp_contacts import refuse_impossible  # which needs Warp
+
+        self._refuse = refuse_impossible
         self.scene, self.num_worlds, self.version = scene, num_worlds, 0
         self.device = torch_device(device)
         self._wp_device = warp_device(self.device)
@@ -88,11 +90,7 @@ class WarpWorld:
         self._model = RowModel(self._wp, self._m, self._mjm, num_worlds, self.device)
         self._health = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)
         self._room = Room(sizes, num_worlds, self.device, self._mjw.OverflowType)
-        acc = [i for i in range(self._mjm.nsensor) if int(self._mjm.sensor_needstage[i]) == _ACC]
-        columns = [
-            range(int(self._mjm.sensor_adr[i]), int(self._mjm.sensor_adr[i] + self._mjm.sensor_dim[i])) for i in acc
-        ]
-        self._acc = torch.tensor([c for run in columns for c in run], dtype=torch.long, device=self.device)
+        self._acc = torch.tensor(acceleration_columns(self._mjm), dtype=torch.long, device=self.device)
         self._closed = False
         self._run(self._mjw.forward)
         self._before, self._before_forces = self._state(), self._served()  # where the last step began
@@ -107,6 +105,8 @@ class WarpWorld:
     def _run(self, function: Callable[..., None]) -> None:
         with self._wp.ScopedDevice(self._wp_device), in_torch_order(self.device):
             function(self._m, self._d)
+            if function in (self._mjw.step1, self._mjw.forward):
+                self._refuse(self._m, self._d)
 
     @contextmanager
     def joined_capture(self) -> Iterator[list[Any]]:

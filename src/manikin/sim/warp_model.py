@@ -15,7 +15,7 @@ from manikin.math import quat_mul, quat_rotate, quat_to_matrix
 from manikin.sim.variation import Assignment
 from manikin.sim.warp_channel import merged
 
-__all__ = ["PLACING", "RowModel"]
+__all__ = ["PLACING", "RowModel", "acceleration_columns"]
 
 PLACING = frozenset({"geom_pos", "geom_quat", "body_pos", "body_quat"})
 """Fields that place what stands still."""
@@ -26,6 +26,13 @@ _DERIVED = (
     "body_subtreemass body_invweight0 dof_invweight0 tendon_invweight0 tendon_length0 actuator_acc0 eq_data geom_aabb "
     "geom_rbound"
 ).split()
+
+
+def acceleration_columns(model: mujoco.MjModel) -> list[int]:
+    """Of ``sensordata``, the sensors that are computed with accelerations."""
+    at, size = model.sensor_adr, model.sensor_dim
+    late = np.nonzero(model.sensor_needstage == int(mujoco.mjtStage.mjSTAGE_ACC))[0]
+    return [int(at[i]) + k for i in late for k in range(int(size[i]))]
 
 
 class RowModel:
