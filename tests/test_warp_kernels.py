@@ -14,13 +14,13 @@ from manikin.control.ik import Chain, IkSolver
 from manikin.control.law import operational
 from manikin.rng import EpisodeRng
 from manikin.robots import robot
-from manikin.sim import warp_arm, warp_solve
+from manikin.sim import warp_arm, warp_contacts, warp_solve
 
 ARMS = ("panda", "ur5e", "xarm7", "so101")
 
 
 @pytest.mark.parametrize("arch", [75, 90])
-@pytest.mark.parametrize("module", [warp_arm, warp_solve])
+@pytest.mark.parametrize("module", [warp_arm, warp_contacts, warp_solve])
 def test_as_cuda_code(module, arch, tmp_path):
     wp.compile_aot_module(module, arch=arch, module_dir=tmp_path, use_ptx=True)
     (code,) = tmp_path.glob(f"*.sm{arch}.ptx")
