@@ -47,6 +47,9 @@ class MetaWorld(WarpWorld):
 
     def __init__(self, scene, num_worlds):
         _, self._mjw = modules()
+        from manikin.sim import warp_contacts
+
+        self._checked = warp_contacts
         self._wp, self._wp_device = SimpleNamespace(to_torch=lambda t: t), None
         self.scene, self.num_worlds, self.version, self.device = scene, num_worlds, 0, META
         self._mjm, self._closed = scene.model, False

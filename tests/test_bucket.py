@@ -144,7 +144,9 @@ def test_on_a_device_slots_without_a_row_cost_no_physics_and_a_refused_action_mo
     passes = []
     for bucket in env.buckets:
         world, run = bucket.world, bucket.world._run
-        monkeypatch.setattr(world, "_run", lambda f, w=world, run=run: (passes.append(f is w._mjw.step1), run(f))[1])
+        monkeypatch.setattr(
+            world, "_run", lambda f, w=world, run=run: (passes.append(f is w._checked.step1), run(f))[1]
+        )
     pairs = [(env.step(actions[0]), calm.step(actions[0]))]
     assert sum(passes) == 3 * env.buckets[0].substeps
     before, rows = env.state_hash(), torch.arange(4)

@@ -28,7 +28,7 @@ def on_meta(monkeypatch, task, **options):
 
 @pytest.fixture(autouse=True)
 def kernels_without_numbers(monkeypatch):
-    """Warp's kernels have no shapes alone: what surrounds them is tried here, they themselves in test_chain."""
+    """Warp's kernels have no shapes alone: what surrounds them is tried here, they themselves in test_warp_kernels."""
     monkeypatch.setattr("manikin.sim.warp_arm.launch_rows", lambda *_: None)
     monkeypatch.setattr("manikin.sim.warp_arm.WarpArm._path", None)
     monkeypatch.setattr("manikin.sim.warp_arm.wp.from_torch", lambda t, **_: t)

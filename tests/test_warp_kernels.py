@@ -16,7 +16,7 @@ from manikin.rng import EpisodeRng
 from manikin.robots import robot
 from manikin.sim import warp_arm, warp_contacts, warp_solve
 
-ARMS = ("panda", "ur5e", "xarm7", "so101")
+ARMS = ("panda", "ur5e", "xarm7", "so101", "floating", "fetch")
 
 
 @pytest.mark.parametrize("arch", [75, 90])
@@ -90,12 +90,13 @@ def test_forward_kinematics_and_jacobian_are_mujocos(name):
 
 
 @pytest.mark.parametrize("posture", [0.0, 0.02])
-@pytest.mark.parametrize("name", ["panda", "so101"])
+@pytest.mark.parametrize("name", ["panda", "so101", "floating", "fetch"])
 def test_the_kernel_gives_the_same_solutions(name, posture):
     """Some poses are out of reach; restarts and joint limits take part."""
     arm, gripper, _ = robot(name)
     chain = Chain(arm, gripper)
     solver, q = IkSolver(chain, rotation_weight=0.2 if chain.size >= 6 else 0.0), some(chain, 12)
+    q = torch.where(chain.moved, q, chain.rest)  # a mobile base stands
     pos, quat = chain.fk(q)
     pos[::4] *= 2.0
     start = chain.rest.expand(len(q), -1)

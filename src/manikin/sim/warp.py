@@ -67,9 +67,9 @@ class WarpWorld:
         if num_worlds < 1:
             raise ConfigError(f"num_envs must be at least 1, not {num_worlds}")
         self._wp, self._mjw = modules()
-        from manikin.sim.warp_contacts import refuse_impossible  # which needs Warp
+        from manikin.sim import warp_contacts  # which needs Warp
 
-        self._refuse = refuse_impossible
+        self._checked = warp_contacts
         self.scene, self.num_worlds, self.version = scene, num_worlds, 0
         self.device = torch_device(device)
         self._wp_device = warp_device(self.device)
@@ -92,7 +92,7 @@ class WarpWorld:
         self._room = Room(sizes, num_worlds, self.device, self._mjw.OverflowType)
         self._acc = torch.tensor(acceleration_columns(self._mjm), dtype=torch.long, device=self.device)
         self._closed = False
-        self._run(self._mjw.forward)
+        self._run(self._checked.forward)
         self._before, self._before_forces = self._state(), self._served()  # where the last step began
         self.set_home()
 
@@ -105,8 +105,6 @@ class WarpWorld:
     def _run(self, function: Callable[..., None]) -> None:
         with self._wp.ScopedDevice(self._wp_device), in_torch_order(self.device):
             function(self._m, self._d)
-            if function in (self._mjw.step1, self._mjw.forward):
-                self._refuse(self._m, self._d)
 
     @contextmanager
     def joined_capture(self) -> Iterator[list[Any]]:
@@ -249,7 +247,7 @@ class WarpWorld:
                 before_substep(i)
             self._run(self._mjw.step2)
             sensors = self.flat("sensordata")[:, self._acc]  # step1 clears them
-            self._run(self._mjw.step1)
+            self._run(self._checked.step1)
             self.flat("sensordata")[:, self._acc] = sensors
             torch.maximum(needed, self.flat("nefc")[:, 0], out=needed)
             self._room.pool(self._counters)
@@ -289,14 +287,14 @@ class WarpWorld:
         """Put rows into a state with current positions and velocities, reporting these forces; others stay."""
         now = self._served()
         self._put_state(state, mask)
-        self._run(self._mjw.step1)
+        self._run(self._checked.step1)
         self._serve({field: merged(mask, value, now[field]) for field, value in forces.items()})
 
     def forward(self, rows: Rows = None) -> None:
         """Make every output of the rows current for their present state, forces included."""
         mask = self._mask(rows)
         forces, warm = self._served(), self.flat("qacc_warmstart").clone()
-        self._run(self._mjw.forward)
+        self._run(self._checked.forward)
         self.flat("qacc_warmstart").copy_(warm)
         if mask is not None:
             self._serve(forces, ~mask)
@@ -472,7 +470,7 @@ class WarpWorld:
         state, forces, overflow = self._state(), self._served(), self.flat("overflow").clone()
         with Scratch() as scratch:
             self._run(self._mjw.step2)
-            self._run(self._mjw.step1)
+            self._run(self._checked.step1)
         self._restore(None, state, forces)
         self.flat("overflow").copy_(overflow)
         self.version += 1
