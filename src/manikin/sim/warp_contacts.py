@@ -1,8 +1,8 @@
 """Contacts of MuJoCo Warp that cannot be are refused.
 
 In single precision its general algorithm for convex shapes now and then takes a wrong face: a can that stands on a
-board was found 0.25 m deep in it, sideways, in one of some 50,000 steps, and flew off. No two convex shapes are deeper in
-each other than they overlap along any direction, so a contact deeper than along an axis of either shape is none.
+board was found 0.25 m deep in it, sideways, in one of some 50,000 steps, and flew off. No two convex shapes are deeper
+in each other than they overlap along any direction, so a contact deeper than along an axis of either shape is none.
 """
 
 from __future__ import annotations
