@@ -167,33 +167,33 @@ def _step(
     joints = q.shape[1]
     for c in range(joints):
         held[i, c] = not path.moved[c]
-    out = wp.int32(1)
     for _ in range(2):
-        if out > 0:
-            square = damping * wp.identity(n=6, dtype=wp.float64)
-            aim = error
-            for c in range(joints):
-                if not held[i, c]:
-                    column = _weighted(linear[i, c], angular[i, c], law.rot_weight)
-                    square += wp.outer(column, column)
-                    aim -= column * (law.posture * (path.rest[c] - q[i, c]))
-            pull = _solved(square, aim)
-            largest = wp.float64(0.3)  # [rad] at most at once
-            for c in range(joints):
-                by = wp.float64(0.0)
-                if not held[i, c]:
-                    by = wp.dot(_weighted(linear[i, c], angular[i, c], law.rot_weight), pull)
-                    by += law.posture * (path.rest[c] - q[i, c])
-                move[i, c] = by
-                largest = wp.max(largest, wp.abs(by))
-            out = wp.int32(0)
-            for c in range(joints):
-                by = move[i, c] * (wp.float64(0.3) / largest)
-                move[i, c] = by
-                to = q[i, c] + by
-                if (to < path.low[c] and by < wp.float64(0.0)) or (to > path.high[c] and by > wp.float64(0.0)):
-                    held[i, c] = True
-                    out += 1
+        square = damping * wp.identity(n=6, dtype=wp.float64)
+        aim = error
+        for c in range(joints):
+            if not held[i, c]:
+                column = _weighted(linear[i, c], angular[i, c], law.rot_weight)
+                square += wp.outer(column, column)
+                aim -= column * (law.posture * (path.rest[c] - q[i, c]))
+        pull = _solved(square, aim)
+        largest = wp.float64(0.3)  # [rad] at most at once
+        for c in range(joints):
+            by = wp.float64(0.0)
+            if not held[i, c]:
+                by = wp.dot(_weighted(linear[i, c], angular[i, c], law.rot_weight), pull)
+                by += law.posture * (path.rest[c] - q[i, c])
+            move[i, c] = by
+            largest = wp.max(largest, wp.abs(by))
+        out = wp.int32(0)
+        for c in range(joints):
+            by = move[i, c] * (wp.float64(0.3) / largest)
+            move[i, c] = by
+            to = q[i, c] + by
+            if (to < path.low[c] and by < wp.float64(0.0)) or (to > path.high[c] and by > wp.float64(0.0)):
+                held[i, c] = True
+                out += 1
+        if out == 0:
+            break
     for c in range(joints):
         q[i, c] = _clamped(q[i, c] + move[i, c], path.low[c], path.high[c])
 
@@ -225,46 +225,47 @@ def _descend(
     rot_error[i] = wp.float64(wp.inf)
     least = wp.float64(wp.inf)
     for attempt in range(starts.shape[1]):
-        if not reached[i]:
-            for c in range(joints):
-                q[i, c] = _clamped(starts[i, attempt, c], path.low[c], path.high[c])
-                if attempt == 0:
+        for c in range(joints):
+            q[i, c] = _clamped(starts[i, attempt, c], path.low[c], path.high[c])
+            if attempt == 0:
+                best[i, c] = q[i, c]
+        damping = wp.float64(1e-3)
+        last = wp.float64(wp.inf)
+        for step in range(law.iterations + 1):
+            tcp = _to_tcp(path, i, q, linear, angular)
+            at = wp.transform_get_translation(tcp)
+            ahead = aim - at
+            askew = _rotvec(turn * wp.quat_inverse(wp.transform_get_rotation(tcp)))
+            size_pos = wp.length(ahead)
+            size_rot = wp.length(askew)
+            cost = size_pos + law.rot_weight * size_rot
+            there = size_pos < law.pos_tol and (size_rot < law.rot_tol or law.rot_weight == wp.float64(0.0))
+            if there or cost < least:
+                least = cost
+                reached[i] = there
+                pos_error[i] = size_pos
+                rot_error[i] = size_rot
+                for c in range(joints):
                     best[i, c] = q[i, c]
-            damping = wp.float64(1e-3)
-            last = wp.float64(wp.inf)
-            for step in range(law.iterations + 1):
-                if not reached[i]:
-                    tcp = _to_tcp(path, i, q, linear, angular)
-                    at = wp.transform_get_translation(tcp)
-                    ahead = aim - at
-                    askew = _rotvec(turn * wp.quat_inverse(wp.transform_get_rotation(tcp)))
-                    size_pos = wp.length(ahead)
-                    size_rot = wp.length(askew)
-                    cost = size_pos + law.rot_weight * size_rot
-                    there = size_pos < law.pos_tol and (size_rot < law.rot_tol or law.rot_weight == wp.float64(0.0))
-                    if there or cost < least:
-                        least = cost
-                        reached[i] = there
-                        pos_error[i] = size_pos
-                        rot_error[i] = size_rot
-                        for c in range(joints):
-                            best[i, c] = q[i, c]
-                    if step < law.iterations and not there:
-                        if cost > last:
-                            damping = wp.min(damping * wp.float64(4.0), wp.float64(1.0))
-                        else:
-                            damping = wp.max(damping * wp.float64(0.5), wp.float64(1e-6))
-                        last = cost
-                        for k in range(path.axis.shape[0]):
-                            c = path.column[k]
-                            along = angular[i, c]
-                            if path.slide[k]:
-                                linear[i, c] = along
-                                angular[i, c] = wp.vec3d()
-                            else:
-                                linear[i, c] = wp.cross(along, at - linear[i, c])
-                        error = _weighted(ahead, askew, law.rot_weight)
-                        _step(path, law, i, q, move, held, linear, angular, error, damping)
+            if there or step == law.iterations:
+                break
+            if cost > last:
+                damping = wp.min(damping * wp.float64(4.0), wp.float64(1.0))
+            else:
+                damping = wp.max(damping * wp.float64(0.5), wp.float64(1e-6))
+            last = cost
+            for k in range(path.axis.shape[0]):
+                c = path.column[k]
+                along = angular[i, c]
+                if path.slide[k]:
+                    linear[i, c] = along
+                    angular[i, c] = wp.vec3d()
+                else:
+                    linear[i, c] = wp.cross(along, at - linear[i, c])
+            error = _weighted(ahead, askew, law.rot_weight)
+            _step(path, law, i, q, move, held, linear, angular, error, damping)
+        if reached[i]:
+            break
 
 
 def _way(model: mujoco.MjModel, joints: list[int], body: int) -> tuple[list[Any], list[int]]:

@@ -121,6 +121,4 @@ def forward(m: Any, d: Any) -> None:
     _mjw.fwd_actuation(m, d)
     _mjw.fwd_acceleration(m, d)
     _mjw.solve(m, d)
-    if m.opt.run_rne_postconstraint:
-        _mjw.rne_postconstraint(m, d)
     _mjw.sensor_acc(m, d)
