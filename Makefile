@@ -58,7 +58,7 @@ bench: $(DEV_STAMP)  ## Measure throughput on this machine
 	@$(BIN)/python benchmarks/throughput.py $(ARGS)
 
 clean:  ## Remove the environment, caches and built files
-	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) demo site build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -1,7 +1,7 @@
 """How many expert episodes of PickCube are recorded in an hour, state only, everything on disk and merged.
 
     python benchmarks/collect.py
-    python benchmarks/collect.py --output benchmarks/results/collect.json
+    python benchmarks/collect.py --out benchmarks/results/collect.json
 
 Two runs: episodes that all last 50 control steps, and episodes that end with success as `manikin collect` runs them.
 The clock runs from the first reset to the merged file. Beside the time that passed it tells the processors' time, of
@@ -10,9 +10,7 @@ all cores and of the main thread alone: on a busy machine the latter says about 
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
-import json
 import os
 import platform
 import tempfile
@@ -21,16 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from common import arguments, command, write
 
 import manikin
-from manikin.data.record import Recorder
+from manikin.data.recorder import Recorder
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
 
 
 def collect(episodes: int, num_envs: int, *, terminate: bool) -> dict[str, Any]:
     """One run, after a short one that warms up."""
-    env = manikin.make("PickCube-v1", num_envs, autoreset="disabled", terminate=terminate)
+    env = manikin.make("PickCube-v2", num_envs, autoreset="disabled", terminate=terminate)
     policy = ExpertPolicy(env)
     run_episodes(env, policy, range(num_envs))
     with tempfile.TemporaryDirectory() as folder:
@@ -59,15 +58,16 @@ def collect(episodes: int, num_envs: int, *, terminate: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--episodes", type=int, default=2560)
     parser.add_argument("--num-envs", type=int, default=256)
     parser.add_argument("--note", default="", help="about the machine, for the record")
-    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    if options.quick:
+        options.episodes, options.num_envs = 4, 2
     torch.set_num_threads(1)
     report = {
-        "command": "python benchmarks/collect.py",
+        "command": command(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "note": options.note,
         "versions": {p: importlib.metadata.version(p) for p in ("mujoco", "torch", "numpy", "h5py")},
@@ -75,9 +75,7 @@ def main() -> None:
         "fifty_steps_each": collect(options.episodes, options.num_envs, terminate=False),
         "until_success": collect(options.episodes, options.num_envs, terminate=True),
     }
-    print(json.dumps(report, indent=1))
-    if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+    write(report, options.out)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 """Do demonstrations survive in another action space? Every core task's expert, converted to every controller.
 
     python benchmarks/conversion.py                                  # all of it, about half an hour on two cores
-    python benchmarks/conversion.py --task PickCube-v1 --episodes 20
+    python benchmarks/conversion.py --task PickCube-v2 --episodes 20
     python benchmarks/conversion.py --pairs                          # every controller to every other, on one task
 
 For each task the expert's successful episodes are recorded with the task's own controller and converted with
-``manikin.data.retarget``, as ``manikin replay FILE --control NAME`` does. What is counted: how many of them still
-succeed, how many new steps a recorded one takes, and the residual after a step. The file is written after every
+``manikin.data.retarget.conversion``, as ``manikin replay FILE --control NAME`` does. What is counted: how many of them
+still succeed, how many new steps a recorded one takes, and the residual after a step. The file is written after every
 conversion, so that a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -20,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import arguments, parsed
 
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
-from manikin.data.retarget import RESIDUALS, retarget
+from manikin.data.recorder import Recorder
+from manikin.data.recording.format import RESIDUALS
+from manikin.data.recording.read import read_episodes
+from manikin.data.retarget.conversion import retarget
 from manikin.env.provenance import processor, versions
 from manikin.env.registry import make
 from manikin.eval.runner import run_episodes
@@ -32,8 +33,8 @@ from manikin.policy.expert import ExpertPolicy
 
 OUT = Path(__file__).parent / "results" / "conversion.json"
 TASKS = (
-    *("PickCube-v1", "PushCube-v1", "PullCube-v1", "StackCube-v1"),
-    *("PlaceSphere-v1", "LiftPegUpright-v1", "PegInsertionSide-v1"),
+    *("PickCube-v2", "PushCube-v2", "PullCube-v2", "StackCube-v2"),
+    *("PlaceSphere-v2", "LiftPegUpright-v2", "PegInsertionSide-v2"),
 )
 CONTROLS = (
     *("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel"),
@@ -78,18 +79,19 @@ def converted(path: Path, control: str, episodes: int, out: Path) -> dict[str, A
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--task", nargs="*", default=TASKS)
     parser.add_argument("--control", nargs="*", default=CONTROLS)
     parser.add_argument("--episodes", type=int, default=50)
-    parser.add_argument("--first-seed", type=int, default=0, help="other than 0 with --out, to try other episodes")
+    parser.add_argument("--seed", type=int, default=0, help="other than 0 with --out, to try other episodes")
     parser.add_argument("--pairs", action="store_true", help="from every controller, each made of the demonstrations")
-    parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
-    options = parser.parse_args()
+    options = parsed(parser, OUT)
+    if options.quick:
+        options.task, options.control, options.episodes = ["PickCube-v2"], ["joint_pos"], 2
     found: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     pairs = " --pairs" if options.pairs else ""
-    others = f" --first-seed {options.first_seed}" if options.first_seed else ""
+    others = f" --seed {options.seed}" if options.seed else ""
     found |= {
         f"command{pairs}": f"python benchmarks/conversion.py --episodes {options.episodes}{others}{pairs}",
         "versions": versions(),
@@ -99,7 +101,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for task in options.task:
-            sources = {"": demonstrations(task, options.episodes, folder, options.first_seed)}
+            sources = {"": demonstrations(task, options.episodes, folder, options.seed)}
             if options.pairs:
                 for control in options.control:
                     sources[control] = folder / f"{task}-{control}.h5"

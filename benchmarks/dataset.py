@@ -20,6 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from common import arguments, command, write
+
 STEPS = 50
 
 
@@ -27,8 +29,8 @@ def make(path: Path, episodes: int, pictures: bool) -> None:
     """A recording of random numbers and smooth pictures."""
     import numpy as np
 
-    from manikin.data.format import Episode, Header
-    from manikin.data.record import EpisodeWriter
+    from manikin.data.recording.format import Episode, Header
+    from manikin.data.recording.write import EpisodeWriter
 
     rng = np.random.default_rng(0)
     together: list[Episode] = []
@@ -77,12 +79,11 @@ def worker(path: str, chunk: int, stack: int, memory_mb: float) -> dict[str, flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("recording", nargs="?", type=Path)
     parser.add_argument("--chunk", type=int, default=16)
     parser.add_argument("--stack", type=int, default=2)
     parser.add_argument("--memory-mb", type=float, default=64.0)
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
@@ -92,29 +93,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cases = {"given": args.recording} if args.recording else {}
         if not cases:
-            for name, episodes, pictures in (
-                ("state, 500 episodes", 500, False),
-                ("state, 4000 episodes", 4000, False),
-                ("128x128 rgb, 50 episodes", 50, True),
-                ("128x128 rgb, 150 episodes", 150, True),
-            ):
-                cases[name] = Path(folder) / f"{len(cases)}.h5"
-                make(cases[name], episodes, pictures)
+            for kind, sizes in (("state", (500, 4000)), ("128x128 rgb", (50, 150))):
+                for episodes in (2,) if args.quick else sizes:
+                    path = cases[f"{kind}, {episodes} episodes"] = Path(folder) / f"{len(cases)}.h5"
+                    make(path, episodes, kind != "state")
         for name, path in cases.items():
             options = ["--chunk", args.chunk, "--stack", args.stack, "--memory-mb", args.memory_mb]
-            command = [sys.executable, __file__, str(path), "--worker", *map(str, options)]
-            line = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            words = [sys.executable, __file__, str(path), "--worker", *map(str, options)]
+            line = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
             found[name] = {k: round(v, 1) for k, v in json.loads(line).items()}
-    words = f"--chunk {args.chunk} --stack {args.stack} --memory-mb {args.memory_mb:g}"
     result = {
-        "command": f"python benchmarks/dataset.py {words}",
+        "command": command(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "cases": found,
     }
-    text = json.dumps(result, indent=2)
-    print(text)
-    if args.out:
-        args.out.write_text(text + "\n")
+    write(result, args.out)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How robosuite's own demonstrations come out on manikin's tasks, state by state and by their actions (docs/data.md).
+"""How robosuite's own demonstrations come out on manikin's tasks, by states and by actions (docs/exchange.md).
 
     python benchmarks/demonstrations.py FOLDER
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from manikin.data.demonstrations import read_demos
-from manikin.data.playback import play_actions, play_states
+from manikin.data.formats.demonstrations import read_demos
+from manikin.data.formats.playback import play_actions, play_states
 
 
 def main(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """How often does each task's scripted expert succeed? With the task's own robot, controller and time, on the CPU.
 
     python benchmarks/experts.py                     # all tasks; twenty minutes on two cores
-    python benchmarks/experts.py --task Lift-v1      # one
+    python benchmarks/experts.py --task Lift-v2      # one
 
 Success is success at some step of the episode, of the seeds 0, 1, 2, ... The file is written after every task; a run
 that was stopped goes on where it was, and ``--again`` measures anew. The overview of the tasks in the documentation
@@ -10,7 +10,6 @@ shows what it says.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from common import arguments, parsed
 from parity import has_expert, make, play_expert, with_layouts
 
 from manikin.env.provenance import versions
@@ -50,12 +50,13 @@ def rate(task: str, seeds: int, batch: int = 32) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--task", nargs="+", help="default all that have an expert; ID/LAYOUT for one layout")
     parser.add_argument("--seeds", type=int, default=64)
     parser.add_argument("--again", action="store_true", help="also what the file has already")
-    parser.add_argument("--out", type=Path, default=OUT)
-    args = parser.parse_args()
+    args = parsed(parser, OUT)
+    if args.quick:
+        args.task, args.seeds = ["PickCube-v2"], 2
     torch.set_num_threads(1)
     done = json.loads(args.out.read_text()) if args.out.exists() else {}
     done |= {"command": f"python benchmarks/experts.py --seeds {args.seeds}", "versions": versions()}

@@ -3,7 +3,7 @@
     python benchmarks/gpu.py                               # one GPU
     python benchmarks/gpu.py --peers DIR                   # also ManiSkill3 and mjlab
     torchrun --nproc-per-node 8 benchmarks/gpu.py          # one process per GPU; rates are summed
-    python benchmarks/gpu.py --dry-run                     # the same path on Warp's CPU device, two environments each
+    python benchmarks/gpu.py --quick                       # the same path on Warp's CPU device, two environments each
 
 ``DIR`` holds one virtual environment per peer: DIR/maniskill (mani_skill==3.0.1) and DIR/mjlab (mjlab==1.6.0, which
 needs mujoco and mujoco-warp 3.11 where manikin needs 4.0: the two cannot share one). A peer that does not run is
@@ -12,8 +12,8 @@ and info. Raw is ``mujoco_warp`` on the very model with the same room for contac
 of positions and velocities per control step, as one graph. Resets are timed apart: no episode ends meanwhile, nor do
 the peers'. Targets are for one card: of several, the first's figures are judged, and the peers run on it.
 
-The result goes to results/gpu.json, of several GPUs to results/gpu-8.json (their number), of a dry run to
-results/gpu-dry-run.json. Without a GPU it holds the word "unmeasured" and nothing else.
+The result goes to results/gpu.json, of several GPUs to results/gpu-8.json (their number). Without a GPU it holds the
+word "unmeasured" and nothing else.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from common import arguments, parsed
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 UNMEASURED = "unmeasured"
-TASKS = ("CartpoleBalance-v1", "PickCube-v1", "StackCube-v1", "PickSingleYCB-v1", "OpenCabinetDrawer-v1")
+TASKS = ("CartpoleBalance-v1", "PickCube-v2", "StackCube-v2", "PickSingleYCB-v2", "OpenCabinetDrawer-v2")
 SIZES = (1, 16, 256, 1024, 4096, 16384)
 IMAGES = "rgb+depth+segmentation"
 PICTURES = ((128, 128, (1, 256, 1024)), (640, 480, (1, 64, 256)))  # width, height, environments
@@ -171,7 +173,7 @@ class Ranks:
 
 def cases(args: argparse.Namespace, device: str) -> list[Case]:
     """What is measured on a device."""
-    if args.dry_run:
+    if args.quick:
         small = [Case(task=task, num_envs=2, device=device, seconds=0.1) for task in args.task]
         return [one for case in small for one in (case, dataclasses.replace(case, width=16, height=16))]
     out = []
@@ -185,11 +187,11 @@ def cases(args: argparse.Namespace, device: str) -> list[Case]:
 
 def targets(rows: dict[str, Any], peers: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Each target with what one card did (its rows by name, the peers' by title), or the word unmeasured."""
-    state = {n: r for n, r in rows.items() if n.startswith("PickCube-v1 state") and "failed" not in r}
+    state = {n: r for n, r in rows.items() if n.startswith("PickCube-v2 state") and "failed" not in r}
     best = max(state.values(), key=lambda row: row["env"], default=None)
     there = [r for r in peers.get("ManiSkill3 PickCube", {}).values() if "failed" not in r]
     theirs = max(there, key=lambda row: row["env"], default=None)
-    frames = rows.get("PickCube-v1 128x128, N=1024", {}).get("env")
+    frames = rows.get("PickCube-v2 128x128, N=1024", {}).get("env")
     same = [(r, t) for r in state.values() for t in there if r["num_envs"] == t["num_envs"] and r.get("card_bytes")]
     found = [
         best and best["env"],
@@ -211,28 +213,26 @@ def card(args: argparse.Namespace, local: int) -> tuple[str | None, str]:
 
     from manikin.env.provenance import processor
 
-    if args.dry_run:
+    if args.quick:
         return "warp:cpu", f"dry run on {processor('warp:cpu')}"
     if not torch.cuda.is_available():
         return None, UNMEASURED
     return f"cuda:{local}", processor(f"cuda:{local}")
 
 
-def results_of(gpus: int, dry: bool) -> Path:
+def results_of(gpus: int) -> Path:
     """Where a result goes; docs/devices.py shows that of one card."""
-    return RESULTS / ("gpu-dry-run.json" if dry else "gpu.json" if gpus == 1 else f"gpu-{gpus}.json")
+    return RESULTS / ("gpu.json" if gpus == 1 else f"gpu-{gpus}.json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--task", nargs="+", default=list(TASKS))
     parser.add_argument("--num-envs", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--seconds", type=float, default=5.0, help="of stepping per measurement")
     parser.add_argument("--peers", type=Path, help="folder with the peers' virtual environments")
-    parser.add_argument("--dry-run", action="store_true", help="on Warp's CPU device, two environments")
-    parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
+    args = parsed(parser, results_of(int(os.environ.get("WORLD_SIZE", 1))), argv)
     if args.worker:
         print(json.dumps(measure(Case(**json.loads(args.worker)))))
         return 0
@@ -262,12 +262,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 python = args.peers / script.partition("_")[0] / "bin" / "python"
                 run = [str(python), str(HERE / "peers" / f"{script}.py"), device, str(args.seconds)]
                 result["peers"][title] = {f"N={n}": in_process([*run, str(n)]) for n in args.num_envs}
-    result["targets"] = targets({} if args.dry_run else own, result["peers"])
+    result["targets"] = targets({} if args.quick else own, result["peers"])
     if ranks.rank == 0:
-        out = args.out or results_of(ranks.size, args.dry_run)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(result, indent=2) + "\n")
-        print(f"{name}: wrote {out}")
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(result, indent=2) + "\n")
+        print(f"{name}: wrote {args.out}")
     ranks.close()
     return 0
 

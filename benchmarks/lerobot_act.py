@@ -2,7 +2,7 @@
 
 Run by hand, in a Python that has lerobot 0.4.4 (it needs nothing of manikin):
 
-    manikin collect PickCube-v1 --episodes 6 --out pick.h5
+    manikin collect PickCube-v2 --episodes 6 --out pick.h5
     manikin convert pick.h5 pick_cube --observe rgb
     ENV/bin/python benchmarks/lerobot_act.py pick_cube --out benchmarks/results/lerobot.json
 """

@@ -23,7 +23,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+from common import arguments, command, write
 from throughput import run_peer
 
 
@@ -84,26 +84,28 @@ def worker(task: str, num_envs: int, refresh: int, seconds: float) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", default="PickCube-v1")
+    parser = arguments(__doc__)
+    parser.add_argument("--task", default="PickCube-v2")
     parser.add_argument("--peers", type=Path, help="folder with the peers' virtual environments")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="of stepping per measurement")
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", nargs=3, metavar=("N", "REFRESH", "SECONDS"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         n, refresh, seconds = args.worker
         print(json.dumps(worker(args.task, int(n), int(refresh), float(seconds))))
         return
+    sizes = (1, 256)
+    if args.quick:
+        args.rounds, args.seconds, sizes = 1, 0.05, (1,)
     measured: dict[str, list[dict[str, float]]] = {}
     peer: list[float] = []
     for _ in range(args.rounds):
-        for n in (1, 256):
+        for n in sizes:
             for refresh in (1, 5):
-                command = [sys.executable, __file__, "--task", args.task]
-                command += ["--worker", str(n), str(refresh), str(args.seconds)]
-                line = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                words = [sys.executable, __file__, "--task", args.task]
+                words += ["--worker", str(n), str(refresh), str(args.seconds)]
+                line = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
                 measured.setdefault(f"N={n}, refresh={refresh}", []).append(json.loads(line))
         if args.peers:
             peer.append(run_peer(args.peers, "robosuite", args.seconds))
@@ -111,8 +113,7 @@ def main() -> None:
         label: {k: round(statistics.median(r[k] for r in runs), 3) for k in runs[0]} for label, runs in measured.items()
     }
     result = {
-        "command": f"python benchmarks/osc.py --task {args.task} --rounds {args.rounds}"
-        + " --peers DIR" * bool(args.peers),
+        "command": command(),
         "task": args.task,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "manikin": rows,
@@ -122,10 +123,7 @@ def main() -> None:
         for label, runs in measured.items():
             ratios = [m["env"] / p for m, p in zip(runs, peer, strict=True)]
             result["manikin"][label]["times_robosuite"] = round(statistics.median(ratios), 2)
-    text = json.dumps(result, indent=2)
-    print(text)
-    if args.out:
-        args.out.write_text(text + "\n")
+    write(result, args.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Does MuJoCo Warp do what the CPU does? Every task, with its controllers, on both worlds.
 
     python benchmarks/parity.py                                        # all tasks; an hour on two cores
-    python benchmarks/parity.py --task PickCube-v1 --control all       # one task, all of its controllers
+    python benchmarks/parity.py --task PickCube-v2 --control all       # one task, all of its controllers
     python benchmarks/parity.py --device cuda                          # a GPU instead of Warp's CPU device
     python docs/devices.py                                             # then: the table of docs/devices.md
 
@@ -26,7 +26,6 @@ The file is written after every task, so that a run that was stopped goes on whe
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -37,6 +36,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import torch
+from common import arguments, command, parsed
 
 import manikin
 from manikin.env.provenance import processor, versions
@@ -270,20 +270,21 @@ def with_layouts() -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--task", nargs="+", help="default all")
     parser.add_argument("--control", nargs="+", help="names, or all; default each task's own")
     parser.add_argument("--device", default="warp:cpu")
     parser.add_argument("--seeds", type=int, default=256, help="of the expert's episodes; 0 for none")
     parser.add_argument("--no-forces", action="store_true", help="leave out force, rows and jacobian, the slow half")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
-    parser.add_argument("--out", type=Path, default=OUT)
-    args = parser.parse_args()
+    args, rows = parsed(parser, OUT), 8
+    if args.quick:
+        args.task, args.control, args.seeds, rows = ["PickCube-v2"], None, 1, 1
     torch.set_num_threads(1)
     done = json.loads(args.out.read_text()) if args.out.exists() else {}
     if done.get("device", args.device) != args.device:
         parser.error(f"{args.out} is of {done['device']}; name another file with --out")
-    done |= {"device": args.device, "processor": processor(args.device), "versions": versions()}
+    done |= {"command": command(), "device": args.device, "processor": processor(args.device), "versions": versions()}
     entries = done.setdefault("entries", {})
     failed = 0
     for task in args.task or with_layouts():
@@ -294,7 +295,7 @@ def main() -> int:
             name = f"{task} {control}"
             old = None if args.again else entries.get(name)
             forces = not args.no_forces
-            entry = compare(task, control, args.device, seeds=args.seeds, forces=forces, known=old)
+            entry = compare(task, control, args.device, seeds=args.seeds, rows=rows, forces=forces, known=old)
             if entry != old:
                 entries[name] = entry
                 args.out.parent.mkdir(parents=True, exist_ok=True)

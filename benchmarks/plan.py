@@ -1,7 +1,7 @@
 """Planning on a cluttered table: success, rates against OMPL alone, and whether what is executed touches anything.
 
     python benchmarks/plan.py                       # 256 problems, of which 200 are the set; OMPL where it is installed
-    python benchmarks/plan.py --output benchmarks/results/plan.json
+    python benchmarks/plan.py --out benchmarks/results/plan.json
 
 A Panda stands at a table with 6 to 12 boxes and cylinders and a shelf, all drawn from the problem's number. Start and
 goal are TCP poses between and above them, pointing down more or less, reachable and free with a margin of 1 cm. Both
@@ -13,17 +13,16 @@ driven in the simulator with joint position control; every 10 ms the arm as it i
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import json
 import os
 import platform
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
+from common import arguments, command, write
 
 from manikin.arenas.table import table
 from manikin.env.env import Env
@@ -183,12 +182,13 @@ def times(plan: Plan) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--problems", type=int, default=256, help="planned for at once; the first 200 are the set")
     parser.add_argument("--singles", type=int, default=32, help="problems also planned one by one")
     parser.add_argument("--note", default="", help="about the machine, for the record")
-    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    if options.quick:
+        options.problems, options.singles = 4, 1
     torch.set_num_threads(1)
     n = options.problems
     env = Env(Clutter, num_envs=n, control="joint_pos", autoreset="disabled", reward="none")
@@ -199,7 +199,7 @@ def main() -> None:
     env.robot.set_qpos(q0)
     env.world.forward()
     report: dict[str, object] = {
-        "command": "python benchmarks/plan.py",
+        "command": command(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "note": options.note,
         "versions": {p: importlib.metadata.version(p) for p in ("mujoco", "torch", "numpy")},
@@ -272,9 +272,7 @@ def main() -> None:
 
     report["motions"] = {"corner_rad": planner.corner, **times(plan)}
     report["executed"] = execute(env, plan.timed(), found)
-    print(json.dumps({k: v for k, v in report.items() if k not in ("batched", "ompl")}, indent=1))
-    if options.output:
-        options.output.write_text(json.dumps(report, indent=1) + "\n")
+    write(report, options.out)
 
 
 if __name__ == "__main__":

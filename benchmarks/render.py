@@ -3,7 +3,7 @@
     python benchmarks/render.py                     # manikin alone; panda:menagerie needs MENAGERIE_ROOT
     python benchmarks/render.py --peers DIR         # also ManiSkill3 and robosuite (see throughput.py for DIR)
 
-PickCube-v1 (robosuite: Lift), one camera, random actions, full reward and info; every contestant runs in a process of
+PickCube-v2 (robosuite: Lift), one camera, random actions, full reward and info; every contestant runs in a process of
 its own, all of them once per round. ``crossover`` times the renderers against each other over picture sizes.
 """
 
@@ -18,6 +18,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from common import arguments, command, write
 
 HERE = Path(__file__).parent
 CASES = {"128x128 rgb": (128, 128, "rgb"), "128x128 rgb+depth+segmentation": (128, 128, "rgb+depth+segmentation")}
@@ -37,7 +39,7 @@ def worker(robot: str, num_envs: int, width: int, height: int, outputs: str, bac
     from manikin.render import CameraRig
 
     torch.set_num_threads(1)
-    env = manikin.make("PickCube-v1", robot=robot, num_envs=num_envs, horizon=10**9, terminate=False)
+    env = manikin.make("PickCube-v2", robot=robot, num_envs=num_envs, horizon=10**9, terminate=False)
     env.reset(seed=0)
     camera = dataclasses.replace(env.camera("base_camera"), width=width, height=height)
     begin = time.perf_counter()
@@ -96,7 +98,7 @@ def worker(robot: str, num_envs: int, width: int, height: int, outputs: str, bac
     return result
 
 
-def crossover(robot: str) -> dict[str, dict[str, float]]:
+def crossover(robot: str, sizes: list[int]) -> dict[str, dict[str, float]]:
     """Milliseconds per image of each renderer that works here, over sizes; a batch of 8 rows."""
     import dataclasses
 
@@ -104,13 +106,13 @@ def crossover(robot: str) -> dict[str, dict[str, float]]:
     from manikin.errors import ManikinError
     from manikin.render import CameraRig
 
-    env = manikin.make("PickCube-v1", robot=robot, num_envs=8)
+    env = manikin.make("PickCube-v2", robot=robot, num_envs=8)
     env.reset(seed=0)
     base = env.camera("base_camera")
     table: dict[str, dict[str, float]] = {}
     for backend in ("gl", "warp", "rays"):
         for outputs in (("rgb",), ("rgb", "depth", "segmentation")):
-            for size in SIZES:
+            for size in sizes:
                 try:
                     rig = CameraRig(
                         env.world, [dataclasses.replace(base, width=size, height=size)], outputs, backend=backend
@@ -129,46 +131,50 @@ def crossover(robot: str) -> dict[str, dict[str, float]]:
     return table
 
 
-def in_process(*arguments: object) -> dict:
-    command = [sys.executable, __file__, *map(str, arguments)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+def in_process(*options: object) -> dict:
+    words = [sys.executable, __file__, *map(str, options)]
+    return json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
 
 
-def run_peer(folder: Path, name: str, *arguments: object) -> float:
+def run_peer(folder: Path, name: str, *options: object) -> float:
     script, python = HERE / "peers" / f"{name}_render.py", folder / name / "bin" / "python"
     source = f". {folder}/env.sh; " if (folder / "env.sh").exists() and name == "maniskill" else ""
-    command = f"{source}exec {python} -P {script} {' '.join(map(str, arguments))}"
+    line = f"{source}exec {python} -P {script} {' '.join(map(str, options))}"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MUJOCO_GL": "egl"}
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(f"{name} failed:\n{done.stderr[-2000:]}")
     return float(done.stdout.strip().splitlines()[-1])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("--peers", type=Path, help="folder with the peers' virtual environments")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="per measurement")
     parser.add_argument("--robots", nargs="+", default=["panda:menagerie", "panda"])
     parser.add_argument("--num-envs", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--backend", default="auto")
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--worker", nargs=7, help=argparse.SUPPRESS)
-    parser.add_argument("--crossover", help=argparse.SUPPRESS)
+    parser.add_argument("--crossover", nargs=2, metavar=("ROBOT", "SIZES"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
         robot, n, width, height, outputs, backend, seconds = args.worker
         print(json.dumps(worker(robot, int(n), int(width), int(height), outputs, backend, float(seconds))))
         return
     if args.crossover:
-        print(json.dumps(crossover(args.crossover)))
+        robot, sizes = args.crossover
+        print(json.dumps(crossover(robot, json.loads(sizes))))
         return
+    whole, sizes = CASES, SIZES
+    if args.quick:
+        args.rounds, args.seconds, args.robots, args.num_envs = 1, 0.05, ["panda"], [1]
+        whole, sizes = {"32x32 rgb": (32, 32, "rgb")}, (16,)
 
     ours: dict[str, list[dict]] = {}
     peers: dict[str, list[float]] = {}
     for _ in range(args.rounds):
-        for case, (width, height, outputs) in CASES.items():
+        for case, (width, height, outputs) in whole.items():
             for robot in args.robots:
                 for n in args.num_envs:
                     options = ("--worker", robot, n, width, height, outputs, args.backend, args.seconds)
@@ -178,16 +184,14 @@ def main() -> None:
                 peers.setdefault(f"{title}, {case}", []).append(rate)
     middle = {k: sorted(v, key=lambda r: r["images_per_s"])[len(v) // 2] for k, v in ours.items()}
     result = {
+        "command": command(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "manikin": middle,
         "peers_images_per_s": {k: round(statistics.median(v), 1) for k, v in peers.items()},
-        "crossover_ms": {robot: in_process("--crossover", robot) for robot in args.robots},
+        "crossover_ms": {robot: in_process("--crossover", robot, json.dumps(sizes)) for robot in args.robots},
     }
     result = json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 3))
-    text = json.dumps(result, indent=2)
-    print(text)
-    if args.out:
-        args.out.write_text(text + "\n")
+    write(result, args.out)
 
 
 if __name__ == "__main__":

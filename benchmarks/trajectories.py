@@ -1,4 +1,4 @@
-"""How ManiSkill's own recordings come out on manikin's tasks, state by state and by their actions (docs/data.md).
+"""How ManiSkill's own recordings come out on manikin's tasks, state by state and by their actions (docs/exchange.md).
 
     python benchmarks/trajectories.py FOLDER
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manikin.data.demonstrations import read_demos
-from manikin.data.playback import play_actions, play_states
+from manikin.data.formats.demonstrations import read_demos
+from manikin.data.formats.playback import play_actions, play_states
 
 
 def main(folder: Path) -> None:

@@ -52,7 +52,7 @@ def section(result: dict[str, Any]) -> str:
         sizes = list(dict.fromkeys(size for row in table.values() for size in row))
         lines += ["", f"| {robot}, N=8, milliseconds per image | {' | '.join(sizes)} |", "|---|" + "---:|" * len(sizes)]
         lines += [f"| {name} | {' | '.join(f'{row[size]:.1f}' for size in sizes)} |" for name, row in table.items()]
-    words = f"Measured on {result['machine']}, without a graphics card, by `python benchmarks/render.py --peers DIR`: "
+    words = f"Measured on {result['machine']}, without a graphics card, by `{result['command']}`: "
     words += "the whole environment step, one camera, all in one run."
     return "\n".join([*lines, "", words])
 

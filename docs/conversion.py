@@ -1,12 +1,14 @@
 """Fill the table of docs/replay.md from benchmarks/results/conversion.json.
 
-python docs/conversion.py         # after benchmarks/conversion.py
+python docs/conversion.py            # after benchmarks/conversion.py
+python docs/conversion.py --check    # only say whether it is up to date (exit status 1: it is not)
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +57,25 @@ def pairs(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Write the page anew."""
-    result, page = json.loads(RESULTS.read_text()), PAGE.read_text()
+def filled(page: str, result: dict[str, Any]) -> str:
+    """The page with its tables made new."""
     for mark, made in (("conversion", table), ("pairs", pairs)):
-        pattern = rf"(<!-- {mark}: [^\n]*-->\n).*?(<!-- end -->\n)"
-        filled = made(result)
-        page = re.sub(pattern, lambda match, text=filled: f"{match[1]}{text}\n{match[2]}", page, flags=re.DOTALL)
-    PAGE.write_text(page)
+        body = made(result)
+        section = re.compile(rf"(<!-- {mark}: [^\n]*-->\n).*?(<!-- end -->\n)", re.DOTALL)
+        page = section.sub(lambda match, body=body: f"{match[1]}{body}\n{match[2]}", page)
+    return page
+
+
+def main(words: list[str]) -> int:
+    if words not in ([], ["--check"]):
+        raise SystemExit(__doc__)
+    old = PAGE.read_text()
+    new = filled(old, json.loads(RESULTS.read_text()))
+    if words:
+        return int(new != old)
+    PAGE.write_text(new)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

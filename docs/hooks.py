@@ -1,21 +1,38 @@
-"""Pages that mkdocs makes from the code: one per task, the overview of tasks, and the action cards of all robots."""
+"""Pages that mkdocs makes from the code: task pages and their overview, action cards, the Python reference."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import importlib.util
+import inspect
 import json
+import math
+import re
+import time
 from pathlib import Path
 from typing import Any
 
 import torch
 from mkdocs.structure.files import File
 
+from manikin.assets.paths import cache_root
 from manikin.env.card import measured_card
-from manikin.env.registry import task_class, task_ids
+from manikin.env.registry import make, task_class, task_ids
 from manikin.env.sheet import table, task_sheet
+from manikin.env.task import Task
+from manikin.errors import AssetError
+from manikin.policy.expert import ExpertPolicy
+from manikin.render import make_renderer
 from manikin.robots import arm, arms
 from manikin.spec.control import ALIASES, CONTROLLERS, IMPEDANCES, Control
+from manikin.tasks.robosuite.common import StagedTask
+from manikin.view.recorder import Recorder
 
+FILM: dict[str, Any] = {"fps": 10, "width": 240, "height": 180}
+FILMS_S = 300.0  # [s] most time that one build begins new films in; the next one goes on
+REFERENCE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+ROLE = re.compile(r":(?:class|func|meth|mod|attr|data):<code>~?([^<]+)</code>")
 IMAGES = Path(__file__).parent / "images" / "tasks"
 EXPERTS = Path(__file__).parents[1] / "benchmarks" / "results" / "experts.json"
 
@@ -23,18 +40,27 @@ EXPERTS = Path(__file__).parents[1] / "benchmarks" / "results" / "experts.json"
 def on_config(config: Any) -> Any:
     torch.set_num_threads(1)
     for entry in config.nav:
-        if entry.get("Tasks") == "tasks/index.md":
-            entry["Tasks"] = [{"Overview": "tasks/index.md"}, *({i: f"tasks/{i}.md"} for i in task_ids())]
+        for page in next(iter(entry.values())):  # each entry is a group: {"Start": [{"Overview": "index.md"}, ...]}
+            if page.get("Tasks") == "tasks/index.md":
+                page["Tasks"] = [{"Overview": "tasks/index.md"}, *({i: f"tasks/{i}.md"} for i in task_ids())]
     return config
 
 
 def on_files(files: Any, config: Any) -> Any:
-    for task_id in task_ids():
-        files.append(File.generated(config, f"tasks/{task_id}.md", content=task_page(task_id)))
+    deadline = time.monotonic() + FILMS_S
+    for task_id in sorted(task_ids(), key=lambda name: task_class(name).horizon_s):  # many short films before long ones
+        shown = film(task_id, deadline)
+        if shown is not None:
+            files.append(File.generated(config, f"tasks/{task_id}.mp4", content=shown))
+        files.append(
+            File.generated(config, f"tasks/{task_id}.md", content=task_page(task_id, filmed=shown is not None))
+        )
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **unused: Any) -> str:
+    if page.file.src_uri.startswith("reference/"):
+        return REFERENCE.sub(lambda found: reference(found[1]), markdown)
     if page.file.src_uri == "tasks/index.md":
         return markdown.replace("<!-- tasks -->", tasks_table())
     if page.file.src_uri == "controllers.md":
@@ -44,6 +70,27 @@ def on_page_markdown(markdown: str, page: Any, **unused: Any) -> str:
     return markdown
 
 
+def on_page_content(html: str, page: Any, **unused: Any) -> str:
+    """Docstrings name classes with Sphinx's roles, which mkdocstrings shows as text."""
+    return ROLE.sub(r"<code>\1</code>", html) if page.file.src_uri.startswith("reference/") else html
+
+
+def public(name: str) -> Any:
+    """The class or function that users import as ``name``, such as ``manikin.data.Dataset``."""
+    module, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(module), last)
+
+
+def reference(name: str) -> str:
+    """The directive of mkdocstrings for a public name. It names the module that defines it, which may move."""
+    found = public(name)
+    if inspect.ismodule(found):
+        return f"::: {name}"
+    place = f"{found.__module__}.{found.__qualname__}"
+    options = {"heading": name, "toc_label": name.rpartition(".")[2]}
+    return f"::: {place}\n    options: {json.dumps(options)}"  # quoted: a class named On is no yes to YAML
+
+
 def picture(task_id: str, *, width: int, path: str = "../images/tasks") -> str:
     """Markdown of a task's picture; nothing where there is none yet."""
     if not (IMAGES / f"{task_id}.png").is_file():
@@ -51,12 +98,47 @@ def picture(task_id: str, *, width: int, path: str = "../images/tasks") -> str:
     return f"![{task_id}]({path}/{task_id}.png){{ width={width} }}"
 
 
-def task_page(task_id: str) -> str:
-    page = task_sheet(task_id).markdown(picture=picture(task_id, width=480))
+def film(task_id: str, deadline: float = math.inf) -> bytes | None:
+    """One episode of a task's expert as a small MP4, kept in the cache by what it shows.
+
+    None where the task has no expert, where data or PyAV is missing, and where it is not kept and the time is over.
+    """
+    kind = task_class(task_id)
+    if importlib.util.find_spec("av") is None or kind.expert is Task.expert:
+        return None
+    try:
+        env = make(task_id, autoreset="disabled", reward="none")
+    except AssetError:
+        return None
+    scene = getattr(env, "scene", None)  # none where rows have several layouts
+    shown = (task_id, scene and scene.hash, Path(inspect.getfile(kind)).read_text(encoding="utf-8"), str(FILM))
+    kept = cache_root() / "films" / f"{hashlib.sha256(repr(shown).encode()).hexdigest()[:32]}.mp4"
+    try:
+        if not kept.is_file():
+            if time.monotonic() > deadline:
+                return None
+            renderer = make_renderer("auto")
+            with Recorder(env, kept, renderer, captions=False, **FILM) as recorder:
+                recorder.play(ExpertPolicy(env), seeds=[0])
+            renderer.close()
+        return kept.read_bytes()
+    finally:
+        env.close()
+
+
+def task_page(task_id: str, *, filmed: bool = False) -> str:
+    shown = picture(task_id, width=480)
+    if filmed:
+        place = f"../{task_id}.mp4"
+        shown += f'\n\n<video src="{place}" width="480" autoplay loop muted playsinline controls></video>'
+    page = task_sheet(task_id).markdown(picture=shown)
     kind = task_class(task_id)
     module = importlib.util.find_spec(kind.__module__)
     assert module is not None and module.origin is not None
     source = Path(module.origin).relative_to(Path(module.origin).parents[4])
+    if issubclass(kind, StagedTask):
+        page += "\nEpisodes last 500 steps, as in robosuite's benchmark; 1000 is only its constructor's default. "
+        page += "[Where these tasks differ from robosuite, and how far](../robosuite.md).\n"
     page += f"\nThe task is one file, `{source}`; the same page in a terminal: `manikin info {task_id}`.\n"
     return page
 
@@ -68,7 +150,7 @@ def tasks_table() -> str:
         kind = task_class(task_id)
         words = f"{kind.instruction}<br>robots: {', '.join(kind.robots)}"
         rows.append((picture(task_id, width=200), f"[{task_id}]({task_id}.md)", words, expert(task_id, measured)))
-    note = f"Episodes that the expert solves, of the seeds 0, 1, 2, ..., by `{measured['command']}`."
+    note = f"Episodes that the expert solves, of the seeds 0, 1, 2 and so on. Measured with `{measured['command']}`."
     return table(("", "task", "what to do", "expert"), rows) + f"\n\n{note}"
 
 
@@ -85,6 +167,8 @@ def controllers_table(robot: str = "panda") -> str:
     theirs = {mine: name for name, mine in ALIASES.items()}
     rows = []
     for name, options in CONTROLLERS.items():
+        if name not in arm(robot).controllers:
+            continue
         kinds = IMPEDANCES if "impedance" in options else ("fixed",)
         cards = [
             measured_card(robot, Control.of(name, **({"impedance": k} if k != "fixed" else {})).word) for k in kinds
@@ -110,7 +194,7 @@ def action_cards() -> str:
     summary, cards = [], []
     for name in arms():
         for control in arm(name).controllers:
-            card = measured_card(name, control)
+            card = measured_card(name, f"base={control}" if control == "base_vel" else control)  # which drives no arm
             realised = "" if card.realised is None else f"{100 * card.realised:.0f} %"
             drift = "" if card.hold_drift is None else f"{1000 * card.hold_drift:.1f} mm/s"
             link = f"[`{control}`](#{name}-{control})"

@@ -1,7 +1,7 @@
 """Draw the pictures of the docs: one per task into docs/images/tasks/, and the one of the README.
 
     python docs/pictures.py            # all
-    python docs/pictures.py PickCube-v1
+    python docs/pictures.py PickCube-v2
     python docs/pictures.py robots     # every robot, built in and with the maker's meshes where there are such
     python docs/pictures.py arenas
 
@@ -11,7 +11,7 @@ what comes out.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from manikin.env.task import Task
 from manikin.errors import UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.render import make_renderer, tile, write_png
-from manikin.render.caption import caption
+from manikin.render.files.caption import caption
 from manikin.robots import arm, arms, robot
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.robot import assemble
@@ -44,12 +44,12 @@ IMAGES = Path(__file__).parent / "images"
 VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24), fovy=0.8)
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (
-    ("PickCube-v1", "panda", 5),
-    ("LiftPegUpright-v1", "panda", 1),
-    ("PickCube-v1", "ur5e", 5),
-    ("PickCube-v1", "xarm7", 1),
-    ("PegInsertionSide-v1", "panda", 1),
-    ("PickCube-v1", "so101", 1),
+    ("PickCube-v2", "panda", 5),
+    ("LiftPegUpright-v2", "panda", 1),
+    ("PickCube-v2", "ur5e", 5),
+    ("PickCube-v2", "xarm7", 1),
+    ("PegInsertionSide-v2", "panda", 1),
+    ("PickCube-v2", "so101", 1),
 )
 
 
@@ -72,7 +72,7 @@ def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float =
 
 def draw(env: Env, width: int, height: int) -> np.ndarray:
     view: CameraSpec | str = VIEW
-    if env.task.id in ("OpenCabinetDrawer-v1", "CartpoleBalance-v1"):
+    if env.task.id in ("OpenCabinetDrawer-v2", "CartpoleBalance-v1"):
         view = "human_camera"  # from where the fronts, or all of the rail, are seen
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
@@ -86,19 +86,20 @@ def draw(env: Env, width: int, height: int) -> np.ndarray:
     return image
 
 
-def different() -> np.ndarray:
-    """Rows of two environments whose things differ, each at the start and at the end of the expert's episode."""
+def different(steps: int | None = None) -> np.ndarray:
+    """Rows of two environments whose things differ, each at the start and at the end of the expert's episode, or after
+    some steps of it."""
     views = {
-        "OpenCabinetDrawer-v1": CameraSpec(name="docs", pos=(-0.25, 0.95, 0.75), target=(0, 0, 0.18), fovy=0.8),
-        "PickSingleYCB-v1": CameraSpec(name="docs", pos=(0.5, 0.6, 0.5), target=(-0.1, 0, 0.15), fovy=0.8),
+        "OpenCabinetDrawer-v2": CameraSpec(name="docs", pos=(-0.25, 0.95, 0.75), target=(0, 0, 0.18), fovy=0.8),
+        "PickSingleYCB-v2": CameraSpec(name="docs", pos=(0.5, 0.6, 0.5), target=(-0.1, 0, 0.15), fovy=0.8),
     }
     pictures, renderer = [], make_renderer()
     for task_id, view in views.items():
         env = make(task_id, num_envs=7, autoreset="disabled", terminate=False)
         env.reset(seed=0)
         expert = WaypointExecutor(env)
-        for steps in (0, env.horizon):
-            for _ in range(steps):
+        for count in (0, steps or env.horizon):
+            for _ in range(count):
                 env.step(expert.act())
             for row in (1, 2, 5, 6):
                 model, data = env.model_data(row)
@@ -157,39 +158,44 @@ class Bare(Task):
         return {}
 
 
-def arenas() -> np.ndarray:
-    """Every arena, as people see it."""
+def arenas(most: int | None = None) -> np.ndarray:
+    """Every arena, or the first ones, as people see it."""
     wipe = partial(wipe_table, marks=1, radius=0.02)
     makers = {"table": table, "square_table": square_table, "two_bins": two_bins, "pegs": pegs, "wipe_table": wipe}
     pictures = []
-    for name, maker in {**makers, "wall": wall, "empty": empty}.items():
+    for name, maker in list({**makers, "wall": wall, "empty": empty}.items())[:most]:
         env = Env(type("Shown", (Bare,), {"arena": staticmethod(maker)}), robot="panda")
         env.reset(seed=0)
         pictures.append(caption(env.image(width=240, height=180), [name], scale=1))
     return tile(pictures, columns=4)
 
 
-def main(words: list[str]) -> None:
-    torch.set_num_threads(1)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     valid = (*task_ids(), "readme", "different", "robots", "arenas")
-    for word in words:
-        if word not in valid:
-            raise UnknownNameError("picture", word, valid)
-    for task_id in task_ids():
-        if not words or task_id in words:
-            write_png(IMAGES / "tasks" / f"{task_id}.png", draw(middle(task_id), 480, 360))
-    if not words or "different" in words:
-        write_png(IMAGES / "different-objects.png", different())
-    if not words or "readme" in words:
-        pictures = [draw(middle(task, word, seed), 320, 240) for task, word, seed in README]
-        write_png(IMAGES / "tasks.png", tile(pictures, columns=3))
-    if not words or "robots" in words:
-        names = [name for name in arms() if not name.startswith("aloha_") and name != "baxter_left"]
-        pairs = [(name, f"{name}:menagerie") if arm(name).menagerie else (name,) for name in names]
-        write_png(IMAGES / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
-    if not words or "arenas" in words:
-        write_png(IMAGES / "arenas.png", arenas())
+    parser.add_argument("names", nargs="*", default=valid, help="default all")
+    parser.add_argument("--quick", action="store_true", help="one of each kind, to see that it runs")
+    parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in valid:
+            raise UnknownNameError("picture", name, valid)
+    torch.set_num_threads(1)
+    most = 1 if options.quick else None
+    for task_id in [name for name in options.names if name in task_ids()][:most]:
+        write_png(options.out / "tasks" / f"{task_id}.png", draw(middle(task_id), 480, 360))
+    if "different" in options.names:
+        write_png(options.out / "different-objects.png", different(steps=most))
+    if "readme" in options.names:
+        pictures = [draw(middle(task, word, seed), 320, 240) for task, word, seed in README[:most]]
+        write_png(options.out / "tasks.png", tile(pictures, columns=3))
+    if "robots" in options.names:
+        shown = [name for name in arms() if not name.startswith("aloha_") and name != "baxter_left"][:most]
+        pairs = [(name, f"{name}:menagerie") if arm(name).menagerie and not most else (name,) for name in shown]
+        write_png(options.out / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
+    if "arenas" in options.names:
+        write_png(options.out / "arenas.png", arenas(most))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

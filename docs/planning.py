@@ -1,10 +1,11 @@
 """Draw docs/images/planning.png: a planned way among clutter, and the straight one. Look at what comes out.
 
-python docs/planning.py [problem]
+python docs/planning.py [PROBLEM]
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -36,7 +37,12 @@ class Marked(Clutter):
 
 
 def main() -> None:
-    row = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problem", nargs="?", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="a small picture, to see that it runs")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images", help="folder of the picture")
+    options = parser.parse_args()
+    row, (width, height) = options.problem, (72, 48) if options.quick else (720, 480)
     env = Env(Marked, num_envs=row + 1, control="joint_pos", autoreset="disabled", reward="none")
     env.reset(seed=0)
     planner = Planner(env)
@@ -57,7 +63,7 @@ def main() -> None:
     env.world.forward()
     model, data = env.model_data(row)
     renderer = make_renderer(samples=3, shadows=True)
-    write_png(ROOT / "docs" / "images" / "planning.png", renderer.rgb(model, data, VIEW, width=720, height=480))
+    write_png(options.out / "planning.png", renderer.rgb(model, data, VIEW, width=width, height=height))
     renderer.close()
 
 

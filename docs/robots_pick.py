@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import torch
 
@@ -17,14 +17,19 @@ from manikin.policy.expert import ExpertPolicy
 from manikin.robots import arms
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("robots", nargs="*", help="default all arms")
+    parser.add_argument("--quick", action="store_true", help="two starts of one robot, to see that it runs")
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    for name in names or arms():
+    count = 2 if options.quick else 64
+    for name in options.robots or (arms()[:1] if options.quick else arms()):
         protocol = Protocol(
             name="pick",
             description="PickCube with a robot",
-            tasks=("PickCube-v1",),
-            seeds=tuple(range(1_000_000, 1_000_064)),
+            tasks=("PickCube-v2",),
+            seeds=tuple(range(1_000_000, 1_000_000 + count)),
             robot=name,
         )
         result = evaluate(protocol, ExpertPolicy, num_envs=32, film=0).tasks[0]
@@ -33,4 +38,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

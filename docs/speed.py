@@ -19,33 +19,41 @@ SECTION = re.compile(r"(<!-- speed:[^\n]*-->\n).*?(<!-- /speed -->)", re.DOTALL)
 
 def section(result: dict[str, Any]) -> str:
     """The table as Markdown, with the command and machine that measured it."""
-    rates: dict[str, dict[int, dict[str, float]]] = {}
+    rates: dict[str, dict[int, dict[str, Any]]] = {}
     for label, row in result["manikin"].items():
         steps, n = label.rsplit(", N=", 1)
         rates.setdefault(steps, {})[int(n)] = row
     sizes = sorted({n for rows in rates.values() for n in rows})
-    lines = [
-        f"| {result['task']}, control steps per second | "
-        + " | ".join(f"{n:,} env{'s' * (n > 1)}" for n in sizes)
-        + " |"
-    ]
-    lines.append("|---|" + "---:|" * len(sizes))
+    heads = [f"{n:,} env{'s' * (n > 1)}" for n in sizes]
+    lines = [f"| {result['task']}, control steps per second | {' | '.join(heads)} |", "|---|" + "---:|" * len(sizes)]
     for steps, rows in rates.items():
-        cells = [f"**{rows[n]['env']:,.0f}** ({rows[n]['env_over_raw']:.2f})" if n in rows else "" for n in sizes]
-        lines.append(f"| manikin, physics {steps} (share of raw) | {' | '.join(cells)} |")
-        cells = [f"{rows[n]['raw']:,.0f}" if n in rows else "" for n in sizes]
+        cells = [f"**{rows[n]['env']['median']:,.0f}**{span(rows[n]['env'])}" if n in rows else "" for n in sizes]
+        lines.append(f"| manikin, physics {steps} | {' | '.join(cells)} |")
+        cells = [f"{rows[n]['raw']['median']:,.0f}{span(rows[n]['raw'])}" if n in rows else "" for n in sizes]
         lines.append(f"| raw MuJoCo, the same steps | {' | '.join(cells)} |")
+        cells = [f"{rows[n]['env_over_raw']['median']:.2f}" if n in rows else "" for n in sizes]
+        lines.append(f"| manikin's share of raw | {' | '.join(cells)} |")
     for title, rate in result.get("peers", {}).items():
-        lines.append(f"| {title} | {rate:,.0f} |" + " |" * (len(sizes) - 1))
-    times = result.get("times_maniskill3_at_one_env")
-    words = (
-        f"Measured on {result['machine']} by `{result['command'].strip()}`, all in one run; state observations, full "
-    )
-    words += "reward and success. Raw is MuJoCo's batch alone on the same model, with the same controls."
-    if times:
-        words += " One environment is " + " and ".join(f"{v:.1f}x ({k.rsplit(',', 1)[0]})" for k, v in times.items())
-        words += " as fast as ManiSkill3's."
+        lines.append(f"| {title} | {rate['median']:,.0f}{span(rate)} |" + " |" * (len(sizes) - 1))
+    words = f"Median of {result['rounds']} rounds"
+    words += "; brackets hold the lowest and the highest. " if spans(rates) else ". "
+    words += f"Measured on {result['machine']} with `{result['command']}`, all in one run. "
+    words += "Each step computes the state observation, the full reward and success. "
+    words += "Raw MuJoCo is MuJoCo's batch alone, with the same model and the same controls."
+    if times := result.get("times_maniskill3_at_one_env"):
+        each = [f"{v['median']:.1f}x{span(v, '.1f')} ({k.rsplit(',', 1)[0]})" for k, v in times.items()]
+        words += f" With one environment, manikin is {' and '.join(each)} as fast as ManiSkill3's task, round by round."
     return "\n".join([*lines, "", words])
+
+
+def spans(rates: dict[str, dict[int, dict[str, Any]]]) -> bool:
+    """Whether any figure of the table has the range of its rounds."""
+    return any("low" in row["env"] for rows in rates.values() for row in rows.values())
+
+
+def span(figure: dict[str, float], form: str = ",.0f") -> str:
+    """The lowest and the highest of a figure's rounds, where the result has them."""
+    return f" [{figure['low']:{form}}–{figure['high']:{form}}]" if "low" in figure else ""
 
 
 def filled(readme: str, result: dict[str, Any] | None) -> str:

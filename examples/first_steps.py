@@ -12,7 +12,7 @@ import manikin
 
 def play(num_envs: int, seeds: list[int], steps: int = 20) -> tuple[torch.Tensor, torch.Tensor]:
     """Move the first joint to and fro; returns the last observation (N, D) and the summed reward (N,)."""
-    env = manikin.make("PickCube-v1", num_envs=num_envs, control="joint_delta_pos")
+    env = manikin.make("PickCube-v2", num_envs=num_envs, control="joint_delta_pos")
     obs, _ = env.reset(seed=seeds)
     total = torch.zeros(num_envs)
     for step in range(steps):

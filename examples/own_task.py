@@ -8,17 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 import manikin
+from manikin import ContactForce, Episode, Handles, Part, Quantity, Robot, SceneBuilder, Task, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity
 from manikin.math import norm, pose
 from manikin.policy.expert import ExpertPolicy
-from manikin.spec.plan import Waypoint
+
+
+@dataclass
+class Things(Handles):
+    robot: Robot
+    ball: Part
+    press: ContactForce
 
 
 @manikin.register
-class TouchBall(manikin.Task):
+class TouchBall(Task):
     """Touch a ball that lies on the table.
 
     Randomization: the ball's place, uniform in a square.
@@ -38,30 +45,30 @@ class TouchBall(manikin.Task):
         spread: float = 0.1  # [m] half size of the square in which the ball lies
         min_force: float = 0.2  # [N]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         table(b)
         robot = b.robot()
         ball = b.sphere("ball", radius=self.config.radius, rgba=(0.9, 0.5, 0.1, 1))
-        return {"robot": robot, "ball": ball, "press": b.contact_force(robot, ball)}
+        return Things(robot=robot, ball=ball, press=b.contact_force(robot, ball))
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         h.robot.set_qpos(h.robot.keyframe())
         spot = ep.rng.uniform("ball", -self.config.spread, self.config.spread, (2,))
         h.ball.set_pose(torch.cat([spot, torch.full((h.n, 1), self.config.radius)], 1))
 
-    def evaluate(self, h):
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
         return {"success": norm(h.press.value) >= self.config.min_force}
 
-    def observe(self, h):
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         return {"policy": {"tcp_to_ball": h.ball.pos - h.robot.tcp_pos}, "privileged": {}}
 
-    def reward(self, h, ev, action):
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         near = 1 - torch.tanh(5 * norm(h.ball.pos - h.robot.tcp_pos))
         return {"reach": near, "touch": ev["success"].float()}
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         down = torch.tensor([0.0, 1.0, 0.0, 0.0]).expand(h.n, 4)
-        return [Waypoint(name="touch", pose=pose(h.ball.pos, down), gripper=-1, pos_tol=0.0, speed=0.5)]
+        return [Waypoint(name="touch", pose=pose(h.ball.pos, down), gripper=-1, speed=0.5).hold()]
 
 
 env = manikin.make("TouchBall-v1", num_envs=8, autoreset="disabled")

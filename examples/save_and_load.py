@@ -9,8 +9,8 @@ import torch
 
 import manikin
 
-env = manikin.make("PickCube-v1", control="joint_delta_pos", reward="dense", autoreset="disabled")
-futures = manikin.make("PickCube-v1", num_envs=16, control="joint_delta_pos", reward="dense", autoreset="disabled")
+env = manikin.make("PickCube-v2", control="joint_delta_pos", reward="dense", autoreset="disabled")
+futures = manikin.make("PickCube-v2", num_envs=16, control="joint_delta_pos", reward="dense", autoreset="disabled")
 env.reset(seed=3)
 futures.reset(seed=0)
 size = env.single_action_space.shape[0]

@@ -10,10 +10,10 @@ import itertools
 import torch
 
 import manikin
-from manikin.render.video import tile, write_png
+from manikin.render.files.video import tile, write_png
 from manikin.spec.looks import Looks
 
-env = manikin.make("PickCube-v1", num_envs=64, observe="rgb", looks=Looks.strong())
+env = manikin.make("PickCube-v2", num_envs=64, observe="rgb", looks=Looks.strong())
 observation, _ = env.reset(seed=0)
 images = observation["cameras"]["base_camera"]["rgb"]  # (64, 128, 128, 3) uint8
 write_png("visual_variation.png", tile(list(images.numpy()), columns=8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import torch
 
 from own_arm import arm_text
 
+pytest_plugins = ["last_skipped"]
 torch.set_num_threads(1)  # two workers on two cores
 
 
@@ -23,6 +25,11 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if importlib.util.find_spec("mujoco_warp") is None:
+        for item in items:
+            callspec = getattr(item, "callspec", None)
+            if callspec is not None and "warp:cpu" in callspec.params.values():
+                item.add_marker(pytest.mark.skip(reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'"))
     if torch.cuda.is_available():
         return
     for item in items:

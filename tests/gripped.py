@@ -30,7 +30,7 @@ class Gripped(Task):
         thing: str = "sphere"
         size: tuple[float, ...] = (0.008,)
         mass: float = 0.2
-        where: tuple[float, float, float] = (0, 0, 0)  # of the thing in the TCP frame [m]
+        where: tuple[float, float, float] = (0.0, 0.0, 0.0)  # of the thing in the TCP frame [m]
         resolution: tuple[int, int] = (72, 68)
         gel: Gel = Gel()  # noqa: RUF009
         tactile: bool = True

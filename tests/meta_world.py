@@ -11,10 +11,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from manikin.sim.warp import WarpWorld
-from manikin.sim.warp_channel import STATE
-from manikin.sim.warp_library import modules
-from manikin.sim.warp_room import Room
+from manikin.sim.warp.channel import STATE
+from manikin.sim.warp.library import modules
+from manikin.sim.warp.room import Room
+from manikin.sim.warp.world import WarpWorld
 
 META = torch.device("meta")
 
@@ -45,9 +45,12 @@ class MetaModel:
 class MetaWorld(WarpWorld):
     """Everything of a :class:`WarpWorld` but the physics."""
 
+    def memory_per_row(self):
+        return 0
+
     def __init__(self, scene, num_worlds):
         _, self._mjw = modules()
-        from manikin.sim import warp_contacts
+        from manikin.sim.warp.kernels import contacts as warp_contacts
 
         self._checked = warp_contacts
         self._wp, self._wp_device = SimpleNamespace(to_torch=lambda t: t), None
@@ -63,7 +66,7 @@ class MetaWorld(WarpWorld):
         self._model.write = lambda writes, mask: _write(self._model, writes, mask)
         self._health, self._room = rows.clone(), Room({}, num_worlds, META, self._mjw.OverflowType)
         self._acc = torch.arange(scene.model.nsensordata, device=META)
-        self._before, self._before_forces = self._state(), self._served()
+        self._before, self._before_forces, self._last = self._state(), self._served(), self._state()
         self.set_home()
 
     def flat(self, field):
@@ -85,7 +88,7 @@ class MetaWorld(WarpWorld):
 
 
 def _write(model, writes, mask):
-    from manikin.sim.warp_channel import merged
+    from manikin.sim.warp.channel import merged
 
     for field, ids, value in writes:
         view = model.view(field)

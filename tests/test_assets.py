@@ -8,7 +8,8 @@ import pytest
 
 from manikin.assets import builtin, menagerie, paths
 from manikin.errors import AssetError, SceneError
-from manikin.spec.robot import Geom, Joint, Link, MenagerieModel, box, capsule, cylinder, pad
+from manikin.spec.links import Geom, Joint, Link, box, capsule, cylinder, pad
+from manikin.spec.robot import MenagerieModel
 
 MODEL = MenagerieModel(folder="acme_arm", file="arm.xml")
 

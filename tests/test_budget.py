@@ -8,9 +8,10 @@ import torch
 
 import manikin
 from manikin.cli import main
-from manikin.data.read import read_episodes
-from manikin.data.replay import make_env, replay
-from manikin.data.rerecord import rerecord
+from manikin.data.recording.read import read_episodes
+from manikin.data.replay.environment import make_env
+from manikin.data.replay.rerecord import rerecord
+from manikin.data.replay.verify import replay
 from manikin.env import budget as probing
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class
@@ -30,9 +31,8 @@ pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip ins
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
 from manikin.sim.budget import _CONVEX_SPARE, Meter, _room  # noqa: E402
-from manikin.sim.warp import WarpWorld  # noqa: E402
-from manikin.sim.warp_library import takes_general_algorithm  # noqa: E402
-from manikin.sim.warp_room import Room  # noqa: E402
+from manikin.sim.warp.room import Room  # noqa: E402
+from manikin.sim.warp.world import WarpWorld  # noqa: E402
 
 ROBOT = {"robot": "panda", "control": "joint_delta_pos", "control_hz": 20.0, "physics_hz": 100.0}
 
@@ -74,41 +74,41 @@ def test_a_budget_is_found_once_and_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path))
     calls = []
 
-    def counted(task, **options):
+    def counted(task, play, **options):
         calls.append(options)
         return manikin.Budget(nconmax=24, njmax=64)
 
     monkeypatch.setattr(probing, "probe", counted)
-    kind = task_class("PickCube-v1")
-    scene = manikin.make("PickCube-v1").scene
-    found = [probing.task_budget(kind(), scene, **ROBOT) for _ in range(2)]
+    kind = task_class("PickCube-v2")
+    scene = manikin.make("PickCube-v2").scene
+    found = [probing.task_budget(kind(), scene, manikin.Env, **ROBOT) for _ in range(2)]
     assert found == [manikin.Budget(nconmax=24, njmax=64)] * 2 and calls == [ROBOT]
     vision = Vision(cameras=[CameraSpec(name="more", pos=(1, 0, 1), target=(0, 0, 0))], size=(32, 24))
     surfaces = {"cube": Surface(textures=("noise",))}
     looking = manikin.make(
-        "PickCube-v1", vision=vision, looks=Looks(extra_lights=ExtraLights(), surfaces=surfaces)
+        "PickCube-v2", vision=vision, looks=Looks(extra_lights=ExtraLights(), surfaces=surfaces)
     ).scene
     assert looking.hash != scene.hash and looking.model.nlight > scene.model.nlight  # which physics does not see
-    assert probing.task_budget(kind(), looking, **ROBOT) == found[0] and len(calls) == 1
+    assert probing.task_budget(kind(), looking, manikin.Env, **ROBOT) == found[0] and len(calls) == 1
     (path,) = (tmp_path / "budgets").iterdir()
     path.write_text(path.read_text()[:20])  # damaged
-    assert probing.task_budget(kind(), scene, **ROBOT) == found[0] and len(calls) == 2
-    probing.task_budget(kind({"goal_height": 0.2}), scene, **ROBOT)
-    probing.task_budget(kind(), scene, **{**ROBOT, "control": "ee_delta_pose"})
+    assert probing.task_budget(kind(), scene, manikin.Env, **ROBOT) == found[0] and len(calls) == 2
+    probing.task_budget(kind({"goal_height": 0.2}), scene, manikin.Env, **ROBOT)
+    probing.task_budget(kind(), scene, manikin.Env, **{**ROBOT, "control": "ee_delta_pose"})
     assert len(calls) == 4 and len(list((tmp_path / "budgets").iterdir())) == 3
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path / "file"))  # cannot be written: no error
-    assert probing.task_budget(kind(), scene, **ROBOT) == found[0]
+    assert probing.task_budget(kind(), scene, manikin.Env, **ROBOT) == found[0]
 
 
 def test_playing_finds_what_the_expert_needs(monkeypatch):
     """PickCube's expert makes 2 x 4 contacts of the cube: more than lying about does."""
     monkeypatch.setattr(probing, "_STEPS", 30)
-    env = manikin.make("PickCube-v1", num_envs=1)
+    env = manikin.make("PickCube-v2", num_envs=1)
     env.reset(seed=0)
     lying = Meter(env.world)
     lying.look()
-    found = probing.probe(task_class("PickCube-v1")(), **ROBOT)
+    found = probing.probe(task_class("PickCube-v2")(), manikin.Env, **ROBOT)
     assert lying.contacts == 4 and found.nconmax > _room(lying.contacts)
     assert found.njmax < 256 and found.nccdmax < found.nconmax
 
@@ -121,7 +121,7 @@ def test_an_environment_takes_the_room_it_is_given_and_flags_what_does_not_fit(r
     """The cube lies in row 1 alone, with 4 contacts of 3 constraint rows; one is for the fingers. Constraint rows are
     each row's own, contacts are of all rows together."""
     budget = manikin.Budget(**room)
-    env = manikin.make("PickCube-v1", num_envs=3, device="warp:cpu", budget=budget)
+    env = manikin.make("PickCube-v2", num_envs=3, device="warp:cpu", budget=budget)
     assert env.budget is budget and env.budget_advice() == ""
     env.reset(seed=0)
     pos = env.h.cube.pos.clone()
@@ -176,14 +176,6 @@ def test_a_row_may_need_more_than_its_share_and_only_what_is_lost_is_flagged():
     assert sum(lost) == 1 and (tight.health() & int(Health.OVERFLOW)).astype(bool).tolist() == lost
 
 
-def test_which_pairs_take_the_general_algorithm_is_as_warp_has_it():
-    from mujoco_warp._src.collision_driver import MJ_COLLISION_TABLE
-
-    for (a, b), kind in MJ_COLLISION_TABLE.items():
-        wanted = kind.name == "CONVEX" and not a.name == b.name == "BOX"  # which ``supported`` takes out
-        assert takes_general_algorithm(int(a), int(b)) is wanted, (a, b)
-
-
 def test_room_for_convex_pairs_is_its_own_and_flags_the_rows_that_lost_some():
     meter = Meter(together(3, CpuWorld))
     meter.look()
@@ -226,13 +218,13 @@ def test_evaluation_refuses_rows_that_did_not_fit():
             return torch.zeros(2, 1, 8)
 
     env = manikin.make(
-        "PickCube-v1", 2, device="warp:cpu", autoreset="disabled", horizon=2, budget=manikin.Budget(njmax=12)
+        "PickCube-v2", 2, device="warp:cpu", autoreset="disabled", horizon=2, budget=manikin.Budget(njmax=12)
     )
     run = run_episodes(env, Still(), [0, 1])
     assert [r.seed for r in run.unhealthy] == [0, 1]
     assert all(r.health & int(Health.OVERFLOW) for r in run.results)
     done = TaskResult(
-        task="PickCube-v1", results=run.results, fingerprint=env.fingerprint(), held_steps=1, confidence=0.95,
+        task="PickCube-v2", results=run.results, fingerprint=env.fingerprint(), held_steps=1, confidence=0.95,
         seconds=1.0, env_steps=run.env_steps, advice=run.advice,
     )  # fmt: skip
     whole = Evaluation(protocol=None, policy="still", tasks=(done,), interrupted=False, created="")
@@ -295,7 +287,7 @@ def test_every_kind_of_overflow_is_said():
 
 
 def test_an_environment_of_several_layouts_calls_its_rows_by_their_numbers(monkeypatch):
-    class Two(task_class("OpenCabinetDrawer-v1")):
+    class Two(task_class("OpenCabinetDrawer-v2")):
         id = "Two-v1"
         layouts = ("one_drawer", "three_drawers")
 
@@ -303,7 +295,8 @@ def test_an_environment_of_several_layouts_calls_its_rows_by_their_numbers(monke
     env.reset(seed=[1, 0, 3, 2])  # the layout is the seed modulo 2
     assert env.budget_advice() == ""  # the CPU has none
     few = {"njmax": Shortage(needed=60, room=48, rows=(0, 1))}
-    for inside, short in zip(env.buckets, (few, {}), strict=True):
+    for seed, short in ((0, few), (1, {})):
+        inside = env.env_for(seed)
         monkeypatch.setattr(inside.world, "shortages", lambda short=short: short)
         inside.budget = Budget(njmax=48)
     env.device_word = "warp:cpu"
@@ -313,14 +306,14 @@ def test_an_environment_of_several_layouts_calls_its_rows_by_their_numbers(monke
 @pytest.mark.parametrize("deterministic", ["yes", 1, None])
 def test_options_of_the_wrong_kind_are_refused(deterministic):
     with pytest.raises(ConfigError, match="deterministic must be True or False"):
-        manikin.make("PickCube-v1", 1, deterministic=deterministic)
+        manikin.make("PickCube-v2", 1, deterministic=deterministic)
     with pytest.raises(
         ConfigError, match=r"a manikin.Budget\(nconmax=..., njmax=..., nccdmax=...\), not {'nconmax': 64}"
     ):
-        manikin.make("PickCube-v1", 1, device="warp:cpu", budget={"nconmax": 64})
+        manikin.make("PickCube-v2", 1, device="warp:cpu", budget={"nconmax": 64})
     for flag in ("graphs", "terminate"):
         with pytest.raises(ConfigError, match=f"{flag} must be True or False, not 'no'"):
-            manikin.make("PickCube-v1", 1, **{flag: "no"})
+            manikin.make("PickCube-v2", 1, **{flag: "no"})
 
 
 def test_a_budget_in_words():
@@ -333,7 +326,7 @@ def test_a_budget_in_words():
 def test_evaluating_on_a_device_names_it_and_says_what_to_raise(tmp_path, capsys, monkeypatch):
     """Two episodes on Warp with too little room, then on the CPU: the numbers say where they come from."""
     monkeypatch.setenv("COLUMNS", "200")
-    words = dict(tasks=("PickCube-v1",), seeds=(1_000_000, 1_000_001), horizon=2)
+    words = dict(tasks=("PickCube-v2",), seeds=(1_000_000, 1_000_001), horizon=2)
     file = tmp_path / "protocol.toml"
     file.write_text(Protocol(name="short", **words).to_toml())
     here, there = tmp_path / "cpu", tmp_path / "warp"
@@ -344,8 +337,8 @@ def test_evaluating_on_a_device_names_it_and_says_what_to_raise(tmp_path, capsys
     against = ["--against", str(here / "report.json")]
     assert main([*run, *device, *against, "--pictures", "1", "--renderer", "rays", "--out", str(there)]) == 1
     said = capsys.readouterr().out
-    assert "PickCube-v1: raise njmax to at least" in said
-    assert "PickCube-v1: simulated on warp:cpu and cpu, whose physics rounds differently" in said
+    assert "PickCube-v2: raise njmax to at least" in said
+    assert "PickCube-v2: simulated on warp:cpu and cpu, whose physics rounds differently" in said
     report = read_report(there / "report.json")
     assert report["device"] == report["per_task"][0]["fingerprint"]["device"] == "warp:cpu"
     assert report["per_task"][0]["advice"].startswith("raise njmax") and "--device warp:cpu" in report["command"]
@@ -359,7 +352,7 @@ def test_evaluating_on_a_device_names_it_and_says_what_to_raise(tmp_path, capsys
 
 def test_collecting_says_what_to_raise(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    words = ["collect", "PickCube-v1", "--policy", "random", "--episodes", "2", "--horizon", "2"]
+    words = ["collect", "PickCube-v2", "--policy", "random", "--episodes", "2", "--horizon", "2"]
     words += ["--device", "warp:cpu", "--budget", "njmax=12", "--out", str(tmp_path / "run.h5")]
     assert main(words) == 1
     assert "raise njmax to at least" in capsys.readouterr().out
@@ -369,7 +362,7 @@ def test_collecting_says_what_to_raise(tmp_path, capsys, monkeypatch):
 def roomy(tmp_path_factory):
     """Two episodes on Warp with room for all, with an option that the CPU does not have."""
     path = tmp_path_factory.mktemp("roomy") / "run.h5"
-    words = ["collect", "PickCube-v1", "--episodes", "2", "--horizon", "3", "--out", str(path)]
+    words = ["collect", "PickCube-v2", "--episodes", "2", "--horizon", "3", "--out", str(path)]
     assert main([*words, "--device", "warp:cpu", "--budget", "nconmax=48,njmax=96", "--deterministic"]) == 0
     return path
 
@@ -378,7 +371,7 @@ def test_a_replay_takes_the_room_that_was_recorded_and_says_where_there_is_too_l
     roomy, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(probing, "task_budget", lambda *task, **options: Budget(njmax=12))
+    monkeypatch.setattr("manikin.env.env.task_budget", lambda *task, **options: Budget(njmax=12))
     with read_episodes(roomy) as episodes:
         then = episodes.needed_header().fingerprint
     assert then["budget"] == {"nconmax": 48, "njmax": 96, "nccdmax": None} and then["deterministic"] is True
@@ -409,7 +402,7 @@ def test_a_replay_takes_the_room_that_was_recorded_and_says_where_there_is_too_l
 
 def test_there_is_room_for_what_was_recorded_where_it_is_for_the_same_physics(roomy, monkeypatch):
     """And for what is found: contacts share their room, and what was enough for many rows may be too little for one."""
-    monkeypatch.setattr(probing, "task_budget", lambda *task, **options: Budget(njmax=88))
+    monkeypatch.setattr("manikin.env.env.task_budget", lambda *task, **options: Budget(njmax=88))
     with read_episodes(roomy) as episodes:
         then = dict(episodes.needed_header().fingerprint)
     old = {k: v for k, v in then.items() if k not in ("budget", "deterministic")}  # which older recordings lack
@@ -450,10 +443,10 @@ def _fingerprint(path):
 
 def test_devices_that_cannot_be_are_refused_before_anything_is_done(capsys):
     if not torch.cuda.is_available():
-        for words in (["bench"], ["eval", "pick-cube"], ["warmup", "PickCube-v1"]):
+        for words in (["bench"], ["eval", "pick-cube"], ["warmup", "PickCube-v2"]):
             assert main([*words, "--device", "cuda"]) == 2
             assert f"manikin {words[0]}: device 'cuda'" in capsys.readouterr().err
-    assert main(["warmup", "PickCube-v1", "--device", "cpu"]) == 2
+    assert main(["warmup", "PickCube-v2", "--device", "cpu"]) == 2
     assert "nothing is compiled for the CPU; warm up cuda, cuda:1 or warp:cpu" in capsys.readouterr().err
 
 

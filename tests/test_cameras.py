@@ -15,8 +15,9 @@ import manikin
 from manikin.assets.decimate import decimate
 from manikin.env.observe import Vision
 from manikin.errors import ClosedError, ConfigError, DataError, DivergedError, SceneError, UnknownNameError
-from manikin.render import CameraRig, SegmentationTable, gl, make_renderer, view_of
-from manikin.render.meshes import lighter
+from manikin.render import CameraRig, SegmentationTable, make_renderer, view_of
+from manikin.render.backends import gl
+from manikin.render.backends.meshes import lighter
 from manikin.robots import robot as robot_named
 from manikin.scene.builder import SceneBuilder
 from manikin.sim.cpu import CpuWorld
@@ -187,7 +188,7 @@ def test_backends_agree_on_pick_cube(robot, request, record_property):
     needs_gl()
     if "menagerie" in robot:
         request.getfixturevalue("menagerie_root")
-    env = manikin.make("PickCube-v1", robot=robot)
+    env = manikin.make("PickCube-v2", robot=robot)
     env.reset(seed=3)
     camera = dataclasses.replace(env._builder.cameras["base_camera"], width=160, height=160)
     rigs = [CameraRig(env.world, [camera], ALL, backend=word) for word in BACKENDS]
@@ -203,8 +204,39 @@ def test_backends_agree_on_pick_cube(robot, request, record_property):
     env.close()
 
 
+@pytest.mark.parametrize(
+    ("size", "lens"),
+    [
+        ((160, 160), (120.0, 130.0, 20.0, 140.0)),
+        ((320, 240), (308.6, 308.4, 130.0, 181.0)),
+        ((120, 160), (150.0, 150.0, 90.0, 130.0)),
+        ((160, 120), (375.0, 375.0, 79.5, 59.5)),
+    ],
+)
+def test_backends_agree_with_any_lens(size, lens):
+    """Principal points aside or beyond the picture, long lenses, and the horizon in view."""
+    needs_gl()
+    env = manikin.make("PickCube-v2")
+    env.reset(seed=3)
+    width, height = size
+    looks = {"robot": ((0.6, 0.7, 0.6), (0, 0, 0.35)), "behind": ((-0.3, -1.1, 0.9), (-0.3, 0, 0.2))}
+    cameras = [
+        CameraSpec(name=name, pos=pos, target=target, width=width, height=height, intrinsics=lens)
+        for name, (pos, target) in looks.items()
+    ]
+    rigs = [CameraRig(env.world, cameras, ("segmentation",), backend=word) for word in BACKENDS]
+    a, b = (rig.render() for rig in rigs)
+    for camera in cameras:
+        ours, theirs = (images[camera.name]["segmentation"] for images in (a, b))
+        assert (ours == theirs).float().mean() >= 0.999, camera.name
+        assert len(np.unique(ours)) > 5, camera.name
+    for rig in rigs:
+        rig.close()
+    env.close()
+
+
 def test_markers_are_for_human_eyes(backend):
-    env = manikin.make("PickCube-v1")
+    env = manikin.make("PickCube-v2")
     env.reset(seed=0)
     rig = CameraRig(env.world, [env._builder.cameras["base_camera"]], ("rgb",), backend=backend)
     model, data = env.world.data(0)
@@ -224,7 +256,7 @@ def test_markers_are_for_human_eyes(backend):
 
 
 def test_a_wrist_camera_shows_the_hand_of_the_same_step():
-    env = manikin.make("PickCube-v1", num_envs=2)
+    env = manikin.make("PickCube-v2", num_envs=2)
     env.reset(seed=0)
     hand = CameraSpec(name="wrist", on="robot/hand", pos=(0.05, -0.02, 0.04), quat=(0.5**0.5, 0, 0, 0.5**0.5))
     rig = CameraRig(env.world, [hand], ("rgb", "segmentation"), threads=2)
@@ -265,7 +297,7 @@ def test_robots_bring_a_hand_camera_that_sees_the_fingers(word):
 
 
 def test_pictures_depend_neither_on_threads_nor_on_the_batch(backend):
-    env = manikin.make("PickCube-v1", num_envs=5)
+    env = manikin.make("PickCube-v2", num_envs=5)
     env.reset(seed=1)
     cameras = [
         dataclasses.replace(env._builder.cameras["base_camera"], width=64, height=48),
@@ -346,7 +378,7 @@ def test_a_camera_on_a_part_goes_with_it():
 
 
 def test_the_table_names_what_numbers_stand_for():
-    env = manikin.make("PickCube-v1")
+    env = manikin.make("PickCube-v2")
     table = SegmentationTable.of(env.world.scene.model)
     assert table.kinds[0] == "background" and len(table.geoms) == env.world.scene.model.ngeom + 1
     (cube,) = table.ids(thing="cube")
@@ -573,7 +605,7 @@ def test_models_are_drawn_lighter_and_simulated_as_they_are(tmp_path, monkeypatc
 def test_snapshots_fit_scenes_with_other_cameras_but_not_other_physics():
     side = dataclasses.replace(FRONT, name="side", pos=(0.2, 1.0, 0.5))
     plain, more = (
-        manikin.make("PickCube-v1", num_envs=2, **options)
+        manikin.make("PickCube-v2", num_envs=2, **options)
         for options in ({}, {"vision": Vision(cameras=["base_camera", side])})
     )
     assert plain.scene.hash != more.scene.hash and plain.scene.physics_hash == more.scene.physics_hash
@@ -586,7 +618,7 @@ def test_snapshots_fit_scenes_with_other_cameras_but_not_other_physics():
     for env in (plain, more):
         env.step(action)
     np.testing.assert_array_equal(more.world.state_hash(), plain.world.state_hash())
-    heavy = manikin.make("StackCube-v1", num_envs=2)
+    heavy = manikin.make("StackCube-v2", num_envs=2)
     with pytest.raises(DataError, match="belongs to scene"):
         heavy.load(plain.save())
     for env in (plain, more, heavy):

@@ -46,7 +46,7 @@ def test_every_built_in_task_keeps_every_promise(task_id: str) -> None:
 
 def test_what_is_reported() -> None:
     told = []
-    checks = check_task("PickCube-v1", expert=expert, on_check=told.append)
+    checks = check_task("PickCube-v2", expert=expert, on_check=told.append)
     assert [c.name for c in checks] == list(PROMISES)
     assert told == checks
     assert all(c.passed for c in checks), [c for c in checks if not c.passed]
@@ -337,8 +337,8 @@ def test_bad_arguments() -> None:
         check_task(PickCube, seeds=range(3))
     with pytest.raises(UnknownNameError, match="panda"):
         check_task(PickCube, robot="pandda")
-    with pytest.raises(UnknownNameError, match="PickCube-v1"):
-        check_task("PickCub-v1")
+    with pytest.raises(UnknownNameError, match="PickCube-v2"):
+        check_task("PickCub-v2")
 
 
 def test_columns_of_the_state_have_names() -> None:

@@ -12,7 +12,7 @@ import torch
 import manikin
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
-from manikin.robots import arm, arms, machines, register
+from manikin.robots import arm, arms, machines, register, robots
 
 # dm_control's cartpole.xml, but for the integrator
 CARTPOLE = """
@@ -106,14 +106,14 @@ def test_an_expert_of_actions_acts_through_its_own_controller_alone():
     env = cartpole(1, control="joint_torque:step=5,compensate=false")
     with pytest.raises(ConfigError, match=r"actions of 'joint_torque:step=10,compensate=false'.*step=5"):
         WaypointExecutor(env).act()
-    env = manikin.make("PickCube-v1", control="joint_torque", reward="none")
+    env = manikin.make("PickCube-v2", control="joint_torque", reward="none")
     env.reset(seed=0)
     with pytest.raises(ConfigError, match="no position to go towards"):
         env.towards(env.arm_qpos)
 
 
 def test_torques_without_compensation_are_the_action():
-    env = manikin.make("PickCube-v1", control="joint_torque:step=2,compensate=false", reward="none")
+    env = manikin.make("PickCube-v2", control="joint_torque:step=2,compensate=false", reward="none")
     env.reset(seed=0)
     action = torch.linspace(-1, 1, 8)[None]
     env.step(action)
@@ -122,7 +122,7 @@ def test_torques_without_compensation_are_the_action():
 
 
 def test_machines_are_robots_without_being_arms():
-    assert machines() == ("cart",) and "cart" not in arms()
+    assert "cart" in machines() and "cart" not in arms() and robots() == (*arms(), *machines())
     assert arm("cart").gripper is None and arm("cart").controllers == ("joint_torque",)
     env = cartpole(1)
     assert env.controller.card.dims[0].unit == "N" and env.controller.card.dims[0].range == (-10.0, 10.0)

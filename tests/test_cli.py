@@ -17,8 +17,8 @@ import pytest
 from manikin.cli import COMMANDS, main
 from manikin.cli.collect import file_name
 from manikin.cli.new import names
-from manikin.data.read import read_episodes
-from manikin.data.record import largest_episode
+from manikin.data.recorder import largest_episode
+from manikin.data.recording.read import read_episodes
 from manikin.env.registry import make, task_ids
 from manikin.errors import ConfigError
 from manikin.robots import arm, arms
@@ -63,7 +63,7 @@ def test_list_names_every_task_robot_and_controller(capsys) -> None:
 
 def test_info_says_what_a_task_is(capsys, tmp_path: Path) -> None:
     picture = tmp_path / "pictures" / "start.png"
-    assert main(["info", "PickCube-v1", "--picture", str(picture)]) == 0
+    assert main(["info", "PickCube-v2", "--picture", str(picture)]) == 0
     out = capsys.readouterr().out
     for word in (
         "0 to 8",
@@ -81,9 +81,9 @@ def test_info_says_what_a_task_is(capsys, tmp_path: Path) -> None:
 
 
 def test_info_with_another_robot_and_controller_as_markdown(capsys) -> None:
-    assert main(["info", "PickCube-v1", "--robot", "so101", "--control", "ee_delta_pos", "--markdown"]) == 0
+    assert main(["info", "PickCube-v2", "--robot", "so101", "--control", "ee_delta_pos", "--markdown"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("# PickCube-v1\n")
+    assert out.startswith("# PickCube-v2\n")
     assert "`so101` with `ee_delta_pos`" in out
     assert "| `cube_half_size` | 0.0125 |" in out  # a smaller cube for a smaller robot
     assert "the gripper's orientation follows from its position" in out
@@ -94,9 +94,9 @@ def test_bench_measures_and_writes(capsys, tmp_path: Path) -> None:
     file = tmp_path / "speed.json"
     for _ in range(5):  # what else runs here may slow one of the two measurements
         assert main(["bench", "--num-envs", "1", "4", "--seconds", "0.1", "--out", str(file)]) == 0
-        assert "control steps/s" in capsys.readouterr().out
+        assert "steps/s" in capsys.readouterr().out
         report = json.loads(file.read_text())
-        assert report["task"] == "PickCube-v1" and report["machine"]["processor"]
+        assert report["task"] == "PickCube-v2" and report["machine"]["processor"]
         assert [s["num_envs"] for s in report["speed"]] == [1, 4]
         for speed in report["speed"]:
             assert speed["bytes_per_env"] > 1e5 and speed["scratch_per_env"] == speed["card_bytes"] == 0
@@ -111,7 +111,7 @@ def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(
     capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "run.h5"
-    words = ["collect", "PickCube-v1", "--policy", "random", "--episodes", "3", "--num-envs", "2", "--horizon", "4"]
+    words = ["collect", "PickCube-v2", "--policy", "random", "--episodes", "3", "--num-envs", "2", "--horizon", "4"]
     assert main([*words, "--observe", "rgb,state", "--out", str(file)]) == 0
     said = capsys.readouterr().out
     assert "3/3" in said and "/s" in said and "left" in said
@@ -119,7 +119,7 @@ def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(
         observations = episodes[2].observations
         assert observations["cameras/base_camera/rgb"].shape == (5, 128, 128, 3)
         assert observations["cameras/base_camera/rgb"].std() > 10
-        env = make("PickCube-v1", 1, horizon=4, observe="rgb+state")
+        env = make("PickCube-v2", 1, horizon=4, observe="rgb+state")
         most = largest_episode(env, observations=True)
         env.close()
         tree = [v for v in vars(episodes[2]).values() if isinstance(v, np.ndarray)]
@@ -210,12 +210,12 @@ def test_check_exits_with_1_when_a_promise_is_broken(capsys, tmp_path: Path) -> 
 
 
 def test_wrong_words_get_the_valid_ones(capsys, tmp_path: Path) -> None:
-    assert "Did you mean 'PickCube-v1'" in failed(capsys, "info", "PickCub-v1")
-    assert "Valid: " in failed(capsys, "info", "PickCube-v1", "--robot", "pandda")
-    assert "joint_delta_pos" in failed(capsys, "info", "PickCube-v1", "--control", "joint")
-    assert "ends in .png" in failed(capsys, "info", "PickCube-v1", "--picture", "start.jpg")
+    assert "Did you mean 'PickCube-v2'" in failed(capsys, "info", "PickCub-v2")
+    assert "Valid: " in failed(capsys, "info", "PickCube-v2", "--robot", "pandda")
+    assert "joint_delta_pos" in failed(capsys, "info", "PickCube-v2", "--control", "joint")
+    assert "ends in .png" in failed(capsys, "info", "PickCube-v2", "--picture", "start.jpg")
     assert "there is no file" in failed(capsys, "check", str(tmp_path / "nowhere.py"))
-    assert "PickCube-v1" in failed(capsys, "bench", "Nothing-v1")
+    assert "PickCube-v2" in failed(capsys, "bench", "Nothing-v1")
     assert "positive" in failed(capsys, "bench", "--seconds", "0")
     assert "positive integer" in failed(capsys, "bench", "--num-envs", "0")
     assert "no name" in failed(capsys, "new", "task", "3d")
@@ -224,14 +224,14 @@ def test_wrong_words_get_the_valid_ones(capsys, tmp_path: Path) -> None:
 def test_a_device_that_is_not_installed_is_said_before_anything_else(capsys, monkeypatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *at: None if "warp" in name else real(name, *at))
-    for words in (["bench"], ["eval", "pick-cube", "--policy", "random"], ["warmup", "PickCube-v1"]):
+    for words in (["bench"], ["eval", "pick-cube", "--policy", "random"], ["warmup", "PickCube-v2"]):
         said = failed(capsys, *words, "--device", "warp:cpu")
         assert "needs MuJoCo Warp, which is not installed: pip install 'manikin[gpu]'" in said
 
 
 def test_a_file_that_cannot_be_written_is_said_without_a_traceback(capsys, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert main(["info", "PickCube-v1", "--picture", str(tmp_path / "file" / "a.png")]) == 2
+    assert main(["info", "PickCube-v2", "--picture", str(tmp_path / "file" / "a.png")]) == 2
     assert f"{tmp_path / 'file'}" in (told := capsys.readouterr().err) and told.startswith("manikin info: ")
 
 
@@ -247,13 +247,13 @@ def test_a_file_that_cannot_be_imported_is_said_with_its_line(capsys, tmp_path: 
 
 
 def test_names_of_recordings_are_names_of_files_anywhere() -> None:
-    assert file_name("PickCube-v1-remote 127.0.0.1:18101") == "PickCube-v1-remote-127.0.0.1-18101"
-    assert file_name("PickCube-v1-expert") == "PickCube-v1-expert"
+    assert file_name("PickCube-v2-remote 127.0.0.1:18101") == "PickCube-v2-remote-127.0.0.1-18101"
+    assert file_name("PickCube-v2-expert") == "PickCube-v2-expert"
     assert file_name("T-v1-my/policy.py:make <2>") == "T-v1-my-policy.py-make-2"
 
 
 def test_wrong_usage_exits_with_2(capsys) -> None:
-    for args in (["new", "robot", "x"], ["new", "task"], ["info"], ["check", "PickCube-v1", "--nothing"]):
+    for args in (["new", "robot", "x"], ["new", "task"], ["info"], ["check", "PickCube-v2", "--nothing"]):
         with pytest.raises(SystemExit) as exit:
             main(args)
         assert exit.value.code == 2

@@ -111,7 +111,7 @@ def test_optional_parts_never_fail_the_doctor(monkeypatch, capsys) -> None:
 def test_a_gl_library_that_does_not_load_is_reported_with_the_reason(monkeypatch) -> None:
     monkeypatch.setattr(checks, "_GL_PROBE", "import sys; sys.exit('cannot load libEGL.so.1')")
     monkeypatch.setattr(
-        "manikin.render.filament.probe", lambda: (None, "vulkan: no driver; apt-get install libvulkan1")
+        "manikin.render.backends.filament.probe", lambda: (None, "vulkan: no driver; apt-get install libvulkan1")
     )
     findings = by_name(list(checks.renderers()))
     if "egl" in findings:  # Linux

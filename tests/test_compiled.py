@@ -193,7 +193,7 @@ def test_a_makers_robot_is_the_same_from_disk(menagerie_root, tmp_path, monkeypa
     monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path))
     models = []
     for _ in range(2):
-        env = manikin.make("PickCube-v1", robot="panda:menagerie")
+        env = manikin.make("PickCube-v2", robot="panda:menagerie")
         models.append((contents(env.scene.model), env.scene.hash, env.state_hash().tolist()))
         env.close()
         models[-1] += (len(compiles),)

@@ -43,7 +43,7 @@ def test_plus_one_commands_what_the_card_says_and_the_arm_goes_there(name, contr
     k, size = len(arm_dims), card.size
     env = env_of(name, control, k + 1)
     before, held = where(env), env.robot.ctrl.clone()
-    reading = env._reading()
+    reading = env.driven
     action = hold_action(env)
     absolute = card.dims[0].reference == "absolute" and card.dims[0].unit != "rad/s"
     # absolute dimensions span the whole range: a tenth of a radian or 5 cm of it is a move that a test can make
@@ -57,7 +57,7 @@ def test_plus_one_commands_what_the_card_says_and_the_arm_goes_there(name, contr
 
     # the commanded target, exactly
     if control.startswith("joint"):
-        ctrl, _ = env.controller(env._carry, reading, action)
+        ctrl, _ = env.controller(env._loop.carry, reading, action)
         base = held if control in ("joint_target_delta_pos", "joint_vel") else reading.qpos
         moved = (ctrl - base)[:, :k]
         limits = env.robot.limits[:k]
@@ -220,11 +220,11 @@ def test_jacobian_against_finite_differences():
 
 
 def test_robot_ik_speaks_world_frame():
-    env = manikin.make("PickCube-v1", num_envs=2)
+    env = manikin.make("PickCube-v2", num_envs=2)
     env.reset(seed=0)
     goal = env.robot.tcp_pose.clone()
     goal[:, 2] += 0.05
     found = env.robot.ik(goal)
-    pos, _quat = env._chain.fk(found.q)
+    pos, _quat = env.robot.solver.chain.fk(found.q)
     local = pose_mul(pose_inv(env.robot.base_pose).expand(2, -1), goal)
     assert found.reached.all() and torch.allclose(pos.float(), local[:, :3], atol=1e-3)

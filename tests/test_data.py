@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 from manikin.data.dataset import Dataset
-from manikin.data.format import FORMAT_VERSION, Episode, Header, flatten, parts_folder
-from manikin.data.read import EpisodeFile, read_episodes
-from manikin.data.record import EpisodeWriter, Recorder
-from manikin.data.replay import replay
+from manikin.data.recorder import Recorder
+from manikin.data.recording.format import FORMAT_VERSION, Episode, Header, flatten, parts_folder
+from manikin.data.recording.read import EpisodeFile, read_episodes
+from manikin.data.recording.write import EpisodeWriter
+from manikin.data.replay.verify import replay
 from manikin.errors import DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from toy_env import Chase, ToyEnv
@@ -153,7 +154,7 @@ CHILD = """
 import sys
 sys.path.insert(0, {tests!r})
 from toy_episodes import HEADER, first_step, toy_episode
-from manikin.data.record import EpisodeWriter
+from manikin.data.recording.write import EpisodeWriter
 number = 0
 print("ready", flush=True)
 while True:
@@ -222,7 +223,7 @@ SHARD = """
 import sys
 sys.path.insert(0, {tests!r})
 from toy_episodes import HEADER, toy_episode
-from manikin.data.record import EpisodeWriter
+from manikin.data.recording.write import EpisodeWriter
 for start in range({first}, 60, 15):
     with EpisodeWriter({path!r}, HEADER, resume=True) as writer:  # merges while the others write
         for number in range(start, start + 15, 3):
@@ -348,6 +349,65 @@ def test_damage_is_named_and_the_rest_stays_readable(tmp_path: Path) -> None:
         del file["block_0/steps/rewards"]
     with EpisodeFile(missing) as episodes, pytest.raises(DataError, match=r"episode 0, rewards"):
         episodes[0]
+
+
+def told(path: Path) -> list[Any]:
+    """Everything that a recording says, comparable."""
+    with EpisodeFile(path) as file:
+        said: list[Any] = [repr(file.header), file.numbers, sorted(file.dropped)]
+        for episode in file:
+            leaves = flatten(vars(episode) | {"table": file.attributes(episode.number)})
+            said += [(name, np.asarray(value).tobytes()) for name, value in leaves.items()]
+        return said
+
+
+def test_no_flipped_bit_changes_a_word_or_a_number_unnoticed(tmp_path: Path) -> None:
+    """Text has a checksum, too, and so has what says where things lie; wherever the bit is."""
+    path, flipped = tmp_path / "run.h5", tmp_path / "flipped.h5"
+    with EpisodeWriter(path, HEADER) as writer:
+        writer.write(*(toy_episode(number, 4) for number in range(3)), dropped=[9])
+    truth, content = told(path), path.read_bytes()
+    words = [b"pick up the cube", b"random", b"x86_64 test", b"created", b"dropped"]
+    places = [8 * content.index(word) + 1 for word in words]
+    draw = np.random.Generator(np.random.Philox(0))
+    found = 0
+    for place in [*places, *draw.integers(0, 8 * len(content), 250).tolist()]:
+        changed = bytearray(content)
+        changed[place // 8] ^= 1 << (place % 8)
+        flipped.write_bytes(changed)
+        try:
+            assert told(flipped) == truth, place
+        except DataError:
+            found += 1
+    assert found > 150  # the rest is room that nothing uses
+
+
+def test_recordings_of_the_format_before_still_read_and_go_on(tmp_path: Path) -> None:
+    """Their text is of any length, and has no checksum."""
+    path, old = tmp_path / "run.h5", tmp_path / "old.h5"
+    with EpisodeWriter(path, HEADER) as writer:
+        writer.write(toy_episode(0), toy_episode(1))
+    with h5py.File(path) as new, h5py.File(old, "w") as file:
+        for name in new:
+            new.copy(name, file)
+        for name, value in new.attrs.items():
+            file.attrs[name] = value.decode() if isinstance(value, bytes) else value
+        file.attrs["format_version"] = 2
+        table = file["block_0/episodes"]
+        for name in ("options", "instruction", "mode"):
+            values = table[name].asstr()[()]
+            del table[name]
+            table.create_dataset(name, data=values, dtype=h5py.string_dtype())
+    assert told(old) == told(path)
+    with EpisodeWriter(old, HEADER, resume=True) as writer:
+        assert writer.finished == {0, 1}
+        writer.write(Episode(**{**vars(toy_episode(2)), "instruction": "lift the blue cube, sofort: schön"}))
+    with EpisodeFile(old) as file, h5py.File(old) as plain:
+        assert file[2].instruction == "lift the blue cube, sofort: schön" and file[1].instruction == "pick up the cube"
+        assert plain.attrs["format_version"] == FORMAT_VERSION
+    broken = Episode(**{**vars(toy_episode(3)), "instruction": "pick\0"})
+    with pytest.raises(DataError, match="cannot hold a zero byte"), EpisodeWriter(tmp_path / "x.h5", HEADER) as writer:
+        writer.write(broken)
 
 
 def test_parts_that_do_not_belong_together_are_refused_and_kept(tmp_path: Path) -> None:

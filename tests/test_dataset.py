@@ -12,9 +12,9 @@ import torch
 
 from manikin.cli import main
 from manikin.data import Dataset, Normalizer
-from manikin.data.format import Episode, Header
-from manikin.data.read import read_episodes
-from manikin.data.record import EpisodeWriter
+from manikin.data.recording.format import Episode, Header
+from manikin.data.recording.read import read_episodes
+from manikin.data.recording.write import EpisodeWriter
 from manikin.errors import ConfigError, DataError, UnknownNameError
 
 LENGTHS = (7, 1, 12, 5, 9, 4, 6, 11, 3, 8)
@@ -102,8 +102,8 @@ def test_chunks_and_stacks_are_slices_of_the_episode(recording: Path, chunk: int
 
 def test_only_what_a_policy_may_see_is_shown_unless_asked_for(recording: Path) -> None:
     with Dataset(recording) as data:
-        assert data.available == ["cameras/front/rgb", "policy/qpos", "privileged/cube"]
-        assert data.observations == ("cameras/front/rgb", "policy/qpos")
+        assert data.available == ["policy/qpos", "privileged/cube", "cameras/front/rgb"]  # as they were given
+        assert data.observations == ("policy/qpos", "cameras/front/rgb")
         assert set(next(iter(data))["observations"]) == set(data.observations)
 
 
@@ -135,6 +135,12 @@ def test_episodes_are_chosen_by_what_happened_in_them(recording: Path, keep: str
     with Dataset(recording, keep=keep) as data:
         assert {e for _, e, _ in _where(data)} == expected
         assert data.frames == sum(LENGTHS[e] for e in expected)
+
+
+def test_a_choice_that_is_no_text_is_refused_in_words(recording: Path) -> None:
+    for keep in (np.array([False, False]), True, b"all", ["success"], torch.ones(2)):
+        with pytest.raises(UnknownNameError, match="unknown choice of episodes"):
+            Dataset(recording, keep=keep)  # type: ignore[arg-type]
 
 
 def test_several_recordings_and_interrupted_ones_are_one_dataset(recording: Path, tmp_path: Path) -> None:
@@ -222,7 +228,7 @@ def test_what_does_not_go_together_is_refused(
         Dataset(recording, keep="label:nothing")
     with pytest.raises(UnknownNameError, match="failure"):
         Dataset(recording, keep="some")
-    with EpisodeWriter(tmp_path / "pick.h5", Header(fingerprint={"task": "PickCube-v1"})) as writer:
+    with EpisodeWriter(tmp_path / "pick.h5", Header(fingerprint={"task": "PickCube-v2"})) as writer:
         writer.write(_episode(1, 4))  # another mode than those of the task
     with pytest.raises(DataError, match=r"no episode .* is kept by 'label:left_goal'"):
         Dataset(tmp_path / "pick.h5", keep="label:left_goal")  # the task has it, the recording has none
@@ -268,5 +274,8 @@ def test_damage_names_the_episodes_and_what_was_read(tmp_path: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[offset + 5] ^= 0xFF
     path.write_bytes(bytes(raw))
-    with Dataset(path) as hurt, pytest.raises(DataError, match=r"damaged: episodes \d+ to \d+, policy/qpos"):
+    with (
+        Dataset(path) as hurt,
+        pytest.raises(DataError, match=r"damaged: episodes \d+ to \d+, instants/observations/policy/qpos"),
+    ):
         list(itertools.islice(hurt, 1))

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from manikin.errors import AssetError, ConfigError, UnknownNameError
-from manikin.sim import warp_library
 from manikin.sim.device import OnDevice, on_host, torch_device
+from manikin.sim.warp import library as warp_library
 
 META = torch.device("meta")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
+from manikin.env.layouts.env import LayoutEnv
 from manikin.env.loop_device import DeviceLoop
 from manikin.env.registry import task_class, task_ids
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate
@@ -19,8 +19,9 @@ pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip ins
 
 
 def on_meta(monkeypatch, task, **options):
-    monkeypatch.setattr("manikin.env.env.torch_device", lambda word: META)
-    monkeypatch.setattr("manikin.env.env.make_world", lambda scene, n, **_: MetaWorld(scene, n))
+    monkeypatch.setattr("manikin.env.options.torch_device", lambda word: META)
+    monkeypatch.setattr("manikin.env.assemble.torch_device", lambda word: META)
+    monkeypatch.setattr("manikin.env.assemble.make_world", lambda scene, n, **_: MetaWorld(scene, n))
     env = Env(task, num_envs=3, device="cuda", budget=Budget(), **options)
     assert isinstance(env._loop, DeviceLoop) and env.device == META
     return env
@@ -29,9 +30,9 @@ def on_meta(monkeypatch, task, **options):
 @pytest.fixture(autouse=True)
 def kernels_without_numbers(monkeypatch):
     """Warp's kernels have no shapes alone: what surrounds them is tried here, they themselves in test_warp_kernels."""
-    monkeypatch.setattr("manikin.sim.warp_arm.launch_rows", lambda *_: None)
-    monkeypatch.setattr("manikin.sim.warp_arm.WarpArm._path", None)
-    monkeypatch.setattr("manikin.sim.warp_arm.wp.from_torch", lambda t, **_: t)
+    monkeypatch.setattr("manikin.sim.warp.kernels.arm.launch_rows", lambda *_: None)
+    monkeypatch.setattr("manikin.sim.warp.kernels.arm.WarpArm._path", None)
+    monkeypatch.setattr("manikin.sim.warp.kernels.arm.wp.from_torch", lambda t, **_: t)
 
 
 def run(env):
@@ -96,23 +97,23 @@ def test_tasks(monkeypatch, task):
     ],
 )
 def test_controllers(monkeypatch, control):
-    check(on_meta(monkeypatch, task_class("PickCube-v1"), control=control))
+    check(on_meta(monkeypatch, task_class("PickCube-v2"), control=control))
 
 
 def test_sensors(monkeypatch):
     made = {"policy/qpos": [Noise(0.01, bias_std=0.02), Rate(7), Delay(2), Dropout(0.1)]}
-    check(on_meta(monkeypatch, task_class("PushCube-v1"), sensors=made, observe="state_dict"))
+    check(on_meta(monkeypatch, task_class("PushCube-v2"), sensors=made, observe="state_dict"))
 
 
 def test_buckets_wait_once_for_all_of_them(monkeypatch):
     """Neither numbers of rows nor actions travel in a step; the flags of all buckets come in one reading."""
-    monkeypatch.setattr("manikin.env.env.torch_device", lambda word: META)
-    monkeypatch.setattr("manikin.env.env.make_world", lambda scene, n, **_: MetaWorld(scene, n))
-    env = BucketEnv(task_class("OpenCabinetDrawer-v1"), num_envs=9, device="cuda", budget=Budget(), reward="none")
-    for row in range(9):
-        env._move(row, row % len(env.buckets))
-    for one in env.buckets:
-        one._loop.started = True
+    monkeypatch.setattr("manikin.env.options.torch_device", lambda word: META)
+    monkeypatch.setattr("manikin.env.assemble.torch_device", lambda word: META)
+    monkeypatch.setattr("manikin.env.assemble.make_world", lambda scene, n, **_: MetaWorld(scene, n))
+    env = LayoutEnv(task_class("OpenCabinetDrawer-v2"), num_envs=9, device="cuda", budget=Budget(), reward="none")
+    env._pool.place({row: row % len(env.task.layouts) for row in range(9)})
+    for part in env.parts():
+        part.env._loop.started = True
     readings = []
     monkeypatch.setattr(
         torch.Tensor, "tolist", lambda flags: readings.append(tuple(flags.shape)) or [[False] * 4] * len(flags)
@@ -124,14 +125,14 @@ def test_buckets_wait_once_for_all_of_them(monkeypatch):
             out = env.step(actions, active=active)
         made = [t for t in leaves(out) if isinstance(t, torch.Tensor)]
         assert len(made) > 10 and all(t.device == META and len(t) == 9 for t in made)
-    assert readings == [(len(env.buckets), 4)] * 4
-    env._move(0, 1)  # only a row that moves sends anything
+    assert readings == [(len(env.task.layouts), 4)] * 4
+    env._pool.place({0: 1})  # only a row that moves sends anything
     with OnlyMeta(), pytest.raises(RuntimeError, match="mixes"):
         env.step(actions)
 
 
 def test_what_waits_or_mixes_is_found(monkeypatch):
-    base = task_class("PushCube-v1")
+    base = task_class("PushCube-v2")
 
     def broken(evaluate):
         return type("Broken", (base,), {"id": "Broken-v1", "evaluate": evaluate})

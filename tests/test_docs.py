@@ -6,6 +6,7 @@ The blocks of one page run in order in one process, as a reader would paste them
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -68,6 +69,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
         if not re.match(r"\w+:", target):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "reference").glob("*.md")), ids=lambda p: p.stem)
+def test_the_reference_names_what_users_can_import(page: Path) -> None:
+    names = re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)
+    assert names and len(set(names)) == len(names)
+    for name in names:
+        module, _, last = name.rpartition(".")
+        found = getattr(importlib.import_module(module), last)
+        assert found.__doc__, f"{name} on {page.name} has no docstring"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    shown = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    assert sorted(shown) == sorted(pages)
 
 
 def test_version_is_the_same_everywhere() -> None:

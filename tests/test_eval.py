@@ -12,8 +12,8 @@ import pytest
 import scipy.stats
 import torch
 
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
+from manikin.data.recorder import Recorder
+from manikin.data.recording.read import read_episodes
 from manikin.errors import ActionError, ConfigError
 from manikin.eval.protocol import Protocol, load_protocol, shipped_protocols
 from manikin.eval.runner import interruptible, run_episodes
@@ -254,14 +254,14 @@ def test_the_hash_is_pinned() -> None:
 def test_files_round_trip(tmp_path: Path) -> None:
     protocol = Protocol(
         name='quotes " and ü',
-        tasks=("PickCube-v1",),
+        tasks=("PickCube-v2",),
         seeds=(5, 3, 2**62),
         robot="panda",
         success="held",
         held_s=1.0,
         control_hz=25.0,
         cameras=("front", "wrist"),
-        config={"PickCube-v1": {"flag": True, "name": "a\nb", "list": [1, 2.5], "table": {"k k": 1}}},
+        config={"PickCube-v2": {"flag": True, "name": "a\nb", "list": [1, 2.5], "table": {"k k": 1}}},
     )
     file = tmp_path / "p.toml"
     file.write_text(protocol.to_toml(), encoding="utf-8")
@@ -291,6 +291,9 @@ def test_files_round_trip(tmp_path: Path) -> None:
         (('[config."PickCube-v1"]', '[config."Pick-v1"]'), "not among its tasks"),
         (("0.025", "nan"), "JSON cannot"),
         (("count = 3", "count = "), "not valid TOML"),
+        (("count = 3", "count = " + "9" * 5000), "not valid TOML: Exceeds the limit"),
+        (("count = 3", "seeds = " + "[" * 3000), "not valid TOML: maximum recursion"),
+        (("tasks =", "held_s = inf\ntasks ="), "held_s must be positive, got inf"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(change: tuple[str, str], message: str) -> None:
@@ -300,13 +303,23 @@ def test_a_wrong_file_says_what_is_wrong(change: tuple[str, str], message: str) 
         Protocol.from_toml(text)
 
 
+def test_a_file_that_is_not_read_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_bytes(TEXT.replace("mine", "m\xfcller").encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"p\.toml: not UTF-8, as TOML must be: byte 21 is 0xfc"):
+        load_protocol(file)
+    for path in (tmp_path, "x" * 5000, "a\0b"):
+        with pytest.raises(ConfigError, match="protocol file"):
+            load_protocol(path)
+
+
 def test_tasks_that_do_not_exist_name_those_that_do() -> None:
     valid = ["PickCube-v1", "PickCube-v2", "PushCube-v1"]
     Protocol.from_toml(TEXT).check_tasks(valid)
     with pytest.raises(ConfigError, match=r"PickCube-v9 does not exist; valid: PickCube-v1, PickCube-v2"):
         Protocol(name="p", tasks=("PickCube-v9",), seeds=(1,)).check_tasks(valid)
-    with pytest.raises(ConfigError, match=r"unknown task 'PusCube-v1'. Did you mean 'PushCube-v1'\? Valid: PickCube"):
-        Protocol(name="p", tasks=("PusCube-v1",), seeds=(1,)).check_tasks(valid)
+    with pytest.raises(ConfigError, match=r"unknown task 'PusCube-v2'. Did you mean 'PushCube-v1'\? Valid: PickCube"):
+        Protocol(name="p", tasks=("PusCube-v2",), seeds=(1,)).check_tasks(valid)
     with pytest.raises(ConfigError, match=r"no protocol file 'nothing.toml'.*core, pick-cube"):
         load_protocol("nothing.toml")
 

@@ -21,8 +21,8 @@ import manikin
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
-from manikin.sim.warp import WarpWorld  # noqa: E402
-from manikin.sim.warp_library import modules  # noqa: E402
+from manikin.sim.warp.library import modules  # noqa: E402
+from manikin.sim.warp.world import WarpWorld  # noqa: E402
 from test_world import build  # noqa: E402
 
 
@@ -67,18 +67,19 @@ def test_two_processes_end_a_thousand_steps_in_the_same_bits():
     assert len(one["hashes"]) == 50
     assert one["hashes"][-1][0] != one["hashes"][-1][1] and one["hashes"][0] != one["hashes"][-1]
     assert one["health"] == [0, 0]
-    assert len({tuple(each) for each in one["contacts"]}) > 3  # things begin and end to touch
+    assert len({tuple(each) for each in one["contacts"]}) >= 3  # things begin and end to touch
     assert default["contacts"] == one["contacts"][:5] and sum(map(sum, default["contacts"])) > 0
     kinds = modules()[1].DeterminismType
     assert one["mode"] == int(kinds.ALL) != int(kinds.NONE) == default["mode"]
 
 
 @pytest.mark.parametrize("options", [{}, {"deterministic": True}], ids=["default", "deterministic"])
-@pytest.mark.parametrize("task", ["CartpoleBalance-v1", "OpenCabinetDrawer-v1"])
+@pytest.mark.parametrize("task", ["CartpoleBalance-v1", "OpenCabinetDrawer-v2"])
 def test_the_option_reaches_the_physics_of_every_environment(task, options):
     """Of each layout too."""
     kinds = modules()[1].DeterminismType
     env = manikin.make(task, 1, device="warp:cpu", budget=manikin.Budget(nconmax=64, njmax=256), **options)
+    env.reset(seed=[len(env.task.layouts) // 2])
     wanted = int(kinds.ALL if options else kinds.NONE)
-    assert {one.world._m.opt.deterministic for one in env.buckets} == {wanted}
+    assert {part.env.world._m.opt.deterministic for part in env.parts()} == {wanted}
     env.close()

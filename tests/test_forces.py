@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
+from manikin.data.recorder import Recorder
+from manikin.data.recording.read import read_episodes
 from manikin.env.registry import make
 from manikin.eval.evaluation import Evaluation, TaskResult
 from manikin.eval.html import render_html
@@ -37,7 +37,7 @@ def of_contacts(env, row: int) -> dict[str, np.ndarray]:
 
 def pressed(**options):
     """Rows whose hand presses on the table, whose fingers do, whose arm is free; with current forces."""
-    env = make("PickCube-v1", num_envs=3, autoreset="disabled", **options)
+    env = make("PickCube-v2", num_envs=3, autoreset="disabled", **options)
     env.reset(seed=3)
     hand = [0.01, 0.85, -0.35, -1.83, 0.04, 1.4, 1.01]
     fingers = [0.008, 0.743, -0.029, -1.809, 0.018, 2.102, 0.764]
@@ -64,7 +64,7 @@ def test_forces_are_the_norm_of_what_all_contacts_do_to_each_link() -> None:
 
 
 def test_forces_of_two_robots_are_one_table() -> None:
-    env = make("TwoArmLift-v1", num_envs=1, autoreset="disabled")
+    env = make("TwoArmLift-v2", num_envs=1, autoreset="disabled")
     env.reset(seed=0)
     several = [name for name in env.force_names if name != "total"]
     assert len(set(several)) == len(several) and {name.split("/")[0] for name in several} == {
@@ -78,7 +78,7 @@ def test_forces_of_two_robots_are_one_table() -> None:
 def test_forces_of_a_row_do_not_depend_on_the_others() -> None:
     found = []
     for n in (1, 3):
-        env = make("PickCube-v1", num_envs=n, autoreset="disabled")
+        env = make("PickCube-v2", num_envs=n, autoreset="disabled")
         env.reset(seed=[7, 8, 9][:n])
         down = torch.zeros(n, 8)
         down[:, 1], down[:, 3] = 1.0, 1.0
@@ -113,7 +113,7 @@ def test_the_report_says_how_hard_the_robot_pressed() -> None:
     run = run_episodes(ToyEnv(4, horizon=12), Chase(), range(20))
     protocol = load_protocol("pick-cube")
     task = TaskResult(
-        task="PickCube-v1",
+        task="PickCube-v2",
         results=run.results,
         fingerprint={"control_hz": 20.0},
         held_steps=1,
@@ -139,7 +139,7 @@ def test_the_report_says_how_hard_the_robot_pressed() -> None:
 
 
 def test_recordings_of_real_tasks_have_forces_joints_and_reward_terms(tmp_path: Path) -> None:
-    env = make("PushCube-v1", num_envs=2, autoreset="disabled", horizon=15)
+    env = make("PushCube-v2", num_envs=2, autoreset="disabled", horizon=15)
     recorder = Recorder(env, tmp_path / "run.h5")
     run_episodes(env, RandomPolicy(env), range(2), observers=[recorder])
     recorder.close()

@@ -25,10 +25,11 @@ from manikin.env.env import Env
 from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
+from manikin.tasks.former import FORMER
 
 FILE = Path(__file__).with_name("golden.json")
 SEEDS = (0, 1, 2**40)
-TASKS = task_ids()
+TASKS = [*task_ids(), *FORMER]
 DECIMALS = 6
 
 
@@ -144,7 +145,7 @@ def test_random_streams_give_the_same_draws() -> None:
 
 
 def test_no_version_disappears() -> None:
-    gone = set(stored()["tasks"]) - set(task_ids())
+    gone = set(stored()["tasks"]) - set(TASKS)
     assert not gone, f"results exist for {sorted(gone)}: keep the old version beside the new one"
 
 
@@ -156,7 +157,7 @@ def test_no_version_disappears() -> None:
     ],
 )
 def test_a_change_is_noticed_and_named(change: dict[str, Any], path: str) -> None:
-    was = stored()["tasks"]["PickCube-v1"]
+    was = stored()["tasks"]["PickCube-v2"]
 
     def put(into: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         return {**into, **{k: put(into[k], v) if isinstance(v, dict) else v for k, v in values.items()}}
@@ -166,15 +167,15 @@ def test_a_change_is_noticed_and_named(change: dict[str, Any], path: str) -> Non
 
 
 def test_another_config_is_another_start() -> None:
-    class Changed(task_class("PickCube-v1")):  # type: ignore[misc]
+    class Changed(task_class("PickCube-v2")):  # type: ignore[misc]
         robots = ("panda",)
 
         @dataclasses.dataclass(frozen=True)
-        class Config(task_class("PickCube-v1").Config):  # type: ignore[name-defined]
+        class Config(task_class("PickCube-v2").Config):  # type: ignore[name-defined]
             spawn_half_size: float = 0.11
 
     found = different(
-        stored()["tasks"]["PickCube-v1"]["robots"]["panda"], json.loads(json.dumps(of_robot(Changed, "panda")))
+        stored()["tasks"]["PickCube-v2"]["robots"]["panda"], json.loads(json.dumps(of_robot(Changed, "panda")))
     )
     assert any("config/spawn_half_size" in f for f in found)
     assert any(f.startswith("/qpos") for f in found)

@@ -68,12 +68,12 @@ def assert_same(one, other):
 @pytest.mark.parametrize(
     ("task", "options"),
     [
-        ("PickCube-v1", {"control": "joint_delta_pos"}),
-        ("PickCube-v1", {"control": "ee_delta_pose"}),
-        ("PickCube-v1", {"control": "osc_pose"}),
-        ("PickCube-v1", {"autoreset": "next_step"}),  # rows that begin do not move
-        ("PickSingleYCB-v1", {"autoreset": "same_step"}),  # another mesh in every row
-        ("OpenCabinetDrawer-v1", {"autoreset": "same_step"}),  # an environment of each layout
+        ("PickCube-v2", {"control": "joint_delta_pos"}),
+        ("PickCube-v2", {"control": "ee_delta_pose"}),
+        ("PickCube-v2", {"control": "osc_pose"}),
+        ("PickCube-v2", {"autoreset": "next_step"}),  # rows that begin do not move
+        ("PickSingleYCB-v2", {"autoreset": "same_step"}),  # another mesh in every row
+        ("OpenCabinetDrawer-v2", {"autoreset": "same_step"}),  # an environment of each layout
     ],
     ids=lambda value: "-".join(value.values()) if isinstance(value, dict) else value,
 )
@@ -97,9 +97,9 @@ def test_graphs_are_recorded_anew_when_an_array_is_replaced():
             damping = torch.linspace(1.0, 50.0, env.num_envs, device=env.device)
             env.world.set_model({("dof_damping", dofs): damping[:, None].expand(-1, 7)})
 
-    recorded, called = (played("PickCube-v1", 4, 20, graphs=graphs, before=stiffer) for graphs in (True, False))
+    recorded, called = (played("PickCube-v2", 4, 20, graphs=graphs, before=stiffer) for graphs in (True, False))
     assert_same(recorded, called)
-    plain = played("PickCube-v1", 4, 20, graphs=False)
+    plain = played("PickCube-v2", 4, 20, graphs=False)
     assert_same(plain[:10], called[:10])
     assert not torch.equal(plain[20]["/observation"], called[20]["/observation"])
     first, second, *eager = seen
@@ -109,7 +109,7 @@ def test_graphs_are_recorded_anew_when_an_array_is_replaced():
 
 def hashes(device, rows, steps):
     """Of every row's state, every 50 control steps of many episodes."""
-    env = manikin.make("StackCube-v1", num_envs=rows, device=device, deterministic=True)
+    env = manikin.make("StackCube-v2", num_envs=rows, device=device, deterministic=True)
     env.reset(seed=0)
     found = []
     for k, action in enumerate(actions(env, steps), 1):
@@ -159,7 +159,7 @@ def test_a_free_arm_moves_as_on_warps_cpu_device():
 )
 def test_what_does_not_fit_is_flagged(room, rows):
     """In row 0 the cube floats. Constraint rows are each row's own; contacts are of all rows together."""
-    env = manikin.make("PickCube-v1", num_envs=2, device=GPU, budget=manikin.Budget(**room))
+    env = manikin.make("PickCube-v2", num_envs=2, device=GPU, budget=manikin.Budget(**room))
     env.reset(seed=0)
     pos = env.h.cube.pos.clone()
     pos[0, 2] = 1.0
@@ -175,7 +175,7 @@ def test_pictures_stay_on_the_device_and_agree():
     seen = {}
     for device in ("warp:cpu", GPU):
         vision = Vision(cameras=(SMALL,), renderer="warp")
-        env = manikin.make("PickCube-v1", 4, device=device, observe="rgb+depth+segmentation", vision=vision)
+        env = manikin.make("PickCube-v2", 4, device=device, observe="rgb+depth+segmentation", vision=vision)
         pictures = {f"start{name}": picture for name, picture in leaves(env.reset(seed=0)[0])}
         for action in actions(env, 4):
             last = env.step(action)[0]
@@ -200,11 +200,11 @@ def test_one_row_is_numpy_through_gymnasium_and_pettingzoo():
     assert pettingzoo
     from manikin.env.parallel import ParallelTask
 
-    env = gymnasium.make("manikin/PickCube-v1", device=GPU)
+    env = gymnasium.make("manikin/PickCube-v2", device=GPU)
     seen, _ = env.reset(seed=0)
     seen, reward, *_, info = env.step(np.zeros(8, np.float32))
     assert type(seen) is np.ndarray and type(reward) is float and type(info["success"]) is bool
-    agents = ParallelTask("TwoRobotPickCube-v1", device=GPU)
+    agents = ParallelTask("TwoRobotPickCube-v2", device=GPU)
     seen, _ = agents.reset(seed=0)
     seen, *_ = agents.step({name: np.zeros(agents.action_space(name).shape, np.float32) for name in agents.agents})
     assert all(type(value) is np.ndarray for value in (*seen.values(), agents.state()))
@@ -212,7 +212,7 @@ def test_one_row_is_numpy_through_gymnasium_and_pettingzoo():
 
 SECOND = """
 import sys, torch, manikin
-env = manikin.make("PickCube-v1", 64, device="cuda:1")
+env = manikin.make("PickCube-v2", 64, device="cuda:1")
 env.reset(seed=0)
 for _ in range(4):
     out = env.step(torch.zeros(64, 8, device="cuda:1"))

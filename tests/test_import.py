@@ -70,6 +70,6 @@ def test_gymnasium_knows_the_tasks_without_loading_them() -> None:
         "print(json.dumps([ids, 'torch' in sys.modules, 'mujoco' in sys.modules]))"
     )
     ids, torch, mujoco = json.loads(run_python(code).stdout)
-    assert "manikin/PickCube-v1" in ids
+    assert "manikin/PickCube-v2" in ids
     assert not torch
     assert not mujoco

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import manikin
-from manikin.data.labels import Tracker, story_of
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
+from manikin.data.recorder import Recorder
+from manikin.data.recording.labels import Tracker, story_of
+from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
 from manikin.spec.labels import PLAIN, Event, Labels, Mode, Story
-from manikin.tasks.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
 from manikin.tasks.tabletop.pick_cube import PickCube
+from manikin.toolkit import CLOSE, GRASP, OPEN, PICK, PLACE, transport
 from toy_env import Chase, ToyEnv
 
 EVERY = {"plain": PLAIN, "grasp": GRASP, "transport": transport()} | {
@@ -138,7 +138,7 @@ def test_a_task_whose_labels_have_a_gap_is_not_made() -> None:
             failure=(Mode("few", "count(grasped) < 8"),),  # eight grasps are fifteen events
         )
 
-    with pytest.raises(ConfigError, match=r"labels of PickCube-v1 .* no mode holds for .*dropped, grasped\)"):
+    with pytest.raises(ConfigError, match=r"labels of PickCube-v2 .* no mode holds for .*dropped, grasped\)"):
         manikin.make(Gap, 2)
 
 
@@ -315,7 +315,7 @@ def test_a_gap_in_the_printed_formulas_is_called_one() -> None:
 
 
 def test_a_run_of_a_task_is_labelled_alike_live_on_disk_and_in_the_report(tmp_path: Path) -> None:
-    env = manikin.make("PickCube-v1", 3, horizon=30, autoreset="disabled")
+    env = manikin.make("PickCube-v2", 3, horizon=30, autoreset="disabled")
     recorder = Recorder(env, tmp_path / "run.h5", policy="expert")
     run = run_episodes(env, ExpertPolicy(env), range(4), observers=[recorder])
     random = run_episodes(env, RandomPolicy(env), range(2))

@@ -14,7 +14,7 @@ import torch
 
 import manikin
 from manikin.cli.teleop import TeleopOptions, run
-from manikin.data.read import EpisodeFile
+from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.robots import arm
 from manikin.teleop.device import Motion
@@ -161,14 +161,14 @@ def test_unknown_words_are_refused() -> None:
 
 
 def test_a_robot_with_other_joints_is_refused() -> None:
-    env = manikin.make("PickCube-v1", 1, autoreset="disabled")
+    env = manikin.make("PickCube-v2", 1, autoreset="disabled")
     with pytest.raises(ConfigError, match="leader arm has 5 joints; panda has 7"):
         Pilot(env, joints=5)
 
 
 @pytest.mark.parametrize("control", ["joint_pos", "joint_delta_pos"])
 def test_the_robot_goes_where_the_leader_is_and_the_episode_is_kept(port: Path, tmp_path: Path, control: str) -> None:
-    env = manikin.make("PickCube-v1", 1, robot="so101", control=control, autoreset="disabled", horizon=200)
+    env = manikin.make("PickCube-v2", 1, robot="so101", control=control, autoreset="disabled", horizon=200)
     rest = [math.degrees(q) for q in arm("so101").keyframes["rest"]]
     _hold(port, *rest, 100.0)
     with LeaderArm("so101_leader", port=str(port), id="a") as device:

@@ -18,11 +18,12 @@ import pytest
 
 import manikin
 from manikin.cli import main
-from manikin.data.convert import to_lerobot
-from manikin.data.format import Episode
-from manikin.data.lerobot import LeRobotWriter
-from manikin.data.read import read_episodes
-from manikin.data.record import EpisodeWriter, Recorder
+from manikin.data.formats.convert import to_lerobot
+from manikin.data.formats.lerobot import LeRobotWriter
+from manikin.data.recorder import Recorder
+from manikin.data.recording.format import Episode
+from manikin.data.recording.read import read_episodes
+from manikin.data.recording.write import EpisodeWriter
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
@@ -149,7 +150,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from toy_episodes import HEADER, toy_episode
 from toy_frames import FEATURES, frames
-from manikin.data.lerobot import LeRobotWriter
+from manikin.data.formats.lerobot import LeRobotWriter
 writer = LeRobotWriter({root!r}, fps=20, robot="panda", features=FEATURES, resume=True)
 begin = max(writer.finished, default=-1) + 1
 print("ready", flush=True)
@@ -255,7 +256,7 @@ def test_a_full_disk_is_an_error_that_loses_no_episode(tmp_path: Path) -> None:
 
 
 def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: Path) -> None:
-    env = manikin.make("PickCube-v1", 2, horizon=4, autoreset="disabled")
+    env = manikin.make("PickCube-v2", 2, horizon=4, autoreset="disabled")
     recorder = Recorder(env, tmp_path / "run.h5", policy="random")
     run_episodes(env, RandomPolicy(env), range(3), observers=[recorder])
     recorder.close()
@@ -273,7 +274,7 @@ def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: P
         actions = np.concatenate([episode.actions for episode in episodes])
     assert (np.array(data["action"], np.float32) == actions).all()
     names = info["features"]["observation.state"]["names"]
-    assert names[:2] == ["qpos.0", "qpos.1"] and len(names) == len(data["observation.state"][0])
+    assert names[:2] == ["policy/qpos[0]", "policy/qpos[1]"] and len(names) == len(data["observation.state"][0])
     rows = pq.read_table(root / "meta/episodes/chunk-000/file-000.parquet").to_pylist()
     film = pictures(root, "observation.images.hand_camera", rows[2])
     assert film.shape == (4, 24, 32, 3) and film.std() > 10
@@ -286,7 +287,7 @@ def test_a_recording_becomes_a_dataset_with_pictures_it_did_not_hold(tmp_path: P
 def flat(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two episodes that do not end early, with one flat vector of everything as observation."""
     path = tmp_path_factory.mktemp("flat") / "run.h5"
-    env = manikin.make("PickCube-v1", 2, horizon=6, autoreset="disabled", observe="state", terminate=False)
+    env = manikin.make("PickCube-v2", 2, horizon=6, autoreset="disabled", observe="state", terminate=False)
     recorder = Recorder(env, path, policy="random", observations=True)
     run_episodes(env, RandomPolicy(env), range(2), observers=[recorder])
     recorder.close()
@@ -347,7 +348,7 @@ def test_a_flat_observation_is_parted_into_what_a_policy_may_know_and_the_rest(
     features = [json.loads((at / "meta/info.json").read_text())["features"] for at in (root, named)]
     assert features[0] == features[1]
     hidden = features[0]["observation.environment_state"]["names"]
-    assert "cube_pose.0" in hidden and not set(hidden) & set(features[0]["observation.state"]["names"])
+    assert "privileged/cube_pose[0]" in hidden and not set(hidden) & set(features[0]["observation.state"]["names"])
     for key in ("observation.state", "observation.environment_state"):
         assert (table(root)[key] == table(named)[key]).all()
 

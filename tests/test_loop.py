@@ -24,9 +24,9 @@ from manikin.spec.vary import Uniform
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
-from manikin.sim.warp import WarpWorld  # noqa: E402
+from manikin.sim.warp.world import WarpWorld  # noqa: E402
 
-N, TASK = 3, "PickCube-v1"
+N, TASK = 3, "PickCube-v2"
 
 
 def pair(monkeypatch, task=TASK, **options):
@@ -91,7 +91,7 @@ def test_both_loops_give_the_same_bits(monkeypatch, autoreset):
     assert np.array_equal(device.world.state_hash(), rows.world.state_hash())
 
 
-@pytest.mark.parametrize("task", ["PegInsertionSide-v1", "StackCube-v1"])
+@pytest.mark.parametrize("task", ["PegInsertionSide-v2", "StackCube-v2"])
 def test_starts_that_change_sizes_and_look_for_room(monkeypatch, task):
     device, rows = pair(monkeypatch, task, horizon=2, observe="state_dict")
     same(device.reset(seed=1), rows.reset(seed=1))
@@ -159,13 +159,13 @@ def test_actions_on_the_device_are_refused_as_if_nothing_had_happened(monkeypatc
 
 def test_a_start_without_room_is_reported_with_its_rows():
     crowded = {"spawn_half_size": (0.001, 0.001)}
-    env = manikin.make("StackCube-v1", num_envs=N, device="warp:cpu", config=crowded, budget=Budget())
+    env = manikin.make("StackCube-v2", num_envs=N, device="warp:cpu", config=crowded, budget=Budget())
     with pytest.raises(SceneError, match=r"no room for 2 things .* rows \[0, 1, 2\]"):
         env.reset(seed=0)
 
 
 def test_another_object_in_every_row(monkeypatch):
-    device, rows = pair(monkeypatch, "PickSingleYCB-v1", horizon=2)
+    device, rows = pair(monkeypatch, "PickSingleYCB-v2", horizon=2)
     same(device.reset(seed=1), rows.reset(seed=1))
     for move in moves(rows, 3):
         same(device.step(move), rows.step(move))

@@ -26,10 +26,10 @@ from manikin.cli.evaluate import EvalOptions
 from manikin.cli.evaluate import run as evaluate_command
 from manikin.cli.replay import ReplayOptions
 from manikin.cli.replay import run as replay_command
-from manikin.data.format import parts_folder
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
-from manikin.data.replay import replay
+from manikin.data.recorder import Recorder
+from manikin.data.recording.format import parts_folder
+from manikin.data.recording.read import read_episodes
+from manikin.data.replay.verify import replay
 from manikin.env.registry import make
 from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.eval.evaluation import evaluate
@@ -66,7 +66,7 @@ def network(env: Any) -> NetworkPolicy:
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("recording") / "run.h5"
-    env = make("PickCube-v1", 4, autoreset="disabled")
+    env = make("PickCube-v2", 4, autoreset="disabled")
     recorder = Recorder(env, path, policy="expert", observations=True)
     run_episodes(env, ExpertPolicy(env), [(s, i % 2) for i, s in enumerate(SEEDS)], observers=[recorder])
     recorder.close()
@@ -78,7 +78,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_results_do_not_depend_on_the_batch_size(policy: Any) -> None:
     runs: dict[int, tuple[EpisodeResult, ...]] = {}
     for n in (1, 8, 64):
-        env = make("PickCube-v1", n, autoreset="disabled", terminate=False, horizon=30)
+        env = make("PickCube-v2", n, autoreset="disabled", terminate=False, horizon=30)
         runs[n] = run_episodes(env, policy(env), SEEDS).results
         env.close()
     assert runs[1] == runs[8] == runs[64]
@@ -105,7 +105,7 @@ def test_a_tampered_action_of_physics_is_found_at_its_step(recording: Path, tmp_
 
 
 def test_a_recording_holds_what_the_policy_saw_and_where_it_started(recording: Path) -> None:
-    env = make("PickCube-v1", 2, autoreset="disabled")
+    env = make("PickCube-v2", 2, autoreset="disabled")
     with read_episodes(recording) as episodes:
         episode = episodes[1]
         first, _ = env.reset(seed=[5, SEEDS[1]], options={"episode_index": torch.tensor([0, 1])})
@@ -113,7 +113,7 @@ def test_a_recording_holds_what_the_policy_saw_and_where_it_started(recording: P
         assert np.array_equal(episode.observations["value"][0], first[1].numpy())
         assert np.array_equal(episode.states[0], episode.initial["state"])
         assert episode.instruction == env.instruction[0] and episode.success_at_end
-        assert episodes.header is not None and episodes.header.task == "PickCube-v1"
+        assert episodes.header is not None and episodes.header.task == "PickCube-v2"
         assert episodes.header.fingerprint["model_hash"] == env.fingerprint()["model_hash"]
     env.close()
 
@@ -137,7 +137,7 @@ class Breaker(RandomPolicy):
 
 
 def protocol(**options: Any) -> Protocol:
-    return Protocol(**{"name": "test", "tasks": ("PickCube-v1",), "seeds": (10, 11, 12, 13), "horizon": 12, **options})
+    return Protocol(**{"name": "test", "tasks": ("PickCube-v2",), "seeds": (10, 11, 12, 13), "horizon": 12, **options})
 
 
 def test_a_diverged_episode_makes_the_evaluation_fail_and_leaves_others_alone(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_diverged_episode_makes_the_evaluation_fail_and_leaves_others_alone(tm
     assert task.results[2].truncated and task.results[2].length == 4
     others = [0, 1, 3]
     assert [task.results[i] for i in others] == [reference.results[i] for i in others]
-    with pytest.raises(DivergedError, match=r"PickCube-v1: 1 episode was not healthy: seed 12 \(diverged"):
+    with pytest.raises(DivergedError, match=r"PickCube-v2: 1 episode was not healthy: seed 12 \(diverged"):
         broken.raise_if_unhealthy()
     sound.raise_if_unhealthy()
     page = render_html(as_dict(broken))
@@ -243,9 +243,9 @@ def test_reports_that_cannot_be_compared_or_read_say_why(tmp_path: Path) -> None
 
 
 def test_a_protocol_that_cannot_run_is_refused_before_anything_runs() -> None:
-    with pytest.raises(ConfigError, match=r"PickCube-v9 does not exist; valid: PickCube-v1"):
+    with pytest.raises(ConfigError, match=r"PickCube-v9 does not exist; valid: PickCube-v1, PickCube-v2"):
         evaluate(protocol(tasks=("PickCube-v9",)), RandomPolicy)
-    with pytest.raises(ConfigError, match="camera observations"):
+    with pytest.raises(ConfigError, match="cameras describe pictures, and observe = 'state' asks for none"):
         evaluate(protocol(cameras=("base_camera",)), RandomPolicy)
     with pytest.raises(UnknownNameError, match="robot"):
         evaluate(protocol(robot="pand"), RandomPolicy)
@@ -286,7 +286,7 @@ def test_policies_by_word(tmp_path: Path) -> None:
 
 def test_collect_resume_and_replay_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run.h5"
-    options = {"task": "PickCube-v1", "policy": "random", "out": out, "num_envs": 4, "horizon": 10}
+    options = {"task": "PickCube-v2", "policy": "random", "out": out, "num_envs": 4, "horizon": 10}
     assert collect(CollectOptions(**options, episodes=5)) == 0  # type: ignore[arg-type]
     with pytest.raises(DataError, match="exists"):
         collect(CollectOptions(**options, episodes=7))  # type: ignore[arg-type]
@@ -302,14 +302,14 @@ def test_collect_resume_and_replay_commands(tmp_path: Path, capsys: pytest.Captu
     said = " ".join(capsys.readouterr().out.split())
     assert "6 of 7 episodes" in said and "first after action 4 of 10" in said
     with pytest.raises(ConfigError, match="--episodes"):
-        collect(CollectOptions(task="PickCube-v1", episodes=0))
+        collect(CollectOptions(task="PickCube-v2", episodes=0))
 
 
 COLLECT = """
 import sys
 from pathlib import Path
 from manikin.cli.collect import CollectOptions, run
-run(CollectOptions(task="PickCube-v1", policy="random", horizon=8, num_envs=3, episodes=100000, out=Path(sys.argv[1])))
+run(CollectOptions(task="PickCube-v2", policy="random", horizon=8, num_envs=3, episodes=100000, out=Path(sys.argv[1])))
 """
 
 

@@ -14,14 +14,15 @@ import pytest
 import manikin
 from manikin.cli import main
 from manikin.cli.convert import ConvertOptions, run
-from manikin.data.convert import to_maniskill
-from manikin.data.demonstrations import Demo, read_demos
-from manikin.data.maniskill import Actor, from_actor, to_actor
-from manikin.data.maniskill_actions import MODES
-from manikin.data.playback import play_actions, play_states, write_seen
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
-from manikin.data.trajectories import peg_sizes
+from manikin.data.formats.convert import to_maniskill
+from manikin.data.formats.demonstrations import read_demos
+from manikin.data.formats.demos import Demo
+from manikin.data.formats.maniskill import Actor, from_actor, to_actor
+from manikin.data.formats.maniskill_actions import MODES
+from manikin.data.formats.playback import play_actions, play_states, write_seen
+from manikin.data.formats.trajectories import peg_sizes
+from manikin.data.recorder import Recorder
+from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
@@ -46,7 +47,7 @@ def record(path: Path, task: str, policy: type[RandomPolicy] = RandomPolicy, **o
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record(tmp_path_factory.mktemp("maniskill") / "run.h5", "PickCube-v1")
+    return record(tmp_path_factory.mktemp("maniskill") / "run.h5", "PickCube-v2")
 
 
 @pytest.fixture(scope="module")
@@ -135,14 +136,14 @@ def rotation(axis: np.ndarray, angle: float) -> np.ndarray:
 
 
 def test_actions_mean_the_same_in_maniskills_words() -> None:
-    env = manikin.make("PickCube-v1", 1, control="joint_pos", autoreset="disabled")
+    env = manikin.make("PickCube-v2", 1, control="joint_pos", autoreset="disabled")
     low, high = env.scene.model.jnt_range[:7].T
     ends = np.array([[-1] * 8, [1] * 8, [2] * 8], np.float32)
     mode = MODES["joint_pos"]
     assert mode.name == "pd_joint_pos"
     assert mode.theirs(ends, env) == pytest.approx(np.array([[*low, -1], [*high, 1], [*high, 1]]), abs=1e-6)
     env.close()
-    env = manikin.make("PickCube-v1", 1, control="ee_delta_pose", autoreset="disabled")
+    env = manikin.make("PickCube-v2", 1, control="ee_delta_pose", autoreset="disabled")
     move = np.array([[0.5, -0.5, 1, 0, 0, 0.7, 1], [0, 0, 0, 0.5, -0.4, 0.3, -1]], np.float32)
     theirs = MODES["ee_delta_pose"].theirs(move, env)
     assert theirs[0] == pytest.approx([0.5, -0.5, 1, 0, 0, -0.7, 1])  # about one axis only the sign differs
@@ -156,11 +157,11 @@ def test_actions_mean_the_same_in_maniskills_words() -> None:
 
 @pytest.mark.parametrize("control", MODES)
 def test_actions_come_back_from_maniskills_numbers_and_do_the_same(control: str, tmp_path: Path) -> None:
-    path = to_maniskill(record(tmp_path / "run.h5", "PickCube-v1", Gentle, control=control), tmp_path / "traj.h5")
+    path = to_maniskill(record(tmp_path / "run.h5", "PickCube-v2", Gentle, control=control), tmp_path / "traj.h5")
     demos = read_demos(path)
     assert demos.controller == MODES[control].name
     seen = list(play_states(demos, num_envs=3))
-    env = manikin.make("PickCube-v1", 1, control=control)
+    env = manikin.make("PickCube-v2", 1, control=control)
     with read_episodes(tmp_path / "run.h5") as episodes:
         for episode, name in zip(episodes, demos.lengths, strict=True):
             assert MODES[control].ours(demos[name].actions, env) == pytest.approx(episode.actions, abs=2e-6)
@@ -171,17 +172,18 @@ def test_actions_come_back_from_maniskills_numbers_and_do_the_same(control: str,
 
 
 def test_maniskill_turns_no_farther_than_a_tenth_of_a_radian() -> None:
-    env = manikin.make("PickCube-v1", 1, control="ee_delta_pose")
+    env = manikin.make("PickCube-v2", 1, control="ee_delta_pose")
     ours = MODES["ee_delta_pose"].ours(np.array([[0, 0, 0, 0, 0, 3.0, 1], [0, 0, 0, 0, 0.5, 0, 1]]), env)
     env.close()
     assert ours == pytest.approx(np.array([[0, 0, 0, 0, 0, -1.0, 1], [0, 0, 0, 0, -0.5, 0, 1]]))
 
 
-@pytest.mark.parametrize("task", ["PegInsertionSide-v1", "PushCube-v1", "StackCube-v1", "PlaceSphere-v1"])
+@pytest.mark.parametrize("task", ["PegInsertionSide-v2", "PushCube-v2", "StackCube-v2", "PlaceSphere-v2"])
 def test_an_export_imports_as_it_was(task: str, tmp_path: Path) -> None:
     path = to_maniskill(record(tmp_path / "run.h5", task, observe="state_dict"), tmp_path / "traj.h5")
     demos = read_demos(path)
-    assert (demos.env, demos.lengths, demos.controller) == (task, {"traj_0": 4, "traj_1": 4}, "pd_joint_delta_pos")
+    theirs = task.replace("-v2", "-v1")
+    assert (demos.env, demos.lengths, demos.controller) == (theirs, {"traj_0": 4, "traj_1": 4}, "pd_joint_delta_pos")
     with read_episodes(tmp_path / "run.h5") as episodes:
         for episode, one in zip(episodes, play_states(demos, num_envs=3, reward="normalized_dense"), strict=True):
             demo = demos[one.name]
@@ -332,7 +334,7 @@ def test_files_that_cannot_be_played_say_why(tmp_path: Path) -> None:
 
 
 def test_a_cabinet_is_an_articulation_where_it_stands(tmp_path: Path) -> None:
-    env = manikin.make("OpenCabinetDrawer-v1", 2, horizon=3, autoreset="disabled", observe="state_dict")
+    env = manikin.make("OpenCabinetDrawer-v2", 2, horizon=3, autoreset="disabled", observe="state_dict")
     recorder = Recorder(env, tmp_path / "run.h5", policy="expert", observations=True)
     run_episodes(env, ExpertPolicy(env), range(2), observers=[recorder])
     recorder.close()

@@ -72,7 +72,7 @@ def test_a_task_says_how_many_robots_it_takes() -> None:
     with pytest.raises(ConfigError, match=r"Pair-v0 takes 2 robots, but 'panda' is 1; for example robot='panda,panda'"):
         manikin.make(Pair, robot="panda")
     with pytest.raises(ConfigError, match="takes 1 robots, but 'baxter' is 2"):
-        manikin.make("PickCube-v1", robot="baxter")
+        manikin.make("PickCube-v2", robot="baxter")
     with pytest.raises(UnknownNameError, match="Valid"):
         manikin.make(Pair, robot=("panda", "pandda"))
 

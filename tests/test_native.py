@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import stat
+import subprocess
+import tempfile
 
 import numpy as np
 import pytest
@@ -90,14 +94,79 @@ def test_code_is_tied_to_arrays_and_kept_by_content(fresh):
     assert library.stat().st_mtime_ns == stamp
 
 
+def kept(fresh):
+    """The libraries of the cache, after all were forgotten."""
+    native_module._loaded.cache_clear()
+    return sorted((fresh / "cache" / "native").glob("*.so"))
+
+
+def computed():
+    """What the code gives for 3 and 5, loaded anew."""
+    native_module._loaded.cache_clear()
+    out = np.zeros((1, 2))
+    native(2, LINES, FOUND)(np.array([[3.0, 5.0]]), out)()
+    return out.tolist()
+
+
+def other_code(library):
+    """Put a library in the place of another that gives other numbers."""
+    made = library.with_name("other.so")
+    text = made.with_suffix(".c")
+    text.write_text("void run(long long n, const double *in, double *out) { out[0] = out[1] = 666; }\n")
+    subprocess.run([compiler(), "-shared", "-fPIC", "-o", str(made), str(text)], check=True)
+    text.unlink()
+    made.chmod(0o700)
+    made.replace(library)
+
+
 def test_a_damaged_library_is_made_again(fresh):
     needs_compiler()
-    library = native_module._library(compiler(), native_module._source(2, LINES, FOUND))
-    library.parent.mkdir(parents=True)
-    library.write_bytes(b"no library")
-    out = np.empty((1, 2))
-    native(2, LINES, FOUND)(np.array([[3.0, 5.0]]), out)()
-    np.testing.assert_array_equal(out, [[15, 10]])
+    computed()
+    (library,) = kept(fresh)
+    content = library.read_bytes()
+    library.unlink()  # a file that is loaded must not be written to
+    library.write_bytes(content[:-100])
+    library.chmod(0o700)
+    assert computed() == [[15, 10]] and kept(fresh)[0].read_bytes() == content
+
+
+def test_other_code_under_a_librarys_name_is_not_run(fresh):
+    """By its content; and, where that fits, by who may have put it there."""
+    needs_compiler()
+    computed()
+    (library,) = kept(fresh)
+    other_code(library)
+    assert computed() == [[15, 10]] and [p.name for p in kept(fresh)] == [library.name]
+
+    # under a name that fits
+    other_code(library)
+    digest = hashlib.sha256(library.read_bytes()).hexdigest()[:32]
+    fitting = library.replace(library.with_name(f"{library.stem.partition('-')[0]}-{digest}.so"))
+    assert computed() == [[666, 666]]  # whoever may write to the folder of this user is this user
+    fitting.chmod(0o770)
+    assert computed() == [[15, 10]] and fitting not in kept(fresh)
+
+    other_code(fitting)
+    fitting.parent.chmod(0o777)
+    assert computed() == [[15, 10]] and fitting not in kept(fresh)
+    assert stat.S_IMODE(fitting.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("place", ["another user's", "a link"])
+def test_a_folder_that_is_not_this_users_is_not_used(fresh, monkeypatch, place):
+    needs_compiler()
+    computed()
+    (library,) = kept(fresh)
+    other_code(library)
+    library.rename(library.with_name(f"{library.stem[:32]}-{hashlib.sha256(library.read_bytes()).hexdigest()[:32]}.so"))
+    if place == "a link":
+        library.parent.rename(fresh / "elsewhere")
+        (fresh / "cache" / "native").symlink_to(fresh / "elsewhere")
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: fresh.stat().st_uid + 1)
+    before = [p.name for p in kept(fresh)]
+    assert computed() == [[15, 10]]
+    assert [p.name for p in kept(fresh)] == before  # nothing added, nothing removed
 
 
 @pytest.mark.parametrize("trouble", ["off", "none there", "fails", "wrong", "no place"])
@@ -116,6 +185,7 @@ def test_without_a_working_compiler_the_law_is_computed_all_the_same(fresh, monk
         (fresh / "cc").chmod(stat.S_IRWXU)
     if trouble == "no place":
         (fresh / "cache").write_text("a file")
+        monkeypatch.setattr(tempfile, "tempdir", str(fresh / "nowhere"))
     if word is not None:
         monkeypatch.setenv("MANIKIN_CC", word)
     _, (configuration, state), goal = arm(1, 6)

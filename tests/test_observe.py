@@ -21,7 +21,7 @@ from manikin.sense.pointcloud import PointCloudSpec
 from manikin.sense.voxel import VoxelSpec
 from manikin.spec.camera import CameraSpec
 
-TASK = "PickCube-v1"
+TASK = "PickCube-v2"
 SMALL = CameraSpec(name="small", pos=(0.4, 0.1, 0.5), target=(0, 0, 0.05), fovy=0.9, width=48, height=32)
 
 
@@ -278,7 +278,8 @@ def test_imperfect_sensors_are_the_episodes_own_and_survive_a_snapshot():
 
 
 def test_without_opengl_pictures_still_come_and_a_warning_says_what_to_install(monkeypatch, caplog):
-    from manikin.render import api, gl
+    from manikin.render import api
+    from manikin.render.backends import gl
 
     monkeypatch.setattr(gl, "probe", lambda: (None, "egl: no such library"))
     monkeypatch.setattr(api, "_told", set())

@@ -8,7 +8,7 @@ import pytest
 
 from manikin.errors import ConfigError
 from manikin.render import view_of
-from manikin.render.caption import caption, draw_arrow, draw_text, text_size
+from manikin.render.files.caption import caption, draw_arrow, draw_text, text_size
 from manikin.spec.camera import CameraSpec
 from manikin.view.contacts import draw_touches, touches
 

@@ -13,6 +13,7 @@ import torch
 
 import manikin
 from gripped import Gripped
+from manikin.assets import meshes as mesh_files
 from manikin.assets import urdf
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
@@ -53,7 +54,7 @@ def test_urdf_becomes_an_arm(six: Path) -> None:
 def test_an_own_robot_runs_a_task(six: Path) -> None:
     register(from_file(six, gripper="rethink", **OPTIONS))
     assert "six" in arms() and robot("six+robotiq_2f85").arm is robot("six").arm
-    env = manikin.make("PickCube-v1", num_envs=2, robot="six", autoreset="disabled")
+    env = manikin.make("PickCube-v2", num_envs=2, robot="six", autoreset="disabled")
     env.reset(seed=0)
     before = env.h.robot.tcp_pos.clone()
     action = torch.zeros(2, env.controller.card.size)
@@ -276,7 +277,7 @@ def test_convex_pieces_leave_the_hollow_open(tmp_path: Path, cache: Path, monkey
     """A U: one hull would fill it; its pieces let a ball lie inside, and are made once."""
     pytest.importorskip("coacd")
     quick = {"threshold": 0.2, "max_convex_hull": 5, "mcts_iterations": 20, "preprocess_resolution": 20, "seed": 0}
-    monkeypatch.setattr(urdf, "_CONVEX", quick)
+    monkeypatch.setattr(mesh_files, "CONVEX", quick)
     upright = (0.02, 0.02, 0.1)
     places = (((0.1, 0.02, 0.02), (0, 0, 0)), (upright, (-0.04, 0, 0.05)), (upright, (0.04, 0, 0.05)))
     bars = [trimesh.creation.box(size, trimesh.transformations.translation_matrix(at)) for size, at in places]
@@ -338,7 +339,7 @@ def test_what_is_missing_is_said(tmp_path: Path, six: Path, cache: Path, monkeyp
     meshed(path, "part.glb")
     with pytest.raises(SceneError, match=r"trimesh cannot read .*part.glb"):
         from_file(path)
-    monkeypatch.setattr(urdf.importlib, "import_module", _no_module)
+    monkeypatch.setattr(mesh_files.importlib, "import_module", _no_module)
     with pytest.raises(ConfigError, match=r"reading .glb meshes needs trimesh: pip install 'manikin\[meshes\]'"):
         from_file(path)
 

@@ -43,8 +43,8 @@ def test_every_task_can_have_its_page(task_id: str) -> None:
 def test_columns_of_a_page_are_those_of_the_flat_observation() -> None:
     import manikin
 
-    env = manikin.make("PickCube-v1")
-    for seen in task_sheet("PickCube-v1", measure=False).observations:
+    env = manikin.make("PickCube-v2")
+    for seen in task_sheet("PickCube-v2", measure=False).observations:
         first = int(seen.columns.split(" ")[0])
         assert env.observation_names[first].removesuffix("[0]") == f"{seen.group}/{seen.name}"
     env.close()
@@ -67,14 +67,19 @@ def test_the_walk_through_shows_the_scaffold_as_it_is(tmp_path: Path) -> None:
 
 RESULT: dict[str, Any] = {
     "command": "python benchmarks/throughput.py",
-    "task": "PickCube-v1",
+    "task": "PickCube-v2",
     "machine": "x86_64, 2 cores",
+    "rounds": 5,
     "manikin": {
-        "5 ms x 10, N=1": {"env": 1500.4, "raw": 6000.0, "env_over_raw": 0.25},
-        "5 ms x 10, N=256": {"env": 6100.0, "raw": 6600.0, "env_over_raw": 0.924},
+        "5 ms x 10, N=1": {
+            "env": {"median": 1500.4, "low": 1400.0, "high": 1600.6},
+            "raw": {"median": 6000.0, "low": 5900.0, "high": 6100.0},
+            "env_over_raw": {"median": 0.25, "low": 0.24, "high": 0.26},
+        },
+        "5 ms x 10, N=256": {k: {"median": v} for k, v in (("env", 6100.0), ("raw", 6600.0), ("env_over_raw", 0.924))},
     },
-    "peers": {"ManiSkill3 PickCube": 220.1},
-    "times_maniskill3_at_one_env": {"5 ms x 10, N=1": 6.82},
+    "peers": {"ManiSkill3 PickCube": {"median": 220.1, "low": 210.0, "high": 230.0}},
+    "times_maniskill3_at_one_env": {"5 ms x 10, N=1": {"median": 6.82, "low": 6.5, "high": 7.1}},
 }
 
 
@@ -83,9 +88,10 @@ def test_the_speed_table_is_made_from_the_result() -> None:
     readme = "a\n<!-- speed: x -->\nold\n<!-- /speed -->\nb\n"
     made = speed.filled(readme, RESULT)
     assert made.startswith("a\n<!-- speed: x -->\n|") and made.endswith("<!-- /speed -->\nb\n")
-    assert "| manikin, physics 5 ms x 10 (share of raw) | **1,500** (0.25) | **6,100** (0.92) |" in made
-    assert "| ManiSkill3 PickCube | 220 | |" in made
-    assert "6.8x (5 ms x 10) as fast as ManiSkill3's" in made
+    assert "| manikin, physics 5 ms x 10 | **1,500** [1,400–1,601] | **6,100** |" in made
+    assert "| manikin's share of raw | 0.25 | 0.92 |" in made
+    assert "| ManiSkill3 PickCube | 220 [210–230] | |" in made and "Median of 5 rounds" in made
+    assert "6.8x [6.5–7.1] (5 ms x 10) as fast as ManiSkill3's" in made
     assert speed.filled(made, RESULT) == made  # again changes nothing
     assert "manikin bench" in speed.filled(made, None)
     with pytest.raises(SystemExit, match="no section"):
@@ -103,6 +109,7 @@ def test_the_speed_of_cameras_is_made_from_the_committed_result() -> None:
     cameras = script("cameras")
     split = {"draw": 4.0, "read back": 0.5}
     result = {
+        "command": "python benchmarks/render.py",
         "machine": "x86_64, 2 cores",
         "manikin": {"panda, N=8, 64x64 rgb": {"images_per_s": 151.6, "split_ms": split}},
         "peers_images_per_s": {"ManiSkill3 PickCube, 64x64 rgb": 18.2},
@@ -133,16 +140,16 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
         "processor": "a processor",
         "versions": {"mujoco": "4.0.0", "mujoco-warp": "4.0.1"},
         "entries": {
-            "PickCube-v1 joint_pos": {**entry, "success": rates},
+            "PickCube-v2 joint_pos": {**entry, "success": rates},
             "Other-v1/wide joint_pos": {**still, "share_free": 0.75},
             "Other-v1 joint_vel": {"one_step": 0, "free": 0, "share_free": 0.5},
         },
     }
     page = "a\n<!-- parity: x -->\nold\n<!-- /parity -->\n<!-- gpu: x -->\n<!-- /gpu -->\nb\n"
     made = devices.filled(page, {"parity": result, "gpu": None})
-    assert "| `joint_pos` | Other-v1/wide, PickCube-v1 | 5e-07 | 1e-06 | 75 % |" in made
+    assert "| `joint_pos` | Other-v1/wide, PickCube-v2 | 5e-07 | 1e-06 | 75 % |" in made
     assert "| `joint_vel` | Other-v1 | 0e+00 | 0e+00 | 50 % |" in made
-    line = "| PickCube-v1 `joint_pos` | 91 % | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
+    line = "| PickCube-v2 `joint_pos` | 91 % | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
     assert (
         line in made
         and made.count("Other-v1") == 2
@@ -150,7 +157,7 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
         and "Unmeasured." in made
     )
     assert devices.filled(made, {"parity": result, "gpu": None}) == made
-    result["entries"]["PickCube-v1 joint_pos"]["success"] = {**rates, "difference": [0.01, 0.05]}
+    result["entries"]["PickCube-v2 joint_pos"]["success"] = {**rates, "difference": [0.01, 0.05]}
     assert "| **no** |" in devices.filled(page, {"parity": result, "gpu": None})
     card = {"card": "H200", "command": "c", "targets": {"rate": {"wanted": "at least 1e+06", "measured": 1.5e6}}}
     card["manikin"] = {"one": {"env": 10.0, "raw": 20.0, "create_s": 1.0, "bytes_per_env": 7}, "two": {"failed": "why"}}

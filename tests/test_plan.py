@@ -403,6 +403,7 @@ def carried(card: bool, monkeypatch) -> list[Tensor]:
 
 
 def test_planning_is_done_on_the_cpu_wherever_the_environment_is(monkeypatch) -> None:
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     here, there = carried(False, monkeypatch), carried(True, monkeypatch)
     assert here[4 + 3].all() and len(here[-2]) == 2  # both rows are on their way
     for ours, theirs in zip(here, there, strict=True):

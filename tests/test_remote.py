@@ -1,21 +1,22 @@
-"""Policies in files and behind websockets."""
+"""Policies behind websockets."""
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import threading
-from pathlib import Path
+import time
 
 import numpy as np
 import pytest
 import torch
 
 import manikin
-from manikin.errors import ActionError, AssetError, ConfigError, DataError, UnknownNameError
+from manikin.errors import ActionError, ConfigError, DataError
 from manikin.eval.runner import run_episodes
-from manikin.policy.checkpoint import load_policy
 from manikin.policy.choices import policy_maker
 from manikin.policy.wire import pack, unpack
+from policy_server import Server
 
 msgpack = pytest.importorskip("msgpack")
 pytest.importorskip("websockets")
@@ -62,40 +63,12 @@ def test_what_the_format_has_not_is_refused(value) -> None:
 # ---- a server ------------------------------------------------------------------------------------------------------
 
 
-class Server:
-    """An openpi server: metadata first, then an answer to each request; a word instead says that it failed."""
-
-    def __init__(self, answer) -> None:
-        from websockets.sync.server import serve
-
-        self.answer, self.seen, self.headers = answer, [], []
-        self._server = serve(self._talk, "127.0.0.1", 0, compression=None, max_size=None)
-        self.url = f"ws://127.0.0.1:{self._server.socket.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def _talk(self, socket) -> None:
-        self.headers.append(socket.request.headers.get("Authorization"))
-        socket.send(pack({"model": "made up"}))
-        for message in socket:
-            request = unpack(message)
-            self.seen.append(request)
-            answer = self.answer(request)
-            socket.send(answer if isinstance(answer, str | bytes) else pack(answer))
-            if isinstance(answer, str):
-                return
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-
-
 @pytest.fixture
 def server():
     made = []
 
-    def make(answer):
-        made.append(Server(answer))
+    def make(answer, **options):
+        made.append(Server(answer, **options))
         return made[-1]
 
     yield make
@@ -112,7 +85,7 @@ def test_rows_are_asked_one_by_one_and_chunks_are_executed(server, monkeypatch) 
         return {"actions": first, "server_timing": {"infer_ms": 1.0}}
 
     there = server(answer)
-    env = manikin.make("PickCube-v1", 3, observe="state_dict", autoreset="disabled", control="joint_delta_pos")
+    env = manikin.make("PickCube-v2", 3, observe="state_dict", autoreset="disabled", control="joint_delta_pos")
     policy = policy_maker(there.url)(env)
     assert policy.metadata == {"model": "made up"} and there.headers == ["Api-Key secret"]
     observation, _ = env.reset(seed=0)
@@ -158,6 +131,10 @@ def test_what_goes_wrong_at_the_server_is_said(server) -> None:
         (lambda request: {"actions": "hello"}, r"actions \(H, A\), not 'hello'"),
         (lambda request: {"actions": None}, r"actions \(H, A\), not None"),
         (lambda request: {"actions": np.zeros(8)}, r"actions \(H, A\), not shape \(8,\)"),
+        (lambda request: {"actions": np.full((2, 8), np.nan)}, "actions that are not finite"),
+        (lambda request: {"actions": np.zeros((5000, 8), np.float16)}, "5000 steps, more than 1000"),
+        (lambda request: {"actions": np.zeros((2_000_000, 8), np.float32)}, "sent a message of more than 4 MiB"),
+        (lambda request: {"actions": bytes(300_000_000)}, "sent a message of more than 4 MiB"),
         (lambda request: {"actions": np.zeros((0, 8))}, r"actions \(H, A\), not shape \(0, 8\)"),
         (lambda request: b"\xff\xfe\x00abc", r"no msgpack message of arrays: b'\\xff\\xfe"),
         (lambda request: pack({"actions": {b"__ndarray__": True}}), "no msgpack message of arrays"),
@@ -170,62 +147,101 @@ def test_what_goes_wrong_at_the_server_is_said(server) -> None:
         RemotePolicy("ws://127.0.0.1:9")
 
 
-# ---- a file --------------------------------------------------------------------------------------------------------
+def test_an_answer_too_many_is_noticed(server) -> None:
+    """Two answers for one request: the next request must not be answered by the second of them."""
+    from manikin.policy.remote import RemotePolicy
+
+    def twice(request):
+        said = {"actions": np.full((1, 2), request["state"][0])}
+        return [said, said] if request["state"][0] == 3 else said
+
+    policy = RemotePolicy(server(twice).url)
+    for step in range(4):
+        assert float(policy.act(torch.full((1, 4), float(step)), [""])[0, 0, 0]) == step
+        time.sleep(0.05)  # as physics takes
+    with pytest.raises(ActionError, match="sent an answer that was not asked for"):
+        policy.act(torch.full((1, 4), 4.0), [""])
+    policy.close()
 
 
-def _exported(path: Path, observation: torch.Tensor, actions: int) -> torch.nn.Module:
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(
-        torch.nn.Linear(observation.shape[1], 16), torch.nn.Tanh(), torch.nn.Linear(16, actions)
-    )
-    torch.export.save(torch.export.export(module.eval(), (observation,)), path)
-    return module
+def test_a_server_that_numbers_its_answers_is_held_to_it(server) -> None:
+    from manikin.policy.remote import RemotePolicy
+
+    late, kept = threading.Event(), []
+
+    def answer(request):
+        kept.append({"actions": np.full((1, 2), request["state"][0]), "request_id": request["request_id"]})
+        return kept[-2] if late.is_set() else kept[-1]  # one behind
+
+    there = server(answer, metadata={"request_id": True})
+    policy = RemotePolicy(there.url)
+    for step in range(3):
+        assert float(policy.act(torch.full((1, 4), float(step)), [""])[0, 0, 0]) == step
+    assert [r["request_id"] for r in there.seen] == [0, 1, 2]
+    late.set()
+    with pytest.raises(ActionError, match="answered request 3 with the answer to 2"):
+        policy.act(torch.full((1, 4), 3.0), [""])
+    policy.close()
 
 
-def test_an_exported_network_acts_as_the_module_did(tmp_path: Path) -> None:
-    env = manikin.make("PickCube-v1", 5, autoreset="disabled")
-    observation, _ = env.reset(seed=0)
-    size = env.controller.card.size
-    module = _exported(tmp_path / "net.pt2", torch.rand(4, observation.shape[1]), size)
-    policy = policy_maker(str(tmp_path / "net.pt2"))(env)
-    assert (policy.width, policy.name) == (4, "net")
-    with torch.no_grad():
-        expected = module(observation)
-    torch.testing.assert_close(policy.act(observation, [""] * 5)[:, 0], expected)
-    assert len(run_episodes(env, policy, range(5)).results) == 5
+def test_a_server_that_stays_silent_or_takes_nothing_is_given_up(server, monkeypatch) -> None:
+    from manikin.policy import remote
+
+    monkeypatch.setattr(remote, "TIMEOUT", 1.0)
+    over = threading.Event()
+
+    def sleeps(request):
+        over.wait(20)
+        return {"actions": np.zeros((1, 2))}
+
+    try:
+        for rows in (torch.zeros(1, 2), torch.zeros(1, 10_000_000)):  # the second fills every buffer on its way
+            there = server(sleeps)
+            policy, began = remote.RemotePolicy(there.url), time.monotonic()
+            if rows.shape[1] > 2:  # the server is busy with another request, and reads no further
+                policy._socket.send(pack({"first": 1}))
+                policy._socket.send(pack({"second": bytes(1000)}))
+            with pytest.raises(ActionError, match="took longer than 1 s"):
+                policy.act(rows, [""])
+            assert time.monotonic() - began < 10
+            policy.close()
+    finally:
+        over.set()
 
 
-def test_a_network_that_mixes_rows_is_fed_copies_of_one_row(tmp_path: Path) -> None:
-    """An exported network takes one size of batch only, also where rows must be fed one by one."""
-
-    class Mixing(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x[:, :2] - x[:, :2].mean(0)
-
-    torch.export.save(torch.export.export(Mixing().eval(), (torch.rand(4, 3),)), tmp_path / "mixing.pt2")
-    policy, rows = load_policy(tmp_path / "mixing.pt2"), torch.rand(6, 3)
-    torch.testing.assert_close(policy.act(rows, [""] * 6), torch.zeros(6, 1, 2))  # each is the mean of its copies
-
-
-def test_what_is_no_exported_network_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AssetError, match="no file"):
-        load_policy(tmp_path / "none.pt2")
-    (tmp_path / "bad.pt2").write_bytes(b"not a zip")
-    with pytest.raises(DataError, match=r"bad\.pt2 was not written by torch\.export\.save"):
-        load_policy(tmp_path / "bad.pt2")
-    two = torch.nn.Bilinear(2, 2, 2).eval()
-    torch.export.save(torch.export.export(two, (torch.rand(4, 2), torch.rand(4, 2))), tmp_path / "two.pt2")
-    with pytest.raises(DataError, match=r"two\.pt2"):
-        load_policy(tmp_path / "two.pt2")
-    _exported(tmp_path / "net.pt2", torch.rand(4, 9), 8)
-    policy = load_policy(tmp_path / "net.pt2")
-    said = r"net\.pt2 was exported for another observation: it takes \(B, 9\) float32, and is shown "
-    for shown, words in (
-        (torch.zeros(3, 7), r"\(B, 7\) float32"),
-        (torch.zeros(3, 9).double(), r"\(B, 9\) float64"),
-        ({"policy": {"qpos": torch.zeros(3, 9)}}, r"policy/qpos \(B, 9\) float32"),
-    ):
-        with pytest.raises(ConfigError, match=said + words):
-            policy.act(shown, [""] * 3)
-    with pytest.raises(UnknownNameError, match="ws://host:port"):
-        policy_maker("clever")
+@pytest.mark.parametrize("seed", range(3))
+def test_messages_of_every_kind_are_answered_in_words(seed: int) -> None:
+    """Bytes of a good message changed at random, and headers of arrays that lie: a DataError or a value, never else."""
+    random = np.random.default_rng(seed)
+    good = pack({"actions": np.ones((4, 8), np.float32), "timing": {"ms": np.float32(1.0)}, "names": ["a", None]})
+    for _ in range(2000):
+        message = bytearray(good)
+        for place in random.integers(0, len(good), random.integers(1, 5)):
+            message[place] = random.integers(256)
+        with contextlib.suppress(DataError):
+            unpack(bytes(message))
+    dtypes = [
+        "O",
+        "V8",
+        "<c16",
+        "f4,f4",
+        "(2,2)f4",
+        "S0",
+        "U1000000000",
+        "{'a':'f4'}",
+        "f3",
+        "",
+        "M8[7D]",
+        3,
+        None,
+        [1],
+    ]
+    for dtype in dtypes:
+        for shape in ([4, 8], [-1], [-1, -1], [2**62, 2**62], "x", [], None):
+            for kind in (b"__ndarray__", b"__npgeneric__"):
+                lie = {kind: True, b"data": bytes(128), b"dtype": dtype, b"shape": shape}
+                with contextlib.suppress(DataError):
+                    unpack(msgpack.packb(lie))
+    for bomb in (b"\x91" * 100_000, b"\xdd\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"", b"\xd6\xff"):
+        with pytest.raises(DataError, match="no msgpack message"):
+            unpack(bomb)

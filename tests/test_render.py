@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from manikin.errors import ConfigError, DataError, UnknownNameError
-from manikin.render import extrinsics, gl, intrinsics, make_renderer, solids, tile, view_of, write_png, write_video
+from manikin.render import extrinsics, intrinsics, make_renderer, tile, view_of, write_png, write_video
 from manikin.render.api import choose
+from manikin.render.backends import gl, solids
 from manikin.spec.camera import CameraSpec, look_at
 
 GLOW = "emission='1' specular='0'"
@@ -182,6 +184,25 @@ def test_spot_lights_end_at_their_cutoff():
     for x, bright in ((0.5, True), (0.62, False)):
         u, v = view.project(np.array([x, 0.0, 0.0])).round().astype(int)
         assert (image[v, u, 0] > 100) == bright
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.5, 0.785])
+def test_an_endless_floor_ends_where_pictures_end(maker, turn):
+    """At znear to zfar of the model, counted along the camera's axis, in every corner of a wide picture."""
+    visual = FLAT.replace("<visual>", "<statistic extent='2'/><visual><map zfar='10'/>")
+    model, data = compiled("<geom type='plane' size='0 0 .1'/>", visual=visual)
+    ahead = (math.cos(turn), math.sin(turn), 1.0)
+    camera = CameraSpec(name="c", pos=(0, 0, 1), target=ahead, fovy=0.9, width=240, height=120)
+    images = maker().images(model, data, camera, ("depth", "segmentation"))
+    view = view_of(model, data, camera)
+    down = (np.arange(120) - view.K[1, 2]) / view.K[1, 1]
+    with np.errstate(divide="ignore"):
+        depth = 1 / down  # of the floor 1 m below a level camera
+    shown = (down > 0) & (depth < 20)
+    sure = np.abs(depth - 20) > 2.5  # a row further up or down
+    seen = images["segmentation"] == 1
+    np.testing.assert_array_equal(seen[sure], np.broadcast_to(shown[sure, None], seen[sure].shape))
+    assert seen.sum() > 5000
 
 
 @pytest.mark.parametrize("alpha", [0.25, 0.5, 0.75])
@@ -419,7 +440,7 @@ def test_a_closed_renderer_says_so(maker):
 
 
 def test_without_opengl_others_take_over(monkeypatch):
-    warp = pytest.importorskip("manikin.render.warp")
+    warp = pytest.importorskip("manikin.render.backends.warp")
     monkeypatch.setenv("MUJOCO_GL", "off")
     gl.probe.cache_clear()
     try:
@@ -435,7 +456,7 @@ def test_without_opengl_others_take_over(monkeypatch):
 
 
 def test_small_pictures_go_to_warp_where_opengl_draws_with_the_processor(monkeypatch):
-    warp = pytest.importorskip("manikin.render.warp")
+    warp = pytest.importorskip("manikin.render.backends.warp")
     monkeypatch.setattr(gl, "probe", lambda: ("egl", ""))
     monkeypatch.setattr(warp, "probe", lambda: "")
     all_three = ("rgb", "depth", "segmentation")
@@ -452,11 +473,14 @@ def test_small_pictures_go_to_warp_where_opengl_draws_with_the_processor(monkeyp
     assert choose(("rgb",), pixels=1) == ("gl", "")
 
 
-def test_what_is_out_of_view_is_left_out_and_changes_no_pixel(monkeypatch):
+@pytest.mark.parametrize("middle", [(49.5, 39.5), (15, 70), (90, -20), (49.5, 75)])
+def test_what_is_out_of_view_is_left_out_and_changes_no_pixel(middle, monkeypatch):
+    """Wherever the lens has its principal point; its focal length shows as much as 0.6 rad of a centred one."""
     renderer = opengl()
     balls = "".join(f"<geom size='.1' pos='{x} {y} 0'/>" for x in range(-2, 3) for y in range(-2, 3))
     model, data = compiled(balls + "<geom type='plane' size='0 0 1' pos='0 0 -.2'/>")
-    camera = CameraSpec(name="c", pos=(0.0, -1.2, 0.4), target=(0.0, 0.0, 0.0), fovy=0.6, width=100, height=80)
+    camera = CameraSpec(name="c", pos=(0.0, -1.2, 0.4), target=(0.0, 0.0, 0.0), width=100, height=80)
+    camera = dataclasses.replace(camera, intrinsics=(129.3, 129.3, *middle))
     view = view_of(model, data, camera)
     hidden = gl._out_of_view(model, data, view)
     assert 10 < len(hidden) < 25 and 25 not in hidden  # never the plane

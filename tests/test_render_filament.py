@@ -12,9 +12,10 @@ import pytest
 
 import manikin
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.render import filament as backend
-from manikin.render import gl, make_renderer, view_of
-from manikin.render.filament import FilamentLook, FilamentRenderer
+from manikin.render import make_renderer, view_of
+from manikin.render.backends import filament as backend
+from manikin.render.backends import gl
+from manikin.render.backends.filament import FilamentLook, FilamentRenderer
 from manikin.spec.camera import CameraSpec
 
 ALL = ("rgb", "depth", "segmentation")
@@ -42,7 +43,7 @@ def reference():
 
 @pytest.fixture(scope="module")
 def pick_cube():
-    env = manikin.make("PickCube-v1", num_envs=1)
+    env = manikin.make("PickCube-v2", num_envs=1)
     env.reset(seed=3)
     yield env.world.data(0)
     env.close()

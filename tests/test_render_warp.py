@@ -16,9 +16,10 @@ import torch
 
 import manikin
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.render import gl, make_renderer, view_of
-from manikin.render import warp as backend
-from manikin.render.warp import WarpRenderer, WarpScene
+from manikin.render import make_renderer, view_of
+from manikin.render.backends import gl
+from manikin.render.backends import warp as backend
+from manikin.render.backends.warp import WarpRenderer, WarpScene
 from manikin.spec.camera import CameraSpec
 
 pytestmark = pytest.mark.skipif(bool(backend.probe()), reason=backend.probe())
@@ -45,7 +46,7 @@ def reference():
 
 @pytest.fixture(scope="module")
 def pick_cube():
-    env = manikin.make("PickCube-v1", num_envs=1)
+    env = manikin.make("PickCube-v2", num_envs=1)
     env.reset(seed=3)
     yield env.world.data(0)
     env.close()
@@ -57,6 +58,13 @@ def compiled(body, asset="", visual=FLAT, option=""):
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     return model, data
+
+
+def next_to(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Which pixels show what one of the nine pixels around them shows in the other picture."""
+    around = np.pad(theirs, 1, mode="edge")
+    height, width = ours.shape
+    return np.any([ours == around[y : y + height, x : x + width] for y in range(3) for x in range(3)], 0)
 
 
 # ---- agreement -----------------------------------------------------------------------------------------------------
@@ -79,7 +87,8 @@ def test_pictures_of_a_task_agree(warp, reference, pick_cube, camera, size, reco
     difference = np.abs(ours["rgb"].astype(int) - theirs["rgb"]).mean()
     for name, value in (("against", reference.name), ("same", same.mean()), ("rgb", difference)):
         record_property(name, str(value))  # workers send nothing of NumPy
-    assert same.mean() >= 0.999
+    edges = same | next_to(ours["segmentation"], theirs["segmentation"])
+    assert edges.mean() >= 0.9998 and same.mean() >= 0.998  # what differs are pixels on outlines
     assert np.percentile(apart, 95) < 1e-3
     assert difference < 6
 
@@ -372,7 +381,7 @@ def test_a_missing_package_is_named(monkeypatch):
 def test_warp_is_imported_late_quietly_and_caches_in_our_folder(tmp_path):
     code = """
 import sys
-import manikin.render.warp as backend
+import manikin.render.backends.warp as backend
 assert "warp" not in sys.modules and not backend.probe() and "warp" not in sys.modules
 wp, _ = backend._libraries()
 print(wp.config.kernel_cache_dir)

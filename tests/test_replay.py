@@ -16,16 +16,18 @@ from manikin.cli.replay import ReplayOptions
 from manikin.cli.replay import run as command
 from manikin.control import Chain, IkSolver
 from manikin.control.law import step_response
-from manikin.data import track
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
-from manikin.data.replay import recorded_task, replay
-from manikin.data.rerecord import rerecord
-from manikin.data.retarget import retarget
-from manikin.data.track import RESIDUALS, Way, hand_offset, ways_to_follow
+from manikin.data.recorder import Recorder
+from manikin.data.recording.format import RESIDUALS
+from manikin.data.recording.read import read_episodes
+from manikin.data.replay.environment import recorded_task
+from manikin.data.replay.rerecord import rerecord
+from manikin.data.replay.verify import replay
+from manikin.data.retarget import track
+from manikin.data.retarget.conversion import retarget
+from manikin.data.retarget.track import Way, hand_offset, ways_to_follow
 from manikin.env.observe import Vision
 from manikin.env.registry import make, task_ids
-from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.math import pose_mul, pose_to_matrix, quat_from_rotvec
 from manikin.policy.expert import ExpertPolicy
@@ -36,7 +38,7 @@ from manikin.spec.camera import CameraSpec
 SEEDS = (3, 8, 21)
 
 
-def record(path: Path, task: str = "PickCube-v1", seeds: tuple[int, ...] = SEEDS, **options: Any) -> Path:
+def record(path: Path, task: str = "PickCube-v2", seeds: tuple[int, ...] = SEEDS, **options: Any) -> Path:
     env = make(task, len(seeds), autoreset="disabled", **options)
     recorder = Recorder(env, path, policy="expert", observations="observe" in options)
     run_episodes(env, ExpertPolicy(env), seeds, observers=[recorder])
@@ -79,8 +81,11 @@ def test_pictures_from_states_and_from_actions_are_those_of_the_live_run(tmp_pat
             "created": "",
             "policy": "expert",
             "how": "states",
+            "anew": ["observations"],
         }
     assert replay(tmp_path / "states.h5").exact and replay(tmp_path / "actions.h5").exact
+    assert "in the recorded states" in replay(tmp_path / "states.h5").not_compared["observations"]
+    assert "observations" in replay(tmp_path / "actions.h5").compared
 
 
 def test_cameras_and_sensors_are_recorded_and_made_again(tmp_path: Path) -> None:
@@ -127,7 +132,8 @@ class Doubled(Noise):
 
 def test_what_describes_no_sensor_and_no_vision_is_refused(tmp_path: Path) -> None:
     own = record(tmp_path / "own.h5", seeds=(0,), horizon=1, sensors={"policy/qpos": [Doubled(0.1)]})
-    with pytest.raises(UnknownNameError, match=r"test_replay.Doubled.*Delay, Dropout, Noise, Rate.*pass sensors="):
+    kinds = "Delay, Drift, Dropout, Noise, Rate"
+    with pytest.raises(UnknownNameError, match=rf"test_replay.Doubled.*{kinds}.*pass sensors="):
         replay(own)
     assert rerecord(own, tmp_path / "true.h5", sensors=None) is not None
     with pytest.raises(ConfigError, match="does not describe a Noise"):
@@ -173,7 +179,7 @@ def test_a_task_of_ones_own_is_found_again(
     words = ["collect", "rest_task.py", "--policy", "random", "--episodes", "2", "--num-envs", "2", "--out", "a b.h5"]
     words.append("--observations")
     assert main(words) == 0  # it has no dense reward either
-    assert "replay 'a b.h5' --check" in capsys.readouterr().out
+    assert "replay 'a b.h5' --check --task rest_task.py" in capsys.readouterr().out
     with read_episodes("a b.h5") as episodes:
         assert episodes.header is not None and episodes.header.fingerprint["reward"] == "sparse"
         assert dict(episodes.header.recorded) == {
@@ -183,7 +189,7 @@ def test_a_task_of_ones_own_is_found_again(
     assert "Rest-v1" not in task_ids()
     assert main(["replay", "a b.h5", "--check"]) == 0
     assert "2 of 2 episodes reproduced" in capsys.readouterr().out
-    assert main([*words, "--resume", "--first-seed", "7"]) == 2
+    assert main([*words, "--resume", "--seed", "7"]) == 2
     assert "first_seed: 0 there, 7 here" in capsys.readouterr().err
 
     assert main(["convert", "a b.h5", "a.hdf5", "--to", "robomimic"]) == 0
@@ -237,6 +243,7 @@ def test_an_interrupted_replay_goes_on_and_refuses_another_source(recording: Pat
 
 
 def test_another_device_parts_step_by_step_and_success_survives(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     path = record(tmp_path / "run.h5", seeds=SEEDS[:1], horizon=5)
     report = rerecord(path, tmp_path / "warp.h5", device="warp:cpu")
     assert report is not None and not report.exact and report.ok and not report.same_processor
@@ -261,13 +268,15 @@ def test_what_a_position_controller_can_express_comes_out_the_same(
 ) -> None:
     report = retarget(recording, tmp_path / "new.h5", control=control)
     assert report.commands and report.success == (3, 3) and report.steps == 1.0
-    assert report.quantiles("joints")[2] < 1e-4 and report.quantiles("tool")[2] < 1e-4
+    # two fingers with a thing between them may move together: their joints part further than the tool
+    assert report.quantiles("joints")[2] < 1e-3 and report.quantiles("tool")[2] < 1e-3
+    assert report.quantiles("tool")[0] < 1e-5
     assert replay(tmp_path / "new.h5").exact
 
 
 def test_joint_to_ee_to_joint_and_back_is_within_a_ten_thousandth(tmp_path: Path) -> None:
     """On six joints a pose has one solution nearby: the joints come back. Small moves, so that nothing is clipped."""
-    env = make("PushCube-v1", 4, robot="ur5e", autoreset="disabled", terminate=False, horizon=10)
+    env = make("PushCube-v2", 4, robot="ur5e", autoreset="disabled", terminate=False, horizon=10)
     recorder = Recorder(env, tmp_path / "joint.h5", policy="waves")
     waves = torch.linspace(0, 6, 10)[:, None, None] + torch.arange(6) + torch.arange(4)[:, None]
     env.reset(seed=0)
@@ -317,7 +326,26 @@ def test_controllers_that_cannot_keep_up_follow_and_succeed(recording: Path, tmp
             assert states[0] is not None and states[1] is not None
             joints = np.abs(states[0][-1, 1:8] - states[1][t + 1, 1:8]).max()
             assert joints == pytest.approx(one.residual["joints"][-1], abs=1e-6)
+        # a recording at 100 Hz gets the rate that controllers by torque need
+        assert before.header is not None and before.header.fingerprint["physics_hz"] == 100
+        assert episodes.header.fingerprint["physics_hz"] == (100 if control == "ee_delta_pose" else 200)
     assert replay(tmp_path / "new.h5").exact
+
+
+def test_the_rate_of_a_conversion_is_the_recorded_one_where_it_is_high_enough(tmp_path: Path) -> None:
+    recording = record(tmp_path / "fast.h5", "PushCube-v2", (0,), physics_hz=300)
+    for name, options, expected in (("same", {}, 300), ("asked", {"physics_hz": 500.0}, 500)):
+        retarget(recording, tmp_path / f"{name}.h5", control="osc_pose", **options)
+        with read_episodes(tmp_path / f"{name}.h5") as episodes:
+            assert episodes.header is not None and episodes.header.fingerprint["physics_hz"] == expected
+
+
+def test_rates_that_do_not_fit_the_tasks_own_are_converted_too(tmp_path: Path) -> None:
+    recording = record(tmp_path / "odd.h5", "PushCube-v2", (0,), physics_hz=150, control_hz=30)
+    for control, expected in (("ee_delta_pose", 150), ("osc_pose", 300)):  # 30 Hz divides neither 100 nor 200 Hz
+        retarget(recording, tmp_path / f"{control}.h5", control=control)
+        with read_episodes(tmp_path / f"{control}.h5") as episodes:
+            assert episodes.header is not None and episodes.header.fingerprint["physics_hz"] == expected
 
 
 def test_to_its_own_controller_a_recording_is_itself(recording: Path, tmp_path: Path) -> None:
@@ -336,9 +364,9 @@ def test_followed_slowly_the_tool_stays_nearer(
     """What is tried last, where an episode has lost its success."""
     off = []
     for way in (ways_to_follow(False)[0], Way(commands=False, ahead=3, pace=3, near=0.4)):
-        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda *_, way=way: [way])
+        monkeypatch.setattr("manikin.data.retarget.conversion.ways_to_follow", lambda *_, way=way: [way])
         out = tmp_path / f"{way.pace}.h5"
-        report = retarget(recording, out, control="osc_pose", numbers=[0], num_envs=1)
+        report = retarget(recording, out, control="osc_pose", numbers=[0], num_envs=1, physics_hz=200.0)
         assert report.success == (1, 1) and report.steps >= 0.9 * way.pace
         with read_episodes(out) as episodes:
             clock, tool = (episodes[0].flags[name] for name in ("source_step", "residual_tool"))
@@ -375,14 +403,16 @@ def test_the_tool_is_moved_for_what_lies_otherwise_in_the_hand(
 
     def told(env: Any) -> Any:
         touched, lies, robots = looked(env)
-        if env.controller.every_substep:  # the new one
+        if env.env.controller.every_substep:  # the new one
             lies[..., 1] += 0.01
         return touched, lies, robots
 
     off = []
     for look in (looked, told):
         monkeypatch.setattr(track, "_touched", look)
-        monkeypatch.setattr("manikin.data.retarget.ways_to_follow", lambda *_: [Way(commands=False, ahead=3)])
+        monkeypatch.setattr(
+            "manikin.data.retarget.conversion.ways_to_follow", lambda *_: [Way(commands=False, ahead=3)]
+        )
         out = tmp_path / f"{look.__name__}.h5"
         retarget(recording, out, control="joint_torque:step=20", numbers=[0], num_envs=1)
         with read_episodes(out) as episodes:
@@ -416,7 +446,7 @@ def test_step_response_is_that_of_the_equation() -> None:
 )
 def test_a_standing_command_is_there_after_so_long(control: str) -> None:
     """``towards(within=)`` against the simulation: the way left of 0.05 rad after the time asked for."""
-    env = make("PushCube-v1", 1, control=control, autoreset="disabled", terminate=False, physics_hz=500)
+    env = make("PushCube-v2", 1, control=control, autoreset="disabled", terminate=False, physics_hz=500)
     env.reset(seed=1)
     start = env.arm_qpos.clone()
     goal = start + 0.05 * torch.tensor([[1, 0.5, -1, 0.5, 1, -0.5, 1.0]])
@@ -473,7 +503,7 @@ def test_what_cannot_be_played_says_why(recording: Path, tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="stretch"):
         retarget(recording, out, control="joint_pos", stretch=0.5)
     if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match="cuda"):
+        with pytest.raises((AssetError, ConfigError), match="cuda"):  # the first without MuJoCo Warp
             rerecord(recording, out, device="cuda")
     for wrong in ({"way": "states"}, {"way": "states", "check": True}, {"check": True, "control": "joint_pos"}):
         with pytest.raises(ConfigError):
@@ -488,7 +518,7 @@ def test_what_cannot_be_played_says_why(recording: Path, tmp_path: Path) -> None
         with pytest.raises(ConfigError, match=said):
             command(ReplayOptions(file=recording, **words))  # type: ignore[arg-type]
     assert not out.exists()
-    env = make("PickCube-v1", 1, autoreset="disabled", horizon=3)
+    env = make("PickCube-v2", 1, autoreset="disabled", horizon=3)
     recorder = Recorder(env, tmp_path / "bare.h5", states=False)
     run_episodes(env, ExpertPolicy(env), [0], observers=[recorder])
     recorder.close()

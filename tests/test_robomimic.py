@@ -17,12 +17,12 @@ import pytest
 
 import manikin
 from manikin.cli import main
-from manikin.data.convert import to_maniskill, to_robomimic
-from manikin.data.demonstrations import Model, control_of, read_demos
-from manikin.data.playback import Seen, play_actions, play_states, write_seen
-from manikin.data.read import read_episodes
-from manikin.data.record import Recorder
-from manikin.data.robomimic import obs_of
+from manikin.data.formats.convert import to_maniskill, to_robomimic
+from manikin.data.formats.demonstrations import Model, control_of, read_demos
+from manikin.data.formats.playback import Seen, play_actions, play_states, write_seen
+from manikin.data.formats.robomimic import obs_of
+from manikin.data.recorder import Recorder
+from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
@@ -33,7 +33,7 @@ from manikin.view.sources import open_source
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("robomimic") / "run.h5"
-    env = manikin.make("Lift-v1", 2, horizon=4, autoreset="disabled")
+    env = manikin.make("Lift-v2", 2, horizon=4, autoreset="disabled")
     recorder = Recorder(env, path, policy="random")
     run_episodes(env, RandomPolicy(env), range(3), observers=[recorder])
     recorder.close()
@@ -51,7 +51,7 @@ def test_an_export_has_robomimics_layout_and_the_recordings_numbers(recording: P
         data = file["data"]
         assert data.attrs["total"] == 12 and sorted(data) == ["demo_0", "demo_1", "demo_2"]
         args = json.loads(data.attrs["env_args"])
-        assert args["env_name"] == "Lift-v1" and args["type"] == 2 and args["env_kwargs"]["control_hz"] == 20
+        assert args["env_name"] == "Lift-v2" and args["type"] == 2 and args["env_kwargs"]["control_hz"] == 20
         assert file["mask/train"][()].tolist() == [b"demo_0", b"demo_1"]
         assert file["mask/valid"][()].tolist() == [b"demo_2"]
         for i, episode in enumerate(episodes):
@@ -63,7 +63,8 @@ def test_an_export_has_robomimics_layout_and_the_recordings_numbers(recording: P
             assert episode.states is not None and (demo["states"][()] == episode.states[:4]).all()
             assert demo["dones"][()].tolist() == [0, 0, 0, 1]
             assert set(demo["obs"]) == set(demo["next_obs"]) == {"qpos", "qvel", "tcp_pose", "object"}
-            columns = [f"cube_pose.{i}" for i in range(7)] + [f"tcp_to_cube.{i}" for i in range(3)]
+            columns = [f"privileged/cube_pose[{i}]" for i in range(7)]
+            columns += [f"privileged/tcp_to_cube[{i}]" for i in range(3)]
             assert json.loads(demo["obs/object"].attrs["columns"]) == columns
             # the tool's way to the cube is where the cube is less where the tool is
             apart = demo["obs/object"][:, :3] - demo["obs/tcp_pose"][:, :3]
@@ -80,7 +81,7 @@ def test_an_export_of_what_was_recorded_and_what_cannot_be_exported(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["convert", str(recording), str(tmp_path / "a.hdf5"), "--to", "robomimic", "--episodes", "1", "1"]) == 0
-    assert "1 episodes in" in capsys.readouterr().out
+    assert "1 episode in" in capsys.readouterr().out
     with h5py.File(tmp_path / "a.hdf5") as file:
         assert list(file["data"]) == ["demo_0"] and file["data/demo_0"].attrs["number"] == 1
         assert "obs" not in file["data/demo_0"] and "mask" not in file  # nothing observed was recorded
@@ -97,7 +98,7 @@ def test_an_export_of_what_was_recorded_and_what_cannot_be_exported(
 
 
 def test_each_demonstration_names_the_scene_of_its_own_layout(tmp_path: Path) -> None:
-    env = manikin.make("OpenCabinetDrawer-v1", 2, horizon=2, autoreset="disabled", reward="none")
+    env = manikin.make("OpenCabinetDrawer-v2", 2, horizon=2, autoreset="disabled", reward="none")
     recorder = Recorder(env, tmp_path / "run.h5", policy="random")
     run_episodes(env, RandomPolicy(env), range(2), observers=[recorder])
     layouts = env.layout.tolist()
@@ -139,7 +140,7 @@ def test_names_of_observations() -> None:
     seen, columns = obs_of({"policy/qpos": one, "cameras/front/rgb": one, "cameras/front/depth": one})
     assert list(seen) == ["qpos", "front_image", "front_depth"] and not columns
     seen, columns = obs_of({"policy/x": one, "privileged/x": two, "privileged/y": one})
-    assert list(seen) == ["x", "object"] and columns == ["x.0", "y.0", "y.1"]
+    assert list(seen) == ["x", "object"] and columns == ["privileged/x", "privileged/y[0]", "privileged/y[1]"]
     assert seen["object"].tolist() == [[1, 0, 0]] * 3
     seen, _ = obs_of({"policy/touch": np.arange(3.0)})
     assert seen["touch"].shape == (3, 1)
@@ -164,7 +165,7 @@ def test_what_a_policy_may_know_is_apart_from_the_rest_also_of_a_flat_observatio
 
 
 def test_demonstrations_are_in_the_order_of_the_recording_however_many_play_side_by_side(tmp_path: Path) -> None:
-    env = manikin.make("PickCube-v1", 2, autoreset="disabled", reward="none")
+    env = manikin.make("PickCube-v2", 2, autoreset="disabled", reward="none")
     recorder = Recorder(env, tmp_path / "run.h5", policy="expert")
     run_episodes(env, ExpertPolicy(env), range(2), observers=[recorder])
     recorder.close()
@@ -186,7 +187,7 @@ def test_demonstrations_are_in_the_order_of_the_recording_however_many_play_side
 
 def test_an_export_imports_as_it_was(recording: Path, exported: Path) -> None:
     demos = read_demos(exported)
-    assert demos.env == "Lift-v1" and demos.lengths == {"demo_0": 4, "demo_1": 4, "demo_2": 4}
+    assert demos.env == "Lift-v2" and demos.lengths == {"demo_0": 4, "demo_1": 4, "demo_2": 4}
     assert demos.masks == {"train": ("demo_0", "demo_1"), "valid": ("demo_2",)}
     with read_episodes(recording) as episodes:
         for episode, name in zip(episodes, demos.lengths, strict=True):
@@ -223,7 +224,7 @@ def test_what_an_import_writes_is_whole_or_not_there(
 def test_an_export_of_manikins_own_is_played_by_its_states_and_actions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    env = manikin.make("PickCube-v1", 2, autoreset="disabled")
+    env = manikin.make("PickCube-v2", 2, autoreset="disabled")
     recorder = Recorder(env, tmp_path / "run.h5", policy="expert")
     run_episodes(env, ExpertPolicy(env), range(3, 5), observers=[recorder])
     recorder.close()
@@ -251,7 +252,7 @@ def test_an_export_of_manikins_own_is_played_by_its_states_and_actions(
         next(play_states(read_demos(path), names=["demo_1"]))
     with h5py.File(path, "r+") as file:
         args = json.loads(file["data"].attrs["env_args"])
-        args["env_kwargs"] |= {"task": "TwoRobotPickCube-v1", "robot": None, "config": None, "vision": None}
+        args["env_kwargs"] |= {"task": "TwoRobotPickCube-v2", "robot": None, "config": None, "vision": None}
         file["data"].attrs["env_args"] = json.dumps(args)
     with pytest.raises(DataError, match="can be listed, not played: several robots, or layouts"):
         next(play_states(read_demos(path)))

@@ -103,7 +103,7 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
     for name in grippers():
         assert gripper(name).name == name
     with pytest.raises(
-        UnknownNameError, match=r"unknown robot 'pandda'. Did you mean 'panda'\? Valid: aloha_left, aloha_right"
+        UnknownNameError, match=r"unknown robot 'pandda'. Did you mean 'panda'\? Valid: allegro, aloha_left, aloha_r"
     ):
         arm("pandda")
     with pytest.raises(UnknownNameError, match=r"unknown gripper 'claw'.* Valid: .*panda_hand"):
@@ -324,13 +324,15 @@ def test_linkage_positions_close_the_loops(word: str, opening: float) -> None:
     assert np.abs(data.efc_pos[data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)]).max() < 1.5e-3
 
 
-def test_attaching_leaves_the_parents_options_and_warns_of_nothing() -> None:
-    words = ["panda", "ur5e"] + (["panda:menagerie", "so101:menagerie"] if HAVE_MENAGERIE else [])
+MAKERS = [pytest.param(f"{name}:menagerie", marks=needs_menagerie) for name in ("panda", "so101")]
+
+
+@pytest.mark.parametrize("word", ["panda", "ur5e", *MAKERS])
+def test_attaching_leaves_the_parents_options_and_warns_of_nothing(word: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for word in words:
-            model = scene(word)[1]
-            assert model.opt.timestep == 0.005 and model.opt.impratio == 10
+        model = scene(word)[1]
+        assert model.opt.timestep == 0.005 and model.opt.impratio == 10
 
 
 def test_two_robots_in_one_scene() -> None:

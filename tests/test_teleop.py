@@ -19,8 +19,8 @@ from browser import Browser, chromium
 from manikin.cli import main as command_line
 from manikin.cli.teleop import TeleopOptions
 from manikin.cli.teleop import run as teleop_command
-from manikin.data.read import EpisodeFile
-from manikin.data.replay import replay
+from manikin.data.recording.read import EpisodeFile
+from manikin.data.replay.verify import replay
 from manikin.env.registry import make
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.math import quat_rotate
@@ -48,7 +48,7 @@ class Clock:
 
 @pytest.fixture
 def env():
-    made = make("PickCube-v1", 1, autoreset="disabled", control="ee_delta_pose", horizon=400)
+    made = make("PickCube-v2", 1, autoreset="disabled", control="ee_delta_pose", horizon=400)
     yield made
     made.close()
 
@@ -219,7 +219,7 @@ def test_a_missing_package_is_named_with_what_to_do(device, package, monkeypatch
 
 @pytest.mark.parametrize("control", ["ee_delta_pose", "osc_pose", "osc_pose:impedance=variable", "ee_delta_pos"])
 def test_motion_moves_the_dimension_that_the_card_names(control):
-    env = make("PickCube-v1", 1, autoreset="disabled", control=control)
+    env = make("PickCube-v2", 1, autoreset="disabled", control=control)
     env.reset(seed=0)
     pilot, names = Pilot(env, speed=0.5), [d.name for d in env.controller.card.dims]
     step = 0.5 * LINEAR / env.control_hz
@@ -247,7 +247,7 @@ def test_motion_moves_the_dimension_that_the_card_names(control):
 
 def test_controllers_that_cannot_be_steered_are_refused_with_those_that_can():
     for control in ("joint_pos", "joint_delta_pos", "ee_pose"):
-        env = make("PickCube-v1", 1, autoreset="disabled", control=control)
+        env = make("PickCube-v2", 1, autoreset="disabled", control=control)
         with pytest.raises(ConfigError, match="ee_delta_pose, osc_pose"):
             Pilot(env)
         env.close()
@@ -353,7 +353,7 @@ def test_discarding_begins_the_same_episode_and_keeping_the_next(env, tmp_path):
 
 
 def test_an_episode_that_ends_waits_to_be_kept_or_discarded(tmp_path):
-    env = make("PickCube-v1", 1, autoreset="disabled", control="ee_delta_pose", horizon=3)
+    env = make("PickCube-v2", 1, autoreset="disabled", control="ee_delta_pose", horizon=3)
     loop = Loop(env, ScriptedDevice([Motion(linear=(0, 0, 1))] * 6), out=tmp_path / "a.h5")
     assert len(drive(loop)) == 3 and loop.phase == "ended"
     assert isinstance(loop.keep(), Begun)
@@ -365,7 +365,7 @@ def test_an_episode_that_ends_waits_to_be_kept_or_discarded(tmp_path):
 
 
 def test_only_one_environment_is_driven_by_hand():
-    env = make("PickCube-v1", 2, autoreset="disabled", control="ee_delta_pose")
+    env = make("PickCube-v2", 2, autoreset="disabled", control="ee_delta_pose")
     with pytest.raises(ConfigError, match="one environment"):
         Loop(env, ScriptedDevice(()))
     env.close()
@@ -374,7 +374,7 @@ def test_only_one_environment_is_driven_by_hand():
 @pytest.mark.parametrize("control", ["ee_delta_pose", "osc_pose", "osc_pose:frame=tcp"])
 def test_arm_goes_straight_where_the_person_points_and_stays_when_let_go(control, record_property):
     """At the speed of the guide, 0.25 m/s at full speed, whatever the controller makes of a step."""
-    env = make("PickCube-v1", 1, autoreset="disabled", control=control, horizon=400)
+    env = make("PickCube-v2", 1, autoreset="disabled", control=control, horizon=400)
     turn = env.robot.base_pose[None, 3:]
     for axis in range(3):
         linear = tuple(1.0 if i == axis else 0.0 for i in range(3))
@@ -567,7 +567,7 @@ def test_command_drives_a_script_and_keeps_its_episode(tmp_path, capsys):
     out = tmp_path / "runs" / "square.h5"
     assert teleop_command(TeleopOptions(device="scripted", out=out, renderer="rays", size=(96, 72))) == 0
     said = capsys.readouterr().out
-    assert "1 episodes kept" in said and "input to action" in said and "ee_delta_pose" in said
+    assert "1 episode kept" in said and "input to action" in said and "ee_delta_pose" in said
     assert replay(out).exact
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import mujoco
@@ -193,7 +192,7 @@ def test_step_response_is_that_of_a_unit_mass_on_spring_and_damper(control, dim,
     action = hold_action(env)
     action[0, dim] = 1.0
     with torch.no_grad():
-        _, carry = env.controller(env._carry, env.robot, action)
+        _, carry = env.controller(env._loop.carry, env.robot, action)
     joint = control.startswith("joint")
     drive, moved = env.controller.drive(carry, None), []
     start, turn = env.robot.arm_qpos.clone() if joint else env.robot.tcp_pos.clone(), env.robot.tcp_quat.clone()
@@ -279,7 +278,7 @@ def test_torques_stop_at_the_motors_limits():
 def test_commanding_the_present_pose_does_not_move_the_arm(control):
     env = env_of(control)
     start = env.robot.arm_qpos.clone()
-    action = env.controller.towards(env._carry, env.robot, env.robot.arm_qpos)
+    action = env.controller.towards(env._loop.carry, env.robot, env.robot.arm_qpos)
     for _ in range(10):
         env.step(action)
     assert norm(env.robot.arm_qpos - start) < 2e-4
@@ -329,8 +328,8 @@ def test_a_ramp_moves_the_goal_in_equal_parts():
     action = hold_action(env)
     action[0, 0], action[0, 5] = 1.0, 1.0
     with torch.no_grad():
-        start = env._carry[:, 7:10]
-        _, carry = env.controller(env._carry, env.robot, action)
+        start = env._loop.carry[:, 7:10]
+        _, carry = env.controller(env._loop.carry, env.robot, action)
         goals = env.controller._goals(env.controller._part(carry, "from"), env.controller._part(carry, "goal"))
     assert len(goals) == 5  # a fifth of 25
     steps = [float(pos[0, 0] - start[0, 0]) for pos, _ in goals]
@@ -367,6 +366,7 @@ def test_a_row_does_not_depend_on_the_others_and_a_frozen_row_stays(control):
 
 def test_the_same_law_on_a_device():
     """Warp on the processor in float32, torch all the way, against the CPU's NumPy."""
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     control = "osc_pose:impedance=variable_kp"
     cpu, warp = env_of(control, 2), env_of(control, 2, device="warp:cpu")
     moves = torch.rand(2, 2, 13, generator=torch.Generator().manual_seed(0)) * 2 - 1
@@ -393,7 +393,7 @@ def test_a_long_way_by_velocities_does_not_give_the_integral_free_rein():
 
 @pytest.mark.parametrize("control", ["osc_pose", "joint_torque:step=20"])
 def test_the_expert_picks_a_cube_up_by_torques_in_the_time_of_an_episode(control):
-    env = manikin.make("PickCube-v1", num_envs=16, control=control, autoreset="disabled", reward="none")
+    env = manikin.make("PickCube-v2", num_envs=16, control=control, autoreset="disabled", reward="none")
     env.reset(seed=0)
     expert, success = WaypointExecutor(env), torch.zeros(16, dtype=torch.bool)
     active = ~success
@@ -414,7 +414,7 @@ def grouped(monkeypatch):
 
     def chosen(word):
         choice = robot_choice(word)
-        arm = dataclasses.replace(choice.arm, groups={"shoulder": joints[:1], "arm": joints[1:]})
+        arm = choice.arm.regrouped({"shoulder": joints[:1], "arm": joints[1:]})
         return choice._replace(arm=arm)
 
     monkeypatch.setattr("manikin.env.arguments.robot", chosen)
@@ -457,7 +457,7 @@ def test_operational_space_works_on_a_group_and_wrong_groups_are_refused(grouped
     assert abs(float(env.robot.tcp_pos[0, 2] - start[0, 2]) - 0.05) < 2e-3
     assert (env.robot.arm_qpos[:, 0] - other).abs().max() < 5e-3
     twice = "arm=osc_pose|arm=joint_pos"
-    for word, kind in (("leg=joint_pos", UnknownNameError), ("arm=ee_pose", ConfigError), (twice, ConfigError)):
+    for word, kind in (("leg=joint_pos", UnknownNameError), ("shoulder=ee_pose", ConfigError), (twice, ConfigError)):
         with pytest.raises(kind):
             env_of(word)
 

@@ -12,8 +12,9 @@ import torch
 import manikin
 from manikin.env.observe import Vision
 from manikin.errors import DivergedError, UnknownNameError
-from manikin.render import CameraRig, gl
-from manikin.render import warp as backend
+from manikin.render import CameraRig
+from manikin.render.backends import gl
+from manikin.render.backends import warp as backend
 from manikin.scene.builder import SceneBuilder
 from manikin.sim import make_world
 from manikin.spec.camera import CameraSpec
@@ -28,7 +29,7 @@ SIDE = CameraSpec(name="side", pos=(0.6, -0.6, 0.5), target=(0.0, 0.0, 0.1), fov
 def env_with(looks=None, n=3, observe="rgb+depth+segmentation", **options):
     vision = Vision(cameras=["base_camera", "hand_camera", SIDE])
     env = manikin.make(
-        "PickCube-v1", num_envs=n, device="warp:cpu", observe=observe, vision=vision, looks=looks, **options
+        "PickCube-v2", num_envs=n, device="warp:cpu", observe=observe, vision=vision, looks=looks, **options
     )
     env.reset(seed=3)
     env.step(torch.full((n, env.single_action_space.shape[0]), 0.7))
@@ -120,7 +121,7 @@ def test_observation_words_work_as_on_the_processor():
     made = {}
     for device in ("cpu", "warp:cpu"):
         vision = Vision(cameras=[camera], renderer="auto" if device == "warp:cpu" else "rays")
-        env = manikin.make("PickCube-v1", num_envs=2, device=device, observe="rgb+pointcloud+voxel", vision=vision)
+        env = manikin.make("PickCube-v2", num_envs=2, device=device, observe="rgb+pointcloud+voxel", vision=vision)
         made[device], _ = env.reset(seed=5)
         env.close()
     cpu, warp = made["cpu"], made["warp:cpu"]

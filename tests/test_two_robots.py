@@ -17,10 +17,10 @@ from manikin.env.registry import task_class
 from manikin.env.trial import Trial, calls_of_a_step
 from manikin.errors import ConfigError
 from manikin.plan.executor import WaypointExecutor
-from manikin.tasks.tabletop.common import base_yaw, top_down
+from manikin.toolkit import base_yaw, top_down
 
 ROWS = 4
-TASKS = ("TwoRobotPickCube-v1", "TwoRobotStackCube-v1")
+TASKS = ("TwoRobotPickCube-v2", "TwoRobotStackCube-v2")
 
 
 @functools.cache
@@ -94,7 +94,7 @@ def _stack(s: Any) -> tuple[float, bool]:
     return (10.0 if success else reward), success
 
 
-REFERENCE = {"TwoRobotPickCube-v1": (_pick, 21.0), "TwoRobotStackCube-v1": (_stack, 10.0)}
+REFERENCE = {"TwoRobotPickCube-v2": (_pick, 21.0), "TwoRobotStackCube-v2": (_stack, 10.0)}
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -119,7 +119,7 @@ def test_reward_and_success_are_the_published_ones(task: str, policy: str) -> No
 
 
 def test_cube_begins_where_only_the_first_arm_reaches_and_its_goal_where_only_the_second_does() -> None:
-    env = manikin.make("TwoRobotPickCube-v1", 64)
+    env = manikin.make("TwoRobotPickCube-v2", 64)
     env.reset(seed=0)
     cube, goal = env.h.cube.pos, env.h.goal.value
     assert (cube[:, :2] >= torch.tensor([-0.05, -0.2])).all() and (cube[:, :2] <= torch.tensor([0.05, -0.1])).all()
@@ -154,7 +154,9 @@ def test_a_step_is_cheap_and_rows_do_not_depend_on_one_another(task: str) -> Non
 
 def test_each_robot_may_have_a_controller_of_its_own() -> None:
     """The first arm, moved by torques, and the second, by positions, do what each does beside its own kind."""
-    mixed = manikin.make("TwoRobotPickCube-v1", 2, control=("osc_pose", "joint_pos"), autoreset="disabled")
+    mixed = manikin.make(
+        "TwoRobotPickCube-v2", 2, control=("osc_pose", "joint_pos"), autoreset="disabled", physics_hz=200
+    )
     assert mixed.controller.name == "osc_pose & joint_pos" == mixed.fingerprint()["control"]
     names = [dim.name for dim in mixed.controller.card.dims]
     assert names == [
@@ -162,7 +164,7 @@ def test_each_robot_may_have_a_controller_of_its_own() -> None:
         *(f"robot1/joint{i}" for i in range(1, 8)),
         "robot1/gripper",
     ]
-    again = manikin.make("TwoRobotPickCube-v1", 2, control="osc_pose & joint_pos", autoreset="disabled")
+    again = manikin.make("TwoRobotPickCube-v2", 2, control="osc_pose & joint_pos", autoreset="disabled", physics_hz=200)
     actions = torch.rand(10, 2, len(names), generator=torch.Generator().manual_seed(0)) * 0.4 - 0.2
     seen = []
     for env in (mixed, again):
@@ -172,7 +174,7 @@ def test_each_robot_may_have_a_controller_of_its_own() -> None:
         seen.append(observation)
     assert torch.equal(*seen)
     for control, robot, part in (("osc_pose", 0, slice(0, 7)), ("joint_pos", 1, slice(7, 15))):
-        alike = manikin.make("TwoRobotPickCube-v1", 2, control=control, autoreset="disabled")
+        alike = manikin.make("TwoRobotPickCube-v2", 2, control=control, autoreset="disabled", physics_hz=200)
         alike.reset(seed=0)
         for action in actions:
             alike.step(torch.cat([action[:, part]] * 2, 1))
@@ -181,6 +183,6 @@ def test_each_robot_may_have_a_controller_of_its_own() -> None:
 
 def test_controllers_are_one_for_all_or_one_each() -> None:
     with pytest.raises(ConfigError, match="3 controllers for 2 robots"):
-        manikin.make("TwoRobotPickCube-v1", 1, control=("joint_pos",) * 3)
+        manikin.make("TwoRobotPickCube-v2", 1, control=("joint_pos",) * 3)
     with pytest.raises(ConfigError, match="2 controllers for 1 robot:"):
-        manikin.make("PickCube-v1", 1, control="joint_pos & joint_pos")
+        manikin.make("PickCube-v2", 1, control="joint_pos & joint_pos")

@@ -14,6 +14,7 @@ import threading
 import time
 import zlib
 from contextlib import contextmanager
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
 from manikin.render import make_renderer, view_of
-from manikin.render.video import encode_png
+from manikin.render.files.video import encode_png
 from manikin.view.hold import HoldPolicy
 from manikin.view.picture import FREE, Painter, free_camera
 from manikin.view.recorder import Recorder
@@ -40,7 +41,7 @@ from manikin.view.stream import StreamViewer
 
 
 @contextmanager
-def session(num_envs=3, maker=RandomPolicy, task="PickCube-v1", **options):
+def session(num_envs=3, maker=RandomPolicy, task="PickCube-v2", **options):
     env = make(task, num_envs, autoreset="disabled")
     try:
         yield Session(env, maker, **options)
@@ -62,7 +63,7 @@ def test_session_is_the_environment_it_shows():
         s.advance()
         assert (s.status["row"], s.status["seed"], s.status["step"]) == (2, 77, 1)
         hashes = s.env.state_hash().tolist()
-    env = make("PickCube-v1", 2, autoreset="disabled")
+    env = make("PickCube-v2", 2, autoreset="disabled")
     env.reset(seed=[5, 77])
     policy = RandomPolicy(env)
     policy.reset(torch.arange(2))
@@ -134,15 +135,89 @@ def test_session_refuses_what_cannot_work():
         ):
             with pytest.raises(ConfigError):
                 s.ask(wish, **values)
-    env = make("PickCube-v1", 1)
+    env = make("PickCube-v2", 1)
     with pytest.raises(ConfigError, match="autoreset"):
         Session(env, RandomPolicy)
     env.close()
 
 
+HOLD_TASK = {"num_envs": 2, "maker": HoldPolicy, "playing": False}
+
+
+def test_a_body_is_pushed_as_hard_as_asked_and_the_episode_says_so():
+    """A cube on the table: m a = F - friction, so it moves the way of a strong force and not under a weak one."""
+    with session(**HOLD_TASK) as s:
+        world, (model, _) = s.env.world, s.look()
+        mass, steps = float(model.body("cube").mass[0]), 4
+        assert "cube" in s.bodies and "robot/link5" in s.bodies and "table" not in s.bodies
+        before = s.env.h.cube.pos.clone()
+        s.ask("push", body="cube", force=[0.2 * 9.81 * mass, 0, 0], seconds=0.2)
+        for _ in range(steps):
+            s.ask("step")
+        s.advance()
+        assert (s.env.h.cube.pos - before).norm(dim=1).max() < 2e-3  # friction holds it
+        s.ask("push", body="cube", force=[0, 3 * 9.81 * mass, 0], seconds=0.2)
+        s.ask("step")
+        s.advance()
+        np.testing.assert_allclose(world.read("xfrc_applied")[0, model.body("cube").id, :3], [0, 29.43 * mass, 0], 1e-5)
+        for _ in range(steps):
+            s.ask("step")
+        s.advance()
+        assert not world.read("xfrc_applied").any()  # it is over
+        moved = s.env.h.cube.pos - before
+        assert moved[0, 1] > 0.02 > moved[1].abs().max()  # the other row is left alone
+        notes = s.status["interventions"]
+        assert [(n["step"], n["body"], n["steps"]) for n in notes] == [(0, "cube", 4), (4, "cube", 4)]
+        s.ask("push", body="cube", force=[0, 0, 1], seconds=10)
+        s.ask("reset")
+        s.ask("step")
+        s.advance()
+        assert s.status["interventions"] == [] and not world.read("xfrc_applied").any()
+
+
+def test_an_episode_without_a_push_has_the_same_bits():
+    with session(**HOLD_TASK, seed=3) as s, session(**HOLD_TASK, seed=3) as other:
+        s.ask("push", body="cube", force=[1, 0, 0], seconds=0.1)
+        for each in (s, other):
+            for _ in range(3):
+                each.ask("step")
+            each.advance()
+        one, two = (each.env.world.states(np.arange(2)) for each in (s, other))
+        assert (one[0] != two[0]).any() and (one[1] == two[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"body": "table", "force": [1, 0, 0], "seconds": 1}, "body that moves 'table'.*cube"),
+        ({"body": "cube", "force": [1e6, 0, 0], "seconds": 1}, "three numbers of at most 500 N"),
+        ({"body": "cube", "force": [float("nan"), 0, 0], "seconds": 1}, "three numbers"),
+        ({"body": "cube", "force": [1, 0, 0], "seconds": 0}, "seconds must be above 0"),
+        ({"body": 3, "force": [1, 0, 0], "seconds": 1}, "must be the name of a body"),
+    ],
+)
+def test_pushes_that_cannot_work_are_refused(values, said):
+    with session(**HOLD_TASK) as s, pytest.raises((ConfigError, UnknownNameError), match=said):
+        s.ask("push", **values)
+
+
+def test_a_pull_in_the_picture_takes_the_body_that_is_seen_there():
+    with session(**HOLD_TASK) as s:
+        painter = Painter(s, make_renderer("rays"), width=160, height=120)
+        model, data = s.look()
+        view = view_of(model, data, painter._people, 160, 120)
+        u, v = view.project(data.body("cube").xpos)
+        body, force = painter.touched((u + 0.5) / 160, (v + 0.5) / 120, 0.1, 0.0)
+        assert body == "cube"
+        np.testing.assert_allclose(force, 50 * 0.1 * model.body("cube").mass[0] * view.rotation[:, 0], atol=1e-9)
+        assert painter.touched(0.5, -0.2, 0.1, 0.0) is None  # nothing, or nothing that moves
+        painter.ask("tiles", value=True)
+        assert painter.touched((u + 0.5) / 160, (v + 0.5) / 120, 0.1, 0.0) is None
+
+
 @pytest.mark.parametrize("control", ["joint_pos", "joint_delta_pos", "ee_delta_pose"])
 def test_hold_stays_where_it_is(control):
-    env = make("PickCube-v1", 2, autoreset="disabled", control=control)
+    env = make("PickCube-v2", 2, autoreset="disabled", control=control)
     env.reset(seed=0)
     policy = HoldPolicy(env)
     policy.reset(torch.arange(2))
@@ -201,7 +276,7 @@ def test_painter_shows_rows_cameras_tiles_and_forces():
 @pytest.mark.parametrize("fps", [None, 8.0, 50.0])
 def test_film_lasts_as_long_as_the_simulation(tmp_path, fps):
     av = pytest.importorskip("av")
-    env = make("PickCube-v1", 2, autoreset="disabled")
+    env = make("PickCube-v2", 2, autoreset="disabled")
     renderer = make_renderer("rays")
     with Recorder(env, tmp_path / "film.mp4", renderer, fps=fps, width=160, height=90) as film:
         wins = film.play(ExpertPolicy(env), seeds=[0, 1], tail_s=0.0)
@@ -213,8 +288,11 @@ def test_film_lasts_as_long_as_the_simulation(tmp_path, fps):
     assert rate == (fps or env.control_hz) and len(pictures) == film.frames
     assert len(pictures) == int(np.ceil((steps + 1) / env.control_hz * rate - 1e-9))
     assert pictures[0].shape == (90, 2 * 160 + 2, 3)
-    start, end = ((p[2:12, :150].astype(int) @ [-1, 1, 0]).mean() for p in (pictures[0], pictures[-1]))
-    assert end > 10 and abs(start) < 5  # the caption of a success is green; films blur colours
+    tiles = [
+        [(p[2:12, x : x + 150].astype(int) @ [-1, 1, 0]).mean() for x in (0, 162)] for p in (pictures[0], pictures[-1])
+    ]
+    assert max(tiles[1]) > 10  # the caption of a success is green, of the slower row perhaps after the last picture
+    assert max(map(abs, tiles[0])) < 5  # films blur colours
     with pytest.raises(ClosedError):
         film.add({})
     env.close()
@@ -227,7 +305,7 @@ def for_ever(film, info):
 
 def test_film_says_what_is_wrong(tmp_path):
     pytest.importorskip("av")
-    env = make("PickCube-v1", 1, autoreset="disabled")
+    env = make("PickCube-v2", 1, autoreset="disabled")
     renderer = make_renderer("rays")
     for wrong in ({"rows": [1]}, {"rows": []}, {"fps": 0.0}):
         with pytest.raises(ConfigError):
@@ -350,7 +428,7 @@ def test_news_wait_for_a_new_picture_but_not_for_ever(stream):
     assert status_of(stream, frame)["picture"]["frame"] == frame
     assert 0.8 < time.monotonic() - began < 10
     for nonsense in ("", "x", "9" * 40, "-", "%00"):
-        assert status_of(stream, nonsense)["task"] == "PickCube-v1"
+        assert status_of(stream, nonsense)["task"] == "PickCube-v2"
 
 
 def test_only_the_page_itself_may_wish(stream):
@@ -363,6 +441,7 @@ def test_only_the_page_itself_may_wish(stream):
     assert wish(stream, step, Host="elsewhere.example")[0] == 421
     assert request(stream, "GET", "/", Host="elsewhere.example:80")[0] == 421
     assert request(stream, "GET", "/status", Host="localhost.elsewhere.example")[0] == 421
+    assert request(stream, "GET", "/status", Host="[")[0] == 421 and wish(stream, step, Origin="http://[")[0] == 403
     time.sleep(0.2)
     assert stream.session.version == version
     assert wish(stream, {"wish": "pause"}, Host=home, Origin=f"http://{home}")[0] == 200
@@ -519,6 +598,50 @@ def test_studio_listens_on_this_machine_only(studio):
         socket.create_connection((address, studio.port), 2).close()
 
 
+def shaken(viewer, path, **headers):
+    """Status of a websocket's handshake, as a browser makes it."""
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key = {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=20)
+    try:
+        connection.request("GET", path, headers={**upgrade, **key, **headers})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("path", ["/state", "/ui", "/drop"])
+def test_studio_shows_pages_of_other_sites_nothing(studio, path):
+    """The state, the controls and the upload of files; by an origin of theirs, or a name that they point here."""
+    home = f"localhost:{studio.port}"
+    for origin in ("http://elsewhere.example", "null", f"http://localhost:{studio.port + 1}", "http://["):
+        assert shaken(studio, path, Host=home, Origin=origin) == 403
+    for host in ("elsewhere.example", f"elsewhere.example:{studio.port}", "localhost.elsewhere.example", "[", ""):
+        assert shaken(studio, path, Host=host, Origin=f"http://{host}") == 421
+    if path == "/state":  # MuJoCo's own page may end the process where a client leaves /ui in its first moment
+        for home in (f"localhost:{studio.port}", f"127.0.0.1:{studio.port}"):
+            assert shaken(studio, path, Host=home, Origin=f"http://{home}") == 101
+    assert request(studio, "GET", "/model", Origin="http://elsewhere.example")[0] == 403
+    assert request(studio, "GET", "/", Host="elsewhere.example")[0] == 421
+
+
+def test_a_studio_without_the_checks_is_not_served(monkeypatch):
+    """Should another version of Studio start its server in another way."""
+    module = pytest.importorskip("manikin.view.studio", reason="this MuJoCo has no Studio")
+    monkeypatch.setattr(import_module("manikin.compat.studio").web_server, "serve", websockets_serve())
+    with session(1, HoldPolicy, playing=False) as s:
+        viewer = module.StudioViewer(s)
+        with pytest.raises(ConfigError, match="pages of other sites"):
+            viewer.run()
+        viewer.close()
+
+
+def websockets_serve():
+    from websockets.asyncio.server import serve
+
+    return serve
+
+
 ONE_AFTER_ANOTHER = """
 import gc, threading, time, urllib.request
 from manikin.env.registry import make
@@ -526,7 +649,7 @@ from manikin.view.hold import HoldPolicy
 from manikin.view.session import Session
 from manikin.view.studio import StudioViewer
 for _ in range(3):
-    env = make("PickCube-v1", 1, autoreset="disabled")
+    env = make("PickCube-v2", 1, autoreset="disabled")
     viewer, over = StudioViewer(Session(env, HoldPolicy)), threading.Event()
     thread = threading.Thread(target=viewer.run, args=(over.is_set,))
     thread.start()
@@ -589,7 +712,7 @@ def test_command_serves_until_told_to_stop_and_films(tmp_path, capsys):
 
         viewer.run = interrupted
 
-    options = ViewOptions(policy="hold", num_envs=1, viewer="stream", renderer="rays", paused=True)
+    options = ViewOptions(policy="hold", num_envs=1, renderer="rays", paused=True)
     assert view_command(options, ready=ready) == 0
     assert "http://localhost:" in capsys.readouterr().out
     film = tmp_path / "film.mp4"
@@ -598,8 +721,65 @@ def test_command_serves_until_told_to_stop_and_films(tmp_path, capsys):
 
 
 def test_command_says_what_there_is(capsys):
-    assert command_line(["view", "PickCub-v1"]) == 2
-    assert "PickCube-v1" in capsys.readouterr().err
+    assert command_line(["view", "PickCub-v2"]) == 2
+    assert "PickCube-v2" in capsys.readouterr().err
     assert command_line(["view", "--policy", "expret", "--viewer", "stream"]) == 2
     said = capsys.readouterr().err
     assert "expert" in said and "hold" in said
+
+
+# ---- a window --------------------------------------------------------------------------------------------------------
+
+
+def test_human_rendering_shows_every_state_and_changes_nothing(monkeypatch):
+    import gymnasium
+    import mujoco.viewer
+
+    shown, running = [], [True]
+
+    class Handle:
+        def __init__(self, model, data, **options):
+            self.model, self.data = model, data
+
+        def lock(self):
+            return threading.Lock()
+
+        def sync(self):
+            shown.append(self.data.qpos.copy())
+
+        def is_running(self):
+            return running[0]
+
+        def close(self):
+            running[0] = False
+
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(mujoco.viewer, "launch_passive", Handle)
+    env = gymnasium.make("manikin/PickCube-v2", render_mode="human")
+    plain = gymnasium.make("manikin/PickCube-v2")
+    for each in (env, plain):
+        each.reset(seed=4)
+    action = np.full(env.action_space.shape, 0.3, np.float32)
+    states = [plain.unwrapped.batched.world.states(np.arange(1))]
+    for _ in range(3):
+        assert (env.step(action)[0] == plain.step(action)[0]).all()
+        states.append(plain.unwrapped.batched.world.states(np.arange(1)))
+    nq = len(shown[0])
+    assert len(shown) == 4 and env.render() is None
+    for seen, state in zip(shown, states, strict=True):
+        np.testing.assert_array_equal(seen, state[0][1 : 1 + nq])  # the state begins with the time
+    running[0] = False  # the person closes the window
+    env.step(action)
+    assert len(shown) == 4
+    env.close()
+    plain.close()
+
+
+def test_human_rendering_without_a_screen_says_what_to_do(monkeypatch):
+    import gymnasium
+
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    if sys.platform.startswith("linux"):
+        with pytest.raises(ConfigError, match=r"there is no screen here.*manikin view TASK"):
+            gymnasium.make("manikin/PickCube-v2", render_mode="human")

@@ -17,8 +17,8 @@ import pytest
 
 from browser import Browser, chromium
 from manikin.cli import main as command_line
-from manikin.data.format import Episode, parts_folder
-from manikin.data.record import EpisodeWriter
+from manikin.data.recording.format import Episode, parts_folder
+from manikin.data.recording.write import EpisodeWriter
 from manikin.errors import DataError
 from manikin.view.recording import RecordingViewer
 from manikin.view.sources import LeRobotSource, RecordingSource, is_recording, open_source
@@ -154,7 +154,7 @@ def test_words_that_mean_a_recording(tmp_path: Path) -> None:
     (tmp_path / "set/meta").mkdir(parents=True)
     for word in ("run.h5", "a/b.hdf5", "run.h5.parts", str(tmp_path / "set")):
         assert is_recording(word), word
-    for word in ("PickCube-v1", "my_task.py:MyTask", "package.module:Task", str(tmp_path)):
+    for word in ("PickCube-v2", "my_task.py:MyTask", "package.module:Task", str(tmp_path)):
         assert not is_recording(word), word
 
 
@@ -179,7 +179,7 @@ print(sorted({{"mujoco", "torch", "mujoco_warp"}} & sys.modules.keys()))
 def test_a_lerobot_dataset_is_shown_and_a_missing_video_is_named(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pytest.importorskip("av")
-    from manikin.data.lerobot import LeRobotWriter
+    from manikin.data.formats.lerobot import LeRobotWriter
 
     camera = "observation.images.base_camera"
     features: dict[str, Any] = {

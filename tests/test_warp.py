@@ -25,8 +25,8 @@ from test_world import build
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
-from manikin.sim.warp import WarpWorld  # noqa: E402
-from manikin.sim.warp_library import modules  # noqa: E402
+from manikin.sim.warp.library import modules  # noqa: E402
+from manikin.sim.warp.world import WarpWorld  # noqa: E402
 
 TINY = CameraSpec(name="tiny", pos=(0.7, 0.5, 0.6), target=(0, 0, 0.05), fovy=0.9, width=24, height=16)
 
@@ -87,7 +87,7 @@ def test_things_that_rest_press_as_on_the_cpu(both):
 def test_a_grip_and_a_hand_on_the_table_press_as_on_the_cpu():
     force, pressed = {}, {}
     for device in ("cpu", "warp:cpu"):
-        env = manikin.make("PickCube-v1", num_envs=2, device=device, autoreset="disabled", terminate=False)
+        env = manikin.make("PickCube-v2", num_envs=2, device=device, autoreset="disabled", terminate=False)
         env.reset(seed=3)
         expert = WaypointExecutor(env)
         for _ in range(28):
@@ -153,7 +153,7 @@ def test_snapshots_do_not_pass_to_another_kind_of_device(both):
     """Neither a World nor an Env takes one, nor writes anything before it says so."""
     cpu, warp = (world for world, _ in both)
     envs = [
-        manikin.make("PegInsertionSide-v1", num_envs=2, device=word, budget=Budget()) for word in ("cpu", "warp:cpu")
+        manikin.make("PegInsertionSide-v2", num_envs=2, device=word, budget=Budget()) for word in ("cpu", "warp:cpu")
     ]
     for env in envs:
         env.reset(seed=0)  # rows of sizes of their own
@@ -256,7 +256,7 @@ def test_what_was_dropped_before_a_reset_or_in_a_row_left_out_is_not_this_episod
 @pytest.mark.parametrize("device", ["cpu", "warp:cpu"])
 def test_a_row_left_out_of_a_step_keeps_its_health(device):
     env = manikin.make(
-        "PickCube-v1", 2, device=device, autoreset="disabled", budget=manikin.Budget(nconmax=64, njmax=96)
+        "PickCube-v2", 2, device=device, autoreset="disabled", budget=manikin.Budget(nconmax=64, njmax=96)
     )
     env.reset(seed=0)
     speed = env.world.read("qvel").clone()
@@ -274,7 +274,7 @@ def test_a_row_left_out_of_a_step_keeps_its_health(device):
 def test_expert_succeeds_as_often_as_on_the_cpu():
     wins = {}
     for device in ("cpu", "warp:cpu"):
-        env = manikin.make("PickCube-v1", num_envs=32, device=device, autoreset="disabled", terminate=False)
+        env = manikin.make("PickCube-v2", num_envs=32, device=device, autoreset="disabled", terminate=False)
         env.reset(seed=0)
         expert, once = WaypointExecutor(env), torch.zeros(32, dtype=torch.bool)
         for _ in range(env.horizon):
@@ -288,7 +288,7 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
     import builtins
 
     from manikin.errors import AssetError
-    from manikin.sim import warp_library
+    from manikin.sim.warp import library as warp_library
 
     real = builtins.__import__
 
@@ -306,7 +306,7 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
 def test_a_closed_environment_keeps_no_room(seen):
     """Also while something still refers to it, and without waiting for Python to collect what refers to itself."""
     room, vision = Budget(nconmax=64, njmax=256), Vision(cameras=(TINY,), renderer="warp")
-    env = manikin.make("PickCube-v1", 2, device="warp:cpu", budget=room, observe=seen, vision=vision)
+    env = manikin.make("PickCube-v2", 2, device="warp:cpu", budget=room, observe=seen, vision=vision)
     env.reset(seed=0)
     env.step(torch.zeros(2, 8))
     world = env.world

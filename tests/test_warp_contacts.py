@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from manikin.scene.builder import SceneBuilder
-from manikin.sim.warp import WarpWorld
+from manikin.sim.warp.world import WarpWorld
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Shape
 
@@ -16,8 +16,8 @@ mjw = pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: p
 wp = pytest.importorskip("warp", reason="Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
-from manikin.sim.warp_contacts import refuse_impossible  # noqa: E402
-from manikin.sim.warp_library import supported  # noqa: E402
+from manikin.sim.warp.kernels.contacts import refuse_impossible  # noqa: E402
+from manikin.sim.warp.library import supported  # noqa: E402
 
 HALF = 0.03  # [m] of every shape, upwards
 SHAPES = {

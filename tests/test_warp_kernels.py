@@ -14,7 +14,9 @@ from manikin.control.ik import Chain, IkSolver
 from manikin.control.law import operational
 from manikin.rng import EpisodeRng
 from manikin.robots import robot
-from manikin.sim import warp_arm, warp_contacts, warp_solve
+from manikin.sim.warp.kernels import arm as warp_arm
+from manikin.sim.warp.kernels import contacts as warp_contacts
+from manikin.sim.warp.kernels import solve as warp_solve
 
 ARMS = ("panda", "ur5e", "xarm7", "so101", "floating", "fetch")
 

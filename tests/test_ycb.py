@@ -38,9 +38,9 @@ def test_objects_have_their_size_and_fit_the_gripper(meshes, request):
 
 
 def test_without_data_there_are_stand_ins_and_the_fingerprint_says_so(monkeypatch, data_root):
-    scans = manikin.make("PickSingleYCB-v1")
+    scans = manikin.make("PickSingleYCB-v2")
     monkeypatch.delenv("MANIKIN_DATA")
-    plain = manikin.make("PickSingleYCB-v1")
+    plain = manikin.make("PickSingleYCB-v2")
     for env, word in ((scans, "scan"), (plain, "stand-in")):
         props = env.fingerprint()["props"]["object"]
         assert set(props) == set(GRASPABLE) and all(word in source for source in props.values())
@@ -61,11 +61,11 @@ def test_wrong_names_list_the_right_ones(monkeypatch, tmp_path):
 
 
 def test_rows_have_different_objects_and_a_seed_has_its_own_in_any_batch():
-    env = manikin.make("PickSingleYCB-v1", num_envs=12)
+    env = manikin.make("PickSingleYCB-v2", num_envs=12)
     env.reset(seed=0)
     choice = env.h.thing.choice
     assert len(set(choice.tolist())) >= 4
-    few = manikin.make("PickSingleYCB-v1", num_envs=2)
+    few = manikin.make("PickSingleYCB-v2", num_envs=2)
     few.reset(seed=[7, 3])
     assert few.h.thing.choice.tolist() == choice[[7, 3]].tolist()
     height = env.h.thing.extents[:, 2]
@@ -73,7 +73,7 @@ def test_rows_have_different_objects_and_a_seed_has_its_own_in_any_batch():
 
 
 def test_clutter_differs_in_number_stands_apart_and_the_absent_are_out_of_the_way():
-    env = manikin.make("PickClutterYCB-v1", num_envs=24, observe="state_dict", autoreset="disabled", terminate=False)
+    env = manikin.make("PickClutterYCB-v2", num_envs=24, observe="state_dict", autoreset="disabled", terminate=False)
     seen, _ = env.reset(seed=0)
     there = seen["privileged"]["others_present"].bool()
     assert set(there.sum(1).tolist()) == {2, 3, 4, 5}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manikin.data.format import Episode, Header
+from manikin.data.recording.format import Episode, Header
 
 HEADER = Header(
     fingerprint={

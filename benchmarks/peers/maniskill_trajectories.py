@@ -1,4 +1,4 @@
-"""ManiSkill's side of the comparison of trajectories; run with ManiSkill 3.0.1's own Python (docs/data.md says how).
+"""ManiSkill's side of the comparison of trajectories; run with ManiSkill 3.0.1's own Python (see docs/exchange.md).
 
 record FOLDER   records episodes with its RecordEpisode wrapper: random actions, driven ones that mostly succeed, and
                 small random moves by each controller

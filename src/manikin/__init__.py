@@ -9,26 +9,67 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from manikin import moved
 from manikin._version import __version__
 from manikin.env.registry import register_gymnasium
 
 if TYPE_CHECKING:
     from manikin.env.env import Env
+    from manikin.env.interface import BatchEnv
+    from manikin.env.options import EnvOptions
     from manikin.env.registry import make, register
-    from manikin.env.task import Task
+    from manikin.env.task import Episode, Quantity, Task
     from manikin.errors import ManikinError
     from manikin.policy.api import Policy
+    from manikin.scene.builder import SceneBuilder
+    from manikin.scene.handles import Marker, Part, Robot, Variable
+    from manikin.scene.handles.articulation import Articulation
+    from manikin.scene.handles.chosen import ChosenPart
+    from manikin.scene.handles.grasp import ContactForce, Grasp
+    from manikin.scene.handles.named import Handles
     from manikin.spec.budget import Budget
+    from manikin.spec.camera import CameraSpec
+    from manikin.spec.labels import Event, Labels, Mode
+    from manikin.spec.physics import Physics
+    from manikin.spec.plan import Waypoint
+    from manikin.spec.prop import Mesh, Prop, Shape
     from manikin.spec.robot import ArmSpec, GripperSpec
+    from manikin.spec.vary import Choice, Normal, Uniform
 
 __all__ = [
     "ArmSpec",
+    "Articulation",
+    "BatchEnv",
     "Budget",
+    "CameraSpec",
+    "Choice",
+    "ChosenPart",
+    "ContactForce",
     "Env",
+    "Episode",
+    "Event",
+    "Grasp",
+    "EnvOptions",
     "GripperSpec",
+    "Handles",
+    "Labels",
     "ManikinError",
+    "Marker",
+    "Mesh",
+    "Mode",
+    "Normal",
+    "Part",
+    "Physics",
     "Policy",
+    "Prop",
+    "Quantity",
+    "Robot",
+    "SceneBuilder",
+    "Shape",
     "Task",
+    "Uniform",
+    "Variable",
+    "Waypoint",
     "__version__",
     "make",
     "register",
@@ -37,12 +78,38 @@ __all__ = [
 # name -> the module it lives in; keep in step with the imports above, which are for type checkers
 _LAZY = {
     "ArmSpec": "manikin.spec.robot",
+    "Articulation": "manikin.scene.handles.articulation",
     "Budget": "manikin.spec.budget",
+    "CameraSpec": "manikin.spec.camera",
+    "Choice": "manikin.spec.vary",
+    "ChosenPart": "manikin.scene.handles.chosen",
+    "ContactForce": "manikin.scene.handles.grasp",
     "Env": "manikin.env.env",
+    "Episode": "manikin.env.task",
+    "Event": "manikin.spec.labels",
+    "Grasp": "manikin.scene.handles.grasp",
+    "BatchEnv": "manikin.env.interface",
+    "EnvOptions": "manikin.env.options",
     "GripperSpec": "manikin.spec.robot",
+    "Handles": "manikin.scene.handles.named",
+    "Labels": "manikin.spec.labels",
     "ManikinError": "manikin.errors",
+    "Marker": "manikin.scene.handles",
+    "Mesh": "manikin.spec.prop",
+    "Mode": "manikin.spec.labels",
+    "Normal": "manikin.spec.vary",
+    "Part": "manikin.scene.handles",
+    "Physics": "manikin.spec.physics",
     "Policy": "manikin.policy.api",
+    "Prop": "manikin.spec.prop",
+    "Quantity": "manikin.env.task",
+    "Robot": "manikin.scene.handles",
+    "SceneBuilder": "manikin.scene.builder",
+    "Shape": "manikin.spec.prop",
     "Task": "manikin.env.task",
+    "Uniform": "manikin.spec.vary",
+    "Variable": "manikin.scene.handles",
+    "Waypoint": "manikin.spec.plan",
     "make": "manikin.env.registry",
     "register": "manikin.env.registry",
 }
@@ -60,4 +127,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+moved.install()
 register_gymnasium()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from manikin.arenas.square_table import square_table
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Part, Robot
-from manikin.scene.markers import Markers
+from manikin.scene.handles.markers import Markers
 from manikin.spec.prop import Shape
 
 __all__ = ["SIZE", "wipe_table"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import mujoco
 
 from manikin.errors import SceneError
-from manikin.spec.robot import Geom, Joint, Link
+from manikin.spec.links import Geom, Joint, Link
 
 __all__ = [
     "PAD",
@@ -41,13 +41,23 @@ def build(links: Sequence[Link], *, name: str = "model") -> mujoco.MjSpec:
     """Make an MjSpec whose bodies are ``links``, named and ordered as given.
 
     Geoms carry no mass (each link's own figures do). What is seen is in group 2, what only collides in group 3.
-    Raises :class:`SceneError` when a parent is not an earlier link or a primitive's type is unknown.
+    Raises :class:`SceneError` when a parent is not an earlier link, two names are alike, a joint's range is empty or a
+    primitive's type is unknown.
     """
     spec = mujoco.MjSpec()
     spec.modelname = name
     spec.compiler.degree = False
     bodies: dict[str | None, mujoco.MjsBody] = {None: spec.worldbody}
+    joints: set[str] = set()
     for link in links:
+        if link.name in bodies:
+            raise SceneError(f"{name}: two links are called {link.name!r}; names must differ")
+        for joint in link.joints:
+            if joint.name in joints:
+                raise SceneError(f"{name}: two joints are called {joint.name!r}; names must differ")
+            if joint.range is not None and not joint.range[0] < joint.range[1]:
+                raise SceneError(f"{name}: the range of joint {joint.name!r} is empty: {joint.range}")
+            joints.add(joint.name)
         if link.parent not in bodies:
             known = ", ".join(str(k) for k in bodies if k is not None)
             raise SceneError(f"{name}: link {link.name!r} has parent {link.parent!r}, not an earlier link ({known})")

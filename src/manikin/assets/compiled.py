@@ -22,6 +22,7 @@ import mujoco
 import numpy as np
 
 from manikin.assets.paths import cache_root, keep
+from manikin.compat.mujoco import SPEC_NOT_CONTENT, SPEC_NUMBERS, SPEC_SEQUENCES, SPEC_STRUCTS
 
 __all__ = ["LIMIT", "check", "compiled"]
 
@@ -35,11 +36,7 @@ _LISTS = ("materials", "meshes", "textures", "hfields", "pairs", "excludes", "eq
 _FILES = ("meshes", "textures", "hfields")
 _UNSEEN = ("plugins", "flexes", "skins")  # kinds of element that are not looked into
 _ON_BODY = ("joints", "geoms", "sites", "cameras", "lights")
-_NOT_CONTENT = {"id", "info", "signature", "classname", "default", "parent", "bodies", "frames", "_address", "comment"}
-_NOT_CONTENT |= {"copy_during_attach", "timer", "authored", "worldbody", *_ON_BODY}
-_STRUCTS = ("MjSpec", "MjLROpt", "MjOption", "MjStatistic")
-_SEQUENCES = ("MjStringVec", "MjCharVec", "MjsTendonPath")
-_NUMBERS = ("MjFloatVec", "MjDoubleVec", "MjIntVec", "MjByteVec")
+_NOT_CONTENT = SPEC_NOT_CONTENT | {"worldbody", *_ON_BODY}
 
 
 class _Unseen(Exception):
@@ -211,10 +208,10 @@ class _Content:
                 self.parts += [f"{len(raw)}:".encode(), raw]
             elif kind is np.ndarray:
                 self.parts += [f"{value.dtype.str}{value.shape}".encode(), value.tobytes()]
-            elif kind in (list, tuple) or word in _SEQUENCES:
+            elif kind in (list, tuple) or word in SPEC_SEQUENCES:
                 self.parts.append(f"{len(value)}:".encode())
                 self.feed(*(value if kind in (list, tuple) else [value[i] for i in range(len(value))]))
-            elif word in _NUMBERS:
+            elif word in SPEC_NUMBERS:
                 numbers = [value[i] for i in range(len(value))]  # iterating costs half a millisecond, also over none
                 self.parts.append(repr(numbers).encode())
             elif kind is dict:
@@ -224,7 +221,7 @@ class _Content:
             elif word == "MjsPlugin":
                 if value.active:
                     raise _Unseen(word)
-            elif word in _STRUCTS or word.startswith(("Mjs", "MjVisual")):
+            elif word in SPEC_STRUCTS or word.startswith(("Mjs", "MjVisual")):
                 if word == "MjsCompiler":
                     self._compilers[id(value)] = value, len(self._compilers)
                 for name in _fields(kind):  # type: ignore[arg-type]

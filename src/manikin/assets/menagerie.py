@@ -15,6 +15,7 @@ import mujoco
 
 from manikin.assets import urdf
 from manikin.assets.compiled import check
+from manikin.assets.lint import lint
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, SceneError
 from manikin.spec.robot import MenagerieModel, RobotFile
@@ -66,6 +67,8 @@ def load(model: MenagerieModel) -> mujoco.MjSpec:
     """Load the model's MJCF as an MjSpec. Raises :class:`SceneError` with MuJoCo's message when it does not parse or
     compile (a missing mesh, a broken element)."""
     path = find(model)
+    if isinstance(model, RobotFile):
+        lint(path)
     if isinstance(model, RobotFile) and path.suffix.lower() == ".urdf":
         return urdf.load(path, packages=model.packages, convex=model.convex)
     try:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["cache_root", "data_root", "keep"]
+from manikin.errors import AssetError
+
+__all__ = ["absolute", "cache_root", "data_root", "file_hash", "keep"]
+
+
+def absolute(path: str | os.PathLike[str]) -> Path:
+    """A path that a user gave, from the root, ~ and links followed.
+
+    Raises:
+        AssetError: no file can be called so.
+    """
+    try:
+        return Path(path).expanduser().resolve()
+    except (ValueError, RuntimeError, OSError) as error:  # a null byte; no such home; links in a circle
+        raise AssetError(f"{str(path)!r:.200} is no path: {error}") from None
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, 64 hex digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def data_root() -> Path | None:

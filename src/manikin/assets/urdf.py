@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import importlib
 import os
 import shutil
-import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import mujoco
-import numpy as np
 
 from manikin.assets.compiled import check
+from manikin.assets.meshes import piece_files, read_mesh, write_obj
 from manikin.assets.paths import cache_root, keep
-from manikin.errors import AssetError, ConfigError, SceneError
+from manikin.errors import AssetError, SceneError
 
 __all__ = ["find_mesh", "load"]
 
 _NATIVE = (".stl", ".obj", ".msh")
-_CONVEX = {"threshold": 0.05, "max_convex_hull": 16, "seed": 0}  # CoACD's; part of the cache's key
 
 
 def load(path: Path, *, packages: Mapping[str, str] | None = None, convex: bool = False) -> mujoco.MjSpec:
@@ -133,7 +129,7 @@ def _local_mesh(link: ET.Element, element: ET.Element, path: Path, packages: Map
     folder = cache_root() / "meshes"
     folder.mkdir(parents=True, exist_ok=True)
     if convex:
-        pieces = _decomposed(source, folder, key)
+        pieces = piece_files(source, key)
         mesh.set("filename", str(pieces[0]))
         for piece in pieces[1:]:
             another = copy.deepcopy(element)
@@ -152,63 +148,12 @@ def _local_mesh(link: ET.Element, element: ET.Element, path: Path, packages: Map
     target = folder / f"{key}.obj"
     colour = folder / f"{key}.rgba"
     if not (target.is_file() and colour.is_file()):
-        shape = _trimesh(source)
-        keep(colour, lambda file: file.write_text(" ".join(f"{c / 255:.4g}" for c in _colour(shape))))
-        keep(target, lambda file: _write_obj(file, shape.vertices, shape.faces))
+        shape = read_mesh(source)
+        keep(colour, lambda file: file.write_text(" ".join(f"{c / 255:.4g}" for c in shape.colour)))
+        keep(target, lambda file: write_obj(file, shape.vertices, shape.faces))
     mesh.set("filename", str(target))
     if element.tag == "visual" and element.find("material") is None:
         ET.SubElement(ET.SubElement(element, "material", name=key), "color", rgba=colour.read_text())
-
-
-def _decomposed(source: Path, folder: Path, key: str) -> list[Path]:
-    """Files of a mesh's convex pieces."""
-    options = "-".join(f"{v}" for v in _CONVEX.values())
-    target = folder / f"{key}-convex-{options}"
-    if not target.is_dir():
-        shape = _trimesh(source)
-        coacd = _package("coacd", "convex decomposition")
-        coacd.set_log_level("error")
-        pieces = coacd.run_coacd(coacd.Mesh(np.asarray(shape.vertices), np.asarray(shape.faces)), **_CONVEX)
-        fresh = Path(tempfile.mkdtemp(dir=folder))
-        for i, (vertices, faces) in enumerate(pieces):
-            _write_obj(fresh / f"{key}-{i}.obj", vertices, faces)
-        try:
-            fresh.rename(target)
-        except OSError:  # another process was faster
-            shutil.rmtree(fresh)
-    return sorted(target.glob("*.obj"))
-
-
-def _trimesh(source: Path) -> Any:
-    """The file's meshes as one, in the file's own axes and units."""
-    trimesh = _package("trimesh", f"reading {source.suffix} meshes")
-    try:
-        shape = trimesh.load(source, force="mesh")
-    except Exception as error:  # the loaders raise whatever they meet
-        raise SceneError(f"trimesh cannot read {source}: {error!r}") from error
-    if not len(shape.faces):
-        raise SceneError(f"{source} has no faces")
-    return shape
-
-
-def _colour(shape: Any) -> list[int]:
-    colour = getattr(shape.visual, "main_color", None)
-    if colour is None and getattr(shape.visual, "material", None) is not None:
-        colour = getattr(shape.visual.material, "main_color", None)
-    return [180, 180, 180, 255] if colour is None else [int(c) for c in colour]
-
-
-def _package(name: str, what: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ConfigError(f"{what} needs {name}: pip install 'manikin[meshes]'") from error
-
-
-def _write_obj(file: Path, vertices: Any, faces: Any) -> None:
-    lines = [f"v {x:.7g} {y:.7g} {z:.7g}" for x, y, z in np.asarray(vertices, float)]
-    lines += [f"f {a} {b} {c}" for a, b, c in np.asarray(faces, int) + 1]
-    file.write_text("\n".join(lines) + "\n")
 
 
 def _show(spec: mujoco.MjSpec) -> None:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
     "new": ("new", "Write a small task that already runs, to start from."),
     "check": ("check", "Try on a task every promise that tasks make."),
+    "object": ("object", "Make an object of a mesh or a scan: units, convex pieces, mass, rest poses, checks."),
     "robot-check": ("robot_check", "Say what is wrong with a robot of your own; film what it can do."),
     "view": ("view", "Watch and steer a task in the browser, or film it."),
     "teleop": ("teleop", "Drive a robot by hand in the browser and keep the episodes."),
@@ -33,6 +34,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "warmup": ("warmup", "Compile ahead of time what tasks need on a GPU."),
     "doctor": ("doctor", "Say what works on this machine and how to get the rest."),
 }
+
+
+RENAMED = {"--first-seed": "--seed", "--first_seed": "--seed"}
 
 
 def _resolve(command: str, chosen: bool) -> Callable[..., int]:
@@ -68,6 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from manikin.errors import ManikinError
 
     chosen = args[0] if args else None
+    for argument in args:
+        if (old := argument.partition("=")[0]) in RENAMED:
+            print(f"manikin {chosen}: {old} is called {RENAMED[old]}", file=sys.stderr)
+            return 2
     try:
         status = tyro.extras.subcommand_cli_from_dict(
             {command: _resolve(command, command == chosen) for command in COMMANDS},
@@ -77,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             config=(tyro.conf.FlagCreatePairsOff,),
         )
     except ManikinError as error:
-        print(f"manikin {chosen}: {error}", file=sys.stderr)
+        notes = getattr(error, "__notes__", [])  # what went wrong on the way out
+        print("; ".join([f"manikin {chosen}: {error}", *notes]), file=sys.stderr)
         return 2
     except OSError as error:
         if error.filename is None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import chosen_task
-from manikin.cli.terminal import OK, console
+from manikin.cli.chosen import TaskOptions, chosen_task
+from manikin.cli.terminal import OK, console, counted, show_table
 
 if TYPE_CHECKING:
     from manikin.env.speed import Speed
@@ -19,17 +19,15 @@ __all__ = ["BenchOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions:
+class BenchOptions(TaskOptions):
     """Options of `manikin bench`."""
 
-    task: tyro.conf.Positional[str] = "PickCube-v1"
+    task: tyro.conf.Positional[str] = "PickCube-v2"
     """Task id, module:Class or file.py:Class."""
     num_envs: tuple[int, ...] = (1, 16, 256)
     """Batch sizes to measure."""
     seconds: float = 2.0
     """Of stepping, per batch size."""
-    robot: str | None = None
-    """Robot word, by default the task's first."""
     control: str | None = None
     """Controller, by default the task's."""
     physics_hz: float | None = None
@@ -61,8 +59,9 @@ def run(options: BenchOptions) -> int:
         positive_int("num_envs", n)
     torch_device(options.device)
     out, task = console(), chosen_task(options.task)
-    given = ("robot", "control", "physics_hz", "device")
+    given = ("control", "physics_hz", "device")
     settings: dict[str, Any] = {k: getattr(options, k) for k in given if getattr(options, k) is not None}
+    settings |= options.chosen(task)
     here = machine()
     where = processor(options.device)
     out.print(f"{task.id} on {where}, random actions, state observations, full reward")
@@ -75,15 +74,15 @@ def run(options: BenchOptions) -> int:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in (
         "environments",
-        "control steps/s",
-        "physics alone",
+        "control\nsteps/s",
+        "physics\nalone",
         "share",
         "create",
-        "reset one row",
-        "memory each",
+        "reset\none row",
+        "memory\neach",
         "in a step",
     ):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", vertical="bottom", no_wrap=True)
     for speed in (*found, *exact):
         table.add_row(
             str(speed.num_envs) + (" exact" if speed in exact else ""),
@@ -95,12 +94,11 @@ def run(options: BenchOptions) -> int:
             f"{speed.bytes_per_env / 1e3:,.0f} kB",
             f"+ {speed.scratch_per_env / 1e3:,.0f} kB",
         )
-    out.print(table)
+    show_table(out, table)
     if exact:
+        rows = counted(exact[0].num_envs, "environment")
         price = max(found, key=lambda speed: speed.num_envs).raw / exact[0].raw
-        out.print(
-            f"deterministic=True makes physics alone {price:.2f} times as long at {exact[0].num_envs} environments"
-        )
+        out.print(f"deterministic=True makes physics alone {price:.2f} times as long at {rows}")
     if options.out is not None:
         report: dict[str, Any] = {"task": task.id, "device": options.device, "machine": {**here, "processor": where}}
         report |= {"versions": versions(), "speed": [asdict(s) for s in found]}

@@ -7,20 +7,18 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.chosen import On, chosen_task
+from manikin.cli.chosen import On, TaskOptions, chosen_task
 from manikin.cli.terminal import NOT_GOOD, OK, console
 
 __all__ = ["CheckOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions:
+class CheckOptions(TaskOptions):
     """Options of `manikin check`."""
 
     task: tyro.conf.Positional[str]
-    """Task id (PickCube-v1), module:Class or file.py:Class; the class may be left out when the file has one task."""
-    robot: str | None = None
-    """Robot word, by default the task's first (and the task's others must run)."""
+    """Task id (PickCube-v2), module:Class or file.py:Class; the class may be left out when the file has one task."""
     control: str | None = None
     """Controller, by default the task's."""
     num_envs: int = 8
@@ -60,9 +58,9 @@ def run(options: CheckOptions) -> int:
 
     checks = check_task(
         task,
-        robot=options.robot,
         control=options.control,
         num_envs=options.num_envs,
+        **options.chosen(task),
         seeds=range(options.episodes),
         expert=(lambda env: WaypointExecutor(env).act) if options.expert else None,
         on_check=show,

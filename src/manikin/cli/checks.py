@@ -211,7 +211,7 @@ def renderers() -> Iterator[Finding]:
 
 
 def _filament() -> Finding:
-    from manikin.render.filament import probe
+    from manikin.render.backends.filament import probe
 
     interface, why = probe()
     if interface is not None:

@@ -6,22 +6,25 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.chosen import On, PictureOptions, WarpOptions, chosen_task
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
+from manikin.cli.chosen import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, chosen_task
+from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
+
+if TYPE_CHECKING:
+    from manikin.data.recorder import Recorder
 
 __all__ = ["CollectOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectOptions(WarpOptions, PictureOptions):
+class CollectOptions(TaskOptions, WarpOptions, PictureOptions):
     """Options of `manikin collect`."""
 
     task: tyro.conf.Positional[str]
-    """Task id (PickCube-v1), module:Class or file.py:Class."""
+    """Task id (PickCube-v2), module:Class or file.py:Class."""
     episodes: int = 100
     """How many episodes."""
     num_envs: int = 16
@@ -31,8 +34,8 @@ class CollectOptions(WarpOptions, PictureOptions):
     module:function or file.py:function."""
     out: Path | None = None
     """The recording; by default runs/TASK-POLICY.h5."""
-    first_seed: int = 0
-    """Episode k has the seed FIRST_SEED + k. Evaluation protocols use seeds from 1,000,000."""
+    seed: int = 0
+    """Episode k has the seed SEED + k. Evaluation protocols use seeds from 1,000,000."""
     keep: str = "all"
     """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
     observations: bool = False
@@ -45,8 +48,6 @@ class CollectOptions(WarpOptions, PictureOptions):
     """Continue a recording that was interrupted."""
     shard: str | None = None
     """I/K: run every K-th episode from the I-th (0/4, 1/4, ...), one process each, into one recording."""
-    robot: str | None = None
-    """Robot word, by default the task's first."""
     control: str | None = None
     """Controller, by default the task's."""
     observe: str = "state"
@@ -71,10 +72,12 @@ def main(options: Annotated[CollectOptions, tyro.conf.arg(name="")]) -> int:
 
 
 def run(options: CollectOptions) -> int:
-    """Collect; 0 done, 1 with unhealthy episodes, 130 interrupted (what is finished is kept)."""
+    """Collect; 0 done, 1 with unhealthy or lost episodes, 130 interrupted (what is finished is kept)."""
     from rich.markup import escape
 
-    from manikin.data.record import Recorder, check_room, largest_episode
+    from manikin.assets.python_file import class_place
+    from manikin.data.recorder import Recorder, largest_episode
+    from manikin.data.recording.write import check_room
     from manikin.env.observe import CAMERA_WORDS, CLOUD_WORDS
     from manikin.env.registry import make
     from manikin.env.task import Task
@@ -82,27 +85,25 @@ def run(options: CollectOptions) -> int:
     from manikin.eval.runner import interruptible, run_episodes
     from manikin.policy.choices import policy_maker
 
-    if options.episodes < 1:
-        raise ConfigError(f"--episodes must be at least 1, got {options.episodes}")
+    if not 1 <= options.episodes < 2**31:
+        raise ConfigError(f"--episodes must be at least 1 and less than 2^31, got {options.episodes}")
     shard, shards = _shard(options.shard)
     out, maker = console(), policy_maker(options.policy)
-    settings: dict[str, Any] = {
-        k: getattr(options, k)
-        for k in ("robot", "control", "observe", "device", "control_hz", "physics_hz", "horizon")
-        if getattr(options, k) is not None
-    }
-    settings |= options.warp()
-    settings["observe"] = options.observe.replace(",", "+")
-    task = chosen_task(options.task)
-    settings["reward"] = options.reward or ("sparse" if task.reward is Task.reward else "normalized_dense")
-    seeing = bool({*settings["observe"].split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS})
-    if (vision := options.vision()) is not None:
-        if not seeing:
-            raise ConfigError("--camera, --size and --renderer are for pictures: --observe rgb, for example")
-        settings["vision"] = vision
-    named = options.pictures if seeing else settings["observe"] not in ("state", "policy")
+    observe, task = options.observe.replace(",", "+"), chosen_task(options.task)
+    seeing = bool({*observe.split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS})
+    if (vision := options.vision()) is not None and not seeing:
+        raise ConfigError("--camera, --size and --renderer are for pictures: --observe rgb, for example")
+    named = options.pictures if seeing else observe not in ("state", "policy")
     shown = options.observations or named
-    env = make(task, min(options.num_envs, options.episodes), autoreset="disabled", **settings)
+    settings = options.env_options(
+        task,
+        num_envs=min(options.num_envs, options.episodes),
+        observe=observe,
+        reward=options.reward or ("sparse" if task.reward is Task.reward else "normalized_dense"),
+        vision=vision,
+        autoreset="disabled",
+    )
+    env = make(task, options=settings)
     try:
         policy = maker(env)
         name = str(getattr(policy, "name", options.policy))
@@ -118,24 +119,22 @@ def run(options: CollectOptions) -> int:
             observations=shown,
             states=options.states,
             keep=options.keep,
-            first_seed=options.first_seed,
+            first_seed=options.seed,
             resume=options.resume or shards > 1,
         )
-        seeds = range(options.first_seed, options.first_seed + options.episodes)
+        seeds = range(options.seed, options.seed + options.episodes)
         missing = [n for n in range(shard, options.episodes, shards) if n not in recorder.finished]
-        with interruptible() as stop, bar(out, f"collecting {env.task.id}", len(missing)) as advance:
-            try:
-                done = run_episodes(
-                    env,
-                    policy,
-                    seeds,
-                    numbers=missing,
-                    observers=[recorder],
-                    on_result=lambda result: advance(),
-                    stop=stop,
-                )
-            finally:
-                recorder.close()
+        with interruptible() as stop, bar(out, f"collecting {env.task.id}", len(missing)) as advance, recorder:
+            done = run_episodes(
+                env,
+                policy,
+                seeds,
+                numbers=missing,
+                observers=[recorder],
+                on_result=lambda result: advance(),
+                stop=stop,
+            )
+            lost = _closed(recorder)
     finally:
         env.close()
     wins = sum(r.success_once for r in done.results)
@@ -143,10 +142,13 @@ def run(options: CollectOptions) -> int:
     least = "at least " if shards > 1 else ""  # the other shards may have written more meanwhile
     size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else "nothing"
     out.print(
-        f"{len(done.results)} episodes, {wins} successful, {rate:,.0f} control steps/s; "
+        f"{counted(len(done.results), 'episode')}, {wins} successful, {rate:,.0f} control steps/s; "
         f"{path} holds {least}{len(recorder.kept)} ({size})",
         soft_wrap=True,
     )
+    if lost:
+        out.print(f"[red]{escape(lost)}[/]", soft_wrap=True)
+        return NOT_GOOD
     if done.interrupted:
         out.print("interrupted; go on with the same command and --resume")
         return INTERRUPTED
@@ -154,12 +156,28 @@ def run(options: CollectOptions) -> int:
         out.print(f"[red]{escape(done.unhealthy_words())}[/]", soft_wrap=True)
         return NOT_GOOD
     if recorder.kept:
-        out.print(f"verify: manikin replay {shlex.quote(str(path))} --check", soft_wrap=True)
+        more = f" --task {shlex.quote(options.task)}" if class_place(task) else ""
+        file = (options.robot or "").partition("+")[0]
+        more += f" --robot {shlex.quote(file)}" if file.lower().endswith(ROBOT_FILES) else ""
+        out.print(f"verify: manikin replay {shlex.quote(str(path))} --check{more}", soft_wrap=True)
     return OK
 
 
+def _closed(recorder: Recorder) -> str:
+    """Complete the recording; what was removed from it meanwhile, in words."""
+    from manikin.errors import DataError
+
+    try:
+        recorder.close()
+    except DataError as error:
+        if not recorder.lost:
+            raise
+        return str(error)
+    return ""
+
+
 def file_name(words: str) -> str:
-    """Words as part of the name of a file on any system: ``PickCube-v1-remote-127.0.0.1-18101``."""
+    """Words as part of the name of a file on any system: ``PickCube-v2-remote-127.0.0.1-18101``."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", words).strip("-.")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from manikin.cli.chosen import PictureOptions
-from manikin.cli.terminal import INTERRUPTED, OK, bar, console
+from manikin.cli.terminal import INTERRUPTED, OK, bar, console, counted
 
 __all__ = ["ConvertOptions", "main", "run"]
 
@@ -39,7 +39,9 @@ class ConvertOptions(PictureOptions):
     valid: float = 0.0
     """Share of the episodes that a mask sets aside for validation (robomimic)."""
     task: str | None = None
-    """Where a task of your own is, if not where it was recorded from: file.py, file.py:Class or module:Class."""
+    """Where a task of your own is: file.py, file.py:Class or module:Class. It is run."""
+    trust: bool = False
+    """Run the file that the recording names for a task of your own, which lies in this folder or below."""
 
 
 def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
@@ -49,9 +51,9 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ConvertOptions) -> int:
     """Convert; 0 done, 130 interrupted (what is finished is kept)."""
-    from manikin.data.convert import to_lerobot, to_maniskill, to_robomimic
-    from manikin.data.labels import keep_recorded
-    from manikin.data.read import read_episodes
+    from manikin.data.formats.convert import to_lerobot, to_maniskill, to_robomimic
+    from manikin.data.recording.read import read_episodes
+    from manikin.data.replay.environment import keep_recorded
     from manikin.errors import ConfigError, DataError
     from manikin.eval.runner import interruptible
 
@@ -71,7 +73,7 @@ def run(options: ConvertOptions) -> int:
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
         shared: dict[str, Any] = {"observe": options.observe, "way": options.way, "numbers": numbers}
         shared |= {"num_envs": options.num_envs, "on_episode": advance, "stop": stop}
-        chosen = {"vision": options.vision(), "task": options.task}
+        chosen = {"vision": options.vision(), "task": options.task, "trust": options.trust or None}
         shared |= {k: v for k, v in chosen.items() if v is not None}
         if lerobot:
             to_lerobot(options.file, options.out, resume=options.resume, **shared)
@@ -82,7 +84,7 @@ def run(options: ConvertOptions) -> int:
     if stop.requested:
         out.print("interrupted; go on with the same command and --resume" if lerobot else "interrupted: no file")
         return INTERRUPTED
-    out.print(f"{len(numbers)} episodes in {options.out}", soft_wrap=True)
+    out.print(f"{counted(len(numbers), 'episode')} in {options.out}", soft_wrap=True)
     if lerobot:
         out.print(f'load: LeRobotDataset("{options.out.name}", root="{options.out}")', soft_wrap=True)
     return OK

@@ -7,17 +7,19 @@ import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table
+from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
+from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from manikin.env.interface import BatchEnv
     from manikin.eval.evaluation import Evaluation
-    from manikin.render.api import Renderer
+    from manikin.render.renderer import Renderer
 
 __all__ = ["DemoOptions", "main", "run"]
 
@@ -25,13 +27,11 @@ HELD_OUT = 1_000_000  # evaluation seeds start here, collection counts from 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions:
+class DemoOptions(TaskOptions):
     """Options of `manikin demo`."""
 
-    task: str = "PickCube-v1"
-    """Task id."""
-    robot: str | None = None
-    """Robot word (panda, panda:menagerie, xarm7, ...), by default the task's first."""
+    task: str = "PickCube-v2"
+    """Task id (PickCube-v2), module:Class or file.py:Class."""
     out: Path = Path("demo")
     """Folder for everything that is written."""
     episodes: int = 32
@@ -42,8 +42,8 @@ class DemoOptions:
     """How many run side by side."""
     render_s: float = 40.0
     """Most time to spend on the video's pictures [s]."""
-    renderer: Literal["auto", "gl", "rays"] = "auto"
-    """Makes the pictures: OpenGL where it works, casting rays with MuJoCo anywhere."""
+    renderer: RendererWord = "auto"
+    """Makes the pictures: auto takes OpenGL where it works, rays works everywhere (docs: Cameras)."""
 
 
 def main(options: Annotated[DemoOptions, tyro.conf.arg(name="")]) -> int:
@@ -53,15 +53,15 @@ def main(options: Annotated[DemoOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: DemoOptions) -> int:
     """The demo; 0 when every episode replays bit for bit and the evaluation is healthy, else 1; 130 interrupted."""
-    from manikin.data.replay import replay
+    from manikin.data.replay.verify import replay
     from manikin.env.registry import make
     from manikin.eval.runner import interruptible
     from manikin.render.api import make_renderer
 
     began, out = time.perf_counter(), console()
     out.print(f"[bold]manikin demo[/] {options.task}" + (f" with {options.robot}" if options.robot else ""))
-    robot: dict[str, Any] = {"robot": options.robot} if options.robot else {}
-    env = make(options.task, options.num_envs, autoreset="disabled", **robot)
+    task = chosen_task(options.task)
+    env = make(task, options=options.env_options(task, num_envs=options.num_envs, autoreset="disabled"))
     options.out.mkdir(parents=True, exist_ok=True)
     recording = options.out / "episodes.h5"
     with interruptible() as stop:
@@ -70,12 +70,12 @@ def run(options: DemoOptions) -> int:
         finally:
             env.close()
         if stop():
-            out.print(f"interrupted; {finished} finished episodes are in {recording}")
+            out.print(f"interrupted; {counted(finished, 'finished episode')} in {recording}")
             return INTERRUPTED
         with bar(out, "2/4 replaying bit for bit", options.episodes) as advance:
             checked = replay(recording, num_envs=options.num_envs, on_episode=lambda e: advance(), stop=stop)
         renderer = make_renderer(options.renderer, samples=2)
-        evaluation = None if stop() else _evaluate(options, renderer, out, stop)
+        evaluation = None if stop() else _evaluate(options, options.chosen(task), renderer, out, stop)
         if evaluation is None or stop():
             out.print(f"interrupted; the recording {recording} is complete")
             return INTERRUPTED
@@ -83,7 +83,7 @@ def run(options: DemoOptions) -> int:
         renderer.close()
     wins = sum(r.success_once for t in evaluation.tasks for r in t.results)
     out.print()
-    out.print(rates_table(evaluation))
+    show_table(out, rates_table(evaluation))
     out.print(f"\nreplay      {checked.summary()}", soft_wrap=True)
     out.print(f"protocol    {options.out / 'protocol.toml'}  sha256 {evaluation.protocol.hash[:16]}")
     out.print(f"recording   {recording}  {recording.stat().st_size / 1e6:.1f} MB")
@@ -99,9 +99,9 @@ def run(options: DemoOptions) -> int:
     return OK if checked.ok and evaluation.healthy else NOT_GOOD
 
 
-def _collect(env: Any, options: DemoOptions, recording: Path, out: Console, stop: Any) -> int:
-    from manikin.data.format import parts_folder
-    from manikin.data.record import Recorder
+def _collect(env: BatchEnv, options: DemoOptions, recording: Path, out: Console, stop: Any) -> int:
+    from manikin.data.recorder import Recorder
+    from manikin.data.recording.format import parts_folder
     from manikin.eval.runner import run_episodes
     from manikin.policy.expert import ExpertPolicy
 
@@ -109,22 +109,21 @@ def _collect(env: Any, options: DemoOptions, recording: Path, out: Console, stop
     for part in parts_folder(recording).glob("*"):
         part.unlink()
     recorder = Recorder(env, recording, policy="expert", resume=True)
-    with bar(out, "1/4 collecting", options.episodes) as advance:
-        try:
-            run_episodes(
-                env,
-                ExpertPolicy(env),
-                range(options.episodes),
-                observers=[recorder],
-                on_result=lambda result: advance(),
-                stop=stop,
-            )
-        finally:
-            recorder.close()
+    with bar(out, "1/4 collecting", options.episodes) as advance, recorder:
+        run_episodes(
+            env,
+            ExpertPolicy(env),
+            range(options.episodes),
+            observers=[recorder],
+            on_result=lambda result: advance(),
+            stop=stop,
+        )
     return len(recorder.finished)
 
 
-def _evaluate(options: DemoOptions, renderer: Renderer, out: Console, stop: Any) -> Evaluation | None:
+def _evaluate(
+    options: DemoOptions, chosen: dict[str, Any], renderer: Renderer, out: Console, stop: Any
+) -> Evaluation | None:
     from manikin.eval.evaluation import evaluate
     from manikin.eval.html import write_html
     from manikin.eval.protocol import Protocol, load_protocol
@@ -137,7 +136,8 @@ def _evaluate(options: DemoOptions, renderer: Renderer, out: Console, stop: Any)
         description=f"{options.task} on {options.held_out} starts that collection has not seen",
         tasks=(options.task,),
         seeds=tuple(range(HELD_OUT, HELD_OUT + options.held_out)),
-        robot=options.robot,
+        robot=chosen.get("robot"),
+        config={options.task: chosen["config"]} if "config" in chosen else {},
     )
     file.write_text(protocol.to_toml(), encoding="utf-8")
     with bar(out, "3/4 evaluating", options.held_out) as advance:
@@ -163,8 +163,9 @@ def _film(
     options: DemoOptions, recording: Path, renderer: Renderer, out: Console, stop: Any
 ) -> tuple[Path | None, float]:
     """A video of the first collected episodes, side by side; as many pictures as the time allows."""
-    from manikin.data.read import read_episodes
-    from manikin.data.replay import make_env, replay
+    from manikin.data.recording.read import read_episodes
+    from manikin.data.replay.environment import make_env
+    from manikin.data.replay.verify import replay
     from manikin.eval.film import Film, stride_for, write_film
 
     if importlib.util.find_spec("av") is None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import WarpOptions
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table
+from manikin.assets.paths import file_hash
+from manikin.cli.chosen import RendererWord, WarpOptions, chosen_task, own_robot
+from manikin.cli.collect import file_name
+from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["EvalOptions", "main", "run"]
 
@@ -30,12 +36,16 @@ class EvalOptions(WarpOptions):
     """Where to simulate: cpu, cuda, cuda:1 or warp:cpu. The report names it."""
     out: Path | None = None
     """Folder for report.json and report.html; by default runs/eval-PROTOCOL-POLICY[-DEVICE]."""
+    resume: bool = False
+    """Go on with an evaluation that was interrupted or failed: what it finished is not run again."""
     execute: int | None = None
     """Actions of each chunk to execute before the policy is asked again; by default all of them."""
     pictures: int = 4
     """Of how many episodes per task the page shows pictures."""
-    renderer: Literal["auto", "gl", "rays"] = "auto"
-    """Makes the pictures: OpenGL where it works, casting rays with MuJoCo anywhere."""
+    renderer: RendererWord = "auto"
+    """Makes the pictures of the report: auto takes OpenGL where it works, rays works everywhere (docs: Cameras)."""
+    robot: str | None = None
+    """The file of a robot of your own that the protocol names: my_arm.py, my_arm.urdf."""
     against: Path | None = None
     """A report.json of another policy under the same protocol: adds a paired comparison."""
 
@@ -46,67 +56,135 @@ def main(options: Annotated[EvalOptions, tyro.conf.arg(name="")]) -> int:
 
 
 def run(options: EvalOptions) -> int:
-    """Evaluate; 0 done, 1 unhealthy, 130 interrupted (the report then holds what is finished and says so)."""
+    """Evaluate; 0 done, 1 unhealthy or stopped by an error, 130 interrupted. The report then holds what is finished and
+    says so, and ``--resume`` goes on."""
     from rich.markup import escape
 
-    from manikin.eval.evaluation import evaluate
+    from manikin.errors import DataError, ManikinError
+    from manikin.eval.evaluation import Evaluation, evaluate
     from manikin.eval.html import write_html
+    from manikin.eval.journal import Journal
     from manikin.eval.protocol import load_protocol
-    from manikin.eval.report import as_dict, compare, read_report, write_report
+    from manikin.eval.report import about_protocol, as_dict, compare, read_report, refuse_another, write_report
     from manikin.eval.runner import interruptible
     from manikin.policy.choices import policy_maker
     from manikin.render.api import make_renderer
     from manikin.sim import torch_device
 
+    own_robot(options.robot)
     out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
     torch_device(options.device)
+    for word in protocol.tasks:
+        if ":" in word or word.endswith(".py"):  # a file of one's own, which may not work
+            chosen_task(word)
     other = read_report(options.against) if options.against else None
-    size = f"{len(protocol.tasks)} tasks, {len(protocol.seeds)} episodes each"
-    out.print(f"protocol {protocol.name} {protocol.hash[:12]}: {size}")
-    with interruptible() as stop, bar(out, "evaluating", len(protocol.tasks) * len(protocol.seeds)) as advance:
-        evaluation = evaluate(
-            protocol,
-            maker,
-            num_envs=options.num_envs,
-            execute=options.execute,
-            device=options.device,
-            **options.warp(),
-            film=options.pictures,
-            renderer=make_renderer(options.renderer, samples=2) if options.pictures else None,
-            on_result=lambda task, result: advance(),
-            stop=stop,
-        )
-    if not evaluation.tasks:
-        out.print("interrupted before the first episode ended")
-        return INTERRUPTED
-    words = ["manikin", "eval", options.protocol, "--policy", options.policy]
-    words += ["--execute", str(options.execute)] if options.execute else []
-    words += ["--device", options.device] if options.device != "cpu" else []
-    words += ["--budget", options.budget] if options.budget is not None else []
-    words += ["--deterministic"] if options.deterministic else []
-    report = as_dict(evaluation, command=shlex.join(words))
     if other is not None:
-        report["comparison"] = compare(report, other)
-    on = "" if options.device == "cpu" else f"-{options.device.replace(':', '')}"
-    folder = options.out or Path("runs") / f"eval-{protocol.name}-{evaluation.policy}{on}"
-    write_report(report, folder / "report.json")
-    write_html(report, folder / "report.html", evaluation.reels)
-    out.print(rates_table(evaluation))
-    for row in report["comparison"] or []:
-        out.print(
-            f"{row['task']}: {row['policies'][0]} - {row['policies'][1]} = {100 * row['difference']:+.1f} points "
-            f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}], McNemar p = {row['p_value']:.2g}"
-        )
-        if len(set(row["devices"])) > 1:
-            out.print(f"{row['task']}: simulated on {' and '.join(row['devices'])}, whose physics rounds differently")
-    out.print(f"report: {folder / 'report.html'}")
+        refuse_another(about_protocol(protocol), other)
+    size = f"{counted(len(protocol.tasks), 'task')}, {counted(len(protocol.seeds), 'episode')} each"
+    out.print(f"protocol {protocol.name} {protocol.hash[:12]}: {size}")
+    on = "" if options.device == "cpu" else f"-{options.device}"
+    # of a policy's place only the end, the name of a file or a server
+    folder = options.out or Path("runs") / file_name(f"eval-{protocol.name}-{options.policy.rpartition('/')[2]}{on}")
+    finished: list[Evaluation] = []
+
+    def write(evaluation: Evaluation) -> None:
+        """The report, also of a part."""
+        finished.append(evaluation)
+        if not evaluation.tasks:
+            return
+        report = as_dict(evaluation, command=_command(options))
+        if other is not None:
+            report["comparison"] = compare(report, other)
+        try:
+            write_report(report, folder / "report.json")
+            write_html(report, folder / "report.html", evaluation.reels)
+        except OSError as error:
+            raise DataError(f"cannot write the report in {folder}: {error.strerror}") from None
+        show_table(out, rates_table(evaluation))
+        for row in report["comparison"] or []:
+            _print_comparison(out, row)
+        out.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+
+    def save(evaluation: Evaluation) -> None:
+        """The report of what an error left; that there is no room for it must not hide the error."""
+        try:
+            write(evaluation)
+        except ManikinError as error:
+            out.print(f"[red]no report: {escape(str(error))}[/]", soft_wrap=True)
+
+    journal = Journal(folder / "episodes.jsonl", _settings(options, protocol.hash), resume=options.resume)
+    total = len(protocol.tasks) * len(protocol.seeds)
+    again = "go on with the same command and --resume"
+    try:
+        with interruptible() as stop, bar(out, "evaluating", total - len(journal)) as advance:
+            evaluation = evaluate(
+                protocol,
+                maker,
+                num_envs=options.num_envs,
+                execute=options.execute,
+                device=options.device,
+                **options.warp(),
+                film=options.pictures,
+                renderer=make_renderer(options.renderer, samples=2) if options.pictures else None,
+                on_result=lambda task, result: advance(),
+                on_error=save,
+                stop=stop,
+                journal=journal,
+            )
+        write(evaluation)
+        journal.close(remove=not evaluation.interrupted)
+    except ManikinError as error:
+        if not finished or not finished[-1].tasks:
+            raise
+        out.print(f"[red]stopped: {escape(str(error))}[/]", soft_wrap=True)
+        out.print(f"only finished episodes are counted; {again}")
+        return NOT_GOOD
+    finally:
+        # one without an episode has nothing to go on with
+        journal.close(remove=not len(journal))
     if evaluation.interrupted:
-        out.print("interrupted: only finished episodes are counted")
+        if not evaluation.tasks:
+            out.print("interrupted before the first episode ended")
+        else:
+            out.print(f"interrupted: only finished episodes are counted; {again}")
         return INTERRUPTED
     if not evaluation.healthy:
         out.print("[red]unhealthy episodes: these rates are not valid[/] (see Health in the report)")
         for task in evaluation.tasks:
             if task.advice:
-                out.print(f"{task.task}: {escape(task.advice)}", soft_wrap=True)
+                out.print(f"{task.id}: {escape(task.advice)}", soft_wrap=True)
         return NOT_GOOD
     return OK
+
+
+def _command(options: EvalOptions) -> str:
+    """The line that makes the report again."""
+    words = ["manikin", "eval", options.protocol, "--policy", options.policy]
+    words += ["--execute", str(options.execute)] if options.execute else []
+    words += ["--device", options.device] if options.device != "cpu" else []
+    words += ["--budget", options.budget] if options.budget is not None else []
+    words += ["--deterministic"] if options.deterministic else []
+    words += ["--robot", options.robot] if options.robot is not None else []
+    return shlex.join(words)
+
+
+def _settings(options: EvalOptions, protocol: str) -> dict[str, Any]:
+    """What must be the same where an evaluation is resumed. A policy in a file is the file's content."""
+    file = next((f for f in (Path(options.policy), Path(options.policy.rpartition(":")[0])) if f.is_file()), None)
+    return {
+        "protocol": protocol,
+        "policy": options.policy if file is None else options.policy.replace(str(file), file.name),
+        "file": None if file is None else file_hash(file),
+        "execute": options.execute,
+        "device": options.device,
+        "deterministic": options.deterministic,
+    }
+
+
+def _print_comparison(out: Console, row: Mapping[str, Any]) -> None:
+    out.print(
+        f"{row['task']}: {row['policies'][0]} - {row['policies'][1]} = {100 * row['difference']:+.1f} points "
+        f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}], McNemar p = {row['p_value']:.2g}"
+    )
+    if len(set(row["devices"])) > 1:
+        out.print(f"{row['task']}: simulated on {' and '.join(row['devices'])}, whose physics rounds differently")

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.terminal import NOT_GOOD, OK, bar, console
+from manikin.cli.terminal import NOT_GOOD, OK, bar, console, counted
 
 __all__ = ["ImportOptions", "main", "run"]
 
@@ -35,6 +35,10 @@ class ImportOptions:
     """Names of the demonstrations; by default all."""
     num_envs: int = 16
     """How many states are looked at side by side; does not change the result."""
+    task: str | None = None
+    """Where a task of your own is, of demonstrations recorded with it: file.py, file.py:Class or module:Class."""
+    trust: bool = False
+    """Run the file that such demonstrations name, which lies in this folder or below."""
 
 
 def main(options: Annotated[ImportOptions, tyro.conf.arg(name="")]) -> int:
@@ -44,8 +48,8 @@ def main(options: Annotated[ImportOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ImportOptions) -> int:
     """Import; 0 listed or every state playback ended in success, 1 some did not."""
-    from manikin.data.demonstrations import read_demos
-    from manikin.data.playback import Seen, play_actions, play_states, write_seen
+    from manikin.data.formats.demonstrations import read_demos
+    from manikin.data.formats.playback import Seen, play_actions, play_states, write_seen
 
     out = console()
     demos = read_demos(options.file)
@@ -54,23 +58,25 @@ def run(options: ImportOptions) -> int:
     )
     for name, length in demos.lengths.items():
         masks = ", ".join(mask for mask, names in demos.masks.items() if name in names)
-        out.print(f"  {name}: {length} steps" + (f" ({masks})" if masks else ""))
+        out.print(f"  {name}: {counted(length, 'step')}" + (f" ({masks})" if masks else ""))
     if options.play == "nothing" and options.out is None:
         return OK
+    chosen = {"task": options.task, "trust": options.trust or None}
+    whose: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     names, kept = list(options.demos or demos.lengths), list[Seen]()
     for name in names:
         demos.check(name)
 
     def watched() -> Iterator[Seen]:
         """One demonstration after the other; what is kept of each is small."""
-        for one in play_states(demos, names=names, observe=options.observe, num_envs=options.num_envs):
+        for one in play_states(demos, names=names, observe=options.observe, num_envs=options.num_envs, **whose):
             yield one
             kept.append(replace(one, observations={}, states=one.states[:0]))
             advance()
 
     with bar(out, "setting states", len(names)) as advance:
         if options.out is not None:
-            write_seen(demos, watched(), options.out, to=options.to)
+            write_seen(demos, watched(), options.out, to=options.to, **whose)
         else:
             deque(watched(), maxlen=0)
     good = sum(one.success_at_end for one in kept)
@@ -78,7 +84,7 @@ def run(options: ImportOptions) -> int:
     if options.out is not None:
         out.print(f"written: {options.out}", soft_wrap=True)
     if options.play == "actions":
-        for one in play_actions(demos, kept):
+        for one in play_actions(demos, kept, **whose):
             at = [t for t in (*_INSTANTS, len(one.tcp) - 1) if t < len(one.tcp)]
             told = "; ".join(f"{t}: {1e3 * one.tcp[t]:.1f} and {1e3 * one.thing[t]:.1f}" for t in at)
             result = "success" if one.success[-1] else "no success"

@@ -8,20 +8,18 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.chosen import chosen_task
+from manikin.cli.chosen import TaskOptions, chosen_task
 from manikin.cli.terminal import OK, console
 
 __all__ = ["InfoOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class InfoOptions:
+class InfoOptions(TaskOptions):
     """Options of `manikin info`."""
 
     task: tyro.conf.Positional[str]
-    """Task id (PickCube-v1), module:Class or file.py:Class."""
-    robot: str | None = None
-    """Robot word, by default the task's first."""
+    """Task id (PickCube-v2), module:Class or file.py:Class."""
     control: str | None = None
     """Controller, by default the task's."""
     markdown: bool = False
@@ -47,7 +45,8 @@ def run(options: InfoOptions) -> int:
     out, task = console(), chosen_task(options.task)
     if options.picture is not None and options.picture.suffix.lower() != ".png":
         raise ConfigError(f"--picture writes PNG files, so its name ends in .png, not {options.picture.name!r}")
-    page = task_sheet(task, robot=options.robot, control=options.control).markdown()
+    chosen = options.chosen(task)
+    page = task_sheet(task, control=options.control, **chosen).markdown()
     if options.markdown:
         print(page)
     else:
@@ -56,7 +55,7 @@ def run(options: InfoOptions) -> int:
         from manikin.env.registry import make
         from manikin.render import write_png
 
-        env = make(task, robot=options.robot, reward="none")
+        env = make(task, options=options.env_options(task, reward="none", control=None))
         env.reset(seed=options.seed)
         path = write_png(options.picture, env.image(width=640, height=480))
         env.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manikin.cli.terminal import OK, console
+from manikin.cli.terminal import OK, console, show_table
 
 __all__ = ["main"]
 
@@ -19,7 +19,8 @@ def main() -> int:
 
     from manikin.env.registry import task_class, task_ids
     from manikin.grippers import gripper, grippers
-    from manikin.robots import arm, arms, machines
+    from manikin.robots import arm
+    from manikin.robots import robots as robot_names
 
     out = console()
 
@@ -29,24 +30,29 @@ def main() -> int:
             made.add_column(heading, no_wrap=True, ratio=1 if heading == headings[-1] else None)
         return made
 
+    def shown(table: Any) -> None:  # a pipe has no width that anything need fit into
+        out.print(table) if out.is_terminal else show_table(out, table)
+
     tasks = listed("task", "robots", "what to do")
     for task_id in task_ids():
         task = task_class(task_id)
         tasks.add_row(task_id, " ".join(task.robots), task.instruction)
-    out.print(tasks)
+    shown(tasks)
 
-    robots = listed("robot", "joints", "gripper", "")
+    robots = listed("robot", "joints", "base", "groups", "gripper", "")
     sharing: dict[tuple[str, ...], list[str]] = {}  # controllers: the robots that have just these
-    for name in (*arms(), *machines()):
+    for name in robot_names():
         spec = arm(name)
         sharing.setdefault(spec.controllers, []).append(name)
-        robots.add_row(name, str(len(spec.joints)), spec.gripper or "none", spec.title)
+        groups = " ".join(spec.groups)
+        robots.add_row(name, str(len(spec.joints)), spec.base.kind, groups, spec.gripper or "none", spec.title)
     out.print("")
-    out.print(robots)
+    shown(robots)
     out.print("")
     for controllers, names in sorted(sharing.items(), key=lambda item: -len(item[1])):
         out.print(f"controllers of {', '.join(names)}: {' '.join(controllers)}")
     out.print(f"grippers:   {', '.join(f'{name} ({gripper(name).title})' for name in grippers())}")
-    out.print("words:      panda, panda:menagerie (the maker's meshes), ur5e+panda_hand (another gripper)")
-    out.print("\nmore: manikin info PickCube-v1")
+    out.print("words:      panda, panda:menagerie (the maker's meshes), ur5e+panda_hand (another gripper),")
+    out.print("            panda@planar, panda@differential (on a base that drives), panda+allegro (with a hand)")
+    out.print("\nmore: manikin info PickCube-v2")
     return OK

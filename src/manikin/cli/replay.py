@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.markup import escape
 
-from manikin.cli.chosen import PictureOptions, WarpOptions
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
+from manikin.cli.chosen import PictureOptions, WarpOptions, own_robot
+from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from manikin.data.replay import ReplayReport
+    from manikin.data.replay.verify import ReplayReport
 
 __all__ = ["ReplayOptions", "main", "run"]
 
@@ -30,7 +30,7 @@ class ReplayOptions(WarpOptions, PictureOptions):
     file: tyro.conf.Positional[Path]
     """The recording; one that was interrupted works as well."""
     check: bool = False
-    """Compare the start and the state after every step with what was recorded, bit for bit."""
+    """Compute everything again that is recorded and compare it, bit for bit; says what was not compared."""
     observe: str | None = None
     """Write a new recording with other observations: state_dict, rgb, rgb+depth, ..."""
     reward: str | None = None
@@ -57,8 +57,12 @@ class ReplayOptions(WarpOptions, PictureOptions):
     """With --control: how many times the horizon the new episodes may take, by default 4."""
     video: Path | None = None
     """Write a video of the first episodes (at most 6, side by side)."""
+    robot: str | None = None
+    """The file of a robot of your own that was recorded: my_arm.py, my_arm.urdf."""
     task: str | None = None
-    """Where a task of your own is, if not where it was recorded from: file.py, file.py:Class or module:Class."""
+    """Where a task of your own is: file.py, file.py:Class or module:Class. It is run."""
+    trust: bool = False
+    """Run the file that the recording names for a task of your own, which lies in this folder or below."""
 
 
 def main(options: Annotated[ReplayOptions, tyro.conf.arg(name="")]) -> int:
@@ -68,18 +72,21 @@ def main(options: Annotated[ReplayOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ReplayOptions) -> int:
     """Replay; 0 done (a check: exact, or not promised to be), 1 different or unhealthy, 130 interrupted."""
-    from manikin.data.read import read_episodes
+    from manikin.data.recording.read import read_episodes
     from manikin.eval.runner import interruptible
     from manikin.sim import torch_device
 
     out = console()
+    own_robot(options.robot)
     options.warp()  # a budget that is none is said before anything else
     with read_episodes(options.file) as file:
         header = file.needed_header()
         fingerprint, numbers = dict(header.fingerprint), list(dict.fromkeys(options.episodes or file.numbers))
         torch_device(options.device or str(fingerprint.get("device", "cpu")))
         wins = sum(bool(file.attributes(n)["success_once"]) for n in numbers)
-        out.print(f"{header.task}, {len(numbers)} episodes by {header.policy or 'unknown'}, {wins} successful")
+        out.print(
+            f"{header.task}, {counted(len(numbers), 'episode')} by {header.policy or 'unknown'}, {wins} successful"
+        )
     _refuse(options)
     words = "verifying" if options.check else "converting" if options.control else "playing"
     with interruptible() as stop, bar(out, words, len(numbers)) as advance:
@@ -144,6 +151,7 @@ def _overrides(options: ReplayOptions) -> dict[str, Any]:
     """Options of ``manikin.make`` that win over the recorded ones."""
     chosen = {k: getattr(options, k) for k in ("observe", "reward", "device", "physics_hz", "task")}
     chosen["vision"] = options.vision()
+    chosen["trust"] = options.trust or None
     return {k: v for k, v in chosen.items() if v is not None} | options.warp()
 
 
@@ -160,7 +168,8 @@ def _play(
     options: ReplayOptions, fingerprint: dict[str, Any], numbers: list[int], advance: Callable[[], None], stop: Any
 ) -> Finish:
     """As recorded, or on another device."""
-    from manikin.data.replay import make_env, replay
+    from manikin.data.replay.environment import make_env
+    from manikin.data.replay.verify import replay
     from manikin.eval.film import Film, write_film
     from manikin.render.api import make_renderer
 
@@ -199,7 +208,7 @@ def _play(
 
 def _observe(options: ReplayOptions, numbers: list[int], advance: Callable[[], None], stop: Any) -> Finish:
     """Into a new recording."""
-    from manikin.data.rerecord import rerecord
+    from manikin.data.replay.rerecord import rerecord
 
     target = _target(options)
     report = rerecord(
@@ -224,7 +233,7 @@ def _observe(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
 
 def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], None], stop: Any) -> Finish:
     """To another controller."""
-    from manikin.data.retarget import retarget
+    from manikin.data.retarget.conversion import retarget
 
     assert options.control is not None
     target = _target(options)

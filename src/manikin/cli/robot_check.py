@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.chosen import On
-from manikin.cli.terminal import NOT_GOOD, OK, console
-from manikin.errors import AssetError, ConfigError
+from manikin.cli.chosen import ROBOT_FILES, On, RendererWord, arm_in
+from manikin.cli.terminal import NOT_GOOD, OK, console, counted
 
 if TYPE_CHECKING:
     from manikin.robots import Robot
@@ -24,11 +22,13 @@ class RobotCheckOptions:
     """Options of `manikin robot-check`."""
 
     robot: tyro.conf.Positional[str]
-    """A robot word (ur5e+rethink), a Python file that declares an ArmSpec called ARM, an MJCF or a URDF."""
+    """A robot word (ur5e+rethink), a Python file that declares ARM or ROBOT, an MJCF or a URDF."""
     gripper: str | None = None
     """Gripper on the flange of a file's arm; ``none`` for a bare one."""
     film: Path | None = None
     """Where the film goes (.mp4); by default none is made."""
+    renderer: RendererWord = "auto"
+    """Makes the film's pictures: auto takes OpenGL where it works; rays works everywhere (docs: Cameras)."""
     reach: On = True
     """Do not measure how much of the room round the base inverse kinematics reaches."""
 
@@ -44,22 +44,11 @@ def chosen_robot(word: str, gripper: str | None = None) -> Robot:
     A Python file is run; its ``ARM`` is taken, with ``GRIPPER`` when it declares one.
     """
     from manikin.grippers import gripper as gripper_named
-    from manikin.robots import Robot, from_file, robot
-    from manikin.spec.robot import ArmSpec
+    from manikin.robots import Robot, robot
 
-    path = Path(word).expanduser()
-    if path.suffix.lower() not in (".py", ".xml", ".mjcf", ".urdf"):
+    if not word.lower().endswith(ROBOT_FILES):
         return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
-    if not path.is_file():
-        raise AssetError(f"there is no file {path}")
-    hand = None
-    if path.suffix.lower() == ".py":
-        space = runpy.run_path(str(path))
-        arm, hand = space.get("ARM"), space.get("GRIPPER")
-        if not isinstance(arm, ArmSpec):
-            raise ConfigError(f"{path} declares no ArmSpec called ARM; write ARM = from_file(...)")
-    else:
-        arm = from_file(path)
+    arm, hand = arm_in(word)
     name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
     if hand is not None and name == hand.name:
         return Robot(arm, hand, False)
@@ -78,7 +67,8 @@ def run(options: RobotCheckOptions) -> int:
     out = console()
     robot = chosen_robot(options.robot, options.gripper)
     hand = robot.gripper.title if robot.gripper is not None else "no gripper"
-    out.print(f"[bold]{escape(robot.arm.title)}[/], {len(robot.arm.joints)} joints, {escape(hand)}\n")
+    kind = "" if robot.arm.base.kind == "fixed" else f", {robot.arm.base.kind} base"
+    out.print(f"[bold]{escape(robot.arm.title)}[/], {counted(len(robot.arm.joints), 'joint')}{kind}, {escape(hand)}\n")
     findings = check_robot(robot)
     for finding in findings:
         sign = "[red]error[/]  " if finding.error else "[yellow]warning[/]"
@@ -88,15 +78,15 @@ def run(options: RobotCheckOptions) -> int:
     errors = sum(f.error for f in findings)
     reached = None
     if not errors:
-        if options.reach:
+        if options.reach and robot.arm.tools:
             reached = reach(robot.arm, robot.gripper)
             out.print(
                 f"reach: {reached.anyhow.mean():.0%} of {len(reached.points)} points round the base, "
                 f"{reached.down.mean():.0%} with the gripper turned as at rest"
             )
         if options.film is not None:
-            out.print(f"film: {film_robot(options.film, robot, reached)}")
+            out.print(f"film: {film_robot(options.film, robot, reached, renderer=options.renderer)}")
     warned = len(findings) - errors
-    count = f"{errors} errors, {warned} warnings" if findings else "nothing to fix"
+    count = f"{counted(errors, 'error')}, {counted(warned, 'warning')}" if findings else "nothing to fix"
     out.print(f"\n[red]{count}[/]" if errors else f"\n{count}")
     return NOT_GOOD if errors else OK

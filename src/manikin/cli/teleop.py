@@ -7,26 +7,30 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.terminal import OK, console
+from manikin.cli.chosen import OTHERWISE, RendererWord, TaskOptions, chosen_task
+from manikin.cli.terminal import OK, console, counted
 
 if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
     from manikin.teleop.device import Device
 
 __all__ = ["TeleopOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeleopOptions:
+class TeleopOptions(TaskOptions):
     """Options of `manikin teleop`."""
 
-    task: tyro.conf.Positional[str] = "PickCube-v1"
-    """Task id (PickCube-v1), module:Class or file.py:Class."""
+    otherwise = OTHERWISE | {"device"}
+
+    task: tyro.conf.Positional[str] = "PickCube-v2"
+    """Task id (PickCube-v2), module:Class or file.py:Class."""
     device: str = "keyboard"
     """keyboard (keys and mouse in the browser), spacemouse, gamepad, scripted (shows what happens, without hands), a
     leader arm as leader:so101_leader,port=/dev/ttyACM0,id=NAME,python=PATH (the Python that has LeRobot), or a Device
@@ -39,8 +43,6 @@ class TeleopOptions:
     """Stop when so many are kept."""
     seed: int = 0
     """Episode k has the seed SEED + k."""
-    robot: str | None = None
-    """Robot word, by default the task's first."""
     control: str | None = None
     """Controller that moves the tool; by default the first that the robot has of ee_delta_pose, osc_pose, ..."""
     seconds: float = 60.0
@@ -51,7 +53,7 @@ class TeleopOptions:
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
     """Address to listen on. Others than this machine's own let anybody who can reach it move the robot."""
-    renderer: Literal["auto", "gl", "rays"] = "auto"
+    renderer: RendererWord = "auto"
     """Makes the pictures."""
     size: tuple[int, int] = (640, 480)
     """Width and height of the picture [pixels]."""
@@ -98,7 +100,8 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
                 viewer.close()
                 session.close()
             out.print(
-                f"{loop.saved} episodes kept in {path}, {loop.discarded} discarded; {loop.latency.summary()}",
+                f"{counted(loop.saved, 'episode')} kept in {path}, {loop.discarded} discarded; "
+                f"{loop.latency.summary()}",
                 soft_wrap=True,
             )
             if loop.saved:
@@ -110,21 +113,19 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
     return OK
 
 
-def _env(options: TeleopOptions, *, steered: bool) -> Any:
+def _env(options: TeleopOptions, *, steered: bool) -> BatchEnv:
     """The task, with time enough and, unless joints are given, a controller that can be steered."""
-    from manikin.cli.chosen import chosen_task
     from manikin.env.registry import make
     from manikin.teleop.pilot import CONTROLS
 
     task = chosen_task(options.task)
-    words = {"robot": options.robot} if options.robot is not None else {}
-    first = make(task, 1, autoreset="disabled", **words)
+    chosen = options.env_options(task, autoreset="disabled")
+    first = make(task, options=replace(chosen, control=None))
     rate, has = first.control_hz, first.robot.arm.controllers
     first.close()
     # without any that can, the task's own is refused with an error that names the robot's
     control = options.control or (next((c for c in CONTROLS if c in has), None) if steered else None)
-    words |= {"control": control} if control else {}
-    return make(task, 1, autoreset="disabled", horizon=max(1, round(options.seconds * rate)), **words)
+    return make(task, options=replace(chosen, control=control, horizon=max(1, round(options.seconds * rate))))
 
 
 def _device(word: str) -> Device:

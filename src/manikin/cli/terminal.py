@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -23,7 +24,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from manikin.eval.evaluation import Evaluation
 
-__all__ = ["INTERRUPTED", "NOT_GOOD", "OK", "bar", "console", "rates_table"]
+__all__ = ["INTERRUPTED", "NOT_GOOD", "OK", "bar", "console", "counted", "rates_table", "show_table"]
 
 OK, NOT_GOOD, INTERRUPTED = 0, 1, 130
 
@@ -69,13 +70,26 @@ def bar(out: Console, words: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 task``, ``2,000 tasks``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def show_table(out: Console, table: Table) -> None:
+    """Print a table whole: where the terminal is too narrow its lines go on in the next, rather than lose letters."""
+    wide = Console(highlight=False, width=10_000)
+    out.width, before = max(out.width, Measurement.get(wide, wide.options, table).maximum), out.width
+    out.print(table)
+    out.width = before
+
+
 def rates_table(evaluation: Evaluation) -> Table:
     """Success rates with intervals and the largest contact force of the robot's links, one line per task."""
     rule, confidence = evaluation.protocol.success, evaluation.protocol.confidence
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     words = {"once": "once", "at_end": "at end", "held": "held"}
-    interval = f"{confidence:.0%} of {words[rule]}"
-    for heading in ("task", "n", *words.values(), interval, "peak force", "health"):
+    interval = f"{confidence:.0%} of\n{words[rule]}"
+    for heading in ("task", "n", *words.values(), interval, "peak\nforce", "health"):
         table.add_column(heading, no_wrap=True, justify="left" if heading in ("task", "health") else "right")
     for task in evaluation.tasks:
         rates = [f"[bold]{i.estimate:.1%}[/]" if k == rule else f"{i.estimate:.1%}" for k, i in task.rates.items()]
@@ -83,5 +97,5 @@ def rates_table(evaluation: Evaluation) -> Table:
         health = "ok" if not task.unhealthy else f"[red]{len(task.unhealthy)} unhealthy[/]"
         between = f"{100 * head.low:.1f} to {100 * head.high:.1f}"
         force = max(r.force_peak.get("total", 0.0) for r in task.results)
-        table.add_row(task.task, str(len(task.results)), *rates, between, f"{force:.0f} N", health)
+        table.add_row(task.id, str(len(task.results)), *rates, between, f"{force:.0f} N", health)
     return table

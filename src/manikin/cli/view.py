@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.terminal import OK, console
+from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
+from manikin.cli.terminal import OK, console, counted
 
 if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
     from manikin.view.session import Session
 
 __all__ = ["ViewOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViewOptions:
+class ViewOptions(TaskOptions):
     """Options of `manikin view`."""
 
-    task: tyro.conf.Positional[str] = "PickCube-v1"
-    """Task id (PickCube-v1), module:Class or file.py:Class. Or a recording to look at: run.h5, or a LeRobot dataset's
+    task: tyro.conf.Positional[str] = "PickCube-v2"
+    """Task id (PickCube-v2), module:Class or file.py:Class. Or a recording to look at: run.h5, or a LeRobot dataset's
     folder; then only port, host and open count."""
-    robot: str | None = None
-    """Robot word, by default the task's first."""
     control: str | None = None
     """Controller, by default the task's."""
     policy: str = "expert"
@@ -39,14 +39,13 @@ class ViewOptions:
     """How many environments run side by side."""
     seed: int = 0
     """Environment i begins with the seed SEED + i."""
-    viewer: Literal["auto", "studio", "stream"] = "auto"
-    """studio: MuJoCo Studio draws in the browser, which needs WebGL 2. stream: pictures made here, for any browser.
-    auto: studio where it is installed."""
+    viewer: Literal["stream", "studio"] = "stream"
+    """stream: pictures made here, for any browser. studio: MuJoCo Studio draws in the browser, which needs WebGL 2."""
     port: int = 0
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
     """Address to listen on. Others than this machine's own let anybody who can reach it steer the simulation."""
-    renderer: Literal["auto", "gl", "rays"] = "auto"
+    renderer: RendererWord = "auto"
     """Makes the pictures of stream and film."""
     size: tuple[int, int] = (640, 480)
     """Width and height of one environment's picture in stream and film [pixels]."""
@@ -69,7 +68,6 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
 
     if is_recording(options.task):
         return _recording(options, ready)
-    from manikin.cli.chosen import chosen_task
     from manikin.env.registry import make
     from manikin.errors import UnknownNameError
     from manikin.policy.choices import POLICIES, policy_maker
@@ -80,8 +78,8 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
         hint = "Or give your own as module:function or file.py:function."
         raise UnknownNameError("policy", options.policy, (*POLICIES, "hold"), hint)
     maker = HoldPolicy if options.policy == "hold" else policy_maker(options.policy)
-    words = {k: getattr(options, k) for k in ("robot", "control") if getattr(options, k) is not None}
-    env = make(chosen_task(options.task), options.num_envs, autoreset="disabled", observe=options.observe, **words)
+    task = chosen_task(options.task)
+    env = make(task, options=options.env_options(task, num_envs=options.num_envs, autoreset="disabled"))
     try:
         if options.film is not None:
             return _film(options, env, maker(env))
@@ -89,8 +87,8 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
         viewer = _viewer(options, session)
         try:
             hint = "Blank or slow in your browser? It needs WebGL 2; --viewer stream works in any."
-            hint = hint if type(viewer).__name__ == "StudioViewer" else ""
-            _serve(options, viewer, f"{env.task.id}, {env.num_envs} environments", ready, hint=hint)
+            hint = hint if options.viewer == "studio" else ""
+            _serve(options, viewer, f"{env.task.id}, {counted(env.num_envs, 'environment')}", ready, hint=hint)
         finally:
             viewer.close()
     finally:
@@ -124,7 +122,7 @@ def _recording(options: ViewOptions, ready: Callable[[Any], None]) -> int:
     viewer = RecordingViewer(source, host=options.host, port=options.port)
     try:
         about = source.about()
-        _serve(options, viewer, f"{options.task}, {len(about['episodes'])} episodes", ready)
+        _serve(options, viewer, f"{options.task}, {counted(len(about['episodes']), 'episode')}", ready)
     finally:
         viewer.close()
     return OK
@@ -133,14 +131,12 @@ def _recording(options: ViewOptions, ready: Callable[[Any], None]) -> int:
 def _viewer(options: ViewOptions, session: Session) -> Any:
     from manikin.errors import ConfigError
 
-    if options.viewer != "stream":
+    if options.viewer == "studio":
         try:
             from manikin.view.studio import StudioViewer
         except ImportError as error:
-            if options.viewer == "studio":
-                raise ConfigError(f"MuJoCo Studio is not installed ({error}); --viewer stream needs it not") from error
-        else:
-            return StudioViewer(session, host=options.host, port=options.port)
+            raise ConfigError(f"MuJoCo Studio is not installed ({error}); --viewer stream needs it not") from error
+        return StudioViewer(session, host=options.host, port=options.port)
     from manikin.render import make_renderer
     from manikin.view.picture import Painter
     from manikin.view.stream import StreamViewer
@@ -149,7 +145,7 @@ def _viewer(options: ViewOptions, session: Session) -> Any:
     return StreamViewer(session, painter, host=options.host, port=options.port)
 
 
-def _film(options: ViewOptions, env: Any, policy: Any) -> int:
+def _film(options: ViewOptions, env: BatchEnv, policy: Any) -> int:
     from manikin.cli.terminal import bar
     from manikin.render import make_renderer
     from manikin.view.recorder import Recorder
@@ -160,5 +156,5 @@ def _film(options: ViewOptions, env: Any, policy: Any) -> int:
     with bar(out, f"filming {env.task.id}", env.horizon) as advance, recorder as film:
         wins = film.play(policy, seeds=range(options.seed, options.seed + env.num_envs), on_step=advance)
     renderer.close()
-    out.print(f"{options.film}: {film.frames} frames, {wins} of {env.num_envs} succeeded")
+    out.print(f"{options.film}: {counted(film.frames, 'frame')}, {wins} of {env.num_envs} succeeded")
     return OK

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import WarpOptions, chosen_task
-from manikin.cli.terminal import NOT_GOOD, OK, console
+from manikin.cli.chosen import TaskOptions, WarpOptions, chosen_task
+from manikin.cli.terminal import NOT_GOOD, OK, console, show_table
 
 __all__ = ["WarmupOptions", "main", "run"]
 
@@ -21,7 +21,10 @@ import json, sys, time
 import torch
 import manikin
 from manikin.env.speed import bytes_per_env
+from manikin.cli.chosen import chosen_robot
 task, num_envs, options = json.loads(sys.argv[1])
+if "robot" in options:
+    options["robot"] = chosen_robot(options["robot"])
 if "budget" in options:
     options["budget"] = manikin.Budget(**options["budget"])
 begin = time.perf_counter()
@@ -35,7 +38,7 @@ print(time.perf_counter() - begin, bytes_per_env(env))
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarmupOptions(WarpOptions):
+class WarmupOptions(TaskOptions, WarpOptions):
     """Options of `manikin warmup`."""
 
     tasks: tyro.conf.Positional[tuple[str, ...]] = ()
@@ -44,8 +47,6 @@ class WarmupOptions(WarpOptions):
     """cuda, cuda:1, or warp:cpu."""
     num_envs: int = 1024
     """Rows: some kernels are made for a size."""
-    robot: str | None = None
-    """Robot word, by default each task's first."""
     control: str | None = None
     """Controller, by default each task's."""
     observe: str = "state"
@@ -72,14 +73,15 @@ def run(options: WarmupOptions) -> int:
     if options.device == "cpu":
         raise ConfigError("--device cpu: nothing is compiled for the CPU; warm up cuda, cuda:1 or warp:cpu")
     torch_device(options.device)
-    parse(_options(options)["observe"])
+    parse(options.observe.replace(",", "+"))
+    options.warp()
     out, failed = console(), 0
     tasks = options.tasks or tuple(task_ids())
     for task in tasks:
-        chosen_task(task)
+        options.chosen(chosen_task(task))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("task", "first creation", "second creation", "memory each"):
-        table.add_column(heading, justify="left" if heading == "task" else "right")
+        table.add_column(heading, justify="left" if heading == "task" else "right", no_wrap=True)
     for task in tasks:
         times = []
         for words in ("compiling", "once more"):
@@ -94,20 +96,24 @@ def run(options: WarmupOptions) -> int:
             size = f"{times[1][1] / 1e6:.2f} MB"
             table.add_row(task, f"{times[0][0]:.1f} s", f"{times[1][0]:.1f} s", size)
     if table.rows:
-        out.print(table)
+        show_table(out, table)
     return NOT_GOOD if failed else OK
 
 
-def _options(options: WarmupOptions) -> dict[str, Any]:
-    """For ``manikin.make``."""
-    chosen = {"robot": options.robot, "control": options.control, "device": options.device}
+def _options(task: str, options: WarmupOptions) -> dict[str, Any]:
+    """For ``manikin.make`` in a process that has not yet read the robot's file."""
+    chosen = options.chosen(chosen_task(task)) | {
+        "robot": options.robot,
+        "control": options.control,
+        "device": options.device,
+    }
     chosen["observe"] = options.observe.replace(",", "+")
     return {k: v for k, v in chosen.items() if v is not None} | options.warp()
 
 
 def _created(task: str, options: WarmupOptions) -> tuple[float, float] | str:
     """(time to make it and take a step [s], bytes per row); or the last words of a process that could not."""
-    what = json.dumps([task, options.num_envs, _options(options)], default=asdict)
+    what = json.dumps([task, options.num_envs, _options(task, options)], default=asdict)
     command = [sys.executable, "-c", _CREATE, what]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from manikin.control.base import Controller, Drive, Reading
-from manikin.control.composite import Composite, Group, GroupChain, Part, check_groups
+from manikin.control.composite import Composite, Part
+from manikin.control.drive import BaseVelocity
 from manikin.control.ee import EndEffectorController
+from manikin.control.group import Group, GroupChain, check_groups
 from manikin.control.ik import Chain, IkResult, IkSolver
 from manikin.control.joint import GripperMap, JointController
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import UnknownNameError
 from manikin.scene.handles import Robot
 from manikin.spec.control import Control, Whole, controls_word, parse_control
-from manikin.spec.robot import ArmSpec
+from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, RobotSpec
 
 __all__ = [
     "Chain",
@@ -30,7 +32,7 @@ __all__ = [
 ]
 
 
-def torque_joints(control: str | Control | Whole, arm: ArmSpec) -> tuple[str, ...]:
+def torque_joints(control: str | Control | Whole, arm: RobotSpec) -> tuple[str, ...]:
     """The arm's joints that a controller drives by torque: what the scene must be built with."""
     control = parse_control(control)
     if isinstance(control, Control):
@@ -55,10 +57,10 @@ def controller(control: str | Control | Whole, robot: Robot, chain: Chain, contr
 def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> Composite:
     """A controller for each group of a robot's joints, as one."""
     parts = []
-    for name, joints in check_groups(whole, robot.arm).items():
+    for name in check_groups(whole, robot.arm):
         control = dict(whole.parts)[name]
-        group = Group(robot, name, joints)
-        one = _single(control, group, GroupChain(chain, robot, group.columns), control_hz)
+        group = Group(robot, name)
+        one = _single(control, group, GroupChain(chain.of_group(name, group.tool), robot, group.columns), control_hz)
         parts.append(Part(name, one, group, group.columns))
     return Composite(whole.word, robot.arm.name, parts, GripperMap(robot))
 
@@ -66,7 +68,7 @@ def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> C
 def side_by_side(
     controls: Sequence[Control | Whole], robots: Sequence[Robot], chains: Sequence[Chain], control_hz: float
 ) -> Composite:
-    """A controller for each robot, as one: a :class:`~manikin.scene.team.Team` is what it reads.
+    """A controller for each robot, as one: a :class:`~manikin.scene.handles.team.Team` is what it reads.
 
     Raises as :func:`controller` does.
     """
@@ -83,7 +85,12 @@ def side_by_side(
 def _single(control: Control, robot: Robot | Group, chain: Chain | GroupChain, control_hz: float) -> Controller:
     name = control.name
     if name not in robot.arm.controllers:
-        raise UnknownNameError(f"controller of {robot.arm.name}", name, robot.arm.controllers)
+        count = len(robot.arm.ik_joints)
+        few = name in POSE_CONTROLLERS and count < FULL_POSE
+        hint = f"Its {count} joints cannot turn the tool in every way at every place, which takes six." if few else ""
+        if name == "base_vel":
+            hint = f"It drives a base, and {robot.arm.name} has none that does; try {robot.arm.name}@planar."
+        raise UnknownNameError(f"controller of {robot.arm.name}", name, robot.arm.controllers, hint)
     if name.startswith("osc"):
         return OperationalSpace(control, robot, chain, control_hz)
     if control.every_substep:
@@ -95,8 +102,6 @@ def _single(control: Control, robot: Robot | Group, chain: Chain | GroupChain, c
         return kinds[name](control, robot, control_hz)
     if name.startswith("joint"):
         return JointController(control, robot, control_hz)
-    if isinstance(robot, Group) or isinstance(chain, GroupChain):
-        raise ConfigError(
-            f"{name} moves the whole robot by inverse kinematics, not one group of joints; use osc_pose there"
-        )
+    if name == "base_vel":
+        return BaseVelocity(control, robot, control_hz)
     return EndEffectorController(control, robot, chain)

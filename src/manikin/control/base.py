@@ -11,7 +11,7 @@ from torch import Tensor
 from manikin.control.law import Array
 from manikin.scene.handles import Scope
 from manikin.spec.action import ActionCard
-from manikin.spec.robot import ArmSpec
+from manikin.spec.robot import RobotSpec
 
 __all__ = ["Controller", "Drive", "Kinematics", "Limb", "OncePerStep", "Reading"]
 
@@ -35,9 +35,10 @@ class Reading(Protocol):
 class Limb(Reading, Protocol):
     """The joints that a controller moves: a whole :class:`~manikin.scene.handles.Robot`, or a group of its joints."""
 
-    arm: ArmSpec
+    arm: RobotSpec
     gripper: Any
     drivers: tuple[str, ...]
+    tools: Any  # name: what a controller may ask of a tool
     limits: Tensor  # (joints, 2)
     ranges: Tensor  # the same on the host
     base_pose: Tensor  # (7,)

@@ -4,102 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from manikin.control.base import Controller, Drive, Reading
-from manikin.control.ik import Chain
 from manikin.control.joint import GripperMap
-from manikin.errors import ConfigError, UnknownNameError
-from manikin.scene.handles import Robot
+from manikin.moved import old_names
 from manikin.spec.action import ActionCard, ActionDim
-from manikin.spec.control import Whole
-from manikin.spec.robot import ArmSpec, Gains
 
-__all__ = ["Composite", "Group", "GroupChain", "Part", "check_groups"]
+__all__ = ["Composite", "Part"]
 
-
-def check_groups(whole: Whole, arm: ArmSpec) -> dict[str, tuple[str, ...]]:
-    """The joints of each group that ``whole`` names.
-
-    Raises:
-        UnknownNameError: the robot has no such group.
-        ConfigError: a group is named twice.
-    """
-    groups = arm.groups or {"arm": arm.joints}
-    names = [name for name, _ in whole.parts]
-    for name in names:
-        if name not in groups:
-            raise UnknownNameError(f"joint group of {arm.name}", name, groups)
-    if len(set(names)) < len(names):
-        raise ConfigError(f"{whole.word!r} names a group twice")
-    return {name: tuple(groups[name]) for name in names}
-
-
-class Group:
-    """Some joints of a robot, without its gripper, as a controller sees a robot."""
-
-    def __init__(self, robot: Robot, name: str, joints: tuple[str, ...]) -> None:
-        arm, self._robot = robot.arm, robot
-        at = [arm.joints.index(j) for j in joints]
-        self.columns = at  # in the robot's joints and commands
-
-        def own(values: Sequence[Any]) -> tuple[Any, ...]:
-            return tuple(values[k] for k in at) if values else ()
-
-        gains = arm.gains
-        self.arm = dataclasses.replace(
-            arm,
-            name=f"{arm.name} {name}",
-            joints=joints,
-            gains=Gains(kp=own(gains.kp), kd=own(gains.kd), force=own(gains.force), source=gains.source),
-            effort=own(arm.effort),
-            joint_delta=own(arm.joint_delta),
-            keyframes={k: own(v) for k, v in arm.keyframes.items()},
-            groups={},
-            ik_groups=(),
-        )
-        self.name, self.scope, self.prefix, self.model = f"{robot.name}/{name}", robot.scope, robot.prefix, robot.model
-        self.gripper: Any = None
-        self.drivers: tuple[str, ...] = ()
-        self.limits, self.ranges, self.base_pose = robot.limits[at], robot.ranges[at], robot.base_pose
-        self.stands_straight = robot.stands_straight
-
-    @property
-    def qpos(self) -> Tensor:
-        """(n, joints) [rad or m]."""
-        return torch.stack([self._robot.qpos[:, k] for k in self.columns], 1)
-
-    @property
-    def ctrl(self) -> Tensor:
-        """(n, joints) commanded last."""
-        return torch.stack([self._robot.ctrl[:, k] for k in self.columns], 1)
-
-    @property
-    def tcp_pose(self) -> Tensor:
-        """(n, 7) of the robot's tool centre point in the world."""
-        return self._robot.tcp_pose
-
-
-class GroupChain:
-    """Forward kinematics of a robot of which some joints are given and the others are where they are."""
-
-    def __init__(self, chain: Chain, robot: Robot, columns: Sequence[int]) -> None:
-        self._chain, self._robot, self._columns = chain, robot, list(columns)
-
-    @property
-    def rest_pose(self) -> tuple[Tensor, Tensor]:
-        """TCP position (3,) [m] and quaternion (4,) at rest, in the base frame."""
-        return self._chain.rest_pose
-
-    def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """TCP position (n, 3) [m] and quaternion (n, 4) in the base frame, float64, for q (n, joints)."""
-        whole = self._robot.arm_qpos.double().clone()
-        whole[:, self._columns] = q.double()
-        return self._chain.fk(whole)
+__getattr__ = old_names(__name__)  # of Group, GroupChain, check_groups
 
 
 @dataclasses.dataclass(frozen=True)

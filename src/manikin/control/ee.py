@@ -11,15 +11,16 @@ import math
 import torch
 from torch import Tensor
 
-from manikin.control.base import OncePerStep, Reading
+from manikin.control.base import Limb, OncePerStep, Reading
 from manikin.control.goal import PoseGoal
-from manikin.control.ik import Chain, IkSolver
+from manikin.control.group import GroupChain
+from manikin.control.ik import Chain
 from manikin.control.joint import GripperMap, servo_gain, servo_rate
 from manikin.errors import ConfigError
 from manikin.math import quat_slerp
-from manikin.scene.handles import Robot
 from manikin.spec.action import ActionCard
 from manikin.spec.control import Control
+from manikin.spec.robot import FULL_POSE
 
 __all__ = ["EndEffectorController"]
 
@@ -33,7 +34,7 @@ class EndEffectorController(OncePerStep):
 
     reach = 1.0  # [m] half width of the cube that absolute poses span
 
-    def __init__(self, control: Control, robot: Robot, chain: Chain) -> None:
+    def __init__(self, control: Control, robot: Limb, chain: Chain | GroupChain) -> None:
         arm = robot.arm
         self.name, self._chain, self._n = control.word, chain, len(arm.joints)
         absolute = control.name == "ee_pose"
@@ -41,8 +42,8 @@ class EndEffectorController(OncePerStep):
             raise ConfigError(
                 "ee_pose: an absolute goal cannot be in the frame it moves; use frame=base or frame=world"
             )
-        full = self._n >= 6
-        self._solver = IkSolver(chain, rotation_weight=0.2 if full else 0.0)
+        full = len(arm.ik_joints) >= FULL_POSE
+        self._solver = chain.solver(0.2 if full else 0.0)
         self._gripper, self.rate = GripperMap(robot), servo_rate(arm)
         self._pose = PoseGoal(
             frame=control.frame,
@@ -55,7 +56,7 @@ class EndEffectorController(OncePerStep):
             straight=robot.stands_straight,
             rest=chain.rest_pose[1],
         )
-        notes = "" if full else f"{self._n} joints: the gripper's orientation follows from its position"
+        notes = "" if full else f"{len(arm.ik_joints)} joints: the gripper's orientation follows from its position"
         dims = (*self._pose.dims(), *self._gripper.dims())
         self.card = ActionCard(controller=self.name, robot=arm.name, dims=dims, notes=notes)
 

@@ -6,7 +6,7 @@ rows: it stops changing when it has converged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,10 @@ from torch import Tensor
 
 from manikin.math import quat_conj, quat_mul, quat_to_rotvec
 from manikin.scene.robot import assemble
-from manikin.spec.robot import ArmSpec, GripperSpec
+from manikin.spec.robot import GripperSpec, RobotSpec
 
 if TYPE_CHECKING:
-    from manikin.sim.warp_arm import WarpArm
+    from manikin.sim.warp.kernels.arm import WarpArm
 
 __all__ = ["Chain", "IkResult", "IkSolver"]
 
@@ -47,22 +47,25 @@ class IkResult:
 
 
 class Chain:
-    """Kinematics of one arm in its base frame: TCP pose and Jacobian of (n, joints) configurations.
+    """Kinematics of one tool in the robot's base frame: TCP pose and Jacobian of (n, joints) configurations.
 
     On the CPU it is MuJoCo's; on a GPU a kernel of Warp's computes the same.
     """
 
-    def __init__(self, arm: ArmSpec, gripper: GripperSpec | None, device: torch.device = _CPU) -> None:
+    def __init__(
+        self, arm: RobotSpec, gripper: GripperSpec | None, device: torch.device = _CPU, *, tool: str = ""
+    ) -> None:
         robot = assemble(arm, gripper)
         spec = robot.spec
         spec.option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_EQUALITY)
         model = spec.compile()
         self._model, self.device, self._made_of = model, device, (arm, gripper)
+        self.tool = tool or robot.tools[0].name
         joints = [model.joint(name).id for name in robot.arm_joints]
         self._qadr, self._joints = [int(model.jnt_qposadr[j]) for j in joints], joints
         slide = [int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints]
         self._slide, self._slides = torch.tensor(slide, device=device), any(slide)
-        self._tcp = int(model.body(robot.tcp_body).id)
+        self._tcp = int(model.body(next(t.tcp_body for t in robot.tools if t.name == self.tool)).id)
         commanded = [int(model.actuator(name).id) for name in robot.arm_actuators]
         self.limits = torch.tensor(model.actuator_ctrlrange[commanded].tolist(), dtype=torch.float64, device=device)
         moved = [name in arm.ik_joints for name in arm.joints]  # the others stay where they start
@@ -78,11 +81,22 @@ class Chain:
     @cached_property
     def host(self) -> Chain:
         """The same on the CPU."""
-        return self if self.device.type == "cpu" else Chain(*self._made_of)
+        return self if self.device.type == "cpu" else Chain(*self._made_of, tool=self.tool)
+
+    def of_group(self, name: str, tool: str) -> Chain:
+        """The same robot's kinematics of a tool, of which inverse kinematics moves one group of joints."""
+        arm, gripper = self._made_of
+        if tool == self.tool and arm.ik_joints == arm.groups[name].joints:
+            return self
+        return Chain(replace(arm, ik_groups=(name,)), gripper, self.device, tool=tool)
+
+    def solver(self, rotation_weight: float) -> IkSolver:
+        """Its inverse kinematics; see :class:`IkSolver`."""
+        return IkSolver(self, rotation_weight=rotation_weight)
 
     def warp(self) -> WarpArm:
         """The same as kernels of Warp's."""
-        from manikin.sim.warp_arm import WarpArm
+        from manikin.sim.warp.kernels.arm import WarpArm
 
         return WarpArm(self._model, self._joints, self._tcp, self.limits, self.rest, self.moved)
 

@@ -11,12 +11,12 @@ from torch import Tensor
 from manikin.control.base import Limb, OncePerStep, Reading
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
-from manikin.spec.robot import ArmSpec
+from manikin.spec.robot import RobotSpec
 
 __all__ = ["GripperMap", "JointController", "servo_gain", "servo_rate"]
 
 
-def servo_rate(arm: ArmSpec) -> float:
+def servo_rate(arm: RobotSpec) -> float:
     """[1/s] how fast a position servo closes in on its command: it is overdamped, and this is its slow pole."""
     return statistics.median(p / d for p, d in zip(arm.gains.kp, arm.gains.kd, strict=True))
 
@@ -27,26 +27,30 @@ def servo_gain(rate: float, within: float | None) -> float:
 
 
 class GripperMap:
-    """The gripper's share of an action: one dimension, -1 commanded closed, +1 open, all driven joints together."""
+    """The grippers' share of an action: one dimension each, -1 commanded closed, +1 open, all its driven joints
+    together."""
 
     def __init__(self, robot: Limb) -> None:
-        self.size = 1 if robot.drivers else 0
-        if self.size:
-            device = robot.limits.device
-            opened = torch.tensor(robot.gripper.open_q, device=device)
-            closed = torch.tensor(robot.gripper.closed_q, device=device)
-            self._middle, self._half = (opened + closed) / 2, (opened - closed) / 2
+        device = robot.limits.device
+        opening = [tool for tool in robot.tools.values() if tool.drivers] if robot.drivers else []
+        self.size, self._names = len(opening), [tool.key for tool in opening]
+        ends = [[q for tool in opening for q in getattr(tool.gripper, end)] for end in ("open_q", "closed_q")]
+        opened, closed = (torch.tensor(q, device=device) for q in ends)
+        self.middle, self.half = (opened + closed) / 2, (opened - closed) / 2  # (drivers,) [rad or m]
+        # of the action's last ``size`` numbers, the one that moves each driver
+        self.columns = torch.tensor([k for k, tool in enumerate(opening) for _ in tool.drivers], device=device).long()
 
     def __call__(self, action: Tensor) -> Tensor:
-        """Driver targets (n, drivers) [rad or m] of the last column of ``action``."""
-        return torch.addcmul(self._middle, action[:, -1:], self._half)
+        """Driver targets (n, drivers) [rad or m] of the last columns of ``action``."""
+        own = action[:, -self.size :]
+        return torch.addcmul(self.middle, own if self.size == 1 else own.index_select(1, self.columns), self.half)
 
     def dims(self) -> tuple[ActionDim, ...]:
         """Card entries."""
-        if not self.size:
-            return ()
-        return (
-            ActionDim(name="gripper", unit="opening", frame="gripper", reference="absolute", scale=0.5, offset=0.5),
+        names = ["gripper"] if self.size == 1 else [f"{name}/gripper" for name in self._names]
+        return tuple(
+            ActionDim(name=name, unit="opening", frame="gripper", reference="absolute", scale=0.5, offset=0.5)
+            for name in names
         )
 
 
@@ -74,12 +78,18 @@ class JointController(OncePerStep):
         elif name == "joint_target_delta_pos":
             reference = "commanded"
         elif name == "joint_vel":
-            step, per, reference = torch.full((self._n,), arm.joint_speed, device="cpu"), "/s", "absolute"
-        self._low, self._high, self._middle = low.to(device).clone(), high.to(device).clone(), middle.to(device)
-        self._dt, self._absolute = 1.0 / control_hz, name == "joint_pos"
-        # [rad or m] per control step at +1
-        self._move = (step * self._dt if name == "joint_vel" else step).to(device)
-        self._keeps_target = name in ("joint_target_delta_pos", "joint_vel")
+            step, per, reference = torch.tensor(arm.joint_speed, device="cpu"), "/s", "absolute"
+        self._absolute, self._keeps_target = name == "joint_pos", name in ("joint_target_delta_pos", "joint_vel")
+        move = step * (1.0 / control_hz) if name == "joint_vel" else step  # [rad or m] per control step at +1
+        self._middle, self._move = middle.to(device), move.to(device)
+        # Of all driven joints, arm and gripper: a command is what an action of zero asks for, plus action times scale.
+        fingers = self._gripper.middle
+        free = torch.full_like(fingers, math.inf)
+        self._zero, self._scale = torch.cat([self._middle, fingers]), torch.cat([self._move, self._gripper.half])
+        self._low, self._high = torch.cat([low.to(device), -free]), torch.cat([high.to(device), free])
+        self._is_arm = torch.arange(len(self._zero), device=device) < self._n
+        # of the action: one number moves all fingers of a gripper
+        self._columns = torch.cat([torch.arange(self._n, device=device), self._n + self._gripper.columns])
         slides = {joint.name for link in arm.links for joint in link.joints if joint.type == "slide"}
         dims = tuple(
             ActionDim(
@@ -100,15 +110,23 @@ class JointController(OncePerStep):
         )
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
-        n = self._n
-        measured = reading.qpos[:, :n]
-        base = self._middle if self._absolute else carry if self._keeps_target else measured
-        arm = torch.addcmul(base, action[:, :n], self._move)
+        if len(self._columns) > self.card.size:
+            action = action.index_select(1, self._columns)
+        ctrl = torch.addcmul(self._base(carry, reading), action, self._scale)
         if self.name == "joint_vel":
-            arm = torch.clamp(arm, measured - self.lead, measured + self.lead)
-        arm = torch.clamp(arm, self._low, self._high)
-        ctrl = torch.cat([arm, self._gripper(action)], 1) if self._gripper.size else arm
-        return ctrl, arm if self._keeps_target else carry
+            measured = reading.qpos[:, : self._n]
+            near = torch.clamp(ctrl[:, : self._n], measured - self.lead, measured + self.lead)
+            ctrl = torch.cat([near, ctrl[:, self._n :]], 1)
+        ctrl = torch.clamp(ctrl, self._low, self._high)
+        return ctrl, ctrl[:, : self._n] if self._keeps_target else carry
+
+    def _base(self, carry: Tensor, reading: Reading) -> Tensor:
+        """(n, joints) or (joints,) what an action of zero commands, arm and gripper."""
+        if self._absolute:
+            return self._zero
+        if self._keeps_target:
+            return torch.cat([carry, self._gripper.middle.expand(len(carry), -1)], 1)
+        return torch.where(self._is_arm, reading.qpos, self._zero)
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
         measured = reading.qpos[:, : self._n]

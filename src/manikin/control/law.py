@@ -70,7 +70,7 @@ def whiten(matrix: Array, columns: Array) -> Array:
     """
     if isinstance(matrix, Tensor):
         if matrix.is_cuda:
-            from manikin.sim import warp_solve
+            from manikin.sim.warp.kernels import solve as warp_solve
 
             return warp_solve.whiten(matrix, columns)
         lower, _ = torch.linalg.cholesky_ex(matrix)

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.data.block import Block
-from manikin.data.labels import keep_recorded
-from manikin.data.read import EpisodeFile
+from manikin.data.recording.block import Block
+from manikin.data.recording.outside import reading
+from manikin.data.recording.read import EpisodeFile
+from manikin.data.replay.environment import keep_recorded
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.rng import EpisodeRng
@@ -61,7 +62,7 @@ class Dataset:
         memory_mb: bound on what is held at a time [MB]; a single episode is always read as a whole.
 
     Attributes:
-        available: names of all observations recorded.
+        available: names of all observations recorded, in their order.
         observations: those in a batch.
         episodes, frames: how many.
         epoch: number of the epoch that the next iteration plays; set it to go on where a run was interrupted.
@@ -86,11 +87,20 @@ class Dataset:
         seed: int = 0,
         memory_mb: float = 1024.0,
     ) -> None:
-        for name, value in (("batch_size", batch_size), ("chunk", chunk), ("stack", stack), ("memory_mb", memory_mb)):
-            if value <= 0 or (name != "memory_mb" and value != int(value)):
-                what = "positive" if name == "memory_mb" else "a positive integer"
-                raise ConfigError(f"{name} must be {what}; got {value}")
-        self.paths = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
+        for name, value in (("batch_size", batch_size), ("chunk", chunk), ("stack", stack)):
+            if not _is_whole(value) or not 1 <= value <= 1_000_000:
+                raise ConfigError(f"{name} must be a positive integer, a million at most; got {value!r:.80}")
+        if isinstance(memory_mb, bool) or not isinstance(memory_mb, int | float) or not memory_mb > 0:
+            raise ConfigError(f"memory_mb must be positive; got {memory_mb!r:.80}")
+        if not _is_whole(seed) or not 0 <= seed < 2**63:
+            raise ConfigError(f"seed must be an integer between 0 and 2^63 - 1; got {seed!r:.80}")
+        for name, value in (("shuffle", shuffle), ("drop_last", drop_last)):
+            if not isinstance(value, bool):
+                raise ConfigError(f"{name} must be True or False; got {value!r:.80}")
+        given = [paths] if isinstance(paths, str | Path) else paths
+        if not isinstance(given, Sequence) or not all(isinstance(path, str | Path) for path in given):
+            raise ConfigError(f"paths must be one recording or several; got {paths!r:.80}")
+        self.paths = [Path(path) for path in given]
         if not self.paths:
             raise DataError("a dataset needs a recording")
         self.batch_size, self.chunk, self.stack, self.seed = batch_size, chunk, stack, seed
@@ -105,12 +115,14 @@ class Dataset:
             raise DataError(
                 "the recordings' arrays differ in shape (other robots, sizes or objects); train on each alone"
             )
-        self.available = sorted(name for name, _ in next(iter(shapes)) if name != "actions")
+        self.available = [name for name, _ in next(iter(shapes)) if name != "actions"]
         if not self.available:
             raise DataError(
                 f"{self.paths[0]} holds no observations: record with --observations, or observe its episodes anew with "
                 f"'manikin replay {self.paths[0].name} --observe state_dict --out NEW.h5'"
             )
+        if isinstance(observations, str) or not isinstance(observations, Sequence | None):
+            raise ConfigError(f"observations must be a list of names; got {observations!r:.80}")
         self.observations = tuple(self._shown() if observations is None else observations)
         for name in self.observations:
             if name not in self.available:
@@ -145,7 +157,9 @@ class Dataset:
 
     def _split(self, source: int, block: Block, episodes: list[int], most: float) -> Iterator[_Run]:
         """Runs of neighbours that take at most so many bytes."""
-        frame = sum(self._data(block, name).dtype.itemsize * _size(self._data(block, name)) for name in self._names)
+        with reading(f"{block.where} is damaged"):
+            data = [block.datasets[self._place(name)] for name in self._names]
+            frame = sum(one.dtype.itemsize * _size(one) for one in data)
         first = last = -1
         for k in episodes:
             if first >= 0 and k == last + 1 and (block.steps[k + 1] - block.steps[first]) * frame <= most:
@@ -161,8 +175,10 @@ class Dataset:
     def _names(self) -> tuple[str, ...]:
         return (*self.observations, "actions")
 
-    def _data(self, block: Block, name: str) -> Any:
-        return block.datasets["steps/actions" if name == "actions" else f"instants/observations/{name}"]
+    @staticmethod
+    def _place(name: str) -> str:
+        """Where in a block it is."""
+        return "steps/actions" if name == "actions" else f"instants/observations/{name}"
 
     def __len__(self) -> int:
         """Batches in an epoch."""
@@ -201,19 +217,16 @@ class Dataset:
         """Arrays of a run. Observations are without the last of each episode, which has no action."""
         block, first, last = run.block, run.first, run.last
         lengths = block.table["length"][first : last + 1]
-        total = int(lengths.sum())
-        # one instant more than steps in every episode: leave the last out
-        instants = np.delete(np.arange(total + len(lengths)), np.cumsum(lengths + 1) - 1)
+        whose = f"episodes {block.numbers[first]} to {block.numbers[last]}"
         out: dict[str, np.ndarray] = {}
         for name in self._names:
-            kind = "steps/" if name == "actions" else "instants/"
-            rows = slice(block.span(kind, first).start, block.span(kind, last).stop)
-            try:
-                values = self._data(block, name)[rows]
-            except OSError as error:
-                where = f"episodes {block.numbers[first]} to {block.numbers[last]}"
-                raise DataError(f"{self.paths[run.source]} is damaged: {where}, {name}: {error}") from None
-            out[name] = np.clip(values, -1.0, 1.0) if name == "actions" else values[instants]
+            place = self._place(name)
+            rows = slice(block.span(place, first).start, block.span(place, last).stop)
+            values = block.read(place, rows, whose)
+            if name == "actions":
+                out[name] = np.clip(values, -1.0, 1.0)
+            else:  # one instant more than steps in every episode: leave the last out
+                out[name] = np.delete(values, np.cumsum(lengths + 1) - 1, 0)
         out["length"] = lengths
         out["episode"] = block.table["number"][first : last + 1].astype(np.int64)
         out["source"] = np.full(len(lengths), run.source, np.int64)
@@ -328,6 +341,10 @@ def _batch(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {"observations": tensors, **rest}
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _size(data: Any) -> int:
     return int(np.prod(data.shape[1:], dtype=np.int64))
 
@@ -335,11 +352,12 @@ def _size(data: Any) -> int:
 def _shapes(block: Block) -> tuple[Any, ...]:
     """What the blocks of a dataset have in common."""
     prefix = "instants/observations/"
-    return tuple(
-        (name.removeprefix(prefix) if name.startswith(prefix) else "actions", (d.dtype.str, d.shape[1:]))
-        for name, d in sorted(block.datasets.items())
-        if name.startswith(prefix) or name == "steps/actions"
-    )
+    with reading(f"{block.where} is damaged"):
+        return tuple(
+            (name.removeprefix(prefix) if name.startswith(prefix) else "actions", (d.dtype.str, d.shape[1:]))
+            for name, d in block.datasets.items()
+            if name.startswith(prefix) or name == "steps/actions"
+        )
 
 
 def _check_alike(files: Sequence[EpisodeFile]) -> None:

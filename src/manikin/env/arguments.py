@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import functools
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +19,7 @@ from manikin.robots import Robot, members, robot
 from manikin.spec.action import ActionCard
 from manikin.spec.budget import Budget
 from manikin.spec.physics import Physics
+from manikin.spec.robot import GripperSpec
 
 if TYPE_CHECKING:
     from manikin.env.task import Task
@@ -22,20 +27,33 @@ if TYPE_CHECKING:
 __all__ = [
     "action_shape",
     "actions",
+    "as_array",
     "flag",
     "indices",
     "mask",
     "mask_on",
     "mask_shape",
+    "numbers",
     "one_of",
+    "own_hz",
+    "options",
     "physics_at",
+    "positive",
     "positive_int",
+    "robot_word",
     "robots",
     "room",
     "row_number",
     "seeds",
     "substeps",
+    "warn_of_slips",
+    "whole",
 ]
+
+log = logging.getLogger("manikin")
+
+_TORQUE_HZ = 200.0  # operational space that followed three motions slowly lost all three cubes at 100 Hz, none at 200
+_MOST = 2**63 - 1  # the largest seed and episode index
 
 
 def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[str, tuple[Robot, ...]]:
@@ -45,7 +63,8 @@ def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[
         UnknownNameError: no such robot.
         ConfigError: the task takes another number of robots.
     """
-    word = task.robots[0] if given is None else given if isinstance(given, str) else ",".join(given)
+    given = robot_word(given)
+    word = task.robots[0] if given is None else given
     words = members(word)
     chosen = tuple(robot(one) for one in words)
     if len(chosen) != task.robot_count:
@@ -54,19 +73,43 @@ def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[
     return word, chosen
 
 
+def robot_word(given: Any) -> str | None:
+    """A word for robots, or several words, as one; None stays."""
+    if given is None or isinstance(given, str):
+        return given
+    if not isinstance(given, Sequence) or not all(isinstance(word, str) for word in given):
+        raise ConfigError(f"robot must be a word, like 'panda', or a sequence of words, not {given!r:.80}")
+    return ",".join(given)
+
+
 def one_of(kind: str, word: str, valid: Iterable[str]) -> str:
     """``word`` if it is valid."""
     valid = tuple(valid)
-    if word not in valid:
+    if not isinstance(word, str) or word not in valid:
         raise UnknownNameError(kind, word, valid)
     return word
 
 
 def positive_int(name: str, value: Any) -> int:
     """``value`` as an int >= 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ConfigError(f"{name} must be a positive integer, not {value!r}")
+    return whole(name, value, 1, 2**31 - 1, "a positive integer")
+
+
+def whole(name: str, value: Any, least: int, most: int, kind: str = "an integer") -> int:
+    """``value`` as an int within ``least`` and ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ConfigError(f"{name} must be {kind}, not {value!r:.80}")
+    if value > most:
+        raise ConfigError(f"{name} must be at most {most}, not {value}")
     return int(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """``value`` as a finite float > 0."""
+    number: Any = value  # a Real compares with floats, also where it is too large to become one
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < number <= 1e30:
+        raise ConfigError(f"{name} must be a positive number, not {value!r:.80}")
+    return float(value)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -76,27 +119,56 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def room(budget: Any) -> Budget | None:
+def room(name: str, budget: Any) -> Budget | None:
     """``budget`` if it is one, or None."""
     if budget is not None and not isinstance(budget, Budget):
         names = ", ".join(f"{f.name}=..." for f in dataclasses.fields(Budget))
-        raise ConfigError(f"budget must be None or a manikin.Budget({names}), not {budget!r}")
+        raise ConfigError(f"{name} must be None or a manikin.Budget({names}), not {budget!r}")
     return budget
 
 
-def physics_at(physics: Physics, hz: float | None) -> Physics:
-    """``physics`` at another rate."""
+def own_hz(physics: Physics, grippers: Sequence[GripperSpec], *, torques: bool) -> float:
+    """The lowest multiple of the rate of ``physics`` [Hz] that the grippers hold at, and 200 Hz or more for controllers
+    that command torques, whose law is taken step by step."""
+    wanted = max(_least_hz(physics, grippers), _TORQUE_HZ if torques else 0.0)
+    return physics.hz * max(1, math.ceil(wanted / physics.hz)) if physics.integrator == "discrete" else physics.hz
+
+
+def _least_hz(physics: Physics, grippers: Sequence[GripperSpec]) -> float:
+    """The lowest rate [Hz] at which the grippers hold."""
+    return max((physics.least_hz(closed_loops=bool(gripper.connects)) for gripper in grippers), default=0.0)
+
+
+def physics_at(
+    physics: Physics, hz: float | None, grippers: Sequence[GripperSpec], *, torques: bool = False
+) -> Physics:
+    """``physics`` at the rate that is asked for; without one, as :func:`own_hz` says. Where what is asked for is lower
+    than grippers need, the log warns once."""
+    least = _least_hz(physics, grippers)
     if hz is None:
-        return physics
-    if not hz > 0:
-        raise ConfigError(f"physics_hz must be positive, not {hz}")
+        hz = own_hz(physics, grippers, torques=torques)
+    if positive("physics_hz", hz) > 1e6:
+        raise ConfigError(f"physics_hz must be at most 1e6, not {hz}")
+    if hz < least:
+        warn_of_slips(physics.integrator, float(hz), least, ", ".join(gripper.name for gripper in grippers))
     return dataclasses.replace(physics, hz=float(hz))
+
+
+@functools.cache
+def warn_of_slips(integrator: str, hz: float, least_hz: float, grippers: str) -> None:
+    """Say once that things slip out of these grippers at this rate."""
+    log.warning(
+        "physics: %s at %g Hz loses what %s holds; from %g Hz on it holds%s (docs: physics)",
+        integrator,
+        hz,
+        grippers,
+        least_hz,
+        "" if integrator == "discrete" else ", and Physics(integrator='discrete') at 100 Hz",
+    )
 
 
 def substeps(physics_hz: float, control_hz: float) -> int:
     """Physics steps per control step."""
-    if not control_hz > 0:
-        raise ConfigError(f"control_hz must be positive, not {control_hz}")
     ratio = physics_hz / control_hz
     if abs(ratio - round(ratio)) > 1e-6 or round(ratio) < 1:
         good = [f"{physics_hz / k:g}" for k in range(1, 41) if abs(physics_hz / k - round(physics_hz / k)) < 1e-9]
@@ -107,13 +179,29 @@ def substeps(physics_hz: float, control_hz: float) -> int:
     return round(ratio)
 
 
+def options(given: Any) -> dict[str, Any]:
+    """The options of a reset, a copy."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ConfigError(f"options must be a mapping, like {{'episode_index': 3}}, not {given!r:.80}")
+    return dict(given or {})
+
+
 def mask(value: Any, n: int, name: str = "reset_mask") -> np.ndarray:
     """(n,) bool, a copy; all True for None."""
     if value is None:
         return np.ones(n, bool)
-    array = value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+    array = as_array(value, name, ConfigError)
     mask_shape(array, n, name)
     return array.copy()
+
+
+def as_array(value: Any, name: str, error: type[ConfigError | ActionError]) -> np.ndarray:
+    """``value`` as an array of the host; ``error`` where it is none: ragged, sparse, of numbers NumPy has not."""
+    try:
+        return value.numpy(force=True) if isinstance(value, Tensor) else np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as reason:  # RuntimeError covers what torch has not implemented
+        found = f"{value.layout} {value.dtype}" if isinstance(value, Tensor) else f"{value!r:.80}"
+        raise error(f"{name} must be an ordinary array or tensor, got {found}: {reason!s:.80}") from None
 
 
 def mask_on(value: Tensor | np.ndarray, n: int, name: str, device: torch.device) -> Tensor:
@@ -140,40 +228,38 @@ def row_number(row: Any, n: int) -> int:
 
 def seeds(seed: Any, rows: np.ndarray, n: int) -> list[int | None]:
     """The seed given for each of ``rows``, None where the row goes on with its own."""
-    given: list[int | None]
     if seed is None:
         return [None] * len(rows)
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
-        given = [int(seed) + int(r) for r in rows]
-    else:
-        given = [None if s is None else int(s) for s in seed]
-        if len(given) == n:
-            given = [given[r] for r in rows]
-        elif len(given) != len(rows):
-            raise ConfigError(
-                f"seed has {len(given)} entries; give {n} (one per row) or {len(rows)} (one per started row)"
-            )
-    for value in given:
-        if value is not None and value < 0:
-            raise ConfigError(f"seeds are non-negative integers, not {value}")
+    if isinstance(seed, Tensor | np.ndarray):
+        seed = as_array(seed, "seed", ConfigError).tolist()
+    if not isinstance(seed, Sequence | range) or isinstance(seed, str | bytes):
+        first = whole("seed", seed, 0, _MOST - n, "a non-negative integer, or a sequence of them")
+        return [first + int(row) for row in rows]
+    given = [None if s is None else whole("each seed", s, 0, _MOST, "a non-negative integer or None") for s in seed]
+    if len(given) == n:
+        return [given[row] for row in rows]
+    if len(given) != len(rows):
+        raise ConfigError(f"seed has {len(given)} entries; give {n} (one per row) or {len(rows)} (one per started row)")
     return given
 
 
 def indices(index: Any, rows: np.ndarray, n: int) -> np.ndarray:
     """Episode indices (len(rows),) from one for all, one per started row, or one per row."""
-    values = np.asarray(index, np.int64)
+    values = as_array(index, "episode_index", ConfigError)
+    if values.size and values.dtype.kind not in "iu":
+        raise ConfigError(f"episode_index needs {len(rows)} non-negative integers below 2**63, got {index!r:.80}")
     values = np.broadcast_to(values, (len(rows),)) if values.ndim == 0 else values
     if len(values) == n != len(rows):
         values = values[rows]
-    if values.shape != (len(rows),) or (values < 0).any():
-        raise ConfigError(f"episode_index needs {len(rows)} non-negative integers, got {index!r}")
-    return values
+    if values.shape != (len(rows),) or (values < 0).any() or (values > _MOST).any():
+        raise ConfigError(f"episode_index needs {len(rows)} non-negative integers below 2**63, got {index!r:.80}")
+    return values.astype(np.int64)
 
 
 def action_shape(given: Tensor | np.ndarray, n: int, card: ActionCard) -> None:
     """Raise :class:`ActionError` unless the actions are floating point of shape (n, size)."""
     shape = (n, card.size)
-    if tuple(given.shape) != shape:
+    if given.shape != shape:
         names = ", ".join(d.name for d in card.dims)
         raise ActionError(f"actions must have shape {shape} ({card.controller}: {names}), got {tuple(given.shape)}")
     if not (given.is_floating_point() if isinstance(given, Tensor) else given.dtype.kind == "f"):
@@ -182,7 +268,7 @@ def action_shape(given: Tensor | np.ndarray, n: int, card: ActionCard) -> None:
 
 def actions(given: Any, n: int, card: ActionCard, refuse: bool) -> tuple[Tensor, np.ndarray | None]:
     """Actions as float32 (n, size) in [-1, 1], and how many numbers of each row were clipped (None for none)."""
-    array = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    array = as_array(given, "actions", ActionError)
     action_shape(array, n, card)
     clipped = None
     if np.count_nonzero(np.abs(array) <= 1.0) < array.size:  # also where a number is NaN
@@ -195,6 +281,26 @@ def actions(given: Any, n: int, card: ActionCard, refuse: bool) -> tuple[Tensor,
             )
         clipped, array = beyond.sum(1), np.clip(array, -1.0, 1.0)
     return torch.from_numpy(np.ascontiguousarray(array, np.float32)), clipped
+
+
+def numbers(name: str, given: Any, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """``given`` as float32 of this shape on the device."""
+    if (
+        isinstance(given, Tensor)
+        and given.device == device
+        and given.dtype == torch.float32
+        and given.layout == torch.strided
+    ):
+        tensor = given.detach()
+    else:
+        array = as_array(given, name, ActionError)
+        if array.dtype.kind not in "fiu":
+            raise ActionError(f"{name} must be numbers of shape {shape}, got {array.dtype} of shape {array.shape}")
+        tensor = torch.from_numpy(np.ascontiguousarray(array, np.float32))
+    if tensor.is_nested or tuple(tensor.shape) != shape:
+        found = "a nested tensor" if tensor.is_nested else tuple(tensor.shape)
+        raise ActionError(f"{name} must have shape {shape}, got {found}")
+    return tensor.to(device)
 
 
 def _first(bad: np.ndarray) -> list[int]:

@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import torch
 from torch import Tensor
 
 from manikin.assets.paths import cache_root, keep
-from manikin.env.env import Env
 from manikin.env.task import Task
 from manikin.errors import ConfigError, ManikinError
+from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
 from manikin.sim.budget import Meter
 from manikin.spec.budget import Budget
 from manikin.spec.scene import CompiledScene
 
+if TYPE_CHECKING:
+    from manikin.env.env import Env
+
 __all__ = ["probe", "task_budget"]
 
 _VERSION = 3  # of the probe; raised when it changes, so that what older ones found is not used
 _ROWS, _STEPS, _HELD = 8, 200, 8
-_EXECUTOR = "manikin.plan.executor"  # above this layer, so named and not imported, as the registry does with tasks
 
 
-def task_budget(task: Task, scene: CompiledScene, **options: Any) -> Budget:
+def task_budget(task: Task, scene: CompiledScene, play: Callable[..., Env], **options: Any) -> Budget:
     """The budget of a task, from disk when it was found before for this physics, configuration and controller: cameras,
     lights, materials and colours make no difference.
 
     Args:
         task: what is played.
         scene: its compiled scene.
+        play: makes an environment of a task: :class:`Env`.
         options: ``robot``, ``control``, ``control_hz``, ``physics_hz``, as for :class:`Env`.
     """
     about = [task.id, repr(task.config), scene.physics_hash, sorted(options.items()), mujoco.__version__, _VERSION]
@@ -47,14 +49,14 @@ def task_budget(task: Task, scene: CompiledScene, **options: Any) -> Budget:
         return Budget(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, ConfigError):  # not there, or damaged: found again
         pass
-    found = probe(task, **options)
+    found = probe(task, play, **options)
     _keep(path, found)
     return found
 
 
-def probe(task: Task, **options: Any) -> Budget:
+def probe(task: Task, play: Callable[..., Env], **options: Any) -> Budget:
     """Play random actions and the task's expert on a few rows of the CPU world; what they needed, with headroom."""
-    env = Env(
+    env = play(
         type(task)(task.config, layout=task.layout or None),
         num_envs=_ROWS,
         autoreset="disabled",
@@ -94,7 +96,7 @@ def _random(env: Env) -> Iterator[Tensor]:
 def _expert(env: Env) -> Iterator[Tensor]:
     if type(env.task).expert is Task.expert:
         return
-    executor = importlib.import_module(_EXECUTOR).WaypointExecutor(env)
+    executor = WaypointExecutor(env)
     for _ in range(_STEPS):
         try:
             yield executor.act()

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from manikin.arenas.ground import ground
+from manikin.control import Composite
 from manikin.env.env import Env
 from manikin.env.task import Task
 from manikin.math import norm, quat_conj, quat_mul, quat_rotate, quat_rotate_inv, quat_to_rotvec
@@ -18,13 +20,16 @@ __all__ = ["FreeArm", "displacement", "hold_action", "measured", "measured_card"
 
 
 class FreeArm(Task):
-    """A robot alone in free space: for measuring controllers."""
+    """A robot alone in free space, on a floor if it stands on its feet: for measuring controllers."""
 
     id = "FreeArm-v0"
     horizon_s = 60.0
     instruction = "hold still"
 
     def scene(self, b: Any) -> Any:
+        if b.robots[0][0].base.kind == "free":
+            view = ((2.0, 2.0, 1.5), (0.0, 0.0, 0.5))
+            ground(b, height=0.0, base_camera=view, human_camera=view)
         return {"robot": b.robot()}
 
     def start(self, h: Any, ep: Any) -> None:
@@ -40,7 +45,7 @@ class FreeArm(Task):
 def hold_action(env: Env) -> torch.Tensor:
     """(N, A) the action that asks for nothing: no displacement, or the present command again; gripper open."""
     with torch.no_grad():
-        action = env.controller.hold(env._carry, env._reading())
+        action = env.hold()
     action[:, list(env.controller.card.grippers)] = 1.0
     return action
 
@@ -58,7 +63,8 @@ def measured(card: ActionCard, robot: str, control_hz: float) -> ActionCard:
 def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionCard:
     """The controller's card with ``realised`` and ``hold_drift`` measured on the robot at rest in free space.
 
-    ``realised``: mean over the relative arm dimensions of the share of a +1 command covered one control step later.
+    ``realised``: mean over the relative arm dimensions of the share of a +1 command covered one control step later;
+    None where groups have controllers of their own.
     ``hold_drift``: TCP speed [m/s] under a hold action, between 1 s and 3 s.
     """
     one = Env(FreeArm, robot=robot, control=control, control_hz=control_hz, reward="none")
@@ -69,7 +75,7 @@ def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionC
     env = Env(FreeArm, num_envs=k + 1, robot=robot, control=control, control_hz=control_hz, reward="none")
     env.reset(seed=0)
     realised = None
-    if moving:
+    if moving and not isinstance(env.controller, Composite):  # whose dimensions move different things
         for _ in range(20):  # let the servos settle where they hold
             env.step(hold_action(env))
         before = where(env)
@@ -94,7 +100,7 @@ def where(env: Env) -> torch.Tensor:
     """What the controller moves: joint positions (N, joints), or the TCP's pose in the base frame (N, 7)."""
     if env.controller.name.startswith("joint"):
         return env.robot.arm_qpos.clone()
-    return torch.cat(env._chain.fk(env.robot.arm_qpos), 1)
+    return torch.cat(env.robot.solver.chain.fk(env.robot.arm_qpos), 1)
 
 
 def displacement(env: Env, before: torch.Tensor) -> torch.Tensor:

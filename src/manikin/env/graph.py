@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manikin.sim.warp import WarpWorld
+from manikin.sim.warp.world import WarpWorld
 
 __all__ = ["Graph", "owned"]
 

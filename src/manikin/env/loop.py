@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from manikin.env import arguments
-from manikin.errors import ClosedError, ConfigError
+from manikin.env.observe import Observer
+from manikin.errors import ClosedError, ConfigError, ManikinError, SceneError
 from manikin.rng import EpisodeRng, episode_seed_from_entropy
 
 if TYPE_CHECKING:
-    from manikin.env.env import Env
-    from manikin.env.observe import Observer
+    from manikin.env.assemble import Assembly
+    from manikin.env.task import Episode
 
 __all__ = ["COUNTERS", "Loop", "Step"]
 
@@ -46,28 +47,38 @@ class Loop:
     done: Any
     clipped: Any
     carry: Tensor
-    observer: Observer
+    masked = False  # whether rows that start are chosen by masks
 
-    def __init__(self, env: Env) -> None:
-        self.task, self.h, self.world, self.robot = env.task, env.h, env.world, env.driven
-        self.controller, self.scope, self.dresser = env.controller, env._scope, env._dresser
-        self.variables, self.variations = env._builder.variables, env._builder.variations
-        self.num_envs, self.substeps, self.horizon = env.num_envs, env.substeps, env.horizon
-        self.autoreset, self.terminates, self.reward_mode = env.autoreset, env.terminates, env.reward_mode
-        self.refuse = env.out_of_range == "refuse"
-        self.settle = round(env.task.settle_s * env.physics_hz)
+    def __init__(self, made: Assembly) -> None:
+        options, builder, task = made.options, made.builder, made.task
+        self.task, self.h, self.world, self.robot = task, made.h, made.world, made.driven
+        self.controller, self.scope, self.dresser = made.controller, builder.scope, made.dresser
+        self.variables, self.variations = builder.variables, builder.variations
+        self.num_envs, self.substeps, self.horizon = options.num_envs, made.substeps, made.horizon
+        self.autoreset, self.terminates, self.reward_mode = options.autoreset, made.terminates, options.reward
+        self.refuse = options.out_of_range == "refuse"
+        self.settle = round(task.settle_s * made.physics_hz)
         self.entropy: int | None = None
         self.options: Mapping[str, Any] = {}
         self.started = False
         self._per_reward = torch.tensor(
-            1.0 / (env.task.reward_norm or env.task.reward_max), device="cpu"
+            1.0 / (task.reward_norm or task.reward_max), device="cpu"
         )  # a number, good on any device
+        self.observer = Observer(
+            made.observation,
+            task,
+            made.h,
+            made.robots,
+            vision=made.vision,
+            rig=made.vision.rig(made.observation, made.world, builder.cameras),
+            rng=self.rng,
+            control_hz=made.control_hz,
+            declared=made.declared,
+            sensors=made.sensors,
+            masks=self.masked,
+        )
 
     # ---- of either kind ----------------------------------------------------------------------------------------------
-
-    def begin(self, observer: Observer) -> None:
-        """Called once, when there is something to observe."""
-        self.observer = observer
 
     def reset(self, mask: np.ndarray, seed: Any, index: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Start the rows in the mask (N,); see :meth:`manikin.Env.reset`."""
@@ -80,9 +91,30 @@ class Loop:
     def close(self) -> None:
         """Free what was recorded."""
 
-    def look(self) -> tuple[Any, dict[str, Any]]:
-        """Observation and info of all rows as they are."""
-        return self.observer(), self.info(self.task.evaluate(self.h))
+    def place(self, episode: Episode) -> None:
+        """The task puts the starting rows in place.
+
+        Raises:
+            SceneError: what it was told to draw cannot be drawn, such as from a range whose ends are swapped.
+        """
+        try:
+            self.task.start(self.h, episode)
+        except ManikinError:
+            raise
+        except ValueError as error:
+            raise SceneError(f"{self.task.id} cannot start an episode: {error}") from error
+
+    def look(self, moved: np.ndarray | None = None) -> tuple[Any, dict[str, Any]]:
+        """Observation and info of all rows as they are; the rows ``moved`` are where a step has led them."""
+        return self.observer(**self._stood(moved)), self.info(self.task.evaluate(self.h))
+
+    def _stood(self, moved: np.ndarray | None) -> dict[str, Any]:
+        """For the observer, the rows that did not move; by default none did."""
+        if moved is None:
+            return {}
+        still = np.ones(self.num_envs, bool)
+        still[moved] = False
+        return {"still": still}
 
     def rng(self, rows: np.ndarray | None, present: bool) -> EpisodeRng:
         """The random streams of rows' episodes; with ``present`` those of their present step."""
@@ -97,16 +129,19 @@ class Loop:
         raise NotImplementedError
 
     def info(self, ev: dict[str, Tensor], terms: dict[str, Tensor] | None = None) -> dict[str, Any]:
+        """What the caller is told. What ``evaluate`` said is copied: it may be what handles keep for the step."""
         raise NotImplementedError
 
     def reward(self, ev: dict[str, Tensor], action: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """(N,) and its named terms."""
+        """(N,) and its named terms, owned by the receiver."""
         mode = self.reward_mode
         if mode in ("normalized_dense", "dense"):
             terms = self.task.reward(self.h, ev, action)
             if not terms:
                 raise ConfigError(f"{self.task.id} has no dense reward; use reward='sparse' or 'none'")
-            total = torch.stack(list(terms.values()), -1).sum(-1)
+            each = torch.stack(list(terms.values()), -1)
+            total = each.sum(-1)
+            terms = dict(zip(terms, each.unbind(-1), strict=True))  # a term may be a tensor that a handle keeps
             return (total.mul_(self._per_reward) if mode == "normalized_dense" else total), terms
         if mode == "sparse":
             sparse = ev["success"].float()

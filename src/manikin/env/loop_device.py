@@ -10,7 +10,7 @@ by call, since drawing waits for the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,29 +22,24 @@ from manikin.env.loop import COUNTERS, Loop, Step
 from manikin.env.task import Episode
 from manikin.errors import SceneError
 from manikin.rng import EpisodeRng
-from manikin.sim.warp import WarpWorld
-from manikin.sim.warp_channel import WarpChannel, merged
+from manikin.sim.warp.channel import merged
+from manikin.sim.warp.world import WarpWorld
 
 if TYPE_CHECKING:
-    from manikin.env.env import Env
+    from manikin.env.assemble import Assembly
 
 __all__ = ["DeviceLoop", "step_together"]
 
 
 class DeviceLoop(Loop):
-    """See :class:`Loop`.
-
-    Args:
-        env: on a Warp device.
-        graphs: record CUDA graphs, where there is CUDA.
-    """
+    """See :class:`Loop`. On a Warp device; there it records CUDA graphs unless the options say otherwise."""
 
     world: WarpWorld
+    masked = True
 
-    def __init__(self, env: Env, *, graphs: bool) -> None:
-        super().__init__(env)
-        self.world = cast(WarpWorld, env.world)
-        n, device = env.num_envs, env.device
+    def __init__(self, made: Assembly) -> None:
+        super().__init__(made)
+        n, device, graphs = self.num_envs, self.world.device, made.options.graphs
         self.seed, self.index = (torch.full((n,), v, dtype=torch.int64, device=device) for v in (0, -1))
         self.elapsed, self.clipped = (torch.zeros(n, dtype=torch.int64, device=device) for _ in range(2))
         self.done, self._going, self._starting, self._bad, self._wrong, self._still = (
@@ -154,7 +149,7 @@ class DeviceLoop(Loop):
         self.clipped += beyond.sum(1)
         self._action.copy_(torch.where(finite, given, 0.0).clamp_(-1.0, 1.0))
         ctrl, carry = self.controller(self.carry, self.robot, self._action)
-        cast(WarpChannel, self.robot._ctrl).write(ctrl, going)
+        self.robot._ctrl.write(ctrl, going)
         self.dresser.step(going, self.seed, self.index, self.elapsed)
         drive = self.controller.drive(carry, None)
         counts = ~self._absent if going is None else going & ~self._absent
@@ -207,7 +202,7 @@ class DeviceLoop(Loop):
                 for variation in self.variations:
                     value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
                     variation.part.set_property(variation.what, value)
-                self.task.start(self.h, episode)
+                self.place(episode)
                 self.dresser.start(mask, rng)
             if self.settle:
                 held = self.controller.start(self.robot)  # a torque controller holds the arm meanwhile
@@ -299,7 +294,7 @@ class DeviceLoop(Loop):
 
     def info(self, ev: dict[str, Tensor], terms: dict[str, Tensor] | None = None) -> dict[str, Any]:
         info: dict[str, Any] = {
-            **ev,
+            **owned(ev),
             "elapsed": self.elapsed.clone(),
             "episode_seed": self.seed.clone(),
             "episode_index": self.index.clone(),
@@ -313,9 +308,12 @@ class DeviceLoop(Loop):
     def _with_entropy(self, info: dict[str, Any]) -> dict[str, Any]:
         return info if self.entropy is None else {**info, "entropy": self.entropy}
 
-    def look(self) -> tuple[Any, dict[str, Any]]:
-        observation, info = super().look()
+    def look(self, moved: np.ndarray | None = None) -> tuple[Any, dict[str, Any]]:
+        observation, info = super().look(moved)
         return observation, self._with_entropy(info)
+
+    def _stood(self, moved: np.ndarray | None) -> dict[str, Any]:
+        return {k: torch.from_numpy(v).to(self.done.device) for k, v in super()._stood(moved).items()}
 
     def rng(self, rows: np.ndarray | None, present: bool) -> EpisodeRng:
         assert rows is None, "on a device all rows are looked at"

@@ -16,7 +16,7 @@ from manikin.env.task import Episode
 from manikin.rng import EpisodeRng
 
 if TYPE_CHECKING:
-    from manikin.env.env import Env
+    from manikin.env.assemble import Assembly
 
 __all__ = ["RowLoop"]
 
@@ -24,9 +24,9 @@ __all__ = ["RowLoop"]
 class RowLoop(Loop):
     """See :class:`Loop`."""
 
-    def __init__(self, env: Env) -> None:
-        super().__init__(env)
-        n = env.num_envs
+    def __init__(self, made: Assembly) -> None:
+        super().__init__(made)
+        n = self.num_envs
         self.seed = np.zeros(n, np.int64)
         self.index = np.full(n, -1, np.int64)
         self.elapsed = np.zeros(n, np.int64)
@@ -80,19 +80,19 @@ class RowLoop(Loop):
             reward[torch.from_numpy(still)] = 0.0
             ended, over = ended & ~still, over & ~still
             over = over if diverged is None else over | diverged
-        over = over & ~ended
+        done = ended | over
         info = self.info(ev, terms)
         if begun is not None:
             self._start(begun)
             info = self.info(self.task.evaluate(self.h), terms)
         observation = self.observer(still=still)
-        terminated, truncated = torch.from_numpy(ended.copy()), torch.from_numpy(over)
-        done = ended | over
+        terminated = torch.from_numpy(ended.copy())
         if np.count_nonzero(done):
+            over &= ~ended
             self.done |= done
             if self.autoreset == "same_step":
                 observation, info = self._restart(np.flatnonzero(done).astype(np.int32), done, observation, info, terms)
-        return observation, reward, terminated, truncated, info
+        return observation, reward, terminated, torch.from_numpy(over), info
 
     def _start(self, rows: np.ndarray) -> None:
         """Begin an episode in these rows; others are not touched."""
@@ -108,7 +108,7 @@ class RowLoop(Loop):
                 for variation in self.variations:
                     value = episode.draw(f"vary/{variation.part.name}/{variation.what}", variation.how)
                     variation.part.set_property(variation.what, value)
-                self.task.start(self.h, episode)
+                self.place(episode)
                 self.dresser.start(rows, episode.rng)
             if self.settle:
                 active = np.zeros(self.num_envs, bool)
@@ -178,7 +178,7 @@ class RowLoop(Loop):
 
     def info(self, ev: dict[str, Tensor], terms: dict[str, Tensor] | None = None) -> dict[str, Any]:
         info: dict[str, Any] = {
-            **ev,
+            **{name: value.clone() for name, value in ev.items()},
             "elapsed": torch.from_numpy(self.elapsed.copy()),
             "episode_seed": torch.from_numpy(self.seed.copy()),
             "episode_index": torch.from_numpy(self.index.copy()),

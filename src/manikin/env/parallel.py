@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
+from manikin.env.agents import Shares
 from manikin.env.arrays import to_numpy
 from manikin.env.env import Env
 from manikin.env.registry import task_class
@@ -19,7 +20,7 @@ __all__ = ["ParallelTask"]
 
 
 class ParallelTask(ParallelEnv):  # type: ignore[misc]
-    """A task whose robots are agents: ``ParallelTask("TwoArmLift-v1")``. Needs ``pip install pettingzoo``.
+    """A task whose robots are agents: ``ParallelTask("TwoArmLift-v2")``. Needs ``pip install pettingzoo``.
 
     An agent is called as its robot is in the scene (``robot0``). Its action is its robot's part of the action card. It
     observes, as one flat vector, its own robot and what belongs to none (the objects), never another robot's own
@@ -50,21 +51,13 @@ class ParallelTask(ParallelEnv):  # type: ignore[misc]
         self.render_mode = env.render_mode
         self.possible_agents = [robot.name for robot in env.robots]
         self.agents: list[str] = []
-        names, dims = env.observation_names, [d.name for d in env.controller.card.dims]
-        owners = [self._owner(name.partition("/")[2], "_") for name in names]
-        movers = [self._owner(name, "/") for name in dims]
-        self._columns = {a: [i for i, o in enumerate(owners) if o in (a, None)] for a in self.possible_agents}
-        self._dims = {a: [i for i, o in enumerate(movers) if o in (a, None)] for a in self.possible_agents}
-        self.observation_names = {a: [names[i] for i in at] for a, at in self._columns.items()}
-        self.action_names = {a: [dims[i] for i in at] for a, at in self._dims.items()}
+        self._shares = shares = Shares(env)
+        self.observation_names, self.action_names = shares.observation_names, shares.action_names
+        self._columns, self._dims = shares.columns, shares.dims
         box = gymnasium.spaces.Box
         self.observation_spaces = {a: box(-np.inf, np.inf, (len(c),), np.float32) for a, c in self._columns.items()}
         self.action_spaces = {a: box(-1.0, 1.0, (len(d),), np.float32) for a, d in self._dims.items()}
-        self._seen = np.zeros(len(names), np.float32)
-
-    def _owner(self, name: str, sign: str) -> str | None:
-        """The robot whose name stands before the sign, None for what belongs to none."""
-        return next((a for a in self.possible_agents if name.startswith(f"{a}{sign}")), None)
+        self._seen = np.zeros(len(env.observation_names), np.float32)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Space:
         """Box (D,) of the agent, always the same object."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import hashlib
 import importlib.metadata
 import json
 import platform
@@ -11,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manikin._version import __version__
+from manikin.assets.python_file import class_place
 from manikin.env.observe import Vision
-from manikin.scene.chosen import ChosenPart
+from manikin.errors import ConfigError
+from manikin.scene.handles.chosen import ChosenPart
 
 if TYPE_CHECKING:
     from manikin.env.env import Env
 
-__all__ = ["fingerprint", "machine", "processor", "task_place", "versions"]
+__all__ = ["fingerprint", "machine", "processor", "task_code", "versions"]
 
 _PACKAGES = ("mujoco", "mujoco-warp", "torch", "numpy", "gymnasium")
 
@@ -55,45 +59,100 @@ def processor(device: str) -> str:
     return machine()["processor"] + (" (Warp's kernels)" if device != "cpu" else "")
 
 
-def task_place(task: type) -> str | None:
-    """Where a task of one's own can be loaded from, ``folder/file.py:Class`` or ``package.module:Class``.
+def task_code(task: type) -> str | None:
+    """SHA-256 of the code of a task of one's own, 64 hex digits; None for manikin's own tasks.
 
-    A file is named as seen from the current folder where it lies in it, so that a project may be moved.
+    Of the files of its class and of all that it is derived from, and of what these import from the same folder or
+    package. Where the files lie does not count, nor how their lines end; comments do.
 
-    None for manikin's own, and for what cannot be loaded: of a script that is being run, or made inside a function.
+    Raises:
+        ConfigError: a file of it cannot be read, as for a class that was typed at a prompt.
     """
-    module = task.__module__
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if module.startswith("manikin.") or module == "__main__" or file is None or "<locals>" in task.__qualname__:
+    if task.__module__.startswith("manikin."):
         return None
-    path, here = Path(file).resolve(), Path.cwd().resolve()
-    path = path.relative_to(here) if path.is_relative_to(here) else path
-    return f"{module if '.' in module else path.as_posix()}:{task.__qualname__}"
+    classes = [one for one in task.__mro__ if not one.__module__.startswith(("manikin.", "builtins"))]
+    waiting = [(one.__module__, getattr(sys.modules.get(one.__module__), "__file__", None)) for one in classes]
+    roots = [_root(name, Path(file)) for name, file in waiting[:1] if file is not None]
+    digests: dict[Path, str] = {}
+    while waiting:
+        module, file = waiting.pop()
+        if file is None or Path(file).resolve() in digests:
+            if file is None and module == task.__module__:
+                raise ConfigError(
+                    f"the code of task {task.__qualname__} is in no file, so it has no hash; put it in one"
+                )
+            continue
+        path = Path(file).resolve()
+        try:
+            text = path.read_text(encoding="utf-8")
+            imported = _imports(text, module if path.name == "__init__.py" else module.rpartition(".")[0])
+        except (OSError, ValueError, SyntaxError) as error:
+            raise ConfigError(f"the code of task {task.__qualname__} cannot be read: {error}") from None
+        digests[path] = hashlib.sha256(text.encode()).hexdigest()  # lines end with \n, as read
+        for name in imported:
+            found = getattr(sys.modules.get(name), "__file__", None)
+            if found is not None and _is_own(Path(found).resolve(), roots):
+                waiting.append((name, found))
+    return hashlib.sha256("".join(sorted(digests.values())).encode()).hexdigest()
+
+
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
+def _root(module: str, file: Path) -> Path:
+    """The folder whose code belongs to a module's: that of its package, or where it lies; alone among what is
+    installed."""
+    path = file.resolve()
+    if "." in module:
+        return path.parents[module.count(".") - (path.name != "__init__.py")]
+    return path if path.parent.name in _INSTALLED else path.parent
+
+
+def _is_own(path: Path, roots: list[Path]) -> bool:
+    """Whether a file belongs to one of the roots, and not to what is installed below it."""
+    library = Path(__file__).resolve().parents[1]
+    own = (root for root in roots if path.is_relative_to(root) and not path.is_relative_to(library))
+    return any(path.suffix == ".py" and not _INSTALLED & {*path.relative_to(root).parts} for root in own)
+
+
+def _imports(text: str, package: str) -> set[str]:
+    """Names of what the text of a module in a package imports, and of modules that may be among what it takes."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names.update(one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            above = parts[: len(parts) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            names |= {source, *(f"{source}.{one.name}" for one in node.names)}
+    return names | {name.rpartition(".")[0] for name in names}
 
 
 def fingerprint(env: Env) -> dict[str, Any]:
     """Task, config, robot, control, rates, compiled model, software and processor, ready for JSON."""
-    vision = env.vision.describe()
+    made = env._made
+    vision = made.vision.describe()
     chosen = [h for h in env._builder.handles if isinstance(h, ChosenPart)]
     return {
         "task": env.task.id,
-        "task_class": task_place(type(env.task)),
+        "task_class": class_place(type(env.task)),
         "config": json.loads(json.dumps(dataclasses.asdict(env.task.config))),  # as it is read again: lists
         "robot": env.robot_word,
         "control": env.controller.name,
         "action_names": [dim.name for dim in env.controller.card.dims],
         "observe": env.observe,
         "vision": None if vision == Vision().describe() else vision,
-        "sensors": None if env.sensors is None else env.sensors.describe(),
+        "sensors": None if made.sensors is None else made.sensors.describe(),
         "device": env.device_word,
         "budget": None if env.budget is None else dataclasses.asdict(env.budget),
-        "deterministic": None if env.device_word == "cpu" else env._deterministic,
+        "deterministic": None if env.device_word == "cpu" else env.options.deterministic,
         "reward": env.reward_mode,
         "control_hz": env.control_hz,
         "physics_hz": env.physics_hz,
         "horizon": env.horizon,
         "terminate": env.terminates,
-        "looks": None if env.looks is None else env._dresser.looks.describe(),
+        "looks": None if env.options.looks is None else env._dresser.looks.describe(),
         "props": {part.name: {p.name: p.source for p in part.props} for part in chosen},
         "model_hash": env.scene.hash,
         "versions": versions(),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import mujoco
 import numpy as np
 from torch import Tensor
 
-from manikin.env.bucket import BucketEnv
 from manikin.env.env import Env
+from manikin.env.interface import BatchEnv
 from manikin.sim.cpu import CpuWorld
-from manikin.sim.warp import WarpWorld
-from manikin.sim.warp_channel import STATE
-from manikin.sim.warp_library import in_torch_order, modules, warp_device
+from manikin.sim.warp.channel import STATE
+from manikin.sim.warp.library import in_torch_order, modules, warp_device
+from manikin.sim.warp.world import WarpWorld
 
 __all__ = ["Raw", "raw_physics"]
 
@@ -35,11 +35,18 @@ class Raw(Protocol):
         """Step with these controls, one per control step, and return how long it took [s]."""
 
 
-def raw_physics(env: Env) -> Raw:
+def raw_physics(env: BatchEnv) -> Raw:
     """Physics alone for an environment, on its device; with rows of different joints, of each layout that has rows."""
-    if isinstance(env, BucketEnv):
-        return _RawBuckets([env.buckets[k] for k in env.slots()])
-    return _RawCpu(env.world, env.substeps) if isinstance(env.world, CpuWorld) else _RawWarp(env)
+    each = [_raw(part.env) for part in env.parts()]
+    return each[0] if len(each) == 1 else _RawLayouts(each)
+
+
+def _raw(env: Env) -> Raw:
+    world = env.world
+    if isinstance(world, CpuWorld):
+        return _RawCpu(world, env.substeps)
+    assert isinstance(world, WarpWorld)
+    return _RawWarp(world, env.substeps)
 
 
 class _RawCpu:
@@ -71,9 +78,9 @@ class _RawWarp:
     """MuJoCo Warp on the model of the environment and data of its own: ``step`` per substep, then one pass of positions
     and velocities. On a GPU the whole control step is one graph."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, world: WarpWorld, substeps: int) -> None:
         self._wp, self._mjw = modules()
-        self._world, self._substeps = cast(WarpWorld, env.world), env.substeps
+        self._world, self._substeps = world, substeps
         self._device = warp_device(self._world.device)
         self._m, self._d = self._world.twin()
         self._graph, self._layout = None, -1
@@ -129,11 +136,11 @@ class _RawWarp:
         return time.perf_counter() - begin
 
 
-class _RawBuckets:
+class _RawLayouts:
     """One layout after the other, as the environment steps them."""
 
-    def __init__(self, envs: Sequence[Env]) -> None:
-        self._parts = [raw_physics(env) for env in envs]
+    def __init__(self, parts: Sequence[Raw]) -> None:
+        self._parts = parts
 
     def mark(self) -> None:
         for part in self._parts:

@@ -2,66 +2,82 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-import importlib.util
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import gymnasium
 
-from manikin.errors import AssetError, ConfigError, UnknownNameError
+from manikin.assets.python_file import run_file
+from manikin.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
-    from manikin.env.env import Env
+    from typing import Unpack
+
+    from manikin.env.agents import AgentsEnv
+    from manikin.env.interface import BatchEnv
+    from manikin.env.numpy_view import NumpyEnv
+    from manikin.env.options import EnvKeywords, EnvOptions
     from manikin.env.task import Task
 
-__all__ = ["make", "register", "register_gymnasium", "task_class", "task_ids"]
+__all__ = ["is_own", "make", "register", "register_gymnasium", "task_class", "task_ids", "task_versions"]
 
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _BUILTIN = {
     "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
-    "Door-v1": f"{_ROBOSUITE}.door:Door",
-    "Lift-v1": f"{_ROBOSUITE}.lift:Lift",
-    "LiftPegUpright-v1": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
-    "NutAssembly-v1": f"{_ROBOSUITE}.nut_assembly:NutAssembly",
-    "NutAssemblyRound-v1": f"{_ROBOSUITE}.nut_assembly:NutAssemblyRound",
-    "NutAssemblySquare-v1": f"{_ROBOSUITE}.nut_assembly:NutAssemblySquare",
-    "OpenCabinetDrawer-v1": f"{_TABLETOP}.open_cabinet_drawer:OpenCabinetDrawer",
-    "PegInsertionSide-v1": f"{_TABLETOP}.peg_insertion_side:PegInsertionSide",
-    "PickClutterYCB-v1": f"{_TABLETOP}.pick_clutter_ycb:PickClutterYCB",
-    "PickCube-v1": f"{_TABLETOP}.pick_cube:PickCube",
-    "PickPlace-v1": f"{_ROBOSUITE}.pick_place:PickPlace",
-    "PickPlaceBread-v1": f"{_ROBOSUITE}.pick_place:PickPlaceBread",
-    "PickPlaceCan-v1": f"{_ROBOSUITE}.pick_place:PickPlaceCan",
-    "PickPlaceCereal-v1": f"{_ROBOSUITE}.pick_place:PickPlaceCereal",
-    "PickPlaceMilk-v1": f"{_ROBOSUITE}.pick_place:PickPlaceMilk",
-    "PickSingleYCB-v1": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
-    "PlaceSphere-v1": f"{_TABLETOP}.place_sphere:PlaceSphere",
-    "PullCube-v1": f"{_TABLETOP}.pull_cube:PullCube",
-    "PushCube-v1": f"{_TABLETOP}.push_cube:PushCube",
-    "Stack-v1": f"{_ROBOSUITE}.stack:Stack",
-    "StackCube-v1": f"{_TABLETOP}.stack_cube:StackCube",
-    "TwoArmHandover-v1": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
-    "TwoArmLift-v1": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",
-    "TwoArmPegInHole-v1": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
-    "TwoRobotPickCube-v1": f"{_BIMANUAL}.two_robot_pick_cube:TwoRobotPickCube",
-    "TwoRobotStackCube-v1": f"{_BIMANUAL}.two_robot_stack_cube:TwoRobotStackCube",
-    "Wipe-v1": f"{_ROBOSUITE}.wipe:Wipe",
+    "Door-v2": f"{_ROBOSUITE}.door:Door",
+    "Lift-v2": f"{_ROBOSUITE}.lift:Lift",
+    "LiftPegUpright-v2": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
+    "NutAssembly-v2": f"{_ROBOSUITE}.nut_assembly:NutAssembly",
+    "NutAssemblyRound-v2": f"{_ROBOSUITE}.nut_assembly:NutAssemblyRound",
+    "NutAssemblySquare-v2": f"{_ROBOSUITE}.nut_assembly:NutAssemblySquare",
+    "OpenCabinetDrawer-v2": f"{_TABLETOP}.open_cabinet_drawer:OpenCabinetDrawer",
+    "PegInsertionSide-v2": f"{_TABLETOP}.peg_insertion_side:PegInsertionSide",
+    "PickClutterYCB-v2": f"{_TABLETOP}.pick_clutter_ycb:PickClutterYCB",
+    "PickCube-v2": f"{_TABLETOP}.pick_cube:PickCube",
+    "PickPlace-v2": f"{_ROBOSUITE}.pick_place:PickPlace",
+    "PickPlaceBread-v2": f"{_ROBOSUITE}.pick_place:PickPlaceBread",
+    "PickPlaceCan-v2": f"{_ROBOSUITE}.pick_place:PickPlaceCan",
+    "PickPlaceCereal-v2": f"{_ROBOSUITE}.pick_place:PickPlaceCereal",
+    "PickPlaceMilk-v2": f"{_ROBOSUITE}.pick_place:PickPlaceMilk",
+    "PickSingleYCB-v2": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
+    "PlaceSphere-v2": f"{_TABLETOP}.place_sphere:PlaceSphere",
+    "PullCube-v2": f"{_TABLETOP}.pull_cube:PullCube",
+    "PushCube-v2": f"{_TABLETOP}.push_cube:PushCube",
+    "Stack-v2": f"{_ROBOSUITE}.stack:Stack",
+    "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
+    "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
+    "TwoArmLift-v2": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",
+    "TwoArmPegInHole-v2": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
+    "TwoRobotPickCube-v2": f"{_BIMANUAL}.two_robot_pick_cube:TwoRobotPickCube",
+    "TwoRobotStackCube-v2": f"{_BIMANUAL}.two_robot_stack_cube:TwoRobotStackCube",
+    "Wipe-v2": f"{_ROBOSUITE}.wipe:Wipe",
 }
 _registered: dict[str, type[Task]] = {}
 
 
 def task_ids() -> list[str]:
-    """Ids of all tasks, built in and registered, sorted."""
+    """Ids of all tasks, built in and registered, sorted; of each the newest version."""
     return sorted({*_BUILTIN, *_registered})
+
+
+def task_versions() -> list[str]:
+    """Ids of all tasks with the former versions that can still be played, sorted."""
+    return sorted({*task_ids(), *importlib.import_module("manikin.tasks.former").FORMER})
+
+
+def is_own(word: str) -> bool:
+    """Whether a word names a task of one's own that may exist: a file, a module's class, or a registered one."""
+    return word.removeprefix("manikin/") in _registered or word.endswith(".py") or ":" in word
 
 
 def register(task: type[Task]) -> type[Task]:
     """Class decorator: make a task known by its id, here and to Gymnasium as ``manikin/<id>``."""
-    known = _registered.get(task.id)
+    from manikin.env.task import checked_task
+
+    known = _registered.get(checked_task(task).id)
     if task.id in _BUILTIN or (known is not None and known.__qualname__ != task.__qualname__):
         raise ConfigError(f"there is a task {task.id!r} already; choose another name or raise the version")
     _registered[task.id] = task
@@ -70,7 +86,7 @@ def register(task: type[Task]) -> type[Task]:
 
 
 def task_class(word: str | type[Task]) -> type[Task]:
-    """The task class for an id (``PickCube-v1``), ``module:Class``, or ``file.py:Class``.
+    """The task class for an id (``PickCube-v2``), ``module:Class``, or ``file.py:Class``.
 
     The class may be left out when the file has one task.
 
@@ -85,6 +101,8 @@ def task_class(word: str | type[Task]) -> type[Task]:
         return _registered[name]
     if name in _BUILTIN:
         return _load(*_BUILTIN[name].split(":"))
+    if (former := _former(name)) is not None:
+        return former
     if word.endswith(".py"):
         return _load(word, "")
     if ":" in word:
@@ -97,16 +115,16 @@ def _load(module: str, attribute: str) -> type[Task]:
     from manikin.env.task import Task
 
     if module.endswith(".py"):
-        path = Path(module).resolve()
-        if not path.is_file():
-            raise AssetError(f"there is no file {module}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
-        loaded = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = loaded
-        spec.loader.exec_module(loaded)
+        loaded = run_file(module)
     else:
-        loaded = importlib.import_module(module)
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise UnknownNameError("module with a task", module, ())
+        try:
+            loaded = importlib.import_module(module)
+        except ImportError as error:
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                raise  # of something that the module needs
+            raise UnknownNameError("module with a task", module, ()) from None
     tasks = {
         n: v
         for n, v in vars(loaded).items()
@@ -119,16 +137,86 @@ def _load(module: str, attribute: str) -> type[Task]:
     return tasks[attribute]
 
 
-def make(task: str | type[Task], num_envs: int = 1, **options: Any) -> Env:
-    """A batched environment of a task; options as for :class:`manikin.Env`.
+@functools.cache
+def _former(task_id: str) -> type[Task] | None:
+    """A version that a newer one replaced, see :mod:`manikin.tasks.former`."""
+    newest = {name.rpartition("-v")[0]: name for name in _BUILTIN}
+    replaced_by = newest.get(task_id.rpartition("-v")[0])
+    if replaced_by is None:
+        return None
+    differs = importlib.import_module("manikin.tasks.former").FORMER.get(task_id)
+    if differs is None:
+        return None
+    base = task_class(replaced_by)
+    return type(
+        base.__name__, (base,), {"id": task_id, "__doc__": base.__doc__, "__module__": base.__module__, **differs}
+    )
 
-    A task with ``layouts`` gets a :class:`manikin.env.bucket.BucketEnv`, which is used in the same way.
 
-    ``make("PickCube-v1", num_envs=256, robot="panda", control="ee_delta_pose", observe="state_dict")``
+@overload
+def make(
+    task: str | type[Task],
+    num_envs: int | None = None,
+    *,
+    arrays: Literal["torch"] = "torch",
+    agents: Literal[False] = False,
+    options: EnvOptions | None = None,
+    **given: Unpack[EnvKeywords],
+) -> BatchEnv: ...
+@overload
+def make(
+    task: str | type[Task],
+    num_envs: int | None = None,
+    *,
+    arrays: Literal["numpy"],
+    options: EnvOptions | None = None,
+    **given: Unpack[EnvKeywords],
+) -> NumpyEnv: ...
+@overload
+def make(
+    task: str | type[Task],
+    num_envs: int | None = None,
+    *,
+    agents: Literal[True],
+    options: EnvOptions | None = None,
+    **given: Unpack[EnvKeywords],
+) -> AgentsEnv: ...
+def make(
+    task: str | type[Task],
+    num_envs: int | None = None,
+    *,
+    arrays: str = "torch",
+    agents: bool = False,
+    options: EnvOptions | None = None,
+    **given: Unpack[EnvKeywords],
+) -> BatchEnv | NumpyEnv | AgentsEnv:
+    """A batched environment of a task: ``make("PickCube-v2", num_envs=256, robot="panda", control="ee_delta_pose")``.
+
+    A task with ``layouts`` gets a :class:`manikin.env.layouts.env.LayoutEnv`, the others a :class:`manikin.Env`; both
+    are a :class:`manikin.env.interface.BatchEnv` and are used in the same way.
+
+    Args:
+        task: an id, ``module:Class``, ``file.py:Class`` or a class.
+        num_envs: rows; default 1.
+        arrays: ``torch`` for tensors; ``numpy`` for NumPy's arrays, which go into Gymnasium's vector wrappers: a
+            :class:`manikin.env.numpy_view.NumpyEnv`.
+        agents: actions and observations are dictionaries with an entry per robot: a
+            :class:`manikin.env.agents.AgentsEnv`.
+        options: how it is played, by default as the task says.
+        **given: fields of :class:`manikin.env.options.EnvOptions` by name, which win over ``options``.
     """
-    from manikin.env.bucket import batched
+    from manikin.env.agents import AgentsEnv
+    from manikin.env.arguments import flag, one_of
+    from manikin.env.layouts.env import batched
+    from manikin.env.numpy_view import NumpyEnv
 
-    return batched(task_class(task), num_envs=num_envs, **options)
+    one_of("kind of arrays", arrays, ("torch", "numpy"))
+    if flag("agents", agents) and arrays != "torch":
+        raise ConfigError("agents=True gives tensors; leave arrays out")
+    env = batched(task_class(task), options=options, num_envs=num_envs, **given)
+    if agents:
+        return AgentsEnv(env)
+    return NumpyEnv(env) if arrays == "numpy" else env
 
 
 def _make_single(*, task_id: str, **options: Any) -> gymnasium.Env:
@@ -137,8 +225,9 @@ def _make_single(*, task_id: str, **options: Any) -> gymnasium.Env:
     return SingleEnv(task_class(task_id), **options)
 
 
-def _make_vector(*, task_id: str, num_envs: int = 1, **options: Any) -> Env:
-    return make(task_id, num_envs, **options)
+def _make_vector(*, task_id: str, num_envs: int = 1, **options: Any) -> gymnasium.vector.VectorEnv:
+    """With Gymnasium's own defaults: arrays, and a row that ended restarts in the next step."""
+    return make(task_id, num_envs, **{"arrays": "numpy", "autoreset": "next_step", **options})
 
 
 def _tell_gymnasium(task_id: str) -> None:
@@ -153,6 +242,6 @@ def _tell_gymnasium(task_id: str) -> None:
 
 
 def register_gymnasium() -> None:
-    """Make every built-in task known to Gymnasium as ``manikin/<id>``; no task is loaded."""
-    for task_id in _BUILTIN:
+    """Make every built-in task known to Gymnasium as ``manikin/<id>``, former versions too; no task is loaded."""
+    for task_id in task_versions():
         _tell_gymnasium(task_id)

@@ -7,16 +7,18 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 
-from manikin.env.bucket import batched
 from manikin.env.card import measured
-from manikin.env.env import Env
+from manikin.env.interface import BatchEnv
+from manikin.env.layouts.env import batched
 from manikin.env.observe import own_names
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.spec.action import ActionCard
+from manikin.spec.robot import RobotSpec
 
 __all__ = ["Seen", "TaskSheet", "table", "task_sheet"]
 
@@ -98,7 +100,12 @@ class TaskSheet:
 
 
 def task_sheet(
-    task: str | type[Task], *, robot: str | None = None, control: str | None = None, measure: bool = True
+    task: str | type[Task],
+    *,
+    robot: str | None = None,
+    control: str | None = None,
+    config: Any = None,
+    measure: bool = True,
 ) -> TaskSheet:
     """Describe a task with a robot and a controller, by default its own.
 
@@ -106,6 +113,7 @@ def task_sheet(
         task: a class, or a word as for :func:`manikin.make`.
         robot: robot word.
         control: controller.
+        config: as in :func:`manikin.make`.
         measure: also measure what the controller does (a tenth of a second).
 
     Raises:
@@ -113,7 +121,7 @@ def task_sheet(
     """
     kind = task_class(task)
     reward, n = "none" if kind.reward is Task.reward else "dense", max(1, len(kind.layouts))
-    env = batched(kind, num_envs=n, robot=robot, control=control, reward=reward)  # a row of each layout
+    env = batched(kind, num_envs=n, robot=robot, control=control, config=config, reward=reward)  # a row of each layout
     try:
         env.reset(seed=range(n))
         card, arm = env.controller.card, env.robot.arm
@@ -132,6 +140,7 @@ def task_sheet(
                 ("ends early", "on success or failure" if env.terminates else "never"),
                 ("robots", ", ".join(f"`{word}`" for word in kind.robots)),
                 ("this page", f"`{env.robot_word}` with `{env.controller.name}`"),
+                *_made_of(arm),
                 ("controllers", ", ".join(f"`{name}`" for name in arm.controllers)),
                 ("expert", "scripted" if kind.expert is not Task.expert else "none"),
                 *([("layouts", ", ".join(f"`{name}`" for name in kind.layouts))] if kind.layouts else []),
@@ -153,9 +162,21 @@ def task_sheet(
         env.close()
 
 
-def _observations(env: Env) -> Iterable[Seen]:
+def _made_of(robot: RobotSpec) -> list[tuple[str, str]]:
+    """Base, groups and tools of a robot that is more than an arm."""
+    if robot.base.kind == "fixed" and len(robot.groups) == 1 and len(robot.tools) == 1:
+        return []
+    groups = ", ".join(f"`{name}` ({len(group.joints)} joints)" for name, group in robot.groups.items())
+    return [
+        ("base", robot.base.kind),
+        ("groups", groups),
+        *([("tools", ", ".join(f"`{name}`" for name in robot.tools))] if robot.tools else []),
+    ]
+
+
+def _observations(env: BatchEnv) -> Iterable[Seen]:
     """In the order of the flat tensor."""
-    model = env.buckets[0].scene.model
+    model = env.part(0)[0].scene.model
     own: dict[str, str] = {}
     for robot in env.robots:
         slides = [bool(model.joint(robot.prefix + j).type[0] == mujoco.mjtJoint.mjJNT_SLIDE) for j in robot.joints]

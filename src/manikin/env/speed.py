@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from manikin.env.bucket import batched
-from manikin.env.env import Env
+from manikin.env.interface import BatchEnv
+from manikin.env.layouts.env import batched
 from manikin.env.raw import Raw, raw_physics
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
 from manikin.sim import torch_device
-from manikin.sim.warp import WarpWorld
-from manikin.sim.warp_library import trim_graphs
+from manikin.sim.warp.library import trim_graphs
+from manikin.sim.warp.world import WarpWorld
 
 __all__ = ["Speed", "bytes_per_env", "free_memory", "measure_speed", "renderer_per_env", "scratch_per_env"]
 
@@ -116,21 +116,21 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str,
     )
 
 
-def bytes_per_env(env: Env) -> int:
-    """Memory of the physics of one more row; with rows of different joints, what all layouts take over the rows."""
-    return sum(one.world.memory_per_row() * one.num_envs for one in env.buckets) // env.num_envs
+def bytes_per_env(env: BatchEnv) -> int:
+    """Memory of the physics of one more row; with rows of different joints, what their layouts take over the rows."""
+    return sum(one.world.memory_per_row() * one.num_envs for one in (part.env for part in env.parts())) // env.num_envs
 
 
-def scratch_per_env(env: Env) -> int:
+def scratch_per_env(env: BatchEnv) -> int:
     """As :func:`bytes_per_env`, of what Warp takes within a step and gives back."""
-    worlds = [(one.world, one.num_envs) for one in env.buckets]
+    worlds = [(one.world, one.num_envs) for one in (part.env for part in env.parts())]
     return sum(world.scratch_per_row() * n for world, n in worlds if isinstance(world, WarpWorld)) // env.num_envs
 
 
-def renderer_per_env(env: Env) -> int:
+def renderer_per_env(env: BatchEnv) -> int:
     """As :func:`bytes_per_env`, of the buffers that Warp's ray tracer draws into; 0 without cameras, and for other
     renderers, which draw all rows into the same ones."""
-    rigs = [(one._observer.rig, one.num_envs) for one in env.buckets]
+    rigs = [(one._observer.rig, one.num_envs) for one in (part.env for part in env.parts())]
     return sum(rig.memory_per_row() * n for rig, n in rigs if rig is not None) // env.num_envs
 
 
@@ -161,7 +161,7 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _block(env: Env, physics: Raw, moves: torch.Tensor, seconds: float) -> tuple[float, float, int]:
+def _block(env: BatchEnv, physics: Raw, moves: torch.Tensor, seconds: float) -> tuple[float, float, int]:
     """Step for some seconds, then physics alone from the same state with the same controls.
 
     Returns:

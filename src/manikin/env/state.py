@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import mujoco
 import numpy as np
 import torch
 
@@ -15,7 +16,7 @@ from manikin.sim.snapshot import Snapshot
 if TYPE_CHECKING:
     from manikin.env.env import Env
 
-__all__ = ["load", "put", "save"]
+__all__ = ["check_sizes", "checked_states", "load", "put", "save", "size_of"]
 
 
 def save(env: Env, index: np.ndarray) -> Snapshot:
@@ -35,8 +36,11 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
     """Put the rows ``index`` where the snapshot was: as many rows, or one for all.
 
     Raises:
-        DataError: it was taken from another scene, kind of world, controller or set of sensors.
+        DataError: it is no snapshot of such an environment, or was taken from another scene, kind of world, controller
+            or set of sensors.
     """
+    if not isinstance(snapshot, Snapshot):
+        raise DataError(f"an environment loads what its save() gave, not {type(snapshot).__name__}")
     which, extra = snapshot.index_for(len(index), env.scene.physics_hash, env.world.kind), snapshot.extra
     if "carry" not in extra:
         raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
@@ -44,7 +48,7 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
         raise DataError(f"this snapshot was taken with another controller than {env.controller.name}")
     sensors = extra.get("sensors", {})
     if env._observer.carry and set(sensors) != set(env._observer.carry):
-        raise DataError("this snapshot was taken with other sensor imperfections")
+        raise DataError("this snapshot was taken with other sensor imperfections or stacks")
     env.world.load(snapshot, index)
     at = torch.from_numpy(index).to(env.device)
     for variable in env._builder.variables:
@@ -56,21 +60,14 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
 
 
 def put(env: Env, states: Sequence[np.ndarray], index: np.ndarray) -> None:
-    """Put the rows ``index`` into physics states, as if a control step had led there; nothing is simulated.
-
-    Raises:
-        DataError: a state has another size than this scene's; it was recorded on another scene or kind of device.
-    """
+    """Put the rows ``index`` into physics states (see :func:`checked_states` and :func:`check_sizes`), as if a control
+    step had led there; nothing is simulated."""
     loop, world, at = env._loop, env.world, torch.from_numpy(index).to(env.device)
     mask = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
     mask[at] = True
     loop.dresser.step(mask if isinstance(loop.seed, torch.Tensor) else index, loop.seed, loop.index, loop.elapsed)
     snapshot = world.save(index)
-    size = snapshot.state.shape[1]
-    for given in states:
-        if len(given) != size:
-            raise DataError(f"a state of {len(given)} numbers cannot be put into a scene whose states have {size}")
-    snapshot.state = np.stack(list(states))
+    snapshot.state = np.stack(states) if states else snapshot.state
     world.load(snapshot, index)
     world.forward(index)  # the forces that load has served again are those of the state before
     others = [(variable.data, variable.data[~mask].clone()) for variable in env._builder.variables]
@@ -79,6 +76,37 @@ def put(env: Env, states: Sequence[np.ndarray], index: np.ndarray) -> None:
         target[~mask] = kept
     counters = loop.counters(index)
     loop.set_counters(index, counters | {"elapsed": counters["elapsed"] + 1})
+
+
+def size_of(model: mujoco.MjModel) -> int:
+    """How many numbers a physics state of a model has: MuJoCo's integration state."""
+    return int(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
+
+
+def check_sizes(env: Env, states: Sequence[np.ndarray]) -> None:
+    """Raise :class:`DataError` where a state has another size than this scene's: it was recorded on another scene or
+    kind of device."""
+    size = env.state_size
+    for one in states:
+        if len(one) != size:
+            raise DataError(f"a state of {len(one)} numbers cannot be put into a scene whose states have {size}")
+
+
+def checked_states(states: Any, count: int) -> list[np.ndarray]:
+    """Physics states as vectors of float64, so many of them.
+
+    Raises:
+        DataError: they are something else.
+    """
+    try:
+        found = [np.asarray(state, np.float64) for state in states]
+    except (TypeError, ValueError):
+        found = []
+    if len(found) != count or any(state.ndim != 1 for state in found):
+        raise DataError(
+            f"put takes {count} states as physics_states() gives them, one for each row, not {states!r:.80}"
+        )
+    return found
 
 
 def _numpy(value: torch.Tensor) -> np.ndarray:

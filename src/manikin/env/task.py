@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.env import placement
+from manikin.env.config import check_options
 from manikin.env.placement import Place
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.rng import EpisodeRng
@@ -21,16 +22,23 @@ from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Normal, Uniform, Vary
 
-__all__ = ["Episode", "Quantity", "Task"]
+__all__ = ["Episode", "Quantity", "Task", "checked_task"]
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Unit and frame of a named observation: ``Quantity("m", "world")``."""
+    """Unit and frame of a named observation: ``Quantity("m", "world")``.
+
+    Attributes:
+        unit, frame: units and frame in words.
+        note: what else there is to say.
+        padded_to: where layouts differ in the observation's shape, the largest of all; see ``Task.layouts``.
+    """
 
     unit: str
     frame: str = ""
     note: str = ""
+    padded_to: tuple[int, ...] = ()
 
 
 @dataclass
@@ -126,7 +134,8 @@ class Task:
         terminate: whether success or failure ends an episode.
         labels: events and the ways to succeed and fail; an event's flag is what ``evaluate`` calls it.
         layouts: names of scenes with different joints, for rows that differ in them; ``scene`` reads ``self.layout``.
-            An episode's layout follows from its seed: seed modulo their number.
+            An episode's layout follows from its seed: seed modulo their number. An observation whose shape differs
+            between them says ``Quantity(..., padded_to=...)``.
         settle_s: simulated time after placing, before the episode begins [s]; costs that much physics per reset.
     """
 
@@ -150,7 +159,11 @@ class Task:
 
     @dataclass(frozen=True)
     class Config:
-        """Numbers of the task that ``make(config=...)`` may override."""
+        """Numbers of the task that ``make(config=...)`` may override, with values like their defaults.
+
+        Those called ``half_size``, ``radius``, ``tol``, ``gap``, ``margin``, ``speed`` or ``distance``, also at the end
+        of a longer name, are lengths or speeds and cannot be negative.
+        """
 
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         for name, example in (("id", f"{type(self).__name__}-v1"), ("horizon_s", 5.0)):
@@ -161,13 +174,15 @@ class Task:
         self.layout = layout or next(iter(self.layouts), "")
         if config is None or isinstance(config, Mapping):
             config = {**self.robot_config.get(arm, {}), **(config or {})}
-            names = {f.name for f in dataclasses.fields(self.Config)}
+            defaults = {f.name: f.default for f in dataclasses.fields(self.Config)}
             for name in config:
-                if name not in names:
-                    raise UnknownNameError(f"option of {self.id}", name, names)
-            config = self.Config(**config)
+                if name not in defaults:
+                    raise UnknownNameError(f"option of {self.id}", name, defaults)
+            tuples = {name: _tuples(v) for name, v in config.items() if isinstance(defaults[name], tuple)}
+            config = self.Config(**{**config, **tuples})
         elif not isinstance(config, self.Config):
             raise ConfigError(f"config must be a mapping or {self.id}'s Config, not {type(config).__name__}")
+        check_options(config, self.id)
         self.config: Any = config
         try:
             self.labels.check()  # once for each set of labels
@@ -206,3 +221,20 @@ class Task:
         for each. Or, where feedback solves the task and no path does, actions (n, A) of the task's own controller,
         asked for at every step. Optional."""
         raise NotImplementedError(f"{self.id} has no scripted expert")
+
+
+def _tuples(value: Any) -> Any:
+    """Lists, which are all that JSON and TOML know, as tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+def checked_task(task: Any) -> type[Task] | Task:
+    """``task`` if it is a Task class or an instance of one.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if not issubclass(task if isinstance(task, type) else type(task), Task):
+        raise ConfigError(f"a task is a subclass of manikin.Task, or the id of one (manikin.make), not {task!r:.80}")
+    checked: type[Task] | Task = task
+    return checked

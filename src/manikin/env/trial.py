@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from manikin.compat.torch import TorchDispatchMode
 from manikin.env.arrays import to_numpy
-from manikin.env.bucket import batched
 from manikin.env.env import Env
+from manikin.env.interface import BatchEnv
+from manikin.env.layouts.env import batched
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
 
 __all__ = ["Broken", "CountCalls", "Expert", "Run", "Trial"]
 
-Expert = Callable[[Env], Callable[[], Tensor]]
+Expert = Callable[[BatchEnv], Callable[[], Tensor]]
 """Given an environment, a function that gives the actions (N, A) for its present state."""
 
 
@@ -54,7 +55,7 @@ class Trial:
         fixed = {"autoreset": "disabled", "terminate": False, "reward": "dense" if self.has_reward else "none"}
         return Env(self.task, num_envs=n or self.n, **{**fixed, **self.options, **options})
 
-    def whole(self, n: int, **options: Any) -> Env:
+    def whole(self, n: int, **options: Any) -> BatchEnv:
         """The same with all of the task's layouts; :meth:`make` takes the first."""
         fixed = {"autoreset": "disabled", "terminate": False, "reward": "dense" if self.has_reward else "none"}
         return batched(self.task, num_envs=n, **{**fixed, **self.options, **options})
@@ -67,7 +68,7 @@ class Trial:
             env.step(action)
         return env
 
-    def actions(self, env: Env, steps: int, seeds: Sequence[int] | None = None) -> Tensor:
+    def actions(self, env: BatchEnv, steps: int, seeds: Sequence[int] | None = None) -> Tensor:
         """(steps, N, A) random; what a row gets depends on its seed alone."""
         seed = torch.tensor(self.rows if seeds is None else list(seeds), dtype=torch.int64)
         rng = EpisodeRng(seed, torch.zeros_like(seed))
@@ -119,7 +120,7 @@ class Run:
         health: bits of all rows together.
     """
 
-    def __init__(self, env: Env, act: Callable[[], Tensor]) -> None:
+    def __init__(self, env: BatchEnv, act: Callable[[], Tensor]) -> None:
         self.succeeded = torch.zeros(env.num_envs, dtype=torch.bool)
         self.finite: dict[str, bool] = {}
         self.largest, self.sum_error, self.health = -float("inf"), 0.0, 0

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from manikin.data.health import unhealthy_words
-from manikin.env.registry import make, task_ids
+from manikin.data.replay.health import unhealthy_words
+from manikin.env.registry import make, task_versions
 from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
+from manikin.eval.journal import Journal, Kept
 from manikin.eval.protocol import SUCCESS_RULES, Protocol
 from manikin.eval.runner import EpisodeResult, run_episodes
 from manikin.eval.stats import Interval, wilson
 from manikin.policy.api import Policy
-from manikin.render.api import Renderer
+from manikin.render.renderer import Renderer
 from manikin.spec.budget import Budget
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["Evaluation", "TaskResult", "evaluate", "film_episodes"]
 
@@ -27,7 +32,7 @@ class TaskResult:
     """One task of an evaluation.
 
     Attributes:
-        task: id with version.
+        task: the word by which the protocol names it.
         results: one per episode that was run, in the protocol's order.
         fingerprint: of the environment.
         held_steps: control steps that the rule ``held`` asks for.
@@ -44,6 +49,11 @@ class TaskResult:
     seconds: float
     env_steps: int
     advice: str = ""
+
+    @property
+    def id(self) -> str:
+        """Id with version, also of a task that is named by its file."""
+        return str(self.fingerprint.get("task", self.task))
 
     @property
     def device(self) -> str:
@@ -66,13 +76,17 @@ class TaskResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """A finished or interrupted evaluation; tasks without a single finished episode are left out."""
+    """A finished or interrupted evaluation; tasks without a single finished episode are left out.
+
+    ``error`` says what ended it before its end; "" where nothing did.
+    """
 
     protocol: Protocol
     policy: str
     tasks: tuple[TaskResult, ...]
     interrupted: bool
     created: str
+    error: str = ""
     reels: Mapping[str, Sequence[Reel]] = field(default_factory=dict)
 
     @property
@@ -88,7 +102,7 @@ class Evaluation:
         for task in self.tasks:
             if task.unhealthy:
                 said = unhealthy_words([(r.seed, r.health) for r in task.unhealthy], task.advice)
-                raise DivergedError(f"{task.task}: {said}")
+                raise DivergedError(f"{task.id}: {said}")
 
 
 def evaluate(
@@ -104,7 +118,9 @@ def evaluate(
     renderer: Renderer | None = None,
     on_task: Callable[[str], None] | None = None,
     on_result: Callable[[str, EpisodeResult], None] | None = None,
+    on_error: Callable[[Evaluation], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
+    journal: Journal | None = None,
 ) -> Evaluation:
     """Run every episode of a protocol exactly once.
 
@@ -121,61 +137,121 @@ def evaluate(
         renderer: makes the pictures; needed when ``film`` is not 0.
         on_task: called with the id of a task that begins.
         on_result: called with the task's id and each finished episode.
+        on_error: called with what is finished where an error ends the evaluation, which is then raised.
         stop: asked once per control step; True ends the evaluation with what is finished.
+        journal: keeps each episode on disk as it finishes; those that it holds already are not run again.
 
     Raises:
+        DataError: the journal cannot be written, or holds episodes of other environments.
         ConfigError: the protocol names tasks that do not exist, or options that cannot work.
         UnknownNameError, AssetError, ConfigError: no such device here; see :func:`manikin.sim.torch_device`.
     """
-    protocol.check_tasks(task_ids())
-    done: list[TaskResult] = []
-    reels: dict[str, Sequence[Reel]] = {}
-    interrupted, name = False, ""
-    warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
+    protocol.check_tasks(task_versions())
     for task in protocol.tasks:
-        if on_task is not None:
-            on_task(task)
-        env = make(task, min(num_envs, len(protocol.seeds)), **protocol.make_options(task), device=device, **warp)
-        try:
-            acting = policy(env)
-            name = str(getattr(acting, "name", type(acting).__name__))
-            run = run_episodes(
-                env,
-                acting,
-                protocol.seeds,
-                execute=execute,
-                on_result=partial(on_result, task) if on_result is not None else None,
-                stop=stop,
+        protocol.make_options(task)  # what cannot be shown is refused before anything runs
+    _ = protocol.hash  # of the code of own tasks as it is now, and not when the report is written
+    ran = _Ran(protocol, journal)
+    warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
+    try:
+        for task in protocol.tasks:
+            if on_task is not None:
+                on_task(task)
+            env = make(
+                task, min(num_envs, len(protocol.seeds)), options=protocol.make_options(task), device=device, **warp
             )
-            interrupted |= run.interrupted
-            if run.results:
-                done.append(
-                    TaskResult(
-                        task=task,
-                        results=run.results,
-                        fingerprint=env.fingerprint(),
-                        held_steps=protocol.held_steps(env.control_hz),
-                        confidence=protocol.confidence,
-                        seconds=run.seconds,
-                        env_steps=run.env_steps,
-                        advice=run.advice,
-                    )
+            try:
+                missing = ran.begin(task, env)
+                acting = policy(env)
+                ran.policy = str(getattr(acting, "name", type(acting).__name__))
+                run = run_episodes(
+                    env,
+                    acting,
+                    protocol.seeds,
+                    numbers=missing,
+                    execute=execute,
+                    on_result=partial(ran.add, on_result),
+                    stop=stop,
                 )
-        finally:
-            env.close()
-        if run.interrupted or stop():
-            interrupted |= task != protocol.tasks[-1]
-            break
-        if film and renderer is not None:
-            reels[task] = film_episodes(protocol, done[-1], policy, renderer, count=film, execute=execute, **warp)
-    return Evaluation(
-        protocol=protocol,
-        policy=name,
-        tasks=tuple(done),
-        interrupted=interrupted,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        reels=reels,
-    )
+                ran.end(run.seconds, run.env_steps, run.advice)
+            finally:
+                env.close()
+            if run.interrupted or stop():
+                ran.interrupted |= run.interrupted or task != protocol.tasks[-1]
+                break
+            if film and renderer is not None:
+                chosen = film_episodes(protocol, ran.tasks[-1], policy, renderer, count=film, execute=execute, **warp)
+                ran.reels[task] = chosen
+    except BaseException as error:
+        if on_error is not None:
+            on_error(ran.fail(error))
+        raise
+    return ran.evaluation()
+
+
+class _Ran:
+    """What an evaluation has so far, also in the middle of a task."""
+
+    def __init__(self, protocol: Protocol, journal: Journal | None) -> None:
+        self.protocol, self.journal = protocol, journal
+        self.policy, self.interrupted = "", False
+        self.tasks: list[TaskResult] = []
+        self.reels: dict[str, Sequence[Reel]] = {}
+        self._about: dict[str, Any] | None = None  # the task that runs
+        self._kept, self._new, self._began = Kept(), list[EpisodeResult](), 0.0
+
+    def begin(self, task: str, env: BatchEnv) -> list[int]:
+        """Numbers of the episodes that are to be run."""
+        made_of = env.fingerprint()
+        self._kept = Kept() if self.journal is None else self.journal.begin(task, made_of)
+        self._new, self._began = [], time.perf_counter()
+        self._about = {
+            "task": task,
+            "fingerprint": made_of,
+            "held_steps": self.protocol.held_steps(env.control_hz),
+            "confidence": self.protocol.confidence,
+        }
+        return [n for n in range(len(self.protocol.seeds)) if n not in self._kept.results]
+
+    def add(self, on_result: Callable[[str, EpisodeResult], None] | None, result: EpisodeResult) -> None:
+        assert self._about is not None
+        self._new.append(result)
+        if self.journal is not None:
+            self.journal.add(result, time.perf_counter() - self._began)
+        if on_result is not None:
+            on_result(self._about["task"], result)
+
+    def end(self, seconds: float, env_steps: int, advice: str) -> None:
+        """The task is through, or was stopped; what the journal had of it counts."""
+        kept = self._kept.results.values()
+        results = sorted([*kept, *self._new], key=lambda r: r.number)
+        if results and self._about is not None:
+            self.tasks.append(
+                TaskResult(
+                    **self._about,
+                    results=tuple(results),
+                    seconds=seconds + self._kept.seconds,
+                    env_steps=env_steps + sum(r.length for r in kept),
+                    advice=advice,
+                )
+            )
+        self._about = None
+
+    def fail(self, error: BaseException) -> Evaluation:
+        """What is finished when an error ends it."""
+        self.end(time.perf_counter() - self._began, sum(r.length for r in self._new), "")
+        self.interrupted = True
+        return self.evaluation(str(error) or type(error).__name__)
+
+    def evaluation(self, error: str = "") -> Evaluation:
+        return Evaluation(
+            protocol=self.protocol,
+            policy=self.policy,
+            tasks=tuple(self.tasks),
+            interrupted=self.interrupted,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            error=error,
+            reels=self.reels,
+        )
 
 
 def film_episodes(
@@ -197,7 +273,7 @@ def film_episodes(
     chosen = _worth_seeing(result.results, protocol.success, result.held_steps, count)
     options = protocol.make_options(result.task)
     warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
-    env = make(result.task, min(count, len(chosen)), **options, device=result.device, **warp)
+    env = make(result.task, min(count, len(chosen)), options=options, device=result.device, **warp)
     try:
         every = max(1, min(r.length for r in chosen) // max(1, pictures - 1))
         numbers = {r.number for r in chosen}

@@ -6,15 +6,18 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manikin.errors import ConfigError
-from manikin.render.api import Renderer
-from manikin.render.video import tile, write_video
+from manikin.render.files.video import tile, write_video
+from manikin.render.renderer import Renderer
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["Film", "Reel", "camera_of", "stride_for", "together", "write_film", "zoomed"]
 
@@ -38,7 +41,7 @@ class Reel:
         return [(self.steps[i], self.images[i]) for i in chosen]
 
 
-def camera_of(env: Any) -> str | CameraSpec:
+def camera_of(env: BatchEnv) -> str | CameraSpec:
     """The scene's camera for people, or a view of the robot's workspace where it has none."""
     if HUMAN_CAMERA in env.cameras:
         return HUMAN_CAMERA
@@ -80,7 +83,7 @@ class Film:
 
     def __init__(
         self,
-        env: Any,
+        env: BatchEnv,
         renderer: Renderer,
         *,
         numbers: Collection[int] | None = None,

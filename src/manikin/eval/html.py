@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from manikin.data.recording.durable import replace_file
 from manikin.eval.film import Reel
-from manikin.render.video import write_png
+from manikin.render.files.video import write_png
 
 __all__ = ["render_html", "write_html"]
 
@@ -25,9 +26,9 @@ _CHECKED = "dropped contacts, states that are not finite, solver at its limit, s
 
 
 def write_html(report: Mapping[str, Any], path: str | Path, reels: Mapping[str, Sequence[Reel]] | None = None) -> None:
-    """Write :func:`render_html` to a file."""
+    """Write :func:`render_html` to a file, whole or not at all. Raises OSError where it cannot be written."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(render_html(report, reels), encoding="utf-8")
+    replace_file(Path(path), render_html(report, reels).encode())
 
 
 def render_html(report: Mapping[str, Any], reels: Mapping[str, Sequence[Reel]] | None = None) -> str:
@@ -35,11 +36,11 @@ def render_html(report: Mapping[str, Any], reels: Mapping[str, Sequence[Reel]] |
 
     Args:
         report: as ``manikin.eval.report.as_dict`` makes it.
-        reels: per task, pictures of some episodes.
+        reels: by the protocol's word for a task, pictures of some episodes.
     """
     style = (resources.files("manikin.eval") / "report.css").read_text(encoding="utf-8")
     title = escape(f"{report['protocol']['name']}: {report['policy']}")
-    tasks = "".join(_task(t, (reels or {}).get(t["task"], ())) for t in report["per_task"])
+    tasks = "".join(_task(t, (reels or {}).get(t.get("named", t["task"]), ())) for t in report["per_task"])
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -55,13 +56,14 @@ def render_html(report: Mapping[str, Any], reels: Mapping[str, Sequence[Reel]] |
 def _top(report: Mapping[str, Any]) -> str:
     ran = sum(len(t["per_episode"]) for t in report["per_task"])
     sick = sum(t["unhealthy"] for t in report["per_task"])
-    kind, words = "ok", f"all {ran} episodes ran and are healthy"
+    kind, words = "ok", "all episodes ran and are healthy" if ran != 1 else "the episode ran and is healthy"
     alarms = ""
     if report["interrupted"]:
         kind, words = "wrong", "interrupted"
+        why = f"It ended by an error: {escape(report['error'])}. " if report.get("error") else ""
         alarms += _alarm(
             "Interrupted.",
-            "Only the episodes that finished are counted; short ones finish first, so the rates may be biased.",
+            f"{why}Only the episodes that finished are counted; short ones finish first, so the rates may be biased.",
         )
     if sick:
         kind, words = "wrong", f"{sick} of {ran} episodes unhealthy"
@@ -103,7 +105,9 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
     rule, hz = success["rule"], float(task["control_hz"] or 1.0)
     head = success[rule]
     names = {**_RULES, "held": f"held {task['held_steps'] / hz:g} s"}
-    settings = (made_of.get("robot"), made_of.get("control"), f"{hz:g} Hz", f"{made_of.get('horizon')} steps")
+    named = task.get("named", task["task"])
+    place = f"from {named}" if named != task["task"] else ""
+    settings = (place, made_of.get("robot"), made_of.get("control"), f"{hz:g} Hz", f"{made_of.get('horizon')} steps")
     made = " · ".join(escape(str(x)) for x in settings if x)
     rates = "".join(_rate(names[k], success[k], k == rule) for k in _RULES)
     axis = '<span></span><div class="axis"><span>0</span><span>50</span><span>100 %</span></div><span></span>'
@@ -127,7 +131,7 @@ def _facts(task: Mapping[str, Any], hz: float) -> str:
     episodes = task["per_episode"]
     returns = [e["sum_reward"] for e in episodes]
     times = [e["first_success"] / hz for e in episodes if e["first_success"]]
-    spread = f" ± {stdev(returns):.3g}" if len(returns) > 1 else ""
+    spread = f" ± {np.std(returns, ddof=1):.3g}" if len(returns) > 1 else ""
     facts = {
         "mean return": f"{fmean(returns):.4g}{spread}",
         "median time to success": f"{median(times):.2f} s" if times else "none",

@@ -2,7 +2,7 @@
 
     format = 1
     name = "pick-cube"
-    tasks = ["PickCube-v1"]
+    tasks = ["PickCube-v2"]
     robot = "panda"                # left out: the task's first robot
     control = "joint_delta_pos"
     observe = "state"
@@ -10,18 +10,20 @@
     held_s = 0.5
     terminate = false              # episodes run to the horizon, so that "at the end" means something
     horizon = 100                  # [control steps]; left out: the task's own
-    cameras = []                   # what the policy is shown beside the state
+    # of a policy that sees: observe = "rgb", and
+    # cameras = ["base_camera"]; size = [128, 128]; renderer = "rays"; stages = [{ kind = "Resize", ... }]
 
     [episodes]
     first_seed = 1_000_000         # or: seeds = [3, 14, 15]
     count = 64
 
-    [config."PickCube-v1"]         # options of the task that differ from its defaults
+    [config."PickCube-v2"]         # options of the task that differ from its defaults
     goal_radius = 0.025
 
 How many environments run at once is no part of it: the result does not depend on that. The hash is SHA-256 over
 canonical JSON (sorted keys, no spaces, defaults filled in, seeds listed out), so that spelling, order and comments do
-not count, and neither do ``name`` and ``description``.
+not count, and neither do ``name`` and ``description``. A task of one's own is in it with its
+code and its configuration.
 """
 
 from __future__ import annotations
@@ -30,19 +32,28 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from manikin.env.options import EnvOptions
+from manikin.env.provenance import task_code
+from manikin.env.registry import is_own, task_class
 from manikin.errors import ConfigError
+from manikin.eval.shown import hashed_shown, shown_options, without_none
+from manikin.sense.kinds import describe
+from manikin.spec.looks import Looks
 
 __all__ = ["FORMAT", "SUCCESS_RULES", "Protocol", "load_protocol", "shipped_protocols"]
 
 FORMAT = 1
 SUCCESS_RULES = ("once", "at_end", "held")
+_NOT_HASHED = ("name", "description", "size", "renderer", "stages", "looks")  # the last four in another form
 _EPISODE_KEYS = ("first_seed", "count", "seeds")
 _MAX_EPISODES = 1_000_000
 
@@ -53,12 +64,15 @@ class Protocol:
 
     Attributes:
         name: for people; not hashed.
-        tasks: ids with versions, for example ``("PickCube-v1",)``.
+        tasks: ids with versions, for example ``("PickCube-v2",)``.
         seeds: the episode seed of every episode, each run once (at episode index 0) per task.
         description: for people; not hashed.
-        robot, control, observe, reward, terminate, horizon, physics_hz, control_hz: as options of ``manikin.make``;
+        robot, control, reward, terminate, horizon, physics_hz, control_hz: as options of ``manikin.make``;
             None leaves the task's own.
-        cameras: names of cameras whose images the policy is shown.
+        observe: a word; or a list of words and descriptions of sources and stacks, ``{"kind": "Stack", "frames": 4}``.
+        cameras: names of those whose pictures the policy is shown.
+        size: width and height of the pictures [pixels]. renderer: makes them. stages: of the pictures, described, see
+            :mod:`manikin.sense.stages`. looks: how episodes differ in looks, as :meth:`Looks.describe` describes it.
         success: the rule the headline follows. All three are always reported.
         held_s: how long success must last without a break under the rule ``held`` [s].
         confidence: of the intervals.
@@ -71,10 +85,14 @@ class Protocol:
     description: str = ""
     robot: str | None = None
     control: str | None = None
-    observe: str = "state"
+    observe: str | tuple[Any, ...] = "state"
     reward: str = "normalized_dense"
     terminate: bool = False
     cameras: tuple[str, ...] = ()
+    size: tuple[int, int] | None = None
+    renderer: str | None = None
+    stages: tuple[Mapping[str, Any], ...] = ()
+    looks: Mapping[str, Any] | None = None
     horizon: int | None = None
     physics_hz: float | None = None
     control_hz: float | None = None
@@ -84,6 +102,14 @@ class Protocol:
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            value, (expected, convert) = getattr(self, f.name), _KINDS[f.name]
+            if value is None and f.default is None:
+                continue
+            try:
+                object.__setattr__(self, f.name, convert(value))
+            except (TypeError, ValueError, OverflowError):
+                raise ConfigError(f"a protocol's {f.name} must be {expected}, got {value!r:.80}") from None
         if not self.tasks or len(set(self.tasks)) != len(self.tasks):
             raise ConfigError(f"protocol {self.name!r}: needs at least one task and none twice, got {list(self.tasks)}")
         if not self.seeds or len(self.seeds) > _MAX_EPISODES:
@@ -98,51 +124,85 @@ class Protocol:
             raise ConfigError(f"protocol {self.name!r}: confidence {self.confidence} must lie between 0 and 1")
         for key in ("held_s", "horizon", "physics_hz", "control_hz"):
             value = getattr(self, key)
-            if value is not None and not value > 0:
+            if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"protocol {self.name!r}: {key} must be positive, got {value}")
         if extra := set(self.config) - set(self.tasks):
             raise ConfigError(
                 f"protocol {self.name!r}: [config] names {_listed(extra)}, not among its tasks {_listed(self.tasks)}"
             )
         try:
-            self.canonical()
+            _canonical(self._content())
         except (TypeError, ValueError) as error:
             raise ConfigError(f"protocol {self.name!r}: [config] holds a value JSON cannot: {error}") from None
 
-    def canonical(self) -> str:
-        """The text that is hashed: one line of JSON."""
-        content = {k: v for k, v in dataclasses.asdict(self).items() if k not in ("name", "description")}
+    def _content(self) -> dict[str, Any]:
+        """What is hashed of the file."""
+        content = {k: v for k, v in dataclasses.asdict(self).items() if k not in _NOT_HASHED}
         content["format"] = FORMAT
         # 20 and 20.0 in a file mean the same rate
         for key in ("held_s", "confidence", "physics_hz", "control_hz"):
             content[key] = None if content[key] is None else float(content[key])
-        return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return content
+
+    @cached_property
+    def own_tasks(self) -> Mapping[str, Mapping[str, Any]]:
+        """Of each task of one's own, by the word that names it: its ``id``, the SHA-256 of its ``code`` and its
+        ``config`` with defaults. As they are when this is asked first: the files are loaded then.
+
+        Raises:
+            ConfigError: the code cannot be read, the configuration holds what JSON cannot, or two have one id.
+            ManikinError: there is no such file or task, or it has no such options.
+        """
+        found: dict[str, Mapping[str, Any]] = {}
+        for word in filter(is_own, self.tasks):
+            task = task_class(word)
+            code, config = task_code(task), task(self.config.get(word)).config
+            if code is not None:
+                found[word] = {"id": task.id, "code": code, "config": dataclasses.asdict(config)}
+        ids = [found[word]["id"] if word in found else word for word in self.tasks]
+        if len(set(ids)) < len(ids):
+            raise ConfigError(f"protocol {self.name!r}: two of its tasks have the same id: {_listed(ids)}")
+        return found
+
+    def canonical(self) -> str:
+        """The text that is hashed: one line of JSON. Tasks of one's own are in it by id, code and configuration; where
+        their files lie is not.
+
+        Raises:
+            ManikinError: as :attr:`own_tasks`.
+        """
+        content = self._content() | hashed_shown(self)
+        if own := self.own_tasks:
+            content["tasks"] = [own[word]["id"] if word in own else word for word in self.tasks]
+            content["config"] = {word: value for word, value in content["config"].items() if word not in own}
+            content["own"] = sorted(own.values(), key=lambda one: str(one["id"]))
+        try:
+            return _canonical(content)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"protocol {self.name!r}: a task's config holds a value JSON cannot: {error}") from None
 
     @property
     def hash(self) -> str:
-        """64 hex digits. Two results are comparable only when this is equal."""
+        """64 hex digits. Two results are comparable only when this is equal. Raises as :attr:`own_tasks`."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()
 
     def held_steps(self, control_hz: float) -> int:
         """Control steps that success must last under the rule ``held`` (at least 1)."""
         return max(1, round(self.held_s * control_hz))
 
-    def make_options(self, task: str) -> dict[str, Any]:
-        """Keyword options for ``manikin.make(task, ...)``; what the protocol leaves open is not in it.
+    def make_options(self, task: str) -> EnvOptions:
+        """Options of the environment that a task is evaluated in, for ``manikin.make(task, options=...)``.
 
-        Raises:
-            ConfigError: it asks for camera observations.
+        Raises as :func:`manikin.eval.shown.shown_options` and :class:`~manikin.env.options.EnvOptions`.
         """
-        if self.cameras:
-            raise ConfigError(f"protocol {self.name!r}: camera observations are not available yet; leave cameras = []")
-        options: dict[str, Any] = {k: getattr(self, k) for k in ("observe", "reward", "terminate")}
+        options: dict[str, Any] = {**shown_options(self), **{k: getattr(self, k) for k in ("reward", "terminate")}}
         options["autoreset"] = "disabled"
         for key in ("robot", "control", "horizon", "physics_hz", "control_hz"):
             if getattr(self, key) is not None:
                 options[key] = getattr(self, key)
         if self.config.get(task):
             options["config"] = dict(self.config[task])
-        return options
+        return EnvOptions(**options)
 
     def check_tasks(self, valid: Iterable[str]) -> None:
         """Refuse tasks, or versions of tasks, that do not exist. A user's own (``file.py:Class``) is left to ``make``.
@@ -170,7 +230,7 @@ class Protocol:
         """
         try:
             table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also numbers and nesting beyond what Python reads
             raise ConfigError(f"{source}: not valid TOML: {error}") from None
         return cls(**_read_table(table, source))
 
@@ -178,8 +238,8 @@ class Protocol:
         """A file that reads back to an equal protocol."""
         lines = [f"format = {FORMAT}"]
         for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if f.name not in ("seeds", "config") and value is not None:
+            value = without_none(getattr(self, f.name))
+            if f.name not in ("seeds", "config") and value is not None and (f.name != "stages" or value):
                 lines.append(f"{f.name} = {_toml(value)}")
         first, count = self.seeds[0], len(self.seeds)
         lines += ["", "[episodes]"]
@@ -189,7 +249,7 @@ class Protocol:
             lines.append(f"seeds = {_toml(self.seeds)}")
         for task, options in self.config.items():
             lines += ["", f"[config.{json.dumps(task)}]"]
-            lines += [f"{key} = {_toml(value)}" for key, value in options.items()]
+            lines += [f"{json.dumps(key)} = {_toml(value)}" for key, value in options.items()]
         return "\n".join(lines) + "\n"
 
 
@@ -206,13 +266,27 @@ def load_protocol(path: str | Path) -> Protocol:
         ConfigError: no such file (names the shipped ones), or anything :meth:`Protocol.from_toml` refuses.
     """
     file = Path(path)
-    if file.is_file():
-        return Protocol.from_toml(file.read_text(encoding="utf-8"), source=str(file))
+    try:
+        content = file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        raise ConfigError(f"the protocol file {str(path)[:200]!r} cannot be read: {error.strerror}") from None
+    if content is not None:
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                f"{file}: not UTF-8, as TOML must be: byte {error.start} is {content[error.start]:#04x}"
+            ) from None
+        return Protocol.from_toml(text, source=str(file))
     if str(path) in shipped_protocols():
         text = (resources.files("manikin.eval") / "protocols" / f"{path}.toml").read_text(encoding="utf-8")
         return Protocol.from_toml(text, source=f"shipped protocol {path}")
     shipped = _listed(shipped_protocols())
     raise ConfigError(f"no protocol file {str(path)!r}; give a .toml file or a shipped name: {shipped}")
+
+
+def _canonical(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def _read_table(table: dict[str, Any], source: str) -> dict[str, Any]:
@@ -230,7 +304,7 @@ def _read_table(table: dict[str, Any], source: str) -> dict[str, Any]:
         expected, convert = _KINDS[key]
         try:
             values[key] = convert(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ConfigError(f"{source}: {key} must be {expected}, got {value!r}") from None
     return values
 
@@ -277,9 +351,9 @@ def _str(value: object) -> str:
 
 
 def _sequence(value: object) -> list[Any]:
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple | range):
         raise TypeError
-    return value
+    return list(value)
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -287,14 +361,47 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _tables(value: object) -> dict[str, dict[str, Any]]:
-    if not isinstance(value, dict) or not all(isinstance(v, dict) for v in value.values()):
+    if not isinstance(value, Mapping) or not all(isinstance(v, Mapping) for v in value.values()):
         raise TypeError
-    return value
+    return {_str(task): {_str(name): option for name, option in options.items()} for task, options in value.items()}
+
+
+def _observed(value: object) -> str | tuple[Any, ...]:
+    if isinstance(value, str):
+        return value
+    found = [one.describe() if hasattr(one, "describe") else one for one in _sequence(value)]
+    if not all(isinstance(one, str | Mapping) for one in found):
+        raise TypeError
+    return tuple(found)
+
+
+def _size(value: object) -> tuple[int, int]:
+    width, height = (_int(side) for side in _sequence(value))
+    if min(width, height) < 1:
+        raise ValueError
+    return width, height
+
+
+def _stages(value: object) -> tuple[Mapping[str, Any], ...]:
+    found = [one if isinstance(one, Mapping) else describe(one) for one in _sequence(value)]
+    return tuple(dict(one) for one in found)
+
+
+def _looks(value: object) -> dict[str, Any]:
+    found = value.describe() if isinstance(value, Looks) else value
+    if not isinstance(found, Mapping):
+        raise TypeError
+    return dict(found)
 
 
 _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("name", "description", "robot", "control", "observe", "reward", "success"), ("a string", _str)),
+    **dict.fromkeys(("name", "description", "robot", "control", "reward", "success", "renderer"), ("a string", _str)),
+    "observe": ("a word, or a list of words and tables", _observed),
+    "size": ("width and height in pixels, [128, 128]", _size),
+    "stages": ('a list of tables, [{ kind = "Jitter", brightness = 0.2 }]', _stages),
+    "looks": ("a table", _looks),
     "terminate": ("true or false", _bool),
+    "seeds": ("a list of whole numbers", lambda value: tuple(_int(seed) for seed in _sequence(value))),
     **dict.fromkeys(("tasks", "cameras"), ("a list of strings", _names)),
     **dict.fromkeys(("physics_hz", "control_hz", "held_s", "confidence"), ("a number", _float)),
     "horizon": ("a whole number of control steps", _int),

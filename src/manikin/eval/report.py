@@ -1,9 +1,9 @@
 """What an evaluation leaves behind: ``report.json`` for machines, with LeRobot's eval_info names where they fit.
 
-    {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted", "device",
-     "protocol": {"name", "hash", "toml"}, "versions", "machine",
+    {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted", "error",
+     "device", "protocol": {"name", "hash", "toml", "own": [{"id", "code", "config"}]}, "versions", "machine",
      "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
-     "per_task": [{"task", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice",
+     "per_task": [{"task", "named", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice",
                    "success": {"rule", "once": RATE, "at_end": RATE, "held": RATE},
                    "aggregated": {... as overall ...}, "modes": {how it succeeded or failed: episodes},
                    "forces": {"total" or link: {"peak": SPREAD, "sum": SPREAD}},
@@ -13,14 +13,17 @@
 SPREAD is {"mean", "p95", "worst", "seed"} over episodes [N]: of the largest contact force of an episode, and of that
 added up over its control steps; ``seed`` is of the worst episode. ``total`` leaves out the robots' fingers.
 RATE is {"successes", "episodes", "rate", "low", "high", "confidence"}; ``pc_success`` is in per cent, under the
-protocol's rule. Reports are comparable when their protocol hashes are equal. ``device`` is the word of where it was
-simulated; physics differs between devices in its rounding, so a comparison names both. ``advice`` is which budget to
-raise to what, where contacts or constraints found no room.
+protocol's rule. ``task`` is the task's id, and ``named`` the protocol's word for it; ``own`` are the tasks that are not
+manikin's, with the SHA-256 of their code. Reports are comparable when their protocol hashes are equal. ``device``
+is the word of where it was simulated; physics differs between devices in its rounding, so a comparison names both.
+``advice`` is which budget to raise to what, where contacts or constraints found no room. ``error`` says what ended the
+evaluation before its end.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,14 +31,25 @@ from typing import Any
 
 import numpy as np
 
+from manikin.data.recording.durable import replace_file
+from manikin.data.recording.outside import read_json, reading
 from manikin.errors import ConfigError, DataError
 from manikin.eval.evaluation import Evaluation, TaskResult
-from manikin.eval.protocol import SUCCESS_RULES
+from manikin.eval.protocol import SUCCESS_RULES, Protocol
 from manikin.eval.runner import EpisodeResult
 from manikin.eval.stats import compare_paired
 from manikin.sim.health import describe
 
-__all__ = ["SCHEMA", "SCHEMA_VERSION", "as_dict", "compare", "read_report", "write_report"]
+__all__ = [
+    "SCHEMA",
+    "SCHEMA_VERSION",
+    "about_protocol",
+    "as_dict",
+    "compare",
+    "read_report",
+    "refuse_another",
+    "write_report",
+]
 
 SCHEMA = "manikin-eval"
 SCHEMA_VERSION = 1
@@ -53,12 +67,8 @@ def as_dict(evaluation: Evaluation, *, command: str = "") -> dict[str, Any]:
         "command": command,
         "healthy": evaluation.healthy,
         "interrupted": evaluation.interrupted,
-        "protocol": {
-            "name": evaluation.protocol.name,
-            "hash": evaluation.protocol.hash,
-            "episodes_per_task": len(evaluation.protocol.seeds),
-            "toml": evaluation.protocol.to_toml(),
-        },
+        "error": evaluation.error,
+        "protocol": about_protocol(evaluation.protocol),
         "device": evaluation.tasks[0].device if evaluation.tasks else "",
         "versions": first.get("versions", {}),
         "machine": first.get("machine", {}),
@@ -66,6 +76,36 @@ def as_dict(evaluation: Evaluation, *, command: str = "") -> dict[str, Any]:
         "per_task": tasks,
         "comparison": None,
     }
+
+
+def about_protocol(protocol: Protocol) -> dict[str, Any]:
+    """What a report says of the protocol."""
+    return {
+        "name": protocol.name,
+        "hash": protocol.hash,
+        "episodes_per_task": len(protocol.seeds),
+        "toml": protocol.to_toml(),
+        "own": [dict(own) for own in protocol.own_tasks.values()],
+    }
+
+
+def refuse_another(protocol: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    """Refuse to compare results under a protocol, as :func:`about_protocol` tells it, with those of a report.
+
+    Raises:
+        ConfigError: the report was made under another protocol; says which own tasks have other code.
+    """
+    a, b = protocol["hash"], other["protocol"]["hash"]
+    if a == b:
+        return
+    mine, theirs = ({own["id"]: own for own in one.get("own", ())} for one in (protocol, other["protocol"]))
+    changed = [
+        f"{name} has other {' and '.join(what)}"
+        for name in sorted(mine.keys() & theirs.keys())
+        if (what := [key for key in ("code", "config") if mine[name][key] != theirs[name][key]])
+    ]
+    why = f": {'; '.join(changed)}" if changed else ""
+    raise ConfigError(f"reports made under different protocols cannot be compared ({a[:12]} and {b[:12]}){why}")
 
 
 def _task(task: TaskResult, rule: str) -> dict[str, Any]:
@@ -81,7 +121,8 @@ def _task(task: TaskResult, rule: str) -> dict[str, Any]:
             "confidence": interval.confidence,
         }
     return {
-        "task": task.task,
+        "task": task.id,
+        "named": task.task,
         "fingerprint": dict(task.fingerprint),
         "control_hz": task.fingerprint.get("control_hz"),
         "held_steps": task.held_steps,
@@ -154,9 +195,20 @@ def _episode(r: EpisodeResult, rule: str, held_steps: int) -> dict[str, Any]:
 
 
 def write_report(report: Mapping[str, Any], path: str | Path) -> None:
-    """Write ``report.json``."""
+    """Write ``report.json``, whole or not at all; JSON has no numbers that are not finite, and null stands for them.
+
+    Raises OSError where it cannot be written.
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    replace_file(Path(path), (json.dumps(_finite(report), indent=1, allow_nan=False) + "\n").encode())
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
@@ -165,30 +217,46 @@ def read_report(path: str | Path) -> dict[str, Any]:
     Raises:
         DataError: no such file, not a report, or of a newer version.
     """
-    try:
-        report = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"the report {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise DataError(f"{path} is not JSON: {error}") from None
-    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
+    report = read_json(Path(path), f"{path} cannot be read, or is no evaluation report")
+    if report.get("schema") != SCHEMA:
         raise DataError(f"{path} is no evaluation report: 'schema' is not {SCHEMA!r}")
     if report.get("schema_version") != SCHEMA_VERSION:
         raise DataError(
             f"{path} has schema version {report.get('schema_version')}, this manikin reads {SCHEMA_VERSION}"
         )
+    with reading(f"the report {path} is damaged"):
+        _check_report(report)
     return report
+
+
+def _check_report(report: Mapping[str, Any]) -> None:
+    """Raise KeyError or TypeError where a report lacks what comparing needs."""
+    for value in (report["policy"], report["protocol"]["hash"], report.get("device", "cpu")):
+        _check_kind(value, str)
+    for own in report["protocol"].get("own", []):
+        for name in ("id", "code"):
+            _check_kind(own[name], str)
+        _check_kind(own["config"], dict)
+    for task in report["per_task"]:
+        _check_kind(task["task"], str)
+        _check_kind(task["success"]["once"]["confidence"], float)
+        for episode in task["per_episode"]:
+            for value, kind in ((episode["seed"], int), (episode["episode_index"], int), (episode["success"], bool)):
+                _check_kind(value, kind)
+
+
+def _check_kind(value: Any, kind: type) -> None:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} stands where {kind.__name__} is expected")
 
 
 def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Paired comparison of two policies on the episodes that both reports have, per task.
 
     Raises:
-        ConfigError: made under different protocols, or without a common episode.
+        ConfigError: made under different protocols (see :func:`refuse_another`), or without a common episode.
     """
-    a, b = report["protocol"]["hash"], other["protocol"]["hash"]
-    if a != b:
-        raise ConfigError(f"reports made under different protocols cannot be compared ({a[:12]} and {b[:12]})")
+    refuse_another(report["protocol"], other)
     rows = []
     for task in report["per_task"]:
         match = next((t for t in other["per_task"] if t["task"] == task["task"]), None)

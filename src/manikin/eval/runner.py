@@ -14,20 +14,24 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import gymnasium
 import numpy as np
 import torch
 
-from manikin.data.health import advice_for, unhealthy_words
-from manikin.data.labels import Tracker
-from manikin.data.record import Recorder, outcome_of
+from manikin.data.collect import outcome_of
+from manikin.data.recorder import Recorder
+from manikin.data.recording.labels import Tracker
+from manikin.data.replay.health import advice_for, unhealthy_words
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
 from manikin.spec.labels import PLAIN
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_episodes"]
 
@@ -52,7 +56,7 @@ class EpisodeResult:
         reached: the task's stage flags (``is_grasped``, ...): whether each was ever true. Says where failures stop.
         events: what happened, in order; mode: how it succeeded or failed (see :mod:`manikin.spec.labels`).
         force_sum: contact force of the robots in all (``total``) and on each link [N], sampled once per control step
-            and added up. force_peak: the largest of them [N]. See :mod:`manikin.scene.forces`.
+            and added up. force_peak: the largest of them [N]. See :mod:`manikin.scene.handles.forces`.
     """
 
     number: int
@@ -111,7 +115,7 @@ class Run:
 
 
 class Observer(Protocol):
-    """Sees every step of every episode. :class:`manikin.data.record.Recorder` is one."""
+    """Sees every step of every episode. :class:`manikin.data.recorder.Recorder` is one."""
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
         """Episodes ``numbers`` (n,) begin in ``rows`` (n,); ``observation`` is that of all N rows."""
@@ -161,7 +165,7 @@ def interruptible() -> Iterator[Stop]:
 
 
 def run_episodes(
-    env: Any,
+    env: BatchEnv,
     policy: Policy,
     episodes: Sequence[int | tuple[int, int]],
     *,
@@ -191,7 +195,7 @@ def run_episodes(
     """
     if env.metadata.get("autoreset_mode") != gymnasium.vector.AutoresetMode.DISABLED:
         raise ConfigError('the runner hands out episodes itself: make the environment with autoreset="disabled"')
-    keys = [(e, 0) if isinstance(e, int) else (int(e[0]), int(e[1])) for e in episodes]
+    keys = [_key(e) for e in episodes] if isinstance(episodes, Iterable) else []
     queue = list(range(len(keys)) if numbers is None else numbers)
     if not keys or any(not 0 <= number < len(keys) for number in queue):
         raise ConfigError(f"nothing to run, or a number outside the list of {len(keys)} episodes")
@@ -226,12 +230,20 @@ def run_episodes(
     )
 
 
+def _key(episode: Any) -> tuple[int, int]:
+    """Seed and index of an episode."""
+    pair = (episode, 0) if isinstance(episode, int | np.integer) else episode
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(v, int | np.integer) for v in pair):
+        raise ConfigError(f"an episode is a seed, or a seed and an index, whole numbers; got {episode!r:.80}")
+    return int(pair[0]), int(pair[1])
+
+
 class _Rows:
     """Which episode runs in which row, and its running totals."""
 
     def __init__(
         self,
-        env: Any,
+        env: BatchEnv,
         keys: list[tuple[int, int]],
         queue: list[int],
         policy: ChunkPolicy,

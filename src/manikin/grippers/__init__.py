@@ -21,6 +21,7 @@ _NAMES = (
     "robotiq_2f85",
     "robotiq_three_finger",
     "so101_jaw",
+    "tiago_gripper",
     "umi",
     "viperx_fingers",
     "widowx_fingers",
@@ -35,7 +36,14 @@ def grippers() -> tuple[str, ...]:
 
 
 def register(spec: GripperSpec) -> GripperSpec:
-    """Make a gripper of your own known by its name. Raises :class:`ConfigError` for a name that is built in."""
+    """Make a gripper of your own known by its name.
+
+    Raises:
+        ConfigError: for a name that is built in or cannot stand in a robot word.
+        TypeError: for what is no gripper.
+    """
+    if not isinstance(spec, GripperSpec):
+        raise TypeError(f"a gripper is a GripperSpec (gripper_from_file gives one), not {spec!r:.80}")
     if spec.name in (*_NAMES, "none") or not spec.name.replace("_", "").isalnum():
         raise ConfigError(f"a gripper of your own cannot be called {spec.name!r}: letters, digits and _, not {_NAMES}")
     _own[spec.name] = spec

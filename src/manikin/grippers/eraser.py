@@ -6,7 +6,8 @@ of the wiping face. It has low friction, so that wiping does not drag the table 
 
 from __future__ import annotations
 
-from manikin.spec.robot import Gains, GripperSpec, Link, box
+from manikin.spec.links import Link, box
+from manikin.spec.robot import Gains, GripperSpec
 
 FELT, BACK = (0.25, 0.25, 0.25, 1), (0.15, 0.3, 0.6, 1)
 

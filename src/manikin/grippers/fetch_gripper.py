@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, cylinder, pad
+from manikin.spec.links import Joint, Link, box, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 GREY, DARK = (0.75, 0.75, 0.78, 1), (0.2, 0.2, 0.2, 1)
 H = 0.5**0.5

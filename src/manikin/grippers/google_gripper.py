@@ -10,20 +10,8 @@ a turn about z from the flange's.
 
 from __future__ import annotations
 
-from manikin.spec.robot import (
-    Finger,
-    Gains,
-    GripperSpec,
-    Joint,
-    Link,
-    MenagerieModel,
-    Quat,
-    Vec3,
-    box,
-    capsule,
-    cylinder,
-    pad,
-)
+from manikin.spec.links import Joint, Link, Quat, Vec3, box, capsule, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 WHITE, GREY, RUBBER = (0.9, 0.9, 0.9, 1), (0.35, 0.35, 0.38, 1), (0.2, 0.2, 0.2, 1)
 Inertial = tuple[Vec3, Quat, tuple[float, ...]]

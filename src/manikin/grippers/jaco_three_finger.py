@@ -10,19 +10,8 @@ damping it closes at 1.9 rad/s. The armature stands for motor and worm gear.
 from __future__ import annotations
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import (
-    Finger,
-    Gains,
-    GripperSpec,
-    Joint,
-    Link,
-    MenagerieModel,
-    Quat,
-    Vec3,
-    capsule,
-    cylinder,
-    pad,
-)
+from manikin.spec.links import Joint, Link, Quat, Vec3, capsule, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 CARBON, GREY, DARK = (0.1, 0.1, 0.1, 1), (0.7, 0.7, 0.7, 1), (0.3, 0.3, 0.3, 1)
 PLACES: dict[int, tuple[Vec3, Quat]] = {

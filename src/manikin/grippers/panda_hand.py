@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, pad
+from manikin.spec.links import Joint, Link, box, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 WHITE, SILVER, GREY = (0.98, 0.98, 0.98, 1), (0.75, 0.77, 0.79, 1), (0.25, 0.25, 0.25, 1)
 

@@ -9,7 +9,8 @@ rails is the user's choice on the real one: here the tips meet when closed, so t
 from __future__ import annotations
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, box, cylinder, pad
+from manikin.spec.links import Joint, Link, box, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec
 
 RED, BLACK, GREY = (0.5, 0.1, 0.1, 1), (0.1, 0.1, 0.1, 1), (0.6, 0.6, 0.6, 1)
 

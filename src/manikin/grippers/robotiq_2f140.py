@@ -10,7 +10,8 @@ lever of 0.1 m is 40 N; with 2.5 N m s/rad of damping it closes at 1.6 rad/s, 16
 from __future__ import annotations
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, box, capsule, cylinder, pad
+from manikin.spec.links import Joint, Link, box, capsule, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec
 
 BLACK, SILVER, RUBBER = (0.12, 0.12, 0.12, 1), (0.7, 0.72, 0.78, 1), (0.5, 0.5, 0.5, 1)
 SIDES = {"right": 1, "left": -1}

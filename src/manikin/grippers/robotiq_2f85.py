@@ -11,7 +11,8 @@ The drivers' armature stands for motor and worm gear, chosen so that damping is 
 from __future__ import annotations
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, cylinder, pad
+from manikin.spec.links import Joint, Link, box, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 BLACK, GREY, RUBBER = (0.15, 0.15, 0.15, 1), (0.46, 0.46, 0.46, 1), (0.55, 0.55, 0.55, 1)
 H = 0.5**0.5

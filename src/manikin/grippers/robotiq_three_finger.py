@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, box, capsule, cylinder, pad
+from manikin.spec.links import Joint, Link, box, capsule, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec
 
 BLACK, DARK, RUBBER = (0.12, 0.12, 0.12, 1), (0.2, 0.2, 0.2, 1), (0.55, 0.55, 0.55, 1)
 LEAN = 0.1784  # [rad] of the two fingers, towards each other

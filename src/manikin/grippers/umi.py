@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, pad
+from manikin.spec.links import Joint, Link, box, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 WHITE, ORANGE, GREY, BLACK = (1, 1, 1, 1), (0.92, 0.68, 0.24, 1), (0.6, 0.6, 0.6, 1), (0.12, 0.12, 0.12, 1)
 H = 0.5**0.5

@@ -7,7 +7,8 @@ range of commands is ALOHA's; fingers stop where they meet, at 7 mm. Force: the 
 
 from __future__ import annotations
 
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, Quat, Vec3, box, pad
+from manikin.spec.links import Joint, Link, Quat, Vec3, box, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 H = 0.5**0.5
 BLACK, DARK = (0.15, 0.15, 0.15, 1), (0.25, 0.25, 0.25, 1)

@@ -9,7 +9,8 @@ the ViperX's fingers, force scaled by the smaller servo's torque (1.5 to 4.1 N m
 
 from __future__ import annotations
 
-from manikin.spec.robot import Finger, Gains, GripperSpec, Joint, Link, MenagerieModel, box, cylinder, pad
+from manikin.spec.links import Joint, Link, box, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 BLACK, DARK = (0.15, 0.15, 0.15, 1), (0.25, 0.25, 0.25, 1)
 H = 0.5**0.5

@@ -11,20 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import (
-    Finger,
-    Gains,
-    GripperSpec,
-    Joint,
-    Link,
-    MenagerieModel,
-    Quat,
-    Vec3,
-    box,
-    capsule,
-    cylinder,
-    pad,
-)
+from manikin.spec.links import Joint, Link, Quat, Vec3, box, capsule, cylinder, pad
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel
 
 WHITE, BLACK = (1, 1, 1, 1), (0.149, 0.149, 0.149, 1)
 SIDES = {"left": 1, "right": -1}

@@ -9,7 +9,7 @@ other rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,10 @@ import torch
 from torch import Tensor
 
 from manikin.control import Controller
-from manikin.env.arrays import to_numpy
-from manikin.env.bucket import BucketEnv
-from manikin.env.env import Env
 from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
 from manikin.plan.planner import Planner
+from manikin.plan.rows import Rows, SceneRows
 from manikin.plan.timing import Limits, Trajectory
 from manikin.scene.handles import Robot
 from manikin.sim.device import on_host
@@ -47,82 +45,94 @@ class WaypointExecutor:
         margin: [m] that stages with ``avoid`` keep from what is around.
     """
 
-    def __init__(self, env: Env, *, margin: float = 0.01) -> None:
+    def __init__(self, env: Rows, *, margin: float = 0.01) -> None:
         self.env, self._margin = env, margin
-        self._of_layout: dict[int, WaypointExecutor] = {}
-        if isinstance(env, BucketEnv):
-            return
-        self._dt = 1.0 / env.control_hz
-        self._movers: list[_Mover] = []  # none before a waypoint is asked for
-        self._stage = np.full(env.num_envs, -1)
-        self._since = np.zeros(env.num_envs)  # [s] in this stage
-        self._stages: list[tuple[Waypoint, ...]] = []
-        self._feedback = False  # whether the expert gives actions
+        self._of_scene: dict[int, _SceneExecutor] = {}
 
     def reset(self, rows: Any = None) -> None:
         """Forget the rows' progress; their next action starts at the first stage."""
-        if isinstance(self.env, BucketEnv):
-            for k, slots in self.env.slots(rows).items():
-                self._inside(self.env.buckets[k]).reset(slots)
-            return
-        self._stage[slice(None) if rows is None else np.asarray(rows)] = -1
-
-    def _inside(self, env: Env) -> WaypointExecutor:
-        """The executor for the rows of one layout."""
-        if id(env) not in self._of_layout:
-            self._of_layout[id(env)] = WaypointExecutor(env, margin=self._margin)
-        return self._of_layout[id(env)]
+        for part in self.env.parts(rows):
+            self._of(part.env).reset(part.rows)
 
     @property
     def stage(self) -> np.ndarray:
         """(N,) index of the stage each row is in, -1 before the first action."""
-        if isinstance(self.env, BucketEnv):
-            return to_numpy(self.env.each(lambda env: torch.from_numpy(self._inside(env).stage).to(env.device)))
-        return self._stage.copy()
+        return self._gathered(lambda one: one.stage)
 
     @property
     def unplanned(self) -> np.ndarray:
         """(N,) bool: no path was found for the row's present stage, which says ``avoid``; it goes straight."""
-        if isinstance(self.env, BucketEnv):
-            return to_numpy(self.env.each(lambda env: torch.from_numpy(self._inside(env).unplanned).to(env.device)))
+        return self._gathered(lambda one: one.unplanned)
+
+    def act(self) -> Tensor:
+        """Actions (N, A) in [-1, 1] for the present state."""
+        return self.env.gather(lambda env: self._of(env).act())
+
+    def _gathered(self, values: Callable[[_SceneExecutor], np.ndarray]) -> np.ndarray:
+        found = self.env.gather(lambda env: torch.from_numpy(values(self._of(env))).to(env.device))
+        return found.numpy(force=True).copy()
+
+    def _of(self, env: SceneRows) -> _SceneExecutor:
+        """The executor for the rows of one scene."""
+        if id(env) not in self._of_scene:
+            present = {id(part.env) for part in self.env.parts()}
+            self._of_scene = {k: one for k, one in self._of_scene.items() if k in present}  # others may be closed
+            self._of_scene[id(env)] = _SceneExecutor(env, self._margin)
+        return self._of_scene[id(env)]
+
+
+class _SceneExecutor:
+    """The rows of one scene."""
+
+    def __init__(self, env: SceneRows, margin: float) -> None:
+        self.env, self._margin = env, margin
+        self._dt = 1.0 / env.control_hz
+        self._movers: list[_Mover] = []  # none before a waypoint is asked for
+        self.stage = np.full(env.num_envs, -1)
+        self._since = np.zeros(env.num_envs)  # [s] in this stage
+        self._stages: list[tuple[Waypoint, ...]] = []
+        self._feedback = False  # whether the expert gives actions
+
+    def reset(self, rows: np.ndarray) -> None:
+        self.stage[rows] = -1
+
+    @property
+    def unplanned(self) -> np.ndarray:
         none = np.zeros(self.env.num_envs, bool)
         return np.logical_or.reduce([none, *(mover.planned.failed for mover in self._movers)])
 
     def act(self) -> Tensor:
-        """Actions (N, A) in [-1, 1] for the present state."""
-        if isinstance(self.env, BucketEnv):
-            return self.env.each(lambda env: self._inside(env).act())
-        with torch.no_grad(), self.env._on:
+        with torch.no_grad(), self.env.on_device():
             return self._act()
 
     def _act(self) -> Tensor:
         env = self.env
         if self._feedback:
             return self._actions()
-        fresh = (self._stage < 0) | (env._elapsed == 0)
+        fresh = (self.stage < 0) | (env.elapsed.numpy(force=True) == 0)
         if fresh.any() or self._must_look():
             self._ask()
             if self._feedback:
                 return self._actions()
         if fresh.any():
             self._enter(np.flatnonzero(fresh), np.zeros(int(fresh.sum()), int))
-        over = self._stage < len(self._stages) - 1
+        over = self.stage < len(self._stages) - 1
         for mover in self._movers:
-            over &= mover.over(self._stage, self._since)
+            over &= mover.over(self.stage, self._since)
         if over.any():
             self._ask()
             rows = np.flatnonzero(over)
-            self._enter(rows, self._stage[rows] + 1)
+            self._enter(rows, self.stage[rows] + 1)
         for mover in self._movers:
-            mover.advance(self._stage)
+            mover.advance(self.stage)
         self._since += self._dt
         want = [mover.want() for mover in self._movers]
         joints = want[0] if len(want) == 1 else torch.cat(want, 1)
         within = _AHEAD * self._dt if env.controller.every_substep else None
-        action = env.controller.towards(env._carry, env._reading(), joints, within=within)
+        action = env.towards(joints, within=within)
         with_gripper = [mover for mover in self._movers if mover.robot.drivers]
         for mover, column in zip(with_gripper, env.controller.card.grippers, strict=True):
-            action[:, column] = mover.gripper(self._stage)
+            action[:, column] = mover.gripper(self.stage)
         return action
 
     def _actions(self) -> Tensor:
@@ -151,18 +161,18 @@ class WaypointExecutor:
             mover.take([stage[k] for stage in self._stages])
 
     def _must_look(self) -> bool:
-        return any(any(w.track for w in s) and (self._stage == k).any() for k, s in enumerate(self._stages))
+        return any(any(w.track for w in s) and (self.stage == k).any() for k, s in enumerate(self._stages))
 
     def _enter(self, rows: np.ndarray, stage: np.ndarray) -> None:
         for mover in self._movers:
             mover.enter(rows, stage)
-        self._stage[rows], self._since[rows] = stage, 0.0
+        self.stage[rows], self._since[rows] = stage, 0.0
 
 
 class _Mover:
     """One robot on its way: where the present stage wants its TCP, and how far along it is, in each row."""
 
-    def __init__(self, robot: Robot, controller: Controller, env: Env, margin: float) -> None:
+    def __init__(self, robot: Robot, controller: Controller, env: SceneRows, margin: float) -> None:
         n, dt = env.num_envs, 1.0 / env.control_hz
         self.robot, self._dt = robot, dt
         # the arm covers this share of a command in one control step; where torques are commanded, the inverse of the
@@ -265,7 +275,7 @@ class _Planned:
     """The rows of one robot that are on a planned path, and when in it they are. All of it is on the CPU, wherever the
     environment is."""
 
-    def __init__(self, env: Env, robot: Robot, margin: float, *, most: Tensor) -> None:
+    def __init__(self, env: SceneRows, robot: Robot, margin: float, *, most: Tensor) -> None:
         self._env, self._robot, self._margin, self._most = env, robot, margin, most.cpu().double()
         self._planner: Planner | None = None
         self._motions: dict[int, Trajectory] = {}

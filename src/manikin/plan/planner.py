@@ -9,7 +9,8 @@ q, qd, qdd = trajectory.sample(0.4)         # of every row, 0.4 s after the star
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.env.bucket import BucketEnv
-from manikin.env.env import Env
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import pose_inv, pose_mul
 from manikin.plan.batched import DENSE, Problems, Search, dense, search
 from manikin.plan.collision import CollisionChecker
 from manikin.plan.corners import round_corners
 from manikin.plan.ompl import search_with_ompl
+from manikin.plan.rows import Rows, SceneRows
 from manikin.plan.timing import Limits, Trajectory, limits_of, time_path
 from manikin.scene.handles import Part, Robot
 from manikin.sim.device import on_host
@@ -88,7 +88,8 @@ class Plan:
 
 class Planner:
     """Plans for one robot of an environment, any number of rows at once. That is done on the CPU, wherever the
-    environment is: poses and joints may be given on its device, what is found is on the CPU.
+    environment is: poses and joints may be given on its device, the results are on the CPU. Rows whose layouts differ
+    are planned for layout by layout.
 
     Args:
         env: whose rows are planned for, in their present state.
@@ -102,7 +103,7 @@ class Planner:
 
     def __init__(
         self,
-        env: Env,
+        env: Rows,
         *,
         robot: Robot | None = None,
         margin: float = 0.01,
@@ -112,26 +113,12 @@ class Planner:
     ) -> None:
         if corner < 0:
             raise ConfigError(f"corner must be at least 0 rad, not {corner}")
-        if isinstance(env, BucketEnv):
-            raise ConfigError("the rows have several layouts: make a Planner for each environment in env.buckets")
-        self.env, self.robot = env, robot or env.robot
-        self.margin, self.effort = margin, effort or Search()
-        self.corner = corner
+        self.env, self.margin, self.effort, self.corner = env, margin, effort or Search(), corner
+        name = (robot or env.robots[0]).name
+        self._robot = next(k for k, one in enumerate(env.robots) if one.name == name)
         with on_host(env.device):
-            self.limits = limits_of(self.robot.arm, share=share)
-            chain = self.robot.solver.chain.host
-        self._low, self._high = (chain.limits[:, k].numpy() for k in (0, 1))
-        self._moved = chain.moved.numpy()
-        self._checkers: dict[Any, CollisionChecker] = {}
-
-    def checker(self, held: Part | None = None, ignore: Iterable[Part] = ()) -> CollisionChecker:
-        """The collision checker for what is held and may be touched."""
-        ignore = tuple(ignore)
-        key = (held and held.name, *sorted(part.name for part in ignore))
-        if key not in self._checkers:
-            made = CollisionChecker(self.env.world, self.robot, margin=self.margin, held=held, ignore=ignore)
-            self._checkers[key] = made
-        return self._checkers[key]
+            self.limits = limits_of(env.robots[self._robot].arm, share=share)
+        self._of_scene: dict[int, _ScenePlanner] = {}
 
     def goals(
         self,
@@ -149,16 +136,18 @@ class Planner:
             pose: one for each of the rows.
             rows: default all.
             start: (n, joints) [rad]; default where the arm is.
-            held: what the gripper holds and carries along.
-            ignore: parts that may be touched.
+            held: what the gripper holds and carries along; in other layouts the part of the same name.
+            ignore: parts that may be touched; in other layouts those of the same names.
             count: starts of the solver per pose.
         """
-        rows = self._rows(rows)
-        begin = self._start(rows, start)
-        checker = self.checker(held, ignore)
-        checker.look(rows)
-        with on_host(self.env.device):
-            return self._goals(checker, pose, begin, count)
+        q: dict[int, Tensor] = {}
+        reasons: dict[int, str] = {}
+        for planner, numbers, places in self._split(rows):
+            with planner.looking(numbers, start if start is None else start[places], held, ignore) as (checker, begin):
+                found = planner.goals(checker, pose[places], begin, count)
+            q |= zip(places.tolist(), found.q, strict=True)
+            reasons |= zip(places.tolist(), found.reasons, strict=True)
+        return Goals([q[r] for r in range(len(q))], [reasons[r] for r in range(len(q))])
 
     def plan(
         self,
@@ -182,8 +171,8 @@ class Planner:
             qpos: (n, joints) [rad].
             rows: which rows, in ascending order; default all.
             start: (n, joints) [rad]; default where the arm is.
-            held: what the gripper holds and carries along.
-            ignore: parts that may be touched.
+            held: what the gripper holds and carries along; in other layouts the part of the same name.
+            ignore: parts that may be touched; in other layouts those of the same names.
             seed: of the random choices, one number or (n,) int64.
             method: ``batched``, or ``ompl`` (one row after the other; needs ``pip install 'manikin[plan]'``).
             count: starts of the inverse kinematics per pose.
@@ -192,23 +181,77 @@ class Planner:
             raise ConfigError("plan() takes either pose= (TCP poses in the world) or qpos= (joint positions)")
         if method not in METHODS:
             raise UnknownNameError("planning method", method, METHODS)
-        rows = self._rows(rows)
-        begin = self._start(rows, start)
-        n = len(rows)
+        split = self._split(rows)
+        n = sum(len(numbers) for _, numbers, _ in split)
         target = pose if qpos is None else qpos
         assert target is not None
-        width = 7 if qpos is None else begin.shape[1]
+        width = 7 if qpos is None else len(self.env.robots[self._robot].arm.joints)
         if target.shape != (n, width):
             raise ConfigError(f"the goals of {n} rows must be ({n}, {width}), got {tuple(target.shape)}")
-        checker = self.checker(held, ignore)
-        checker.look(rows)
         seeds = seed.cpu().numpy() if isinstance(seed, Tensor) else np.full(n, seed, np.int64)
+        paths, reach, reasons = dict[int, Tensor](), dict[int, Tensor](), dict[int, str]()
+        for planner, numbers, places in split:
+            with planner.looking(numbers, start if start is None else start[places], held, ignore) as (checker, begin):
+                part = planner.plan(checker, begin, target[places], pose is not None, seeds[places], method, count)
+            at = places.tolist()
+            paths |= zip(at, part.paths, strict=True)
+            reach |= zip(at, part.reach, strict=True)
+            reasons |= zip(at, part.reasons, strict=True)
+        every = range(n)
+        return Plan([paths[r] for r in every], [reach[r] for r in every], [reasons[r] for r in every], self.limits)
+
+    def _split(self, rows: Sequence[int] | np.ndarray | None) -> list[tuple[_ScenePlanner, np.ndarray, np.ndarray]]:
+        """The planner of each scene, its rows in ascending order, and their places among those that are asked for."""
+        chosen = np.arange(self.env.num_envs) if rows is None else np.asarray(rows, np.int64)
+        if chosen.ndim != 1 or not len(chosen) or (np.diff(chosen) <= 0).any() or chosen[-1] >= self.env.num_envs:
+            raise ConfigError(f"rows must be ascending numbers below {self.env.num_envs}, got {chosen.tolist()}")
+        parts = self.env.parts(chosen)
+        out = []
+        for part in parts:
+            if id(part.env) not in self._of_scene:
+                present = {id(one.env) for one in parts}
+                self._of_scene = {k: one for k, one in self._of_scene.items() if k in present}  # others may be closed
+                robot = part.env.robots[self._robot]
+                made = _ScenePlanner(part.env, robot, self.margin, self.effort, self.corner, self.limits)
+                self._of_scene[id(part.env)] = made
+            order = np.argsort(part.rows, kind="stable")
+            out.append((self._of_scene[id(part.env)], part.rows[order], part.places[order]))
+        return out
+
+
+class _ScenePlanner:
+    """Plans for one robot of one scene."""
+
+    def __init__(
+        self, env: SceneRows, robot: Robot, margin: float, effort: Search, corner: float, limits: Limits
+    ) -> None:
+        self.env, self.robot = env, robot
+        self.margin, self.effort, self.corner, self.limits = margin, effort, corner, limits
+        with on_host(env.device):
+            chain = self.robot.solver.chain.host
+        self._low, self._high = (chain.limits[:, k].numpy() for k in (0, 1))
+        self._moved = chain.moved.numpy()
+        self._checkers: dict[Any, CollisionChecker] = {}
+
+    @contextmanager
+    def looking(
+        self, rows: np.ndarray, start: Tensor | None, held: Part | None, ignore: Iterable[Part]
+    ) -> Iterator[tuple[CollisionChecker, np.ndarray]]:
+        """A checker that has seen what is around these rows, and where their arms begin (n, joints) [rad]; inside,
+        tensors are made on the CPU."""
+        at = self.robot.arm_qpos.cpu()[torch.from_numpy(rows)] if start is None else start
+        begin = np.clip(at.detach().cpu().double().numpy(), self._low, self._high)
+        held = held and self.env.thing(held.name)
+        touched = tuple(self.env.thing(part.name) for part in ignore)
+        key = (held and held.name, *sorted(part.name for part in touched))
+        if key not in self._checkers:
+            made = CollisionChecker(self.env.world, self.robot, margin=self.margin, held=held, ignore=touched)
+            self._checkers[key] = made
+        self._checkers[key].look(rows)
         with on_host(self.env.device):
-            return self._plan(checker, begin, target, pose is not None, seeds, method, count)
+            yield self._checkers[key], begin
 
-    # ---- parts -------------------------------------------------------------------------------------------------------
-
-    def _plan(
+    def plan(
         self,
         checker: CollisionChecker,
         begin: np.ndarray,
@@ -222,7 +265,7 @@ class Planner:
         n = len(begin)
         reasons = self._why_not(checker, begin, "the start")
         if poses:
-            goals = self._goals(checker, target, begin, count)
+            goals = self.goals(checker, target, begin, count)
             wanted, also = [q.numpy() for q in goals.q], goals.reasons
         else:
             end = target.detach().cpu().double().numpy()
@@ -245,18 +288,8 @@ class Planner:
         reach = [torch.from_numpy(rounded.get(r, np.zeros(1))) for r in range(n)]
         return Plan(paths, reach, reasons, self.limits)
 
-    def _rows(self, rows: Sequence[int] | np.ndarray | None) -> np.ndarray:
-        chosen = np.arange(self.env.num_envs) if rows is None else np.asarray(rows, np.int64)
-        if chosen.ndim != 1 or not len(chosen) or (np.diff(chosen) <= 0).any() or chosen[-1] >= self.env.num_envs:
-            raise ConfigError(f"rows must be ascending numbers below {self.env.num_envs}, got {chosen.tolist()}")
-        return chosen
-
-    def _start(self, rows: np.ndarray, start: Tensor | None) -> np.ndarray:
-        at = self.robot.arm_qpos.cpu()[torch.from_numpy(rows)] if start is None else start
-        q = at.detach().cpu().double().numpy()
-        return np.clip(q, self._low, self._high)
-
-    def _goals(self, checker: CollisionChecker, pose: Tensor, start: np.ndarray, count: int) -> Goals:
+    def goals(self, checker: CollisionChecker, pose: Tensor, start: np.ndarray, count: int) -> Goals:
+        """Inverse kinematics with a margin."""
         n, joints = start.shape
         local = pose_mul(pose_inv(self.robot.base_pose.cpu()).expand(n, 7), pose.cpu())
         found = self.robot.solver.host.solutions(local[:, :3], local[:, 3:], torch.from_numpy(start), count=count)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from manikin.errors import ConfigError
 from manikin.plan.corners import MOST, RAMP, WHOLE, cuts
-from manikin.spec.robot import ArmSpec
+from manikin.spec.robot import RobotSpec
 
 __all__ = ["Limits", "Trajectory", "from_motion", "limits_of", "time_path"]
 
@@ -45,7 +45,7 @@ class Limits:
                 raise ConfigError(f"limits: {name} must be {len(self.velocity)} positive numbers, got {value.tolist()}")
 
 
-def limits_of(arm: ArmSpec, *, share: float = 0.5) -> Limits:
+def limits_of(arm: RobotSpec, *, share: float = 0.5) -> Limits:
     """The maker's limits of an arm times ``share``, and no faster than the servos of its model can follow.
 
     A servo of stiffness kp and damping kd cannot move a joint faster than force / kd; velocities stay below 0.8 of it.

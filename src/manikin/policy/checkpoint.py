@@ -8,29 +8,29 @@ from typing import Any
 
 import torch
 
-from manikin.data.format import flatten
+from manikin.data.recording.format import flatten
 from manikin.errors import AssetError, ConfigError, DataError
+from manikin.policy.archive import read_archive
 from manikin.policy.network import NetworkPolicy
+from manikin.policy.program import Program
 
 __all__ = ["load_policy"]
 
 
-class _Program(torch.nn.Module):
-    """An exported program, which knows no evaluation mode of its own: it was exported in one.
+class _Module(torch.nn.Module):
+    """A program as a module that looks at what it is shown.
 
     Args:
-        program: what ``torch.export.load`` gave.
+        program: of the file.
         name: for errors.
 
     Attributes:
         takes: the observation that it was exported with, by name.
     """
 
-    def __init__(self, program: Any, name: str) -> None:
+    def __init__(self, program: Program, name: str) -> None:
         super().__init__()
-        (example,), _ = program.example_inputs
-        self.takes, self._name = flatten(example), name
-        self._run = (program.module(),)  # in a tuple, so that eval() does not reach it
+        self.takes, self._run, self._name = flatten(program.takes), program, name
 
     def forward(self, observation: Any) -> Any:
         """Actions. Raises :class:`ConfigError` for another observation than that of the export."""
@@ -40,7 +40,7 @@ class _Program(torch.nn.Module):
                 f"{self._name} was exported for another observation: it takes {_said(self.takes)}, and is shown "
                 f"{_said(shown)}"
             )
-        return self._run[0](observation)
+        return self._run(observation)
 
 
 def _kinds(leaves: Mapping[str, torch.Tensor]) -> dict[str, Any]:
@@ -61,20 +61,26 @@ def load_policy(path: str | Path) -> NetworkPolicy:
     """The network of a file, which maps an observation of B rows to actions (B, A) or (B, horizon, A).
 
     ``torch.export.save(torch.export.export(module.eval(), (observation,)), "policy.pt2")`` writes such a file. It is
-    run on batches of as many rows as ``observation`` had. Unlike a pickled module it needs none of the code that made
-    it, and running it runs none but torch's.
+    run on batches of as many rows as ``observation`` had. A file from a stranger is safe to load: its graph, weights
+    and constants are read as numbers and plain values, nothing is unpickled, and only operators of a fixed list are
+    run (:mod:`manikin.policy.operators`). What needs more than that is a program, and is given as ``file.py:function``.
 
     Raises:
         AssetError: no such file.
-        DataError: not an exported program of one input. (Used with another observation it raises ConfigError.)
+        DataError: not an exported program of one input, or one that holds something that is not loaded: pickled
+            objects, compiled code, other operators. (Used with another observation it raises ConfigError.)
     """
     path = Path(path)
     if not path.is_file():
         raise AssetError(f"no file {path}")
     try:
-        program = torch.export.load(path)
-        module = _Program(program, path.name)
+        module = _Module(Program(*read_archive(path), path.name), path.name)
         width = len(next(iter(module.takes.values())))
+    except DataError as error:
+        raise DataError(
+            f"{path} is not loaded, because it holds {error}. Of a .pt2 file only graph, weights and constants are "
+            "used, since anything else could run code; give a policy that needs more as file.py:function"
+        ) from None
     except Exception as error:  # a broken file may raise anything; that it did is the finding
         kind = type(error).__name__
         raise DataError(

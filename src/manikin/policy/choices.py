@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from manikin.errors import AssetError, ConfigError, UnknownNameError
+from manikin.assets.python_file import run_file
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 
 __all__ = ["POLICIES", "named_callable", "policy_maker"]
@@ -57,7 +55,7 @@ def named_callable(place: str, kind: str) -> Callable[..., Any]:
         ConfigError: the module cannot be imported; says why.
     """
     module, _, name = place.rpartition(":")
-    loaded = _load_file(Path(module)) if module.endswith(".py") else _load_module(module, kind)
+    loaded = run_file(module) if module.endswith(".py") else _load_module(module, kind)
     made = getattr(loaded, name, None)
     if not callable(made):
         callables = [k for k, v in vars(loaded).items() if callable(v) and not k.startswith("_")]
@@ -71,14 +69,3 @@ def _load_module(name: str, kind: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise ConfigError(f"the {kind}'s module {name!r} cannot be imported: {error}") from error
-
-
-def _load_file(path: Path) -> Any:
-    if not path.is_file():
-        raise AssetError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module

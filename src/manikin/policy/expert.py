@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from manikin.env.env import Env
+from manikin.env.interface import BatchEnv
 from manikin.env.task import Task
 from manikin.errors import ConfigError
 from manikin.plan.executor import WaypointExecutor
@@ -27,7 +27,7 @@ class ExpertPolicy:
 
     name = "expert"
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: BatchEnv) -> None:
         if type(env.task).expert is Task.expert:
             raise ConfigError(f"{env.task.id} has no scripted expert; write its expert() or choose another policy")
         self._executor = WaypointExecutor(env)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from manikin.policy.api import Observation
 from manikin.rng import EpisodeRng
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["RandomPolicy"]
 
@@ -22,7 +25,7 @@ class RandomPolicy:
 
     name = "random"
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: BatchEnv) -> None:
         self.env = env
         self._actions = torch.zeros(env.num_envs, env.horizon, env.single_action_space.shape[0])
         self._step = torch.zeros(env.num_envs, dtype=torch.int64)

@@ -25,8 +25,17 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(message: bytes) -> Any:
-    """The inverse of :func:`pack`. Arrays are read-only."""
-    return _msgpack().unpackb(message, object_hook=_decode, strict_map_key=False)
+    """The inverse of :func:`pack`. Arrays are read-only.
+
+    Raises:
+        AssetError: msgpack is not installed.
+        DataError: no such message, or an array of a kind that the format has not.
+    """
+    msgpack = _msgpack()
+    try:
+        return msgpack.unpackb(message, object_hook=_decode, strict_map_key=False)
+    except Exception as error:  # the sender chooses dtypes and shapes, and NumPy's errors for them are of many kinds
+        raise DataError(f"no msgpack message of arrays: {bytes(message[:16])!r} ({error})") from None
 
 
 def _msgpack() -> Any:
@@ -49,7 +58,14 @@ def _encode(value: Any) -> Any:
 
 def _decode(value: dict[Any, Any]) -> Any:
     if b"__ndarray__" in value:
-        return np.frombuffer(value[b"data"], np.dtype(value[b"dtype"])).reshape(value[b"shape"])
+        return np.frombuffer(value[b"data"], _dtype(value)).reshape(value[b"shape"])
     if b"__npgeneric__" in value:
-        return np.dtype(value[b"dtype"]).type(value[b"data"])
+        return _dtype(value).type(value[b"data"])
     return value
+
+
+def _dtype(value: dict[Any, Any]) -> np.dtype[Any]:
+    dtype = np.dtype(value[b"dtype"])
+    if dtype.kind in _REFUSED:
+        raise DataError(f"an array of {dtype}")
+    return dtype

@@ -9,7 +9,7 @@ import mujoco
 
 from manikin.assets.builtin import build
 from manikin.errors import SceneError, UnknownNameError
-from manikin.spec.robot import Geom, Joint, Link, box, capsule
+from manikin.spec.links import Geom, Joint, Link, box, capsule
 
 __all__ = ["CABINETS", "Cabinet"]
 

@@ -10,7 +10,7 @@ import math
 import mujoco
 
 from manikin.assets.builtin import build
-from manikin.spec.robot import Joint, Link, box, cylinder
+from manikin.spec.links import Joint, Link, box, cylinder
 
 __all__ = ["HINGE", "LEVER", "PULL", "door"]
 

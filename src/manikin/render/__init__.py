@@ -8,10 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from manikin.render.video import tile, write_png, write_video
+from manikin.render.files.video import tile, write_png, write_video
 
 if TYPE_CHECKING:
-    from manikin.render.api import Renderer, make_renderer
+    from manikin.render.api import make_renderer
+    from manikin.render.renderer import Renderer
     from manikin.render.rig import CameraRig
     from manikin.render.segmentation import SegmentationTable
     from manikin.render.view import View, extrinsics, intrinsics, view_of
@@ -33,7 +34,7 @@ __all__ = [
 # name -> the module it lives in; keep in step with the imports above, which are for type checkers
 _LAZY = {
     "CameraRig": "rig",
-    "Renderer": "api",
+    "Renderer": "renderer",
     "SegmentationTable": "segmentation",
     "View": "view",
     "extrinsics": "view",

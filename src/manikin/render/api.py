@@ -1,105 +1,25 @@
-"""One interface for pictures, whatever makes them.
+"""Which renderer makes the pictures.
 
-To add a backend, write a class with the protocol of :class:`Renderer` and name it in :func:`make_renderer`; the rig,
-the environments and the tests of agreement take it from there.
+To add a backend, write a class with the protocol of :class:`manikin.render.renderer.Renderer` and name it in
+:func:`make_renderer`; the rig, the environments and the tests of agreement take it from there.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Protocol
-
-import mujoco
-import numpy as np
 
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.render.view import View
-from manikin.spec.camera import CameraSpec
+from manikin.render.renderer import OUTPUTS, Renderer, check_outputs
 
-__all__ = ["BACKENDS", "OUTPUTS", "Renderer", "check_outputs", "choose", "make_renderer"]
+__all__ = ["BACKENDS", "choose", "make_renderer"]
 
 BACKENDS = ("auto", "gl", "warp", "rays", "filament")
-OUTPUTS = ("rgb", "depth", "segmentation", "normals")
 
 _GET_GL = "On Debian or Ubuntu: apt install libegl1 libgl1-mesa-dri (or libosmesa6)."
 _told: set[str] = set()  # reasons already logged in this process
 
 log = logging.getLogger("manikin.render")
-
-
-class Renderer(Protocol):
-    """Makes pictures of a model in a state. Not for use by two threads at once; closed by the thread that made it.
-
-    All backends draw geoms and sites of the groups 0, 1, 2 before the same vertical gradient, lit by the model's
-    headlight and lights, without reflections; skyboxes, haze, skins and tendons differ or are left out. What a camera
-    is inside of it does not see.
-    """
-
-    outputs: frozenset[str]
-    """The words of :data:`OUTPUTS` that it can give."""
-
-    @property
-    def name(self) -> str:
-        """What makes the pictures, for example ``gl (egl)`` or ``rays``."""
-        ...
-
-    def images(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        camera: str | int | CameraSpec | View,
-        outputs: tuple[str, ...] = ("rgb",),
-        *,
-        width: int | None = None,
-        height: int | None = None,
-        sites: bool = False,
-    ) -> dict[str, np.ndarray]:
-        """Pictures of one state from one camera, row 0 at the top, owned by the receiver.
-
-        Args:
-            model: the model; models that share meshes and textures share what was prepared for them.
-            data: a state of it with ``mj_kinematics``, ``mj_comPos`` and ``mj_camlight`` run.
-            camera: name or number in the model, a CameraSpec, or a View (which brings its own size).
-            outputs: which of
-
-                - ``rgb`` (height, width, 3) uint8;
-                - ``depth`` (height, width) float32 [m] along the camera's axis, 0 where nothing is;
-                - ``segmentation`` (height, width) int32, geom number + 1, 0 where none is; glass counts as it is;
-                - ``normals`` (height, width, 3) float32 unit vectors in the world, 0 where nothing is.
-            width: [pixels]; by default the camera's own, else 256.
-            height: [pixels]; by default the camera's own, else 192.
-            sites: draw sites (markers for human eyes) in ``rgb``. Pictures for policies leave them out.
-
-        Raises:
-            UnknownNameError: if the model has no such camera, or the renderer no such output.
-            ConfigError: if the renderer is closed, or the camera, its pose or the size cannot work.
-        """
-        ...
-
-    def rgb(
-        self,
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        camera: str | int | CameraSpec | View,
-        *,
-        width: int | None = None,
-        height: int | None = None,
-        sites: bool = True,
-    ) -> np.ndarray:
-        """The picture ``rgb`` of :meth:`images`, for human eyes: with sites."""
-        ...
-
-    def close(self) -> None:
-        """Free what the renderer holds. Idempotent."""
-        ...
-
-
-def check_outputs(name: str, outputs: Iterable[str], valid: Iterable[str]) -> None:
-    """Raise :class:`UnknownNameError` if a renderer cannot give one of the outputs."""
-    for word in outputs:
-        if word not in valid:
-            raise UnknownNameError(f"output of renderer {name!r}", word, valid)
 
 
 # Pixels up to which Warp's ray tracer was quicker than OpenGL on two cores with two threads, by OpenGL's passes: colour
@@ -122,7 +42,7 @@ def choose(outputs: Iterable[str] = ("rgb",), *, pixels: int | None = None) -> t
     check_outputs("auto", words, OUTPUTS)
     if "normals" in words:
         return "rays", "gl gives no normals"
-    from manikin.render import gl
+    from manikin.render.backends import gl
 
     platform, why = gl.probe()
     passes = ("segmentation" in words) + bool(words & {"rgb", "depth"})
@@ -138,7 +58,7 @@ def choose(outputs: Iterable[str] = ("rgb",), *, pixels: int | None = None) -> t
 def _without_warp() -> str:
     """Empty where Warp's ray tracer is installed, else what is missing."""
     try:
-        from manikin.render import warp
+        from manikin.render.backends import warp
     except ImportError as error:
         return str(error)
     return warp.probe()
@@ -189,7 +109,7 @@ def make_renderer(
 
 def _make(backend: str, samples: int, shadows: bool) -> Renderer:
     if backend == "gl":
-        from manikin.render import gl
+        from manikin.render.backends import gl
 
         platform, why = gl.probe()
         if not platform:
@@ -199,13 +119,13 @@ def _make(backend: str, samples: int, shadows: bool) -> Renderer:
             )
         return gl.GlRenderer(platform, samples=samples, shadows=shadows)
     if backend == "warp":
-        from manikin.render.warp import WarpRenderer
+        from manikin.render.backends.warp import WarpRenderer
 
         return WarpRenderer(samples=samples, shadows=shadows)
     if backend == "filament":
-        from manikin.render.filament import FilamentRenderer
+        from manikin.render.backends.filament import FilamentRenderer
 
         return FilamentRenderer(samples=samples, shadows=shadows)
-    from manikin.render.rays import RayRenderer
+    from manikin.render.backends.rays import RayRenderer
 
     return RayRenderer(samples=samples, shadows=shadows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import tempfile
@@ -17,9 +18,7 @@ def hushed() -> Iterator[None]:
 
     Where that is not possible the output stays. What was swallowed is shown if an exception passes.
     """
-    with suppress(OSError, ValueError, AttributeError):
-        sys.stdout.flush()
-        sys.stderr.flush()
+    _flush()
     try:
         kept = os.dup(1), os.dup(2)
     except OSError:
@@ -38,7 +37,17 @@ def hushed() -> Iterator[None]:
         _restore(kept)
 
 
+def _flush() -> None:
+    """What Python and C have buffered goes where it belongs."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    with suppress(OSError, TypeError, AttributeError):  # Windows knows no library without a name
+        ctypes.CDLL(None).fflush(None)
+
+
 def _restore(kept: tuple[int, int]) -> None:
+    _flush()
     for number, copy in enumerate(kept, start=1):
         os.dup2(copy, number)
         os.close(copy)

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ClosedError, ConfigError, DivergedError, UnknownNameError
-from manikin.render.api import OUTPUTS, Renderer, check_outputs, make_renderer
+from manikin.render.api import make_renderer
+from manikin.render.renderer import OUTPUTS, Renderer, check_outputs
 from manikin.render.segmentation import SegmentationTable
 from manikin.render.view import View, view_of
 from manikin.sim.device import processors
@@ -30,7 +31,7 @@ from manikin.sim.world import World
 from manikin.spec.camera import CameraSpec
 
 if TYPE_CHECKING:
-    from manikin.render.traced import TracedCameras
+    from manikin.render.backends.traced import TracedCameras
 
 __all__ = ["CameraRig"]
 
@@ -119,13 +120,13 @@ class CameraRig:
 
     def _tracer(self, backend: str, samples: int, shadows: bool) -> TracedCameras | None:
         """Warp's ray tracer for a world that lies there, unless something else is wanted."""
-        from manikin.sim.warp import WarpWorld
+        from manikin.sim.warp.world import WarpWorld
 
         if not isinstance(self._world, WarpWorld) or backend not in ("auto", "warp"):
             return None
         if backend == "auto" and "normals" in self.outputs:
             return None
-        from manikin.render.traced import TracedCameras
+        from manikin.render.backends.traced import TracedCameras
 
         looks = list(zip(self.cameras, self._looks, strict=True))
         return TracedCameras(self._world, looks, self.outputs, samples=samples, shadows=shadows)
@@ -136,7 +137,7 @@ class CameraRig:
         Returns:
             Per camera: each output as (n, height, width, ...), ``K`` (n, 3, 3) float32 and ``T`` (n, 4, 4) float32,
             camera to world, OpenCV axes; n rows in the order given, on the world's device, owned by the receiver. See
-            :class:`manikin.render.api.Renderer` for what the numbers are.
+            :class:`manikin.render.renderer.Renderer` for what the numbers are.
 
         Raises:
             DivergedError: if a row's state is not finite.
@@ -290,7 +291,7 @@ def _chosen(renderer: str) -> int:
     """How many threads are worth while; OpenGL on two cores draws 1.4 to 1.5 times as much with two."""
     if renderer != "gl":
         return 1
-    from manikin.render.gl import software
+    from manikin.render.backends.gl import software
 
     return processors() if software() else 1
 

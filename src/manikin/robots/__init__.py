@@ -1,10 +1,10 @@
-"""Robot arms by name, one file each, and the words that name a whole robot.
+"""Robots by name, one file each, and the words that name a whole robot.
 
-A robot word is ``arm``, ``arm+gripper``, ``arm+none``, or one of these with ``:menagerie`` for the maker's meshes:
-``panda``, ``panda:menagerie``, ``ur5e``, ``panda+robotiq_2f85``, ``ur5e+panda_hand:menagerie``. Several robots are
-such words joined by commas (``panda,sawyer``), or one word for robots that belong together, at their own places
-(``aloha``); :func:`team` reads those too. A machine that is no arm (``cart``) has a word too, for the tasks it is made
-for; :func:`arms` does not name it.
+A robot word is ``robot``, ``robot+gripper`` or ``robot+none``, ``arm@planar`` or ``arm@differential`` for an arm on a
+base that drives, or one of these with ``:menagerie`` for the maker's meshes: ``panda``, ``panda:menagerie``, ``go2``,
+``panda+robotiq_2f85``, ``ur5e@planar+panda_hand:menagerie``. Several robots are such words joined by commas
+(``panda,sawyer``), or one word for robots that belong together, at their own places (``aloha``); :func:`team` reads
+those too.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, overload
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.grippers import gripper
 from manikin.grippers import register as _register_gripper
+from manikin.robots.compose import on_base, team_on_base, with_hand
 from manikin.robots.own import from_file, gripper_from_file
-from manikin.spec.robot import ArmSpec, GripperSpec
+from manikin.spec.robot import GripperSpec, RobotSpec, Tool
 
 __all__ = [
     "Robot",
@@ -31,6 +33,7 @@ __all__ = [
     "module_of",
     "register",
     "robot",
+    "robots",
     "stand_together",
     "team",
     "teams",
@@ -57,19 +60,26 @@ _MODULES = {  # arm: the file it is in
     "xarm7": "xarm7",
 }
 _NAMES = tuple(_MODULES)
-_MACHINES = {"cart": "cart"}  # moved by motors, without a tool: machine: the file it is in
+_OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the file it is in
+    "allegro": "allegro",
+    "cart": "cart",
+    "go2": "go2",
+    "h1": "h1",
+    "tiago": "tiago",
+}
+_HANDS = ("allegro",)  # of several joints, which an arm's flange carries as it does a gripper
 _TEAMS = {
     "aloha": ("aloha_left", "aloha_right"),
     "baxter": ("baxter_right", "baxter_left"),
 }  # one word for robots that belong together
 _MODELS = ("builtin", "menagerie")
-_own: dict[str, ArmSpec] = {}  # registered from outside
+_own: dict[str, RobotSpec] = {}  # registered from outside
 
 
 class Robot(NamedTuple):
     """What a robot word means; the arguments of :func:`manikin.scene.robot.assemble`."""
 
-    arm: ArmSpec
+    arm: RobotSpec
     gripper: GripperSpec | None
     menagerie: bool
 
@@ -80,17 +90,35 @@ def arms() -> tuple[str, ...]:
 
 
 def machines() -> tuple[str, ...]:
-    """Names of robots that are no arms: they have no tool and no gripper, and stand in the tasks made for them."""
-    return tuple(_MACHINES)
+    """Names of robots that are no arm with a gripper: legs, hands, bases that drive, a cart."""
+    return tuple(_OTHERS)
 
 
-def register(spec: ArmSpec, *, gripper: GripperSpec | None = None) -> ArmSpec:
-    """Make a robot of your own known by its name; ``gripper`` is one of your own that comes with it.
+def robots() -> tuple[str, ...]:
+    """Names of all robots; each of the arms also goes on a base that drives: ``panda@planar``."""
+    return (*arms(), *machines())
 
-    The name may be registered again, which replaces it. Raises :class:`ConfigError` for a name that is built in or
-    cannot stand in a robot word.
+
+@overload
+def register(spec: RobotSpec, *, gripper: GripperSpec | None = None) -> RobotSpec: ...
+@overload
+def register(spec: GripperSpec) -> GripperSpec: ...
+def register(spec: RobotSpec | GripperSpec, *, gripper: GripperSpec | None = None) -> RobotSpec | GripperSpec:
+    """Make a robot, or a gripper, of your own known by its name; ``gripper`` is one of your own that comes with an arm.
+
+    The name may be registered again, which replaces it.
+
+    Raises:
+        ConfigError: for a name that is built in or cannot stand in a robot word.
+        TypeError: for what is neither an arm nor a gripper.
     """
-    if spec.name in (*_NAMES, *_MACHINES) or not spec.name.replace("_", "").isalnum():
+    if isinstance(spec, GripperSpec) and gripper is None:
+        return _register_gripper(spec)
+    if not isinstance(spec, RobotSpec):
+        raise TypeError(
+            f"register takes an ArmSpec or RobotSpec (from_file gives one) or a GripperSpec, not {spec!r:.80}"
+        )
+    if spec.name in (*_NAMES, *_OTHERS) or not spec.name.replace("_", "").isalnum():
         raise ConfigError(f"a robot of your own cannot be called {spec.name!r}: letters, digits and _, not {_NAMES}")
     if gripper is not None:
         _register_gripper(gripper)
@@ -98,19 +126,24 @@ def register(spec: ArmSpec, *, gripper: GripperSpec | None = None) -> ArmSpec:
     return spec
 
 
-def arm(name: str) -> ArmSpec:
+def arm(name: str) -> RobotSpec:
     """The arm or machine called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
     if name in _own:
         return _own[name]
-    if name not in (*_NAMES, *_MACHINES):
-        raise UnknownNameError("robot", name, (*arms(), *_MACHINES))
+    if name not in (*_NAMES, *_OTHERS):
+        raise UnknownNameError("robot", name, (*arms(), *_OTHERS), "Or your own: register it, or --robot my_arm.py.")
     module = importlib.import_module(module_of(name))
-    return module.ARM if hasattr(module, "ARM") else module.ARMS[name]
+    for one in ("ROBOT", "ARM"):
+        if hasattr(module, one):
+            declared: RobotSpec = getattr(module, one)
+            return declared
+    several: dict[str, RobotSpec] = getattr(module, "ROBOTS", None) or module.ARMS
+    return several[name]
 
 
 def module_of(name: str) -> str:
     """The module in which the built-in robot called ``name`` is declared, or "" for one of your own."""
-    file = _MODULES.get(name) or _MACHINES.get(name)
+    file = _MODULES.get(name) or _OTHERS.get(name)
     return f"manikin.robots.{file}" if file else ""
 
 
@@ -127,7 +160,7 @@ def members(word: str | Sequence[str]) -> tuple[str, ...]:
     out: list[str] = []
     for one in word.split(",") if isinstance(word, str) else word:
         one = one.strip()
-        name = re.split("[+:]", one, maxsplit=1)[0]
+        name = re.split("[+:]", one, maxsplit=1)[0]  # on a base, arms that belong together are one robot
         out += [member + one.removeprefix(name) for member in _TEAMS.get(name, (name,))]
     return tuple(out)
 
@@ -137,20 +170,54 @@ def team(word: str | Sequence[str]) -> tuple[Robot, ...]:
     return tuple(robot(member) for member in members(word))
 
 
-def stand_together(robots: Sequence[tuple[ArmSpec, GripperSpec | None, bool]]) -> bool:
+def stand_together(robots: Sequence[tuple[RobotSpec, GripperSpec | None, bool]]) -> bool:
     """Whether they are one machine with several arms, whose places are given."""
     return tuple(arm.name for arm, *_ in robots) in _TEAMS.values()
 
 
 def robot(word: str) -> Robot:
-    """Read a robot word. Without ``+gripper`` an arm has its default gripper; without ``:model`` it is built in.
+    """Read a robot word. Without ``+gripper`` a robot has its default gripper; without ``@base`` it stands where it
+    stands; without ``:model`` it is built in.
 
-    Raises :class:`UnknownNameError` for an unknown arm, gripper or model.
+    Raises :class:`UnknownNameError` for an unknown robot, base, gripper or model, :class:`ConfigError` for a robot that
+    takes no other base or gripper.
     """
     names, _, model = word.partition(":")
     if ":" in word and model not in _MODELS:
         raise UnknownNameError("robot model", model, _MODELS, hint=f"(in {word!r})")
-    arm_name, plus, gripper_name = names.partition("+")
-    spec = arm(arm_name)
-    chosen = gripper_name if plus else spec.gripper
-    return Robot(spec, None if chosen in (None, "none") else gripper(chosen), model == "menagerie")
+    name, gripper_name, base = _pieces(names)
+    if base and name in _TEAMS:
+        spec, base = team_on_base(name, [arm(member) for member in _TEAMS[name]], base), ""
+    else:
+        spec = arm(name)
+    chosen = spec.gripper if gripper_name is None else gripper_name
+    hand = None if chosen in (None, "none", *_HANDS) else gripper(chosen)
+    if gripper_name in _HANDS:
+        spec = with_hand(spec, arm(gripper_name))
+    if base:
+        spec = on_base(spec, base)
+    if len(spec.tools) > 1:
+        spec = replace(
+            spec, tools={key: replace(t, gripper=_carried(t, gripper_name)) for key, t in spec.tools.items()}
+        )
+    return Robot(spec, hand, model == "menagerie")
+
+
+def _pieces(names: str) -> tuple[str, str | None, str]:
+    """Robot, gripper (None where none is named) and base of ``robot@base+gripper``, base and gripper in any order."""
+    name, *rest = re.split("([+@])", names)
+    gripper_name, base = None, ""
+    for sign, one in zip(rest[::2], rest[1::2], strict=True):
+        if sign == "+":
+            gripper_name = one
+        else:
+            base = one
+    return name, gripper_name, base
+
+
+def _carried(tool: Tool, named: str | None) -> GripperSpec | None:
+    """What a tool carries, when a robot word names a gripper for all of them, or none."""
+    if named is None and not isinstance(tool.gripper, str):
+        return tool.gripper
+    name = tool.gripper if named is None else named
+    return None if name in (None, "none") else gripper(str(name))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, cylinder
+from manikin.spec.links import Joint, Link, box, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 BLACK = (0.15, 0.15, 0.15, 1)
 H = 0.5**0.5

@@ -10,7 +10,8 @@ poses are chosen: TCP 0.15 m to the arm's side of the origin, pointing down.
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains
 
 RED, BLACK, GREY, LIGHT = (0.5, 0.05, 0.05, 1), (0.06, 0.06, 0.07, 1), (0.45, 0.45, 0.45, 1), (0.65, 0.65, 0.65, 1)
 H = 0.5**0.5

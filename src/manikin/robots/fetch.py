@@ -12,7 +12,8 @@ is MS-HAB's rest.
 from __future__ import annotations
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import Base, Gains, JointGroup, MenagerieModel, RobotSpec, Tool
 
 WHITE, GREY, BLUE, DARK = (0.92, 0.92, 0.92, 1), (0.36, 0.36, 0.38, 1), (0.09, 0.51, 0.77, 1), (0.15, 0.15, 0.16, 1)
 H = 0.5**0.5
@@ -204,9 +205,10 @@ ARM_JOINTS = tuple(
         "wrist_roll",
     )
 )
-GROUPS = {"base": ("base_x", "base_y", "base_yaw"), "torso": ("torso_lift_joint",), "arm": ARM_JOINTS}
+BASE = ("base_x", "base_y", "base_yaw")
+SOURCE = "derived, see above"
 
-ARM = ArmSpec(
+ROBOT = RobotSpec(
     name="fetch",
     title="Fetch",
     links=LINKS,
@@ -227,26 +229,41 @@ ARM = ArmSpec(
         ),
         own_joints=("base_link",),  # the file's third one slides where the base should turn
     ),
-    joints=tuple(joint for group in GROUPS.values() for joint in group),
-    gains=Gains(
-        kp=(4000, 4000, 1600, 20000, 280, 1100, 640, 550, 250, 210, 60),
-        kd=(800, 800, 400, 4000, 28, 110, 64, 55, 25, 21, 6),
-        force=(500, 500, 200, 450, 33.82, 131.76, 76.94, 66.18, 29.35, 25.7, 7.36),
-        source="derived, see above",
-    ),
-    groups=GROUPS,
+    base=Base(kind="planar", joints=BASE),
+    groups={
+        "base": JointGroup(
+            joints=BASE,
+            gains=Gains(kp=(4000, 4000, 1600), kd=(800, 800, 400), force=(500, 500, 200), source=SOURCE),
+            delta=(0.05, 0.05, 0.1),
+        ),
+        "torso": JointGroup(
+            joints=("torso_lift_joint",),
+            gains=Gains(kp=(20000,), kd=(4000,), force=(450,), source=SOURCE),
+            delta=(0.02,),
+        ),
+        "arm": JointGroup(
+            joints=ARM_JOINTS,
+            gains=Gains(
+                kp=(280, 1100, 640, 550, 250, 210, 60),
+                kd=(28, 110, 64, 55, 25, 21, 6),
+                force=(33.82, 131.76, 76.94, 66.18, 29.35, 25.7, 7.36),
+                source=SOURCE,
+            ),
+        ),
+    },
     ik_groups=("torso", "arm"),
-    flange_body="wrist_roll_link",
-    flange_pos=(0.0124, 0, 0),
-    flange_quat=(0, H, 0, H),
-    gripper="fetch_gripper",
+    tools={
+        "tool": Tool(
+            body="wrist_roll_link", pos=(0.0124, 0, 0), quat=(0, H, 0, H), gripper="fetch_gripper", group="arm"
+        )
+    },
     keyframes={
         "rest": (0, 0, 0, 0.28, 0, -0.85251, 0, 0.72161, 0, 1.70169, 0),
         "carry": (0, 0, 0, 0.386, -0.37, -1.032, 0.695, 0.955, -0.1, 2.077, 0),
     },
     base_pos=(-0.7, 0, -0.9196),
     table_edge=-0.41,
-    joint_delta=(0.05, 0.05, 0.1, 0.02) + (0.1,) * 7,
+    controllers=(*RobotSpec.controllers, "base_vel"),
     cameras=(
         CameraSpec(
             name="head_camera", on="head_tilt_link", pos=(0.055, 0, 0.0225), target=(0.901, 0, -0.5104), fovy=2.0

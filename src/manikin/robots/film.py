@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from manikin.render import make_renderer, write_video
-from manikin.render.caption import caption
+from manikin.render.files.caption import caption
 from manikin.robots import Robot
 from manikin.robots.check import Reach
 from manikin.scene.robot import RobotModel, assemble
@@ -24,7 +24,13 @@ _COLOURS = {"down": (0.15, 0.75, 0.25, 1), "anyhow": (0.95, 0.75, 0.1, 1), "neve
 
 
 def film_robot(
-    path: str | os.PathLike[str], robot: Robot, reached: Reach | None = None, *, width: int = 320, height: int = 320
+    path: str | os.PathLike[str],
+    robot: Robot,
+    reached: Reach | None = None,
+    *,
+    width: int = 320,
+    height: int = 320,
+    renderer: str = "auto",
 ) -> Path:
     """Write the film; returns its path.
 
@@ -34,7 +40,7 @@ def film_robot(
     Raises:
         ConfigError: when PyAV is not installed.
     """
-    return write_video(path, _frames(robot, reached, width, height), _FPS)
+    return write_video(path, _frames(robot, reached, width, height, renderer), _FPS)
 
 
 def portrait(robot: Robot, *, width: int = 160, height: int = 160, hand: bool = False) -> np.ndarray:
@@ -52,8 +58,8 @@ def portrait(robot: Robot, *, width: int = 160, height: int = 160, hand: bool = 
     return picture
 
 
-def _frames(robot: Robot, reached: Reach | None, width: int, height: int) -> Iterator[np.ndarray]:
-    renderer = make_renderer(samples=2, shadows=False)
+def _frames(robot: Robot, reached: Reach | None, width: int, height: int, backend: str) -> Iterator[np.ndarray]:
+    renderer = make_renderer(backend, samples=2, shadows=False)
     built, model, data = _stage(robot, None)
     rest = built.arm_qpos()
     _pose(built, model, data, rest, 1.0)
@@ -120,5 +126,5 @@ def _view(
         low, high = np.minimum(low, points.min(0)), np.maximum(high, points.max(0))
     middle, size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
     angle = 0.7 + turn
-    away = np.array([np.cos(angle), np.sin(angle), 0.45]) * size * 1.9
+    away = np.array([np.cos(angle), np.sin(angle), 0.45]) * size * 2.1
     return CameraSpec(name="film", pos=tuple(middle + away), target=tuple(middle), fovy=0.85)

@@ -6,7 +6,8 @@ stiff arm: kp / kd = 10 / s, 100 N and 20 N m. At 90 deg about y the first and t
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, cylinder
+from manikin.spec.links import Joint, Link, cylinder
+from manikin.spec.robot import ArmSpec, Gains
 
 GREY, PALE = (0.35, 0.36, 0.38, 1), (0.7, 0.72, 0.75, 1)
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)

@@ -9,7 +9,8 @@ than this robot's.
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 SHELL, DARK = (0.86, 0.86, 0.87, 1), (0.2, 0.2, 0.22, 1)
 

@@ -8,7 +8,8 @@ links. Rest pose and base placement are chosen: TCP above the origin, pointing d
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 GREY, ORANGE = (0.55, 0.57, 0.58, 1), (1, 0.42, 0.04, 1)
 H = 0.5**0.5

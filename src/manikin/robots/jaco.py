@@ -7,7 +7,8 @@ force; kp = 12 kd. Armature is chosen. Rest pose and base placement are chosen: 
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, capsule, cylinder
+from manikin.spec.links import Joint, Link, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains
 
 GREY = (0.85, 0.84, 0.84, 1)
 H = 0.5**0.5

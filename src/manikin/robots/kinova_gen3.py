@@ -8,7 +8,8 @@ base placement are chosen: TCP above the origin, pointing down.
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 SILVER, BLACK = (0.75, 0.75, 0.75, 1), (0.1, 0.1, 0.1, 1)
 H = 0.5**0.5

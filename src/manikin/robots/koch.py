@@ -9,7 +9,8 @@ compensate gravity. Rest pose and base placement are chosen: TCP above the origi
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, pad
+from manikin.spec.links import Joint, Link, box, pad
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 WHITE, BLACK = (0.85, 0.85, 0.85, 1), (0.1, 0.1, 0.1, 1)
 

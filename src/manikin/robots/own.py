@@ -1,18 +1,32 @@
-"""Your own robot: an :class:`ArmSpec` or :class:`GripperSpec` from an MJCF or URDF file, and names for them."""
+"""Your own robot: a :class:`RobotSpec` or :class:`GripperSpec` from an MJCF or URDF file."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import mujoco
 
 from manikin.assets import menagerie
+from manikin.assets.paths import absolute
 from manikin.errors import ConfigError, SceneError, UnknownNameError
-from manikin.spec.robot import ArmSpec, Finger, Gains, GripperSpec, Joint, Link, Quat, RobotFile, Vec3
+from manikin.robots.own_base import gains_under, grouped, stands_on, without_tool
+from manikin.spec.links import Joint, Link, Quat, Vec3
+from manikin.spec.robot import (
+    FULL_POSE,
+    POSE_CONTROLLERS,
+    ArmSpec,
+    Base,
+    Finger,
+    Gains,
+    GripperSpec,
+    RobotFile,
+    RobotSpec,
+)
 
 __all__ = ["from_file", "gripper_from_file"]
 
@@ -20,6 +34,7 @@ _KIND: dict[int, Literal["hinge", "slide"]] = {
     int(mujoco.mjtJoint.mjJNT_HINGE): "hinge",
     int(mujoco.mjtJoint.mjJNT_SLIDE): "slide",
 }
+_FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 _STIFFNESS = 10.0  # kp / kd [1/s] of gains made from effort and velocity limits: a joint follows within 0.1 s
 
 
@@ -34,12 +49,15 @@ def from_file(
     gripper: GripperSpec | str | None = None,
     rest: Sequence[float] = (),
     gains: Gains | None = None,
+    base: Base | str = "fixed",
+    groups: Mapping[str, Sequence[str]] | None = None,
+    feet: Sequence[str] = (),
     root: str = "",
     packages: Mapping[str, str] | None = None,
     convex: bool = False,
     **options: Any,
-) -> ArmSpec:
-    """An arm from an MJCF or URDF file.
+) -> RobotSpec:
+    """A robot from an MJCF or URDF file: an arm, or with ``base`` one that drives or stands on its feet.
 
     Args:
         path: the file.
@@ -53,24 +71,32 @@ def from_file(
         rest: joint positions [rad or m]; default the file's first keyframe, or the middle of ranges that lack 0.
         gains: default from the file: the position actuators of an MJCF; of a URDF effort e and velocity v, kd = e / v
             and kp = 10 kd.
+        base: how it stands: ``fixed``; ``free`` on its ``feet``; ``planar`` or ``differential``, which put three joints
+            under it, with gains from its mass. A :class:`Base` names joints that the file has.
+        groups: the joints of its parts by name, together all of its joints in order; default ``arm``, or ``legs`` of a
+            free base.
+        feet: the bodies that carry a robot with a free base.
         root: the body that is the robot, when the file has several.
         packages: folder of each package that ``package://`` paths name.
         convex: take a URDF's collision meshes apart into convex pieces (needs CoACD).
-        options: further fields of :class:`ArmSpec`, for example ``base_pos``, ``gravcomp``, or ``excludes``, which are
-            added to the file's.
+        options: further fields of :class:`ArmSpec`, for example ``base_pos``, ``gravcomp``, ``tools`` of a robot with
+            several, or ``excludes``, which are added to the file's. ``controllers`` of an arm of fewer than six joints
+            leave out, by default, those that ask for a full pose.
 
     Raises:
         AssetError: when the file or one of its meshes is missing.
-        SceneError: when it does not compile or lacks what is named.
-        ConfigError: when gains are neither in the file nor given.
+        SceneError: when it does not compile, lacks what is named, names two parts alike, or has an empty range.
+        ConfigError: when gains are neither in the file nor given, a joint is chosen twice or is in no group, or a free
+            base has no feet; says the line to write.
     """
     model = _file(path, root=root, packages=packages, convex=convex)
     spec = menagerie.load(model)
     top = _root(spec, root, model.file)
     bodies = _below(top)
-    movable = [joint for body in bodies for joint in body.joints]
-    if any(int(joint.type) not in _KIND for joint in movable):
-        raise SceneError(f"{model.file}: {top.name!r} floats or has a ball joint; an arm's joints turn or slide")
+    movable = [joint for body in bodies for joint in body.joints if int(joint.type) != _FREE]
+    stand = stands_on(spec, top, bodies, base, feet, model.file)
+    if ball := [joint.name for joint in movable if int(joint.type) not in _KIND]:
+        raise SceneError(f"{model.file}: {ball[0]!r} is a ball joint; a robot's joints turn or slide")
     own = gripper if isinstance(gripper, GripperSpec) and not gripper.links else None
     follow = {one for one, *_ in _couplings(spec)} | set(own.joints if own is not None else ())
     names = [joint.name for joint in movable]
@@ -78,27 +104,63 @@ def from_file(
     for wanted in chosen:
         if wanted not in names:
             raise UnknownNameError(f"joint of {model.file}", wanted, names)
+    if len(set(chosen)) < len(chosen):
+        raise ConfigError(f"an arm has each of its joints once; got joints={', '.join(chosen)}")
+    if len(chosen) < FULL_POSE:  # it cannot turn its tool in every way at every place
+        options.setdefault("controllers", tuple(c for c in ArmSpec.controllers if c not in POSE_CONTROLLERS))
+    if stand.base.drives:
+        options["controllers"] = (*options.get("controllers", ArmSpec.controllers), "base_vel")
     kept = {*chosen, *(own.joints if own is not None else ())}
-    model = _file(path, root=top.name, packages=packages, convex=convex, drop=tuple(n for n in names if n not in kept))
+    model = _file(
+        path,
+        root=top.name,
+        packages=packages,
+        convex=convex,
+        drop=tuple(n for n in names if n not in kept),
+        own_joints=(top.name,) if stand.added else (),
+    )
     moving = [joint for joint in movable if joint.name in chosen]
     last = next(body for body in bodies if any(j.name == chosen[-1] for j in body.joints)) if chosen else top
     label = name or Path(path).stem
-    return ArmSpec(
+    links, gains, resting = (
+        _links(bodies, kept),
+        gains or _gains(spec, moving, model),
+        tuple(rest) or _rest(spec, moving),
+    )
+    if stand.added:
+        links = (replace(links[0], joint=stand.added), *links[1:])
+        gains = gains_under(stand.base, float(spec.compile().body_mass.sum()), gains)
+        chosen, resting = (*stand.base.joints, *chosen), (0.0, 0.0, 0.0, *resting)
+    parts = grouped(groups, stand.base, chosen, model.file)
+    if stand.base.drives and len(parts) > 1:
+        options.setdefault("ik_groups", tuple(part for part in parts if part != "base"))
+    if stand.base.kind == "free":
+        options.setdefault("gravcomp", False)
+        options.setdefault("base_pos", stand.place)
+    frame: dict[str, Any] = {
+        "flange_body": "" if own is not None else flange or last.name,
+        "flange_pos": flange_pos,
+        "flange_quat": flange_quat,
+        "gripper": gripper.name if isinstance(gripper, GripperSpec) else gripper,
+    }
+    made = ArmSpec(
         name=label,
         title=options.pop("title", label),
-        links=_links(bodies, kept),
+        links=links,
         menagerie=model,
         joints=chosen,
-        gains=gains or _gains(spec, moving, model),
-        flange_body="" if own is not None else flange or last.name,
-        flange_pos=flange_pos,
-        flange_quat=flange_quat,
-        gripper=gripper.name if isinstance(gripper, GripperSpec) else gripper,
-        keyframes={"rest": tuple(rest) or _rest(spec, moving), **options.pop("keyframes", {})},
+        gains=gains,
+        base=stand.base,
+        groups=parts,
+        feet=tuple(feet),
+        keyframes={"rest": resting, **options.pop("keyframes", {})},
         source=options.pop("source", str(path)),
-        excludes=(*_excludes(spec, bodies), *options.pop("excludes", ())),
+        excludes=tuple(dict.fromkeys([*_at_the_base(top), *_excludes(spec, bodies), *options.pop("excludes", ())])),
+        **({} if "tools" in options else frame),
         **options,
     )
+    bare = stand.base.kind == "free" and not flange and gripper is None and "tools" not in options
+    return without_tool(made) if bare else made
 
 
 def gripper_from_file(
@@ -163,7 +225,7 @@ def gripper_from_file(
 
 
 def _file(path: str | os.PathLike[str], **options: Any) -> RobotFile:
-    place = Path(path).expanduser().resolve()
+    place = absolute(path)
     options["packages"] = options["packages"] or {}
     return RobotFile(folder=str(place.parent), file=place.name, **options)
 
@@ -232,6 +294,11 @@ def _couplings(spec: mujoco.MjSpec) -> list[tuple[str, str, tuple[float, ...]]]:
         for e in spec.equalities
         if int(e.type) == kind and e.name1 and e.name2
     ]
+
+
+def _at_the_base(top: mujoco.MjsBody) -> list[tuple[str, str]]:
+    """The base and each link on it: MuJoCo lets parent and child overlap, but not where the parent stands fixed."""
+    return [(top.name, child.name) for child in top.bodies]
 
 
 def _excludes(spec: mujoco.MjSpec, bodies: list[mujoco.MjsBody]) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from math import pi
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, MotionLimits, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel, MotionLimits
 
 WHITE, OFF, GREY = (1, 1, 1, 1), (0.9, 0.92, 0.93, 1), (0.25, 0.25, 0.25, 1)
 H = 0.5**0.5

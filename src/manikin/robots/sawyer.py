@@ -9,7 +9,8 @@ chosen: TCP above the origin, pointing down.
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 RED, BLACK, WHITE = (0.5, 0.1, 0.1, 1), (0.12, 0.12, 0.12, 1), (0.9, 0.9, 0.92, 1)
 H = 0.5**0.5

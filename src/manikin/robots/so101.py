@@ -10,7 +10,8 @@ origin, pointing straight down, which this arm can up to z = 0.08 at 0.15 to 0.2
 from __future__ import annotations
 
 from manikin.spec.camera import CameraSpec
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, Quat, Vec3, box, pad
+from manikin.spec.links import Joint, Link, Quat, Vec3, box, pad
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 YELLOW, BLACK = (1, 0.82, 0.12, 1), (0.1, 0.1, 0.1, 1)
 H = 0.5**0.5

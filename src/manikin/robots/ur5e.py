@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from math import pi
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, MotionLimits, capsule, cylinder
+from manikin.spec.links import Joint, Link, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel, MotionLimits
 
 BLACK, GREY, LIGHT, BLUE = (
     (0.033, 0.033, 0.033, 1),

@@ -8,7 +8,8 @@ placement are chosen: TCP above the origin, pointing down.
 
 from __future__ import annotations
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, box, cylinder
+from manikin.spec.links import Joint, Link, box, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel
 
 GREY = (0.3, 0.3, 0.32, 1)
 H = 0.5**0.5

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from math import pi
 
-from manikin.spec.robot import ArmSpec, Gains, Joint, Link, MenagerieModel, MotionLimits, box, capsule, cylinder
+from manikin.spec.links import Joint, Link, box, capsule, cylinder
+from manikin.spec.robot import ArmSpec, Gains, MenagerieModel, MotionLimits
 
 WHITE, GREY = (1, 1, 1, 1), (0.753, 0.753, 0.753, 1)
 H = 0.5**0.5

@@ -194,6 +194,11 @@ def _alone(prop: Prop) -> mujoco.MjModel:
             geom.density = shape.density
         if not slot.collides:
             geom.mass = 0
+    if prop.inertia is not None or prop.com is not None:
+        if prop.mass is None or prop.com is None or prop.inertia is None:
+            raise SceneError(f"{prop.name}: com, inertia and mass are given together or not at all")
+        body.explicitinertial = True
+        body.mass, body.ipos, body.fullinertia = prop.mass, prop.com, prop.inertia
     try:
         model = spec.compile()
     except (ValueError, mujoco.FatalError) as error:

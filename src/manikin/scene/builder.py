@@ -13,20 +13,25 @@ import numpy as np
 
 from manikin.assets.compiled import compiled
 from manikin.errors import SceneError, UnknownNameError
-from manikin.scene import sensors
-from manikin.scene.articulation import Articulation
 from manikin.scene.bank import TYPES, Bank, add_geom
-from manikin.scene.chosen import ChosenPart
-from manikin.scene.forces import declare_link_forces
+from manikin.scene.cameras import add_camera
 from manikin.scene.gel import Gel
-from manikin.scene.handles import ContactForce, Grasp, Handle, Marker, Part, Robot, Scope, Variable
-from manikin.scene.markers import Markers
+from manikin.scene.handles import sensors
+from manikin.scene.handles.articulation import Articulation
+from manikin.scene.handles.base import Handle, Scope, Variable
+from manikin.scene.handles.chosen import ChosenPart
+from manikin.scene.handles.forces import declare_link_forces
+from manikin.scene.handles.grasp import ContactForce, Grasp
+from manikin.scene.handles.markers import Markers
+from manikin.scene.handles.part import Marker, Part
+from manikin.scene.handles.robot import Robot
+from manikin.scene.handles.tool import RobotTool, equip
 from manikin.scene.robot import assemble, folders
 from manikin.scene.varying import Variation, factors
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Prop, Shape
-from manikin.spec.robot import ArmSpec, GripperSpec
+from manikin.spec.robot import GripperSpec, RobotSpec
 from manikin.spec.scene import CompiledScene
 from manikin.spec.vary import Choice, Vary
 
@@ -34,7 +39,6 @@ __all__ = ["SceneBuilder"]
 
 H = TypeVar("H", bound=Handle)
 _AUTOMATIC_GRASPS = 32  # forty contact sensors cost nothing measurable
-_PIXEL = 1e-5  # [m] on the sensor of a camera with intrinsics; only ratios count
 _NET_FORCE = (2, 3, 1)  # data="force", reduce="netforce", num=1
 
 
@@ -48,7 +52,7 @@ class SceneBuilder:
         torque: of each robot, the arm joints driven by torque; the others have position servos.
     """
 
-    robots: Sequence[tuple[ArmSpec, GripperSpec | None, bool]]
+    robots: Sequence[tuple[RobotSpec, GripperSpec | None, bool]]
     physics: Physics
     torque: Sequence[Collection[str]] = ()
     handles: list[Handle] = field(default_factory=list)
@@ -92,12 +96,15 @@ class SceneBuilder:
         arm, gripper, menagerie = self.robots[len(self.robot_handles)]
         torque = self.torque[len(self.robot_handles)] if self.torque else ()
         model = assemble(arm, gripper, menagerie=menagerie, torque=torque)
+        for geom in model.spec.geoms:
+            geom.solref[:2] = self.physics.solref
         pos = arm.base_pos if pos is None else pos
         quat = arm.base_quat if quat is None else quat
         prefix = f"{self._claim(name)}/"
         self.spec.attach(model.spec, frame=self.spec.worldbody.add_frame(pos=pos, quat=quat), prefix=prefix)
         handle = Robot(self.scope, name, model, prefix, pos, quat)
         self.robot_handles.append(handle)
+        self.handles += equip(self.spec, handle)
         self.variations += factors(handle, gains=gains, damping=damping)
         handle.forces = self._add(declare_link_forces(self.spec, handle))
         return self._add(handle)
@@ -223,7 +230,7 @@ class SceneBuilder:
             if (one, two) in collide or (two, one) in collide:
                 continue
             self.spec.add_exclude(bodyname1=prefix + one, bodyname2=prefix + two)
-        return self._add(Articulation(self.scope, name, prefix=prefix, joints=joints, frames=frames, root=bodies[0]))
+        return self._add(Articulation(self.scope, name, prefix=prefix, joints=joints, frames=frames, links=bodies))
 
     def box(self, name: str, *, half_size: Sequence[float] | Vary, **options: Any) -> Part:
         """A box of half size (3,) [m]; options as for :meth:`part`."""
@@ -308,9 +315,10 @@ class SceneBuilder:
 
         A second robot's are named ``name/hand_camera``.
         """
-        gripper = robot.model.gripper
         found = []
-        for camera in (*robot.model.arm.cameras, *(gripper.cameras if gripper is not None else ())):
+        for camera in itertools.chain(
+            robot.arm.cameras, *(t.gripper.cameras for t in robot.tools.values() if t.gripper)
+        ):
             name = camera.name if camera.name not in self.cameras else f"{robot.name}/{camera.name}"
             found.append(self.camera(dataclasses.replace(camera, name=name), on=robot, link=camera.on))
         return found
@@ -327,7 +335,7 @@ class SceneBuilder:
 
     def grasp(
         self,
-        robot: Robot,
+        robot: Robot | RobotTool,
         part: Part,
         *,
         shapes: Sequence[int] = (),
@@ -349,10 +357,8 @@ class SceneBuilder:
     def contact_force(
         self, first: Part | Robot, second: Part | Robot | Articulation, *, link: str | None = None
     ) -> ContactForce:
-        """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world.
-
-        Of a robot that is first, ``link`` and what hangs on it can be asked about alone.
-        """
+        """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world. Of a robot that is first, ``link``
+        and what hangs on it can be asked about alone."""
         name = f"contact/{first.name}{'' if link is None else '/' + link}/{second.name}"
         one, two = (_body_of(h) for h in (first, second))
         if link is not None and isinstance(first, Robot):
@@ -429,12 +435,12 @@ class SceneBuilder:
     def compile(self) -> CompiledScene:
         """Compile. Raises :class:`SceneError` with MuJoCo's message, which names the part."""
         for robot in self.robot_handles:
-            if robot.gripper is not None and robot.gripper.fingers:
-                for part in self._free[:_AUTOMATIC_GRASPS]:
-                    if part.name not in robot.grasps:
-                        self.grasp(robot, part)
+            for tool in robot.tools.values():
+                for part in self._free[:_AUTOMATIC_GRASPS] if tool.gripper and tool.gripper.fingers else ():
+                    if part.name not in tool.grasps:
+                        self.grasp(robot if tool.model is robot.model.tools[0] else tool, part)
         for camera in self.cameras.values():
-            self._add_camera(camera)
+            add_camera(self.spec, camera, self.robot_handles)
         try:
             model = compiled(self.spec, folders=folders(self.robots))
         except (ValueError, mujoco.FatalError) as error:
@@ -447,25 +453,6 @@ class SceneBuilder:
             return str(self.spec.to_xml())
         except (ValueError, mujoco.FatalError) as error:
             raise SceneError(f"the scene cannot be written as MJCF: {error}") from error
-
-    def _add_camera(self, camera: CameraSpec) -> None:
-        names = [body.name for body in self.spec.bodies]
-        of_robot = {robot.name: f"{robot.prefix}{robot.model.base_body}" for robot in self.robot_handles}
-        where = of_robot.get(camera.on, camera.on)
-        if where and where not in names:
-            raise UnknownNameError(f"mount of camera {camera.name!r}", camera.on, {*names[1:], *of_robot})
-        flip = camera.rotation * np.array([1.0, -1.0, -1.0])  # MuJoCo's cameras have y up and look along -z
-        quat = np.zeros(4)
-        mujoco.mju_mat2Quat(quat, flip.flatten())
-        body = self.spec.body(where) if where else self.spec.worldbody
-        made = body.add_camera(name=camera.name, pos=camera.pos, quat=quat, resolution=(camera.width, camera.height))
-        made.fovy = float(np.rad2deg(camera.fovy))
-        if camera.intrinsics is not None:
-            fx, fy, cx, cy = camera.intrinsics
-            size = np.array([camera.width, camera.height])
-            made.sensor_size = size * _PIXEL
-            made.focal_length = np.array([fx, fy]) * _PIXEL
-            made.principal_length = ((size - 1) / 2 - (cx, cy)) * _PIXEL
 
     def bind(self, world: Any) -> None:
         """Connect every handle to a world of the compiled scene."""

@@ -1,4 +1,4 @@
-"""An arm and its gripper as one MjSpec, ready to attach to a scene.
+"""A robot and its grippers as one MjSpec, ready to attach to a scene.
 
 Built-in and Menagerie models come out alike: same body and joint names, manikin's own actuators, equalities and
 excludes from the specs, contact properties of pads, gravity compensation, a TCP frame and a closing direction per
@@ -8,7 +8,7 @@ finger. No physics options, keyframes, lights or foreign actuators remain.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,54 +16,115 @@ import mujoco
 import numpy as np
 
 from manikin.assets import builtin, menagerie
+from manikin.compat.mujoco import forget_authored
 from manikin.errors import ConfigError, SceneError, UnknownNameError
-from manikin.spec.robot import ArmSpec, Finger, Gains, GripperSpec, MenagerieModel, Quat, RobotFile, Vec3
+from manikin.spec.links import Quat, Vec3
+from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel, RobotFile, RobotSpec, Tool
 
-__all__ = ["FAR", "RobotModel", "assemble", "folders"]
+__all__ = ["FAR", "FREE", "RobotModel", "ToolModel", "assemble", "folders"]
 
 # how far a joint without limits is commanded either way [rad or m], by MuJoCo's type of joint
 FAR = {int(mujoco.mjtJoint.mjJNT_HINGE): 2 * math.pi, int(mujoco.mjtJoint.mjJNT_SLIDE): 10.0}
 
+FREE = "free"  # the joint of a free base
 _PREFIX = "gripper:"  # while attaching
 
 
 @dataclass(frozen=True)
-class RobotModel:
-    """An assembled robot. Names are those inside ``spec``; attaching with a prefix puts it before each of them."""
+class ToolModel:
+    """A tool of an assembled robot, by the names it has there."""
 
-    spec: mujoco.MjSpec
-    arm: ArmSpec
+    name: str
     gripper: GripperSpec | None
-    menagerie: bool
-    base_body: str
-    bodies: tuple[str, ...]
-    arm_joints: tuple[str, ...]
     gripper_joints: tuple[str, ...]
-    arm_actuators: tuple[str, ...]  # named like their joints
     gripper_actuators: tuple[str, ...]  # one per driver, named like it
-    torque_joints: tuple[str, ...]  # arm joints whose actuators take torques; the others take positions
     tcp_body: str
     tcp_site: str
     finger_bodies: tuple[str, ...]
     finger_sites: tuple[str, ...]  # z is the closing direction
     pad_geoms: tuple[str, ...]
 
+    def gripper_qpos(self, opening: float, limit: Mapping[str, tuple[float, float] | None]) -> np.ndarray:
+        """Positions (len(gripper_joints),) [rad, m], followers included, within the joints' limits; see
+        :meth:`RobotModel.gripper_qpos`."""
+        if self.gripper is None:
+            return np.zeros(0)
+        low, high = np.array([limit.get(name) or (-np.inf, np.inf) for name in self.gripper_joints]).reshape(-1, 2).T
+        return np.clip(self.gripper.joint_positions(opening), low, high)
+
+
+@dataclass(frozen=True)
+class RobotModel:
+    """An assembled robot. Names are those inside ``spec``; attaching with a prefix puts it before each of them.
+
+    What is said of a gripper or a TCP without naming a tool is that of the first one."""
+
+    spec: mujoco.MjSpec
+    arm: RobotSpec
+    menagerie: bool
+    base_body: str
+    bodies: tuple[str, ...]
+    arm_joints: tuple[str, ...]  # of all groups
+    arm_actuators: tuple[str, ...]  # named like their joints
+    torque_joints: tuple[str, ...]  # arm joints whose actuators take torques; the others take positions
+    tools: tuple[ToolModel, ...]  # at least one: a robot without tools has a bare frame where things are fixed to it
+
+    @property
+    def gripper(self) -> GripperSpec | None:
+        """Of the first tool."""
+        return self.tools[0].gripper
+
+    @property
+    def gripper_joints(self) -> tuple[str, ...]:
+        """Of all tools, one after the other."""
+        return tuple(joint for tool in self.tools for joint in tool.gripper_joints)
+
+    @property
+    def gripper_actuators(self) -> tuple[str, ...]:
+        """Of all tools, one per driver."""
+        return tuple(actuator for tool in self.tools for actuator in tool.gripper_actuators)
+
+    @property
+    def tcp_body(self) -> str:
+        """Of the first tool."""
+        return self.tools[0].tcp_body
+
+    @property
+    def tcp_site(self) -> str:
+        """Of the first tool."""
+        return self.tools[0].tcp_site
+
+    @property
+    def finger_bodies(self) -> tuple[str, ...]:
+        """Of the first tool."""
+        return self.tools[0].finger_bodies
+
+    @property
+    def finger_sites(self) -> tuple[str, ...]:
+        """Of the first tool."""
+        return self.tools[0].finger_sites
+
+    @property
+    def pad_geoms(self) -> tuple[str, ...]:
+        """Of the first tool."""
+        return self.tools[0].pad_geoms
+
     @property
     def joints(self) -> tuple[str, ...]:
-        """All joints in qpos order: the arm's, then the gripper's."""
+        """All joints but a free base's, in qpos order where there is one tool: the groups', then the grippers'."""
         return self.arm_joints + self.gripper_joints
 
     @property
     def actuators(self) -> tuple[str, ...]:
-        """All actuators in ctrl order: the arm's, then one per gripper driver."""
+        """All actuators in ctrl order: the groups', then one per gripper driver."""
         return self.arm_actuators + self.gripper_actuators
 
     def qpos(self, keyframe: str = "rest", *, gripper: float = 1.0) -> np.ndarray:
-        """Joint positions (nq,) [rad, m] of an arm keyframe with the gripper at ``gripper`` (1 open, 0 closed)."""
+        """Positions [rad, m] of ``joints`` at a keyframe with the grippers at ``gripper`` (1 open, 0 closed)."""
         return np.concatenate([self.arm_qpos(keyframe), self.gripper_qpos(gripper)])
 
     def arm_qpos(self, keyframe: str = "rest") -> np.ndarray:
-        """Positions (len(arm_joints),) [rad] of a keyframe. Raises :class:`UnknownNameError`."""
+        """Positions (len(arm_joints),) [rad or m] of a keyframe. Raises :class:`UnknownNameError`."""
         if keyframe not in self.arm.keyframes:
             raise UnknownNameError(f"keyframe of {self.arm.name}", keyframe, self.arm.keyframes)
         return np.asarray(self.arm.keyframes[keyframe], dtype=float)
@@ -71,93 +132,162 @@ class RobotModel:
     def gripper_qpos(self, opening: float = 1.0) -> np.ndarray:
         """Positions (len(gripper_joints),) [rad, m], followers included; ``opening`` 1 is open, 0 closed, within the
         joints' limits."""
-        if self.gripper is None:
-            return np.zeros(0)
         limit = {joint.name: joint.range for link in self.arm.links for joint in link.joints}  # of a jaw of the arm's
-        low, high = np.array([limit.get(name) or (-np.inf, np.inf) for name in self.gripper_joints]).reshape(-1, 2).T
-        return np.clip(self.gripper.joint_positions(opening), low, high)
+        return np.concatenate([tool.gripper_qpos(opening, limit) for tool in self.tools])
 
 
-def folders(robots: Iterable[tuple[ArmSpec, GripperSpec | None, bool]]) -> list[Path]:
-    """Where the model files lie that robots are made of; each robot is (arm, gripper, from Menagerie?)."""
-    parts = [(part, makers) for arm, gripper, makers in robots for part in (arm, gripper) if part is not None]
-    models = [part.menagerie for part, makers in parts if makers or isinstance(part.menagerie, RobotFile)]
+def folders(robots: Iterable[tuple[RobotSpec, GripperSpec | None, bool]]) -> list[Path]:
+    """Where the model files lie that robots are made of; each robot is (spec, gripper, from Menagerie?)."""
+    every: list[tuple[RobotSpec | GripperSpec, bool]] = []
+    for arm, gripper, makers in robots:
+        specs = [mounted.spec for mounted in arm.parts] or [arm]
+        others = [tool.gripper for tool in list(arm.tools.values())[1:] if isinstance(tool.gripper, GripperSpec)]
+        every += [(part, makers) for part in (*specs, gripper, *others) if part is not None]
+    models = [part.menagerie for part, makers in every if makers or isinstance(part.menagerie, RobotFile)]
     return [menagerie.find(model).parent for model in models if model is not None]
 
 
 def assemble(
-    arm: ArmSpec, gripper: GripperSpec | None, *, menagerie: bool = False, torque: Collection[str] = ()
+    arm: RobotSpec, gripper: GripperSpec | None, *, menagerie: bool = False, torque: Collection[str] = ()
 ) -> RobotModel:
-    """Load or build the arm and the gripper, join them at the flange and make them manikin's own.
+    """Load or build a robot and its grippers, join them at the flanges and make them manikin's own.
 
-    ``menagerie=True`` takes both models from MuJoCo Menagerie; a gripper that is not there stays the built-in one.
-    The arm joints named in ``torque`` get motors instead of position servos, and keep only the damping of the joint
+    ``gripper`` is what the first tool carries; other tools carry the :class:`GripperSpec` they are declared with.
+    ``menagerie=True`` takes the models from MuJoCo Menagerie; a gripper that is not there stays the built-in one.
+    The joints named in ``torque`` get motors instead of position servos, and keep only the damping of the joint
     itself. Each call makes a new MjSpec. Raises :class:`AssetError` when a model is missing, :class:`SceneError` when
     it does not compile or does not have the parts the specs name, :class:`ConfigError` for a pair that cannot be
     joined.
     """
-    if gripper is not None and not gripper.links and gripper.name != arm.gripper:
-        raise ConfigError(f"gripper {gripper.name!r} is part of its arm's model and does not attach to {arm.name!r}")
-    if not arm.flange_body and (gripper is None or gripper.links):
-        other = "nothing" if gripper is None else repr(gripper.name)
-        raise ConfigError(f"{arm.name!r} has its own gripper {arm.gripper!r} and no flange; it cannot have {other}")
-    spec = _load(arm, menagerie)
-    if gripper is not None and gripper.links:
-        child = _load(gripper, menagerie and gripper.menagerie is not None)
-        frame = _body(spec, arm.flange_body, arm.name).add_frame(pos=arm.flange_pos, quat=arm.flange_quat)
-        _attach(spec, child, frame)
+    hands = [(name, *_pair(arm, tool, gripper, first=k == 0)) for k, (name, tool) in enumerate(arm.tools.items())]
+    if gripper is not None and not arm.tools:
+        raise ConfigError(
+            f"{arm.name!r} has no tool, so it carries no {gripper.name!r}; declare one: "
+            'tools={"tool": Tool(body=..., pos=...)}'
+        )
+    spec = _load_whole(arm, menagerie)
+    made: list[tuple[str, Tool, GripperSpec | None]] = []
+    for name, tool, hand in hands:
+        if hand is not None and hand.links:
+            child = _load(hand, menagerie and hand.menagerie is not None)
+            frame = _body(spec, tool.body, arm.name).add_frame(pos=tool.pos, quat=tool.quat)
+            prefix = f"{name}_" if len(hands) > 1 else ""
+            _attach(spec, child, frame, prefix)
+            hand = hand.renamed(prefix) if prefix else hand
+        made.append((name, tool, hand))
 
-    arm_joints = arm.joints
-    gripper_joints = gripper.joints if gripper is not None else ()
-    _check_joints(spec, arm_joints + gripper_joints, arm.name)
-    fingers = gripper.fingers if gripper is not None else ()
-    pads = _contacts(spec, fingers)
+    carried = [hand for _, _, hand in made if hand is not None]
+    _check_joints(spec, arm.joints + tuple(joint for hand in carried for joint in hand.joints), arm.name)
+    pads = [_contacts(spec, hand.fingers if hand is not None else (), name) for name, hand in _named(made)]
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
-    arm_actuators = _servo(spec, arm_joints, arm.gains, torque=torque, effort=arm.effort)
-    gripper_actuators: tuple[str, ...] = ()
-    if gripper is not None:
-        gripper_actuators = _servo(spec, gripper.drivers, gripper.gains, reach=_reach(gripper))
-        _couple(spec, gripper)
-    for one, other in (*arm.excludes, *(gripper.excludes if gripper is not None else ())):
+    arm_actuators = _servo(spec, arm.joints, arm.gains, torque=torque, effort=arm.effort)
+    for hand in carried:
+        _servo(spec, hand.drivers, hand.gains, reach=_reach(hand))
+        _couple(spec, hand)
+    for one, other in (*arm.excludes, *(pair for hand in carried for pair in hand.excludes)):
         spec.add_exclude(bodyname1=one, bodyname2=other)
-    if gripper is not None:
-        _frame(spec, gripper.tcp_body, gripper.tcp_pos, gripper.tcp_quat)
-    else:
-        _frame(spec, arm.flange_body, arm.flange_pos, arm.flange_quat)
+    if not made:
+        made = [("", Tool(body=arm.mount), None)]
+        pads = [()]
+    for (_, tool, hand), (name, _) in zip(made, _named(made), strict=True):
+        if hand is not None:
+            _frame(spec, hand.tcp_body, hand.tcp_pos, hand.tcp_quat, name)
+        else:
+            _frame(spec, tool.body, tool.pos, tool.quat, name)
     bodies = tuple(b.name for b in spec.bodies[1:])
-    for k, finger in enumerate(fingers):
-        site = _body(spec, finger.body, arm.name).add_site(
-            name=f"finger_closing_{k}", quat=_z_to(finger.closing), size=(0.002, 0.002, 0.002), group=4
+    tools = []
+    for (label, _, hand), (name, _), own_pads in zip(made, _named(made), pads, strict=True):
+        fingers = hand.fingers if hand is not None else ()
+        for k, finger in enumerate(fingers):
+            site = _body(spec, finger.body, arm.name).add_site(
+                name=f"{name}finger_closing_{k}", quat=_z_to(finger.closing), size=(0.002, 0.002, 0.002), group=4
+            )
+            site.material = ""
+        tools.append(
+            ToolModel(
+                name=label,
+                gripper=hand,
+                gripper_joints=hand.joints if hand is not None else (),
+                gripper_actuators=hand.drivers if hand is not None else (),
+                tcp_body=f"{name}tcp",
+                tcp_site=f"{name}tcp",
+                finger_bodies=tuple(f.body for f in fingers),
+                finger_sites=tuple(f"{name}finger_closing_{k}" for k in range(len(fingers))),
+                pad_geoms=own_pads,
+            )
         )
-        site.material = ""
+    if arm.base.kind == "free":
+        _body(spec, bodies[0], arm.name).add_freejoint(name=FREE)
+    _sense(spec, arm)
     return RobotModel(
         spec=spec,
         arm=arm,
-        gripper=gripper,
         menagerie=menagerie,
         base_body=bodies[0],
         bodies=bodies,
-        arm_joints=arm_joints,
-        gripper_joints=gripper_joints,
+        arm_joints=arm.joints,
         arm_actuators=arm_actuators,
-        gripper_actuators=gripper_actuators,
-        torque_joints=tuple(j for j in arm_joints if j in torque),
-        tcp_body="tcp",
-        tcp_site="tcp",
-        finger_bodies=tuple(f.body for f in fingers),
-        finger_sites=tuple(f"finger_closing_{k}" for k in range(len(fingers))),
-        pad_geoms=pads,
+        torque_joints=tuple(j for j in arm.joints if j in torque),
+        tools=tuple(tools),
     )
 
 
-def _load(part: ArmSpec | GripperSpec, from_menagerie: bool) -> mujoco.MjSpec:
+def _named(tools: list[tuple[str, Tool, GripperSpec | None]]) -> list[tuple[str, GripperSpec | None]]:
+    """What names of a tool's parts begin with: nothing where there is only one."""
+    return [(f"{name}_" if len(tools) > 1 else "", hand) for name, _, hand in tools]
+
+
+def _pair(arm: RobotSpec, tool: Tool, gripper: GripperSpec | None, *, first: bool) -> tuple[Tool, GripperSpec | None]:
+    """A tool and what it carries."""
+    own = tool.gripper.name if isinstance(tool.gripper, GripperSpec) else tool.gripper
+    hand = gripper if first else tool.gripper
+    if isinstance(hand, str):
+        raise ConfigError(f"{arm.name!r}: gripper {hand!r} is only a name here; manikin.robots.robot looks it up")
+    if hand is not None and not hand.links and hand.name != own:
+        raise ConfigError(f"gripper {hand.name!r} is part of its arm's model and does not attach to {arm.name!r}")
+    if not tool.body and (hand is None or hand.links):
+        other = "nothing" if hand is None else repr(hand.name)
+        raise ConfigError(f"{arm.name!r} has its own gripper {own!r} and no flange; it cannot have {other}")
+    return tool, hand
+
+
+def _sense(spec: mujoco.MjSpec, arm: RobotSpec) -> None:
+    """A site for each IMU, whose sensors the scene adds."""
+    for imu in arm.sensors:
+        if spec.site(imu.name) is not None:  # the maker's, at the same place
+            spec.delete(spec.site(imu.name))
+        site = _body(spec, imu.body, arm.name).add_site(
+            name=imu.name, pos=imu.pos, quat=imu.quat, size=(0.002,) * 3, group=4
+        )
+        site.material = ""
+
+
+def _load_whole(arm: RobotSpec, from_menagerie: bool) -> mujoco.MjSpec:
+    """A robot's model; of one that is put together, its parts at their places."""
+    if not arm.parts:
+        return _load(arm, from_menagerie)
+    if from_menagerie and not any(part.spec.menagerie for part in arm.parts):
+        raise ConfigError(f"{arm.name!r} has no Menagerie model; use the built-in one")
+    root, *others = arm.parts
+    spec = _load_whole(root.spec, from_menagerie and root.spec.menagerie is not None)
+    for part in others:
+        child = _load_whole(part.spec, from_menagerie and part.spec.menagerie is not None)
+        frame = _body(spec, part.on, arm.name).add_frame(pos=part.pos, quat=part.quat)
+        _attach(spec, child, frame, part.prefix, kind=f"{part.prefix}part:")
+    return spec
+
+
+def _load(part: RobotSpec | GripperSpec, from_menagerie: bool) -> mujoco.MjSpec:
     if not from_menagerie and not isinstance(part.menagerie, RobotFile):
         return builtin.build(part.links, name=part.name)
     if part.menagerie is None:
         raise ConfigError(f"{part.name!r} has no Menagerie model; use the built-in one")
     spec = menagerie.load(part.menagerie)
     spec = _strip(spec, part.menagerie, part.name)
+    for joint in list(spec.joints):
+        if int(joint.type) == int(mujoco.mjtJoint.mjJNT_FREE):  # a robot's own base says whether it floats
+            spec.delete(joint)
     root = spec.worldbody.first_body()
     root.pos, root.quat = part.links[0].pos, part.links[0].quat
     root.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT  # the file may say it with angles
@@ -193,9 +323,8 @@ def _strip(spec: mujoco.MjSpec, model: MenagerieModel, name: str) -> mujoco.MjSp
             spec.delete(geom)
     fresh = mujoco.MjSpec()
     spec.option, spec.visual, spec.stat = fresh.option, fresh.visual, fresh.stat
-    for field in dir(spec.authored):  # or attaching would warn that the parent's options win
-        if not field.startswith("_"):
-            setattr(spec.authored, field, 0)
+    spec.compiler.fusestatic = False  # a frame or a wheel that stands still keeps its name
+    forget_authored(spec)  # or attaching would warn that the parent's options win
     if model.root:
         spec = _subtree(spec, _body(spec, model.root, name))
     for element in (*spec.bodies, *spec.joints):
@@ -220,27 +349,32 @@ def _subtree(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> mujoco.MjSpec:
     return alone
 
 
-def _attach(spec: mujoco.MjSpec, child: mujoco.MjSpec, frame: mujoco.MjsFrame) -> None:
-    """Attach without a lasting prefix: assets of two Menagerie models share names, bodies and joints do not."""
+def _attach(
+    spec: mujoco.MjSpec, child: mujoco.MjSpec, frame: mujoco.MjsFrame, prefix: str = "", *, kind: str = ""
+) -> None:
+    """Attach so that names of bodies, joints, geoms and sites begin with ``prefix``, which may be "". Assets keep a
+    longer one: those of two Menagerie models share names."""
     taken = {element.name for element in (*spec.bodies, *spec.joints)}
-    spec.attach(child, frame=frame, prefix=_PREFIX)
-    for name in _unprefix(spec):
+    lasting = kind or prefix + _PREFIX
+    spec.attach(child, frame=frame, prefix=lasting)
+    for name in _unprefix(spec, lasting, prefix):
         if name in taken:
             raise SceneError(f"arm and gripper both have a part named {name!r}; rename one in its spec")
 
 
-def _unprefix(spec: mujoco.MjSpec) -> list[str]:
-    """Take the prefix of attaching off again; what had it, by new name."""
+def _unprefix(spec: mujoco.MjSpec, lasting: str = _PREFIX, prefix: str = "") -> list[str]:
+    """Take the prefix of attaching off again, and put ``prefix`` in its place; what had it, by new name."""
     names = []
     for kind in (spec.bodies, spec.joints, spec.geoms, spec.sites):
         for element in kind:
-            if element.name.startswith(_PREFIX):
-                element.name = element.name.removeprefix(_PREFIX)
+            if element.name.startswith(lasting):
+                bare = element.name.removeprefix(lasting)
+                element.name = prefix + bare if bare else ""
                 names.append(element.name)
     return [name for name in names if name]
 
 
-def _contacts(spec: mujoco.MjSpec, fingers: Iterable[Finger]) -> tuple[str, ...]:
+def _contacts(spec: mujoco.MjSpec, fingers: Iterable[Finger], prefix: str) -> tuple[str, ...]:
     """Names of the fingers' pads: what a built-in model marks as pad, or every colliding geom of a maker's finger."""
     names = []
     for k, finger in enumerate(fingers):
@@ -248,7 +382,7 @@ def _contacts(spec: mujoco.MjSpec, fingers: Iterable[Finger]) -> tuple[str, ...]
         marked = [g for g in colliding if g.priority == builtin.PAD["priority"] and g.condim == builtin.PAD["condim"]]
         for i, geom in enumerate(marked or colliding):
             builtin.make_pad(geom)
-            geom.name = geom.name or f"finger_pad_{k}_{i}"
+            geom.name = geom.name or f"{prefix}finger_pad_{k}_{i}"
             names.append(geom.name)
     return tuple(names)
 
@@ -272,6 +406,9 @@ def _servo(
         joint = spec.joint(name)
         kp, kd, force = gains.kp[i], gains.kd[i], gains.force[i]
         low, high = reach[i] if reach is not None else _range(joint)
+        if not low < high:
+            why = "; open_q and closed_q of the gripper must differ" if reach is not None else ""
+            raise SceneError(f"the control range of {name!r} is empty, from {low:g} to {high:g}{why}")
         actuator = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         actuator.gaintype = mujoco.mjtGain.mjGAIN_FIXED
         if name in torque:
@@ -320,9 +457,9 @@ def _stiffen(equality: mujoco.MjsEquality) -> None:
     equality.solimp[:3] = builtin.SOLIMP
 
 
-def _frame(spec: mujoco.MjSpec, body: str, pos: Vec3, quat: Quat) -> None:
-    tcp = _body(spec, body, "TCP").add_body(name="tcp", pos=pos, quat=quat)
-    tcp.add_site(name="tcp", size=(0.002, 0.002, 0.002), group=4).material = ""
+def _frame(spec: mujoco.MjSpec, body: str, pos: Vec3, quat: Quat, prefix: str) -> None:
+    tcp = _body(spec, body, "TCP").add_body(name=f"{prefix}tcp", pos=pos, quat=quat)
+    tcp.add_site(name=f"{prefix}tcp", size=(0.002, 0.002, 0.002), group=4).material = ""
 
 
 def _body(spec: mujoco.MjSpec, name: str, part: str) -> mujoco.MjsBody:
@@ -335,7 +472,7 @@ def _body(spec: mujoco.MjSpec, name: str, part: str) -> mujoco.MjsBody:
 
 def _check_joints(spec: mujoco.MjSpec, names: tuple[str, ...], part: str) -> None:
     has = tuple(j.name for j in spec.joints)
-    if has != names:
+    if sorted(has) != sorted(names):
         raise SceneError(f"{part}: the model's joints are {', '.join(has)}; the spec says {', '.join(names)}")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,8 +24,21 @@ from torch import Tensor
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.rng import EpisodeRng
+from manikin.sense.kinds import built_in
 
-__all__ = ["Carry", "Delay", "Dropout", "Imperfection", "Noise", "Rate", "SensorModel", "SensorSuite"]
+__all__ = [
+    "Carry",
+    "Delay",
+    "Drift",
+    "Dropout",
+    "Imperfection",
+    "Noise",
+    "Rate",
+    "SensorModel",
+    "SensorSuite",
+    "leaves",
+    "replaced",
+]
 
 Carry = dict[str, Tensor]
 
@@ -51,6 +65,7 @@ def _rows(mask: Tensor, like: Tensor) -> Tensor:
     return mask.view(-1, *[1] * (like.dim() - 1))
 
 
+@built_in
 @dataclass(frozen=True)
 class Noise:
     """Independent normal noise per element and step, and a constant offset drawn once per episode.
@@ -93,6 +108,29 @@ class Noise:
         return width
 
 
+@built_in
+@dataclass(frozen=True)
+class Drift:
+    """An offset that walks: after t seconds it is normal with a standard deviation of ``std`` times the root of t.
+
+    Attributes:
+        std: in the value's unit per root second; the bias instability of inertial sensors is given so.
+    """
+
+    std: float
+
+    def __post_init__(self) -> None:
+        _check(self.std >= 0, f"a standard deviation cannot be negative: {self}")
+
+    def start(self, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> Carry:
+        return {"offset": torch.zeros_like(value)}
+
+    def apply(self, carry: Carry, value: Tensor, rng: EpisodeRng, name: str, control_hz: float) -> tuple[Tensor, Carry]:
+        walked = rng.normal(f"{name}/drift", 0.0, self.std / math.sqrt(control_hz), tuple(value.shape[1:]))
+        return value + carry["offset"], {"offset": carry["offset"] + walked}
+
+
+@built_in
 @dataclass(frozen=True)
 class Delay:
     """The value of some control steps ago; before there is one, the first.
@@ -122,6 +160,7 @@ class Delay:
         return out, {**carry, "history": history[:, 1:].clone()}
 
 
+@built_in
 @dataclass(frozen=True)
 class Dropout:
     """Each step, with some probability for each row, the value is lost and the one before stays."""
@@ -140,6 +179,7 @@ class Dropout:
         return out, {"last": out.clone(), "fresh": torch.zeros_like(lost)}
 
 
+@built_in
 @dataclass(frozen=True)
 class Rate:
     """A sensor slower than control: sampled ``hz`` times a second, held between. Any ratio; faster is every step."""
@@ -161,7 +201,7 @@ class Rate:
         return out, {"held": out.clone(), "step": step + 1}
 
 
-_KINDS: dict[str, type] = {kind.__name__: kind for kind in (Delay, Dropout, Noise, Rate)}
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (Delay, Drift, Dropout, Noise, Rate)}
 
 
 def _described(effect: Any) -> dict[str, Any]:
@@ -200,9 +240,8 @@ class SensorModel:
         effects = imperfections if isinstance(imperfections, Sequence) else [None]
         effects = [_made(effect) if isinstance(effect, Mapping) else effect for effect in effects]
         if not all(callable(getattr(effect, "apply", None)) for effect in effects):
-            raise ConfigError(
-                f"sensor {name!r} takes a list of imperfections (Delay, Dropout, Noise, Rate), not {imperfections!r}"
-            )
+            kinds = ", ".join(sorted(_KINDS))
+            raise ConfigError(f"sensor {name!r} takes a list of imperfections ({kinds}), not {imperfections!r:.80}")
         self.imperfections: tuple[Imperfection, ...] = tuple(effects)
         self.control_hz, self.name = control_hz, name
 
@@ -261,9 +300,14 @@ class SensorSuite:
         sensors: path in the observation, for example ``"policy/qpos"`` or ``"cameras/hand_camera/depth"`` -> what
             happens there. Everything else passes as it is.
         control_hz: how often the suite is called [1/s].
+
+    Raises:
+        ConfigError: ``sensors`` is no mapping, or as :class:`SensorModel`.
     """
 
     def __init__(self, sensors: Mapping[str, Sequence[Imperfection]], *, control_hz: float) -> None:
+        if not isinstance(sensors, Mapping):
+            raise ConfigError(f"sensors are imperfections by path, {{'policy/qpos': [Delay(1)]}}, not {sensors!r:.60}")
         self.models = {path: SensorModel(made, control_hz=control_hz, name=path) for path, made in sensors.items()}
 
     def describe(self) -> dict[str, Any]:
@@ -279,7 +323,7 @@ class SensorSuite:
         Raises:
             UnknownNameError: if a sensor's path is not in the observation.
         """
-        values = dict(_leaves(observation))
+        values = dict(leaves(observation))
         for path in self.models:
             if path not in values:
                 raise UnknownNameError("sensor", path, values)
@@ -293,33 +337,35 @@ class SensorSuite:
         self, carry: Mapping[str, Tensor], observation: Mapping[str, Any], rng: EpisodeRng, active: Tensor | None = None
     ) -> tuple[dict[str, Any], Carry]:
         """One control step: the observation as the sensors give it, and the next carry; see SensorModel."""
-        values, out = dict(_leaves(observation)), dict[str, Tensor]()
+        values, out = dict(leaves(observation)), dict[str, Tensor]()
         seen: dict[str, Tensor] = {}
         for path, model in self.models.items():
             seen[path], mine = model(self._of(carry, path), values[path], rng, active)
             out |= {f"{path}|{key}": v for key, v in mine.items()}
-        return _replaced(observation, seen), out
+        return replaced(observation, seen), out
 
     def read(self, carry: Mapping[str, Tensor], observation: Mapping[str, Any]) -> dict[str, Any]:
         """``observation`` with what the sensors gave at the last call, again."""
         seen = {path: model.read(self._of(carry, path)) for path, model in self.models.items()}
-        return _replaced(observation, seen)
+        return replaced(observation, seen)
 
     @staticmethod
     def _of(carry: Mapping[str, Tensor], path: str) -> Carry:
         return {k.removeprefix(f"{path}|"): v for k, v in carry.items() if k.startswith(f"{path}|")}
 
 
-def _leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Tensor]]:
+def leaves(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Paths and tensors of a nested dict."""
     for key, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, f"{above}{key}/")
+            yield from leaves(value, f"{above}{key}/")
         else:
             yield above + key, value
 
 
-def _replaced(tree: Mapping[str, Any], seen: Mapping[str, Tensor], above: str = "") -> dict[str, Any]:
+def replaced(tree: Mapping[str, Any], seen: Mapping[str, Tensor], above: str = "") -> dict[str, Any]:
+    """A nested dict with other tensors at some paths."""
     return {
-        key: _replaced(value, seen, f"{above}{key}/") if isinstance(value, Mapping) else seen.get(above + key, value)
+        key: replaced(value, seen, f"{above}{key}/") if isinstance(value, Mapping) else seen.get(above + key, value)
         for key, value in tree.items()
     }

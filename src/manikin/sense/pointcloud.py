@@ -16,6 +16,7 @@ from torch import Tensor
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.rng import EpisodeRng
+from manikin.sense.kinds import built_in
 
 __all__ = [
     "PointCloud",
@@ -67,6 +68,7 @@ class PointCloud:
         return PointCloud(self.xyz.gather(1, wide), valid, rgb, segmentation)
 
 
+@built_in
 @dataclass(frozen=True, kw_only=True)
 class PointCloudSpec:
     """What cloud an observation has.

@@ -6,7 +6,7 @@
 DIGIT and a GelSight R1.5). :class:`ThreeLights` needs no data: a plain shading with three coloured lights, like the
 real thing in kind, measured from no sensor.
 
-Image axes are those of :class:`~manikin.scene.sensors.Tactile`: x right, y down, seen from inside the finger.
+Image axes are those of :class:`~manikin.scene.handles.sensors.Tactile`: x right, y down, seen from inside the finger.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
+from manikin.sense.kinds import built_in
 from manikin.sense.pointcloud import PointCloud
 
 __all__ = ["VoxelGrid", "VoxelSpec", "voxelize"]
@@ -15,6 +16,7 @@ __all__ = ["VoxelGrid", "VoxelSpec", "voxelize"]
 Vec3 = tuple[float, float, float]
 
 
+@built_in
 @dataclass(frozen=True, kw_only=True)
 class VoxelSpec:
     """A box of the world cut into cells.

@@ -39,7 +39,7 @@ def make_world(
         from manikin.sim.cpu import CpuWorld
 
         return CpuWorld(scene, num_worlds, threads=threads, poison=poison)
-    from manikin.sim.warp import WarpWorld
+    from manikin.sim.warp.world import WarpWorld
 
     room = dataclasses.asdict(budget or Budget())
     return WarpWorld(scene, num_worlds, device=device, deterministic=deterministic, **room)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from manikin.sim.warp_library import modules, supported, takes_general_algorithm
+from manikin.compat.mujoco_warp import geom_pairs, takes_general_algorithm
+from manikin.sim.warp.library import modules, supported
 from manikin.sim.world import World
 from manikin.spec.budget import Budget
 
@@ -39,8 +40,7 @@ class Meter:
         warp, mujoco_warp = modules()
         with warp.ScopedDevice("cpu"):
             put = mujoco_warp.put_model(supported(world.scene.model))
-            pairs, ids = put.nxn_geom_pair_filtered.numpy(), put.nxn_pairid_filtered.numpy()  # Warp's own list
-        always = ids[:, 1] >= 0  # asked for by a sensor of distance
+            pairs, always = geom_pairs(put)
         kinds = np.sort(world.scene.model.geom_type[pairs], axis=1)
         general = [kind for kind in {(int(a), int(b)) for a, b in kinds} if takes_general_algorithm(*kind)]
         of_kind = np.stack([(kinds == kind).all(1) for kind in general], 1) if general else np.zeros((len(pairs), 0))

@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from mujoco import batch
 
+from manikin.compat.mujoco import DERIVED_FIELDS, SET_CONST_INPUTS, columns_in_state
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
+from manikin.sim.forked import abandon_when_forked
 from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments, compiled
@@ -31,11 +33,22 @@ _FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc
 _PERSISTENT_BYTES = (
     256e6  # keep one MjData per row while they fit here (0.44 MB each, measured): velocity stage is free
 )
-_DERIVED = (  # what set_const computes from poses and masses
-    "actuator_acc0 body_invweight0 body_subtreemass dof_M0 dof_invweight0 tendon_invweight0".split()
-)
 _BYTES_PER_ROW = 0.44e6
-_MINUS, _PLUS = np.float32(-1), np.float32(1)
+
+
+def _evenly(pieces: Sequence[Piece]) -> list[tuple[str, slice]]:
+    """The columns of the pieces, in order, as few evenly spaced runs: copying one costs as much as copying many."""
+    runs: list[tuple[str, slice]] = []
+    for name, start, stop in pieces:
+        for column in range(start, stop):
+            field, run = runs[-1] if runs else ("", slice(0, 0, 1))
+            step = column - (run.stop - 1)
+            one = run.stop - run.start == 1
+            if field == name and step > 0 and (one or step == run.step):
+                runs[-1] = (field, slice(run.start, column + 1, step))
+            else:
+                runs.append((name, slice(column, column + 1, 1)))
+    return runs
 
 
 class _Channel:
@@ -44,7 +57,8 @@ class _Channel:
     def __init__(self, world: CpuWorld, pieces: Sequence[Piece], shape: tuple[int, ...], quat_at: int | None) -> None:
         self._world, self._pieces, self._shape, self._version = world, tuple(pieces), shape, -1
         self._quat_at = quat_at
-        self._sources = [world._source(field)[:, a:b] for field, a, b in pieces]
+        self._sources = [world._source(field)[:, columns] for field, columns in _evenly(pieces)]
+        self._foreign = [field for field, _, _ in pieces if field not in _STATE]  # which cannot be written
         self._allocate()
 
     def _allocate(self) -> None:
@@ -66,7 +80,9 @@ class _Channel:
             for target, source in self._copies:
                 target[...] = source
             if self._quat is not None:
-                self._quat *= np.where(self._quat[:, :1] < 0, _MINUS, _PLUS)
+                turned = self._quat[:, :1] < 0
+                if np.count_nonzero(turned):
+                    np.negative(self._quat, out=self._quat, where=turned)
             self._version = self._world.version
         return self._tensor
 
@@ -75,13 +91,13 @@ class _Channel:
         flat = (parts[0] if len(parts) == 1 else np.concatenate(parts, 1)).astype(np.float32)
         if self._quat_at is not None:
             quat = flat[:, self._quat_at : self._quat_at + 4]
-            quat *= np.where(quat[:, :1] < 0, _MINUS, _PLUS)
+            np.negative(quat, out=quat, where=quat[:, :1] < 0)
         return torch.from_numpy(flat).view(len(rows), *self._shape)
 
-    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
-        if any(field not in _STATE for field, _, _ in self._pieces):
-            raise ConfigError(f"only state fields can be written, not {[p[0] for p in self._pieces]}")
-        flat = np.asarray(value).reshape(-1, self._flat.shape[1])
+    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | torch.Tensor | None = None) -> None:
+        if self._foreign:
+            raise ConfigError(f"only state fields can be written, not {self._foreign}")
+        flat = (value.numpy() if isinstance(value, torch.Tensor) else value).reshape(-1, self._flat.shape[1])
         if rows is None and len(self._sources) == 1:
             self._sources[0][...] = flat
             self._world.version += 1
@@ -129,7 +145,6 @@ class CpuWorld:
         self.scene, self.num_worlds, self.version, self.poison = scene, num_worlds, 0, poison
         self._b = batch.Batch(model, num_worlds, threads, persistent)
         self._state = self._b.state
-        self._previous = self._state.copy()
         self._sources: dict[str, np.ndarray] = {}
         self._served: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # field -> (bound output, what is reported)
         self._reads: dict[str, _Channel] = {}
@@ -137,13 +152,15 @@ class CpuWorld:
         self._counts = self._b.warning[:, :, 1]
         self._niter = self._b.bind("solver_niter").reshape(num_worlds, -1)
         self._varied: set[str] = set()
-        self._constants = {f for f in _DERIVED if getattr(model, f).size}
+        self._constants = {f for f in DERIVED_FIELDS if getattr(model, f).size}
         self._max_iterations = int(model.opt.iterations)
         self._due: list[np.ndarray] | None = None  # rows whose constants wait for the end of ``together``
         self._shown: mujoco.MjModel | None = None  # what data() fills with a row's own fields
         self._closed = False
         self._b.reset()
         self._home = self._state[0].copy()
+        abandon_when_forked(self)
+        self._last = self._state.copy()  # where rows were when they were last looked at, before anything was written
 
     # ---- reading and writing -------------------------------------------------------------------------------------
 
@@ -162,9 +179,7 @@ class CpuWorld:
                 raise UnknownNameError("physics field", field, batch.DATA_FIELDS)
             bound = self._b.bind(field)
             if field in _STATE:
-                offset = (bound.__array_interface__["data"][0] - self._state.__array_interface__["data"][0]) // 8
-                width = int(np.prod(bound.shape[1:], dtype=int))
-                flat = self._state[:, offset : offset + width]
+                flat = self._state[:, columns_in_state(self._state, bound)]
             else:
                 self._refresh_outputs()
                 flat = bound.reshape(self.num_worlds, -1)
@@ -230,11 +245,11 @@ class CpuWorld:
             before_substep: called with the substep's number before each; for controllers that act every substep.
 
         Returns:
-            (N,) bool rows that diverged and were put back where they were, or None when none did.
+            (N,) bool rows that diverged and were put back where the last step, reset or load left them, or None when
+            none did.
         """
         if self._closed:
             raise ClosedError("this world is closed")
-        self._previous[...] = self._state
         if before_substep is None:
             self._b.step(active, substeps, _VEL)
         else:
@@ -253,9 +268,14 @@ class CpuWorld:
                     keep[bad] = False
                 served[keep] = bound[keep]
         self.version += 1
+        if bad is not None and len(bad):
+            self._restore(bad, self._last[bad])
+        if active is None:
+            self._last[...] = self._state
+        else:
+            self._last[active] = self._state[active]
         if bad is None or not len(bad):
             return None
-        self._restore(bad, self._previous[bad])
         diverged = np.zeros(self.num_worlds, bool)
         diverged[bad] = True
         return diverged
@@ -271,15 +291,16 @@ class CpuWorld:
     def _restore(self, rows: np.ndarray, state: np.ndarray) -> None:
         """Put rows into a state and make their outputs current, leaving served force outputs alone."""
         self._state[rows] = state
-        self._b.forward(rows)
+        self._b.forward(np.sort(rows))  # MuJoCo takes rows in their order
         self._state[rows] = state  # forward refreshes the warm start
 
     def forward(self, rows: np.ndarray | None = None) -> None:
         """Make every output of the rows current for their present state, forces included."""
-        self._b.forward(rows)
+        self._b.forward(None if rows is None else np.sort(rows))
         index: Any = slice(None) if rows is None else rows
         for bound, served in self._served.values():
             served[index] = bound[index]
+        self._last[index] = self._state[index]
         self.version += 1
 
     def set_home(self) -> None:
@@ -290,7 +311,7 @@ class CpuWorld:
         """Put rows at the home state (at first the model's defaults), health cleared; follow with writes and
         ``forward``."""
         index: Any = slice(None) if rows is None else rows
-        self._state[index] = self._home
+        self._state[index] = self._last[index] = self._home
         self._health[index] = 0
         self._b.warning[index] = 0
         self.version += 1
@@ -328,7 +349,7 @@ class CpuWorld:
                 :mod:`manikin.sim.variation`.
             SceneError: a size of a mesh, or of a moving body with several geoms.
         """
-        index = row_numbers(rows, self.num_worlds)
+        index = row_numbers(rows, self.num_worlds, once=True)
         present = lambda field: self.model_field(field)[index]  # noqa: E731
         writes = assignments(self.scene.model, values, len(index), present, batch.MODEL_FIELDS)
         for field, ids, value in writes:
@@ -338,7 +359,7 @@ class CpuWorld:
                 target[index] = value
             else:
                 target[np.ix_(index, ids)] = value.reshape(len(index), len(ids), *target.shape[2:])
-        if any(field in mujoco.MjModel._setconst_inputs for field, _, _ in writes):
+        if any(field in SET_CONST_INPUTS for field, _, _ in writes):
             if self._due is None:
                 self._derive(index)
             else:
@@ -347,10 +368,8 @@ class CpuWorld:
 
     def _derive(self, index: np.ndarray) -> None:
         """Recompute the constants of these rows."""
-        self._b.set_const(index)
-        for field in (
-            self._constants - self._varied
-        ):  # a row's may differ by a last bit; all, so that no row's depend on others
+        self._b.set_const(np.sort(index))
+        for field in self._constants - self._varied:
             self._b.expand(field)
         self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
 
@@ -397,7 +416,7 @@ class CpuWorld:
         Raises:
             DataError: of another scene or kind of world, or another number of rows; nothing has been written then.
         """
-        index = row_numbers(rows, self.num_worlds)
+        index = row_numbers(rows, self.num_worlds, once=True)
         which = snapshot.index_for(len(index), self.scene.physics_hash, self.kind)
         fields = snapshot.fields_for(self.scene.hash)
         for field in {*fields, *self._varied}:
@@ -408,6 +427,7 @@ class CpuWorld:
             self._source(field)
         self._b.warning[index] = 0
         self._restore(index, snapshot.state[which])
+        self._last[index] = self._state[index]
         for field, (bound, served) in self._served.items():
             served[index] = snapshot.served[field][which] if field in snapshot.served else bound[index]
         self._health[index] = snapshot.health[which]
@@ -453,6 +473,11 @@ class CpuWorld:
         rows = self._state[0].nbytes * 2 + sum(a[0].nbytes for a in self._sources.values())
         fields = sum(self._b.expanded(f)[0].nbytes for f in self._varied)
         return int(rows + fields + (_BYTES_PER_ROW if self._b.persistent else 0))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_b" and self.__dict__.get("_closed"):
+            raise ClosedError("this world belongs to the process that this one was forked from")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def close(self) -> None:
         """Free the simulations. Idempotent."""

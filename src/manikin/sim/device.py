@@ -34,7 +34,7 @@ def torch_device(word: str) -> torch.device:
         AssetError: what it needs is not installed; says how to get it.
         ConfigError: this machine has no such GPU; says what it has.
     """
-    if word == "cpu":
+    if isinstance(word, str) and word == "cpu":
         return torch.device("cpu")
     if not isinstance(word, str) or not re.fullmatch(r"cuda(:\d+)?|warp:cpu", word):
         raise UnknownNameError("device", word, DEVICES)

@@ -33,18 +33,30 @@ ModelKey = str | tuple[str, tuple[int, ...]]
 """A model field for all its objects, or (field, ids) for some of them."""
 
 
-def row_numbers(rows: Any, n: int) -> np.ndarray:
-    """Row numbers as int32 from numbers, a mask, or None for all.
+def row_numbers(rows: Any, n: int, *, once: bool = False) -> np.ndarray:
+    """Row numbers as int32 from whole numbers in any order, a mask, or None for all.
+
+    Args:
+        rows: which rows.
+        n: how many there are.
+        once: no row may be named twice, since something is written to each.
 
     Raises:
-        ConfigError: a number that is none of the n rows', or a mask of another length.
+        ConfigError: what is no row number, a number that is none of the n rows', or a mask of another length.
     """
     if rows is None:
         return np.arange(n, dtype=np.int32)
-    array = np.asarray(rows)
+    try:
+        array = np.asarray(rows)
+    except (ValueError, TypeError, RuntimeError):  # ragged, sparse
+        raise ConfigError(f"rows must be whole numbers or a mask, got {rows!r:.80}") from None
     if array.dtype == bool and array.shape != (n,):
         raise ConfigError(f"a mask of rows must be ({n},), got {array.shape}")
+    if (array.size and array.dtype.kind not in "biu") or array.ndim > 1:
+        raise ConfigError(f"rows must be whole numbers or a mask, got {rows!r}")
     index = np.flatnonzero(array) if array.dtype == bool else np.atleast_1d(array)
+    if once and len(np.unique(index)) < len(index):
+        raise ConfigError(f"a row is named twice: {index.tolist()}")
     if len(index) and (index.min() < 0 or index.max() >= n):
         raise ConfigError(f"rows must be within 0..{n - 1}, got {index.tolist()}")
     return index.astype(np.int32)
@@ -59,8 +71,9 @@ class Channel(Protocol):
     def rows(self, rows: np.ndarray) -> torch.Tensor:
         """(len(rows), width) float32, owned."""
 
-    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
-        """Write (n, width) into state fields; takes effect at the next step or forward."""
+    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | torch.Tensor | None = None) -> None:
+        """Write (n, width) into state fields; takes effect at the next step or forward. On a device ``rows`` may be a
+        mask (N,) of a value (N, width)."""
 
 
 class World(Protocol):

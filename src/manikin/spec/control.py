@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,7 @@ CONTROLLERS: dict[str, dict[str, Any]] = {
     "joint_impedance": {**_GAINS, "kp": 50.0, "goal": "measured", "step": 0.05},
     "joint_vel_pid": {"step": 0.5, "kp": 0.03},
     "joint_torque": {"step": 0.1, "compensate": True},
+    "base_vel": {},
 }
 """The options each controller has, with what they are unless given."""
 
@@ -146,14 +147,17 @@ class Whole:
         return "|".join(f"{name}={control.word}" for name, control in self.parts)
 
 
-def parse_control(word: str | Control | Whole) -> Control | Whole:
-    """Read ``name``, ``name:option=value,...`` or ``group=name:...|group=name:...``.
+def parse_control(word: str | Control | Whole | Mapping[str, str | Control]) -> Control | Whole:
+    """Read ``name``, ``name:option=value,...`` or ``group=name:...|group=name:...``; or a controller by each group's
+    name: ``{"base": "base_vel", "arm": "osc_pose"}``.
 
     Raises:
         UnknownNameError, ConfigError: see :meth:`Control.of`.
     """
     if isinstance(word, Control | Whole):
         return word
+    if isinstance(word, Mapping):
+        return Whole(parts=tuple((g, _one(c) if isinstance(c, str) else c) for g, c in word.items()))
     if "=" in word.split(":")[0]:
         pairs = [part.split("=", 1) for part in word.split("|")]
         if any(len(pair) != 2 for pair in pairs):
@@ -162,17 +166,22 @@ def parse_control(word: str | Control | Whole) -> Control | Whole:
     return _one(word)
 
 
-def parse_controls(
-    words: str | Control | Whole | Sequence[str | Control | Whole], robots: int
-) -> tuple[Control | Whole, ...]:
-    """The controller of each of so many robots: one for all, or as many as there are, as a sequence or ``a & b``.
+def parse_controls(words: Any, robots: int | None) -> tuple[Control | Whole, ...]:
+    """The controller of each of so many robots: one for all, or as many as there are, as a sequence or ``a & b``. None
+    is as many robots as there are words.
 
     Raises:
         ConfigError: neither one nor as many as robots. And as :func:`parse_control`.
     """
     if isinstance(words, str):
         words = [word.strip() for word in words.split("&")]
-    each = [words] if isinstance(words, Control | Whole) else list(words)
+    one = isinstance(words, Control | Whole | Mapping)
+    each = [words] if one else list(words) if isinstance(words, Sequence) else []
+    if not each or not all(isinstance(word, str | Control | Whole | Mapping) for word in each):
+        raise ConfigError(
+            f"control must be a word like 'joint_pos', a Control or a sequence of them, not {words!r:.60}"
+        )
+    robots = len(each) if robots is None else robots
     if len(each) not in (1, robots):
         raise ConfigError(
             f"{len(each)} controllers for {robots} robot{'s' * (robots > 1)}: give one for all, or one each"

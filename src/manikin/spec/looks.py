@@ -293,21 +293,21 @@ class Looks:
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Looks:
-        """The looks that :meth:`describe` described, also after a way through JSON.
+        """The looks that :meth:`describe` described, also after a way through JSON; what is left out is as by default.
 
         Raises:
             ConfigError: it describes something else.
         """
         try:
+            if unknown := described.keys() - {field.name for field in dataclasses.fields(cls)}:
+                raise KeyError(*unknown)
+            single = {name: described.get(name) for name in _SINGLE}
             return cls(
-                cameras=_named(CameraLook, described["cameras"]),
-                lights=_named(LightLook, described["lights"]),
-                surfaces={thing: _made(Surface, fields) for thing, fields in described["surfaces"].items()},
-                ambient=_value(described["ambient"]),
-                **{
-                    name: None if described[name] is None else _made(kind, described[name])
-                    for name, kind in _SINGLE.items()
-                },
+                cameras=_named(CameraLook, described.get("cameras")),
+                lights=_named(LightLook, described.get("lights")),
+                surfaces={thing: _made(Surface, fields) for thing, fields in described.get("surfaces", {}).items()},
+                ambient=_value(described.get("ambient")),
+                **{name: None if found is None else _made(_SINGLE[name], found) for name, found in single.items()},
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"this does not describe a Looks: {error!r} in {described!r}") from error
@@ -339,6 +339,9 @@ def _value(plain: Any) -> Any:
     return plain
 
 
+_KINDS = {"Uniform", "Normal", "Choice", "float"}
+
+
 def _made(kind: type, fields: Mapping[str, Any]) -> Any:
     return kind(**{name: _value(value) for name, value in fields.items()})
 
@@ -347,7 +350,8 @@ def _named(kind: type, plain: Any) -> Any:
     """One declaration, several, or either by name."""
     if plain is None or isinstance(plain, list | tuple):
         return None if plain is None else tuple(_made(kind, fields) for fields in plain)
-    if set(plain) == {f.name for f in dataclasses.fields(kind)}:
+    values = [one for one in plain.values() if isinstance(one, Mapping)]
+    if plain and {*plain} <= {f.name for f in dataclasses.fields(kind)} and all({*one} <= _KINDS for one in values):
         return _made(kind, plain)
     return {name: _named(kind, fields) for name, fields in plain.items()}
 

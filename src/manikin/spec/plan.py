@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 __all__ = ["Waypoint", "each_robot"]
+
+_FOREVER = 1e9  # [s]; a finite number, as executors add it to times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,10 @@ class Waypoint:
     avoid: bool = False
     carries: Any = None
     name: str = ""
+
+    def hold(self, seconds: float = math.inf) -> Waypoint:
+        """The same waypoint, stayed at for so long [s]; by default until the episode ends."""
+        return dataclasses.replace(self, pos_tol=0.0, timeout_s=min(seconds, _FOREVER))
 
 
 def each_robot(stage: Waypoint | tuple[Waypoint, ...]) -> tuple[Waypoint, ...]:

@@ -53,6 +53,8 @@ class Prop:
         shapes: what collides; also what is seen, unless there are ``looks``.
         looks: what is seen instead; does not collide and weighs nothing.
         mass: [kg], spread evenly over the volume of the shapes; None for 1000 kg/m^3.
+        com: centre of mass [m], where it is known better than from the shapes; needs ``mass`` and ``inertia``.
+        inertia: xx, yy, zz, xy, xz, yz [kg m^2] about ``com``, along the object's axes.
         friction: sliding.
         source: where it comes from, for provenance.
     """
@@ -61,5 +63,7 @@ class Prop:
     shapes: tuple[Shape, ...]
     looks: tuple[Shape, ...] = ()
     mass: float | None = None
+    com: tuple[float, float, float] | None = None
+    inertia: tuple[float, float, float, float, float, float] | None = None
     friction: float = 1.0
     source: str = ""

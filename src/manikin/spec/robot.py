@@ -1,127 +1,46 @@
-"""What a robot or gripper is, as data. One frozen record per arm, per gripper.
+"""What a robot or gripper is, as data. One frozen record per robot, per gripper.
 
-A robot file (``manikin/robots/panda.py``) is one :class:`ArmSpec`; a gripper file one :class:`GripperSpec`.
-``scene/robot.py`` turns the pair into an MjSpec. All actuators are manikin's own, made from the gains here, so that
-the built-in model and the maker's meshes behave the same; actuators that a Menagerie model brings are dropped.
+A robot file (``manikin/robots/go2.py``) is one :class:`RobotSpec`, of an arm the shorter :class:`ArmSpec`
+(``manikin/robots/panda.py``); a gripper file is one :class:`GripperSpec`. ``scene/robot.py`` turns them into an MjSpec.
+All actuators are manikin's own, made from the gains here, so that the built-in model and the maker's meshes behave the
+same; actuators that a Menagerie model brings are dropped.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.moved import old_names
+from manikin.spec import links
 from manikin.spec.camera import CameraSpec
+from manikin.spec.links import Link, Quat, Vec3
 
 __all__ = [
+    "FULL_POSE",
+    "POSE_CONTROLLERS",
     "ArmSpec",
+    "Base",
     "Finger",
     "Gains",
-    "Geom",
     "GripperSpec",
-    "Joint",
-    "Link",
+    "Imu",
+    "JointGroup",
     "MenagerieModel",
     "MotionLimits",
+    "Mounted",
     "RobotFile",
-    "box",
-    "capsule",
-    "cylinder",
-    "pad",
+    "RobotSpec",
+    "Tool",
 ]
 
-Vec3 = tuple[float, float, float]
-Quat = tuple[float, float, float, float]
-RGBA = tuple[float, float, float, float]
+__getattr__ = old_names(__name__)  # of links and shapes
 
-
-@dataclass(frozen=True, kw_only=True)
-class Geom:
-    """A primitive of a built-in model. ``size`` as in MJCF (half lengths; radius, half length)."""
-
-    type: str  # box, sphere, capsule, cylinder, ellipsoid
-    size: tuple[float, ...]
-    pos: Vec3 = (0, 0, 0)
-    quat: Quat = (1, 0, 0, 0)
-    rgba: RGBA = (0.9, 0.9, 0.9, 1)
-    collide: bool = True  # False: seen only
-    visible: bool = True  # False: collides only
-    pad: bool = False  # a finger pad: high friction, condim 4, priority over what it touches
-    name: str = ""
-
-
-def box(half: Vec3, pos: Vec3 = (0, 0, 0), rgba: RGBA = (0.9, 0.9, 0.9, 1), **options: object) -> Geom:
-    """A box of half lengths ``half`` [m] centred on ``pos``; ``options`` are further fields of :class:`Geom`."""
-    return Geom(type="box", size=half, pos=pos, rgba=rgba, **options)  # type: ignore[arg-type]
-
-
-def pad(half: Vec3, pos: Vec3, rgba: RGBA = (0.2, 0.2, 0.2, 1), **options: object) -> Geom:
-    """A finger pad: a box that grips (see :class:`Geom`)."""
-    return box(half, pos, rgba, pad=True, **options)
-
-
-def capsule(a: Vec3, b: Vec3, radius: float, rgba: RGBA = (0.9, 0.9, 0.9, 1), **options: object) -> Geom:
-    """A capsule whose two hemispheres are centred on ``a`` and ``b`` [m]."""
-    return _between("capsule", a, b, radius, rgba, options)
-
-
-def cylinder(a: Vec3, b: Vec3, radius: float, rgba: RGBA = (0.9, 0.9, 0.9, 1), **options: object) -> Geom:
-    """A cylinder whose flat ends are centred on ``a`` and ``b`` [m]."""
-    return _between("cylinder", a, b, radius, rgba, options)
-
-
-def _between(type: str, a: Vec3, b: Vec3, radius: float, rgba: RGBA, options: Mapping[str, object]) -> Geom:
-    x, y, z = (q - p for p, q in zip(a, b, strict=True))
-    length = math.sqrt(x * x + y * y + z * z)
-    # the shortest rotation that takes +z to a -> b; for -z the axis is free and a capsule looks the same upside down
-    w = 1 + abs(z) / length
-    x, y = (x, y) if z >= 0 else (-x, -y)
-    n = math.hypot(w, x / length, y / length)
-    return Geom(
-        type=type,
-        size=(radius, length / 2),
-        pos=tuple((p + q) / 2 for p, q in zip(a, b, strict=True)),  # type: ignore[arg-type]
-        quat=(w / n, -y / length / n, x / length / n, 0.0),
-        rgba=rgba,
-        **options,  # type: ignore[arg-type]
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Joint:
-    """The joint between a link and its parent; SI units, passive properties linear."""
-
-    name: str
-    type: str = "hinge"  # or slide
-    axis: Vec3 = (0, 0, 1)
-    pos: Vec3 = (0, 0, 0)  # of a hinge's axis, in the link's frame
-    range: tuple[float, float] | None = None  # [rad] or [m]
-    damping: float = 0.0
-    armature: float = 0.0
-    frictionloss: float = 0.0
-    stiffness: float = 0.0
-    springref: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Link:
-    """One body of a built-in model. ``parent`` is the name of an earlier link, None for the root."""
-
-    name: str
-    parent: str | None
-    pos: Vec3 = (0, 0, 0)
-    quat: Quat = (1, 0, 0, 0)
-    joint: Joint | tuple[Joint, ...] | None = None  # several act in order, each carried by the ones before
-    mass: float = 0.0  # [kg]; 0 only for links without a joint
-    com: Vec3 = (0, 0, 0)  # [m] in the link frame
-    inertia: tuple[float, ...] = (0, 0, 0)  # principal (3) in com_quat's frame, or full xx yy zz xy xz yz (6) [kg m^2]
-    com_quat: Quat = (1, 0, 0, 0)
-    geoms: tuple[Geom, ...] = ()
-
-    @property
-    def joints(self) -> tuple[Joint, ...]:
-        """Its joints in order, none for a fixed link."""
-        return () if self.joint is None else (self.joint,) if isinstance(self.joint, Joint) else self.joint
+FULL_POSE = 6  # joints that bring a tool to any place with any turn
+POSE_CONTROLLERS = ("ee_delta_pose", "ee_pose", "ik_pose", "osc_pose")  # that ask for place and turn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,35 +150,125 @@ class GripperSpec:
         ratio = {name: (name, 1.0) for name in self.drivers} | dict(self.followers)
         return tuple(ratio[name][1] * drivers[ratio[name][0]] for name in self.joints)
 
+    def renamed(self, prefix: str) -> GripperSpec:
+        """The same gripper, names of its bodies and joints beginning with ``prefix``: one of two on one robot."""
+        p = prefix
+        return replace(
+            self,
+            links=links.renamed(self.links, p),
+            joints=tuple(p + joint for joint in self.joints),
+            drivers=tuple(p + joint for joint in self.drivers),
+            fingers=tuple(replace(finger, body=p + finger.body) for finger in self.fingers),
+            tcp_body=p + self.tcp_body,
+            followers={p + one: (p + other, ratio) for one, (other, ratio) in self.followers.items()},
+            equalities=tuple((p + one, p + other, poly) for one, other, poly in self.equalities),
+            connects=tuple((p + one, p + other, at) for one, other, at in self.connects),
+            excludes=tuple((p + one, p + other) for one, other in self.excludes),
+            cameras=tuple(replace(camera, name=p + camera.name, on=p + camera.on) for camera in self.cameras),
+        )
+
+
+DRIVEN = ("planar", "differential")  # bases that drive
+BASES = ("fixed", *DRIVEN, "free")
+
 
 @dataclass(frozen=True, kw_only=True)
-class ArmSpec:
-    """An arm: where its model comes from, its joints in order, gains, flange, keyframes, how it may be controlled.
+class Base:
+    """How a robot stands in the world.
 
-    A robot that is more than an arm (a base that drives, a torso that lifts) names its parts in ``groups``; inverse
-    kinematics then moves the joints of ``ik_groups`` and leaves the others where they are."""
+    ``fixed`` is bolted down. ``planar`` and ``differential`` move along x and y and turn about z by three joints of the
+    group ``base``, named here in this order; a differential one is driven forward and turned, never sideways. ``free``
+    has six degrees of freedom and nothing that holds it: it stands on its feet."""
+
+    kind: str = "fixed"
+    joints: tuple[str, ...] = ()  # x, y and yaw of a planar or differential base
+
+    def __post_init__(self) -> None:
+        """Raises UnknownNameError for another kind, ConfigError where a base that drives lacks its three joints."""
+        if self.kind not in BASES:
+            raise UnknownNameError("kind of base", self.kind, BASES)
+        if (len(self.joints) == 3) != self.drives or (not self.drives and self.joints):
+            raise ConfigError(
+                f"a base that is {self.kind} has {'three joints' if self.drives else 'no joints'}, not {self.joints}; "
+                'write base=Base(kind="planar", joints=("base_x", "base_y", "base_yaw")) for one that drives'
+            )
+
+    @property
+    def drives(self) -> bool:
+        """Whether it moves over the floor by joints of its own."""
+        return self.kind in DRIVEN
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointGroup:
+    """Joints that are commanded together: an arm, a torso, the legs, the fingers of a hand, a base."""
+
+    joints: tuple[str, ...]
+    gains: Gains
+    effort: tuple[float, ...] = ()  # [N m] or [N] limits of torque controllers; () means those of the servos
+    delta: tuple[float, ...] = ()  # [rad or m] per action unit of delta controllers; () means 0.1 for all
+    speed: float = 1.0  # [rad/s or m/s] per action unit of joint velocity
+    motion: MotionLimits = MotionLimits()  # of planned motions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """What a robot acts with: a frame on one of its bodies, which carries a gripper or nothing.
+
+    ``gripper`` is the one it has unless a robot word names another. ``group`` are the joints that bring the tool to a
+    place when it is driven by itself; "" means the robot's inverse kinematics moves all of ``ik_groups``."""
+
+    body: str  # "" when the gripper is part of the robot's own model
+    pos: Vec3 = (0, 0, 0)
+    quat: Quat = (1, 0, 0, 0)
+    gripper: str | GripperSpec | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imu:
+    """An inertial measurement unit on a body: angular velocity, acceleration and orientation, in its own frame."""
+
+    name: str
+    body: str
+    pos: Vec3 = (0, 0, 0)
+    quat: Quat = (1, 0, 0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mounted:
+    """A robot that is a part of another one, its root frame on the body ``on``; "" for the part that carries the
+    others. Names of its bodies and joints begin with ``prefix`` there."""
+
+    spec: RobotSpec
+    on: str = ""
+    pos: Vec3 = (0, 0, 0)
+    quat: Quat = (1, 0, 0, 0)
+    prefix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotSpec:
+    """A robot: where its model comes from, how it stands, the groups of its joints, its tools and feet.
+
+    The joints of a robot are those of its groups, one group after the other; a keyframe has a number for each of them.
+    A robot with one group and one tool is written shorter as :class:`ArmSpec`."""
 
     name: str
     title: str
     links: tuple[Link, ...]
-    menagerie: MenagerieModel | None
-    joints: tuple[str, ...]
-    gains: Gains
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # {} is {"arm": joints}
-    ik_groups: tuple[str, ...] = ()  # () is all
-    flange_body: str
-    flange_pos: Vec3 = (0, 0, 0)
-    flange_quat: Quat = (1, 0, 0, 0)
-    gripper: str | None = None  # the default gripper's name
-    keyframes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # arm joints only; "rest" is required
+    menagerie: MenagerieModel | None = None
+    parts: tuple[Mounted, ...] = ()  # what it is put together from, when it is; ``links`` are theirs
+    base: Base = Base()
+    groups: Mapping[str, JointGroup]
+    ik_groups: tuple[str, ...] = ()  # that inverse kinematics moves, the others stay where they are; () is all
+    tools: Mapping[str, Tool] = field(default_factory=dict)  # the first is the one meant where none is named
+    feet: tuple[str, ...] = ()  # bodies whose geoms carry the robot
+    keyframes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # "rest" is required
     base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
     base_quat: Quat = (1, 0, 0, 0)
     table_edge: float | None = None  # [m] x of the edge of the table that it stands before; None: it stands on it
-    gravcomp: bool = True  # the maker's controller compensates the arm's own weight
-    effort: tuple[float, ...] = ()  # [N m] torque limits of torque controllers; () means those of the servos
-    joint_delta: tuple[float, ...] = ()  # [rad] per action unit of delta controllers; () means 0.1 for all
-    joint_speed: float = 1.0  # [rad/s] per action unit of joint velocity
-    motion: MotionLimits = MotionLimits()  # of planned motions
+    gravcomp: bool = True  # the maker's controller compensates the robot's own weight
     ee_delta_pos: float = 0.1  # [m] per action unit
     ee_delta_rot: float = 0.1  # [rad] per action unit
     controllers: tuple[str, ...] = (
@@ -279,12 +288,195 @@ class ArmSpec:
     )
     excludes: tuple[tuple[str, str], ...] = ()
     cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
+    sensors: tuple[Imu, ...] = ()
     reach: float = 0.0  # [m] the figure commonly given, not confirmed; 0: none is known
     payload: float = 0.0  # [kg] likewise
     source: str = ""
 
+    # ---- all groups one after the other ------------------------------------------------------------------------------
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """The joints of all groups in order, without those of grippers."""
+        return tuple(joint for group in self.groups.values() for joint in group.joints)
+
+    @property
+    def gains(self) -> Gains:
+        """Of all joints in order."""
+        every = [group.gains for group in self.groups.values()]
+        if len(every) == 1:
+            return every[0]
+        source = "; ".join(dict.fromkeys(gains.source for gains in every))
+        kp, kd, force = (tuple(x for gains in every for x in getattr(gains, what)) for what in ("kp", "kd", "force"))
+        return Gains(kp=kp, kd=kd, force=force, source=source)
+
+    @property
+    def effort(self) -> tuple[float, ...]:
+        """[N m] or [N] limits of torque controllers, of all joints; () means those of the servos."""
+        given = any(group.effort for group in self.groups.values())
+        return tuple(x for g in self.groups.values() for x in (g.effort or g.gains.force)) if given else ()
+
+    @property
+    def joint_delta(self) -> tuple[float, ...]:
+        """[rad or m] per action unit of delta controllers, of all joints; () means 0.1 for all."""
+        given = any(group.delta for group in self.groups.values())
+        return tuple(x for g in self.groups.values() for x in (g.delta or (0.1,) * len(g.joints))) if given else ()
+
+    @property
+    def joint_speed(self) -> tuple[float, ...]:
+        """[rad/s or m/s] per action unit of joint velocity, of all joints."""
+        return tuple(group.speed for group in self.groups.values() for _ in group.joints)
+
+    @property
+    def motion(self) -> MotionLimits:
+        """Of planned motions, of all joints; of one group as it is declared."""
+        every = list(self.groups.values())
+        if all(group.motion == every[0].motion and len(group.motion.velocity) == 1 for group in every):
+            return every[0].motion
+        if len(every) == 1:
+            return every[0].motion
+        each = {
+            what: tuple(x for g in every for x in _for_each(getattr(g.motion, what), len(g.joints)))
+            for what in ("velocity", "acceleration", "jerk")
+        }
+        return MotionLimits(**each, source="; ".join(dict.fromkeys(g.motion.source for g in every)))
+
     @property
     def ik_joints(self) -> tuple[str, ...]:
         """The joints that inverse kinematics moves, in order."""
-        moved = {joint for group in self.ik_groups for joint in self.groups[group]}
-        return tuple(joint for joint in self.joints if joint in moved) if moved else self.joints
+        return tuple(joint for name in self.ik_groups or self.groups for joint in self.groups[name].joints)
+
+    def regrouped(self, groups: Mapping[str, tuple[str, ...]]) -> Self:
+        """The same robot with its joints, in the same order, in other groups.
+
+        Raises:
+            ConfigError: the groups do not name the joints in their order.
+        """
+        if tuple(joint for joints in groups.values() for joint in joints) != self.joints:
+            raise ConfigError(f"groups of {self.name!r} must name its joints in order: {', '.join(self.joints)}")
+        whole = JointGroup(
+            joints=self.joints, gains=self.gains, effort=self.effort, delta=self.joint_delta, motion=self.motion
+        )
+        speeds = dict(zip(self.joints, self.joint_speed, strict=True))
+        made = _split(whole, groups)
+        return replace(self, groups={n: replace(group, speed=speeds[group.joints[0]]) for n, group in made.items()})
+
+    # ---- its first tool ----------------------------------------------------------------------------------------------
+
+    @property
+    def tool(self) -> Tool | None:
+        """The first one; None for a robot without tools."""
+        return next(iter(self.tools.values()), None)
+
+    @property
+    def mount(self) -> str:
+        """The body that carries what is fixed to a robot without tools: the first that moves."""
+        free = self.base.kind == "free"
+        return next((link.name for link in self.links if link.joints or free), self.links[0].name if self.links else "")
+
+    @property
+    def flange_body(self) -> str:
+        """The body of the first tool; :attr:`mount` where there is none."""
+        return self.mount if self.tool is None else self.tool.body
+
+    @property
+    def flange_pos(self) -> Vec3:
+        """Of the first tool, in the frame of its body [m]."""
+        return (0, 0, 0) if self.tool is None else self.tool.pos
+
+    @property
+    def flange_quat(self) -> Quat:
+        """Of the first tool, in the frame of its body."""
+        return (1, 0, 0, 0) if self.tool is None else self.tool.quat
+
+    @property
+    def gripper(self) -> str | None:
+        """Name of the first tool's own gripper; None for a bare flange and where there is no tool."""
+        own = None if self.tool is None else self.tool.gripper
+        return own.name if isinstance(own, GripperSpec) else own
+
+
+class ArmSpec(RobotSpec):
+    """The short way to write a robot with one tool: an arm, its joints in order, their gains, its flange.
+
+    ``groups`` names the joints of its parts where it is more than an arm; {} is {"arm": joints}. ``gains``, ``effort``,
+    ``joint_delta``, ``joint_speed`` and ``motion`` are those of all joints in order. ``flange_body``, ``flange_pos``
+    and ``flange_quat`` are the frame of its tool, ``gripper`` the name of what that carries. Other fields are those of
+    :class:`RobotSpec`."""
+
+    def __init__(
+        self,
+        *,
+        joints: tuple[str, ...] = (),
+        gains: Gains | None = None,
+        groups: Mapping[str, Any] | None = None,
+        effort: tuple[float, ...] | None = None,
+        joint_delta: tuple[float, ...] | None = None,
+        joint_speed: float | None = None,
+        motion: MotionLimits | None = None,
+        tools: Mapping[str, Tool] | None = None,
+        **fields: Any,
+    ) -> None:
+        made = {name: group for name, group in (groups or {}).items() if isinstance(group, JointGroup)}
+        if made:  # dataclasses.replace: what is not given is as it was
+            was = RobotSpec(name="", title="", links=(), groups=made)
+            gains, motion = gains or was.gains, motion or was.motion
+            effort = was.effort if effort is None else effort
+            joint_delta = was.joint_delta if joint_delta is None else joint_delta
+            joint_speed = was.joint_speed[0] if joint_speed is None else joint_speed
+            groups = {name: group.joints for name, group in made.items()}
+            joints = joints or was.joints
+        if gains is None:
+            raise ConfigError(
+                f"{fields.get('name', 'an arm')!r} has no gains; write gains=Gains(...), "
+                "or spec.regrouped({'name': joints, ...}) for other groups of a robot that has them"
+            )
+        whole = JointGroup(
+            joints=joints,
+            gains=gains,
+            effort=effort or (),
+            delta=joint_delta or (),
+            speed=1.0 if joint_speed is None else joint_speed,
+            motion=motion or MotionLimits(),
+        )
+        names = groups if groups and tuple(j for group in groups.values() for j in group) == joints else None
+        flange = {what: fields.pop(f"flange_{what}") for what in ("body", "pos", "quat") if f"flange_{what}" in fields}
+        carried = {"gripper": fields.pop("gripper")} if "gripper" in fields else {}
+        tools = dict(tools or {"tool": Tool(body="")})
+        name = next(iter(tools))
+        super().__init__(
+            groups=_split(whole, names) if names else {"arm": whole},
+            tools={**tools, name: replace(tools[name], **flange, **carried)},
+            **fields,
+        )
+
+
+def _split(whole: JointGroup, names: Mapping[str, tuple[str, ...]]) -> dict[str, JointGroup]:
+    """Groups of joints that follow one another, with their share of the numbers of all."""
+    made, at = {}, 0
+    for name, joints in names.items():
+        own = slice(at, at := at + len(joints))
+        every = whole.gains
+        made[name] = replace(
+            whole,
+            joints=tuple(joints),
+            gains=replace(every, kp=every.kp[own], kd=every.kd[own], force=every.force[own]),
+            effort=whole.effort[own],
+            delta=whole.delta[own],
+            motion=MotionLimits(
+                velocity=_share(whole.motion.velocity, own),
+                acceleration=_share(whole.motion.acceleration, own),
+                jerk=_share(whole.motion.jerk, own),
+                source=whole.motion.source,
+            ),
+        )
+    return made
+
+
+def _share(values: tuple[float, ...], own: slice) -> tuple[float, ...]:
+    """One number is for all joints."""
+    return values if len(values) == 1 else values[own]
+
+
+def _for_each(values: tuple[float, ...], count: int) -> tuple[float, ...]:
+    return values * count if len(values) == 1 else values

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from manikin.compat.pygame import load_controllers
 from manikin.errors import ConfigError
 from manikin.teleop.device import Device, Motion
 
@@ -82,7 +83,8 @@ class Gamepad(Device):
         """
         try:
             import pygame
-            from pygame._sdl2 import controller
+
+            controller = load_controllers()
         except ImportError as error:
             raise ConfigError(
                 f"a gamepad needs pygame ({error}): pip install 'manikin[teleop]', or use --device keyboard"

@@ -6,15 +6,19 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from manikin.data.record import Recorder, outcome_of
+from manikin.data.collect import outcome_of
+from manikin.data.recorder import Recorder
 from manikin.errors import ConfigError
 from manikin.teleop.device import Device, Motion
 from manikin.teleop.pilot import Pilot
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["Begun", "Latency", "Loop", "Stepped"]
 
@@ -107,7 +111,7 @@ class Loop:
 
     def __init__(
         self,
-        env: Any,
+        env: BatchEnv,
         device: Device,
         *,
         out: str | Path | None = None,

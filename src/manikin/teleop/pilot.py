@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from manikin.errors import ConfigError
 from manikin.math import norm, quat_conj, quat_from_rotvec, quat_mul, quat_rotate, quat_rotate_inv, quat_to_rotvec
 from manikin.teleop.device import Motion
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["CONTROLS", "Pilot"]
 
@@ -43,7 +46,7 @@ class Pilot:
             many joints as the leader arm.
     """
 
-    def __init__(self, env: Any, *, speed: float = 0.5, joints: int = 0) -> None:
+    def __init__(self, env: BatchEnv, *, speed: float = 0.5, joints: int = 0) -> None:
         if not SLOWEST <= speed <= FASTEST:
             raise ConfigError(f"speed must be from {SLOWEST} to {FASTEST}; got {speed}")
         self.env, self.speed = env, speed
@@ -110,7 +113,7 @@ class Pilot:
         if motion.joints is not None:
             return self._copy(motion.joints, motion.grip)
         with torch.no_grad():
-            action: torch.Tensor = env.controller.hold(env._carry, env._reading()).clone()
+            action = env.hold()
         held = "clutch" in motion.buttons
         step = self.speed / env.control_hz
         linear = torch.tensor([[0.0 if held else LINEAR * step * v for v in motion.linear]])
@@ -126,19 +129,20 @@ class Pilot:
         """(1, A) that brings the joints to those of a leader arm, as fast as the servos follow."""
         env = self.env
         with torch.no_grad():
-            q = env.robot.arm_qpos.cpu()
+            q = env.arm_qpos.cpu()
             way = torch.tensor([joints]).clamp(self._range[:, 0], self._range[:, 1]) - q
             want = q + way / (way.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
-            action: torch.Tensor = env.controller.towards(env._carry, env._reading(), want.to(env.robot.arm_qpos))
+            action = env.towards(want.to(env.device))
         for i in self._grippers:
             action[:, i] = grip
         return action.clamp(-1.0, 1.0)
 
     def _way(self, linear: torch.Tensor, angular: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(1, 3) and (1, 3) [m], [rad] from the tool to the goal, which moves by these, all along the card's axes."""
-        tool = self.env.robot.tcp_pose.cpu()
+        tool = self.env.tcp_poses[:, 0].cpu()
         pos, quat = tool[:, :3], tool[:, 3:]
-        turned = {"base": self.env.robot.base_pose[None, 3:].to(tool), "tcp": quat}.get(self._frame)
+        base = self.env.part(0)[0].robots[0].base_pose
+        turned = {"base": base[None, 3:].to(tool), "tcp": quat}.get(self._frame)
         if turned is None:
             turned = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
         goal_pos, goal_quat = (pos, quat) if self._goal is None else self._goal

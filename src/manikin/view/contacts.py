@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from manikin.render.caption import draw_arrow
+from manikin.render.files.caption import draw_arrow
 from manikin.render.view import View
 
 __all__ = ["Touch", "draw_touches", "touches"]

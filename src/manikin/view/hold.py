@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from manikin.policy.api import Observation
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["HoldPolicy"]
 
@@ -21,7 +24,7 @@ class HoldPolicy:
 
     name = "hold"
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: BatchEnv) -> None:
         self.env = env
         self._grippers = list(env.controller.card.grippers)
         self._goal: torch.Tensor | None = None

@@ -11,18 +11,19 @@ import numpy as np
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.film import camera_of
-from manikin.render.api import Renderer
-from manikin.render.caption import caption
-from manikin.render.video import tile
+from manikin.render.files.caption import caption
+from manikin.render.files.video import tile
+from manikin.render.renderer import Renderer
 from manikin.render.view import View, view_of
 from manikin.spec.camera import CameraSpec
 from manikin.view.contacts import draw_touches, touches
-from manikin.view.session import Session
+from manikin.view.session import MOST_FORCE, Session
 
 __all__ = ["FREE", "FreeCamera", "Painter", "free_camera", "word_colour"]
 
 FREE = "free"
 MOST_TILES = 16
+PULL = 50.0  # [m/s^2] for a body that is pulled over the height of the picture
 
 
 def word_colour(word: str) -> tuple[int, int, int]:
@@ -150,6 +151,32 @@ class Painter:
             label = str(row) if words[row] == "running" else f"{row} {words[row]}"
             pictures.append(caption(image, [label], scale=max(1, width // 160), colours=[word_colour(words[row])]))
         return tile(pictures, columns), listed
+
+    def touched(self, x: float, y: float, right: float, up: float) -> tuple[str, list[float]] | None:
+        """The body under a place of the picture, and the force (3,) [N] of pulling it across the picture.
+
+        Args:
+            x: share of the picture's width, from the left.
+            y: share of its height, from the top.
+            right: how far it is pulled, in heights of the picture; one asks of a free body for ``PULL`` [m/s^2].
+            up: likewise.
+
+        Returns:
+            None where nothing that moves is seen, or all rows are shown.
+        """
+        if self.tiles and self.session.env.num_envs > 1:
+            return None
+        model, data = self.session.look()
+        view = self._view(model, data, self.width, self.height)
+        ray = view.rays(np.array(x * view.width - 0.5), np.array(y * view.height - 0.5))
+        geom = np.array([-1], np.int32)
+        shown = np.array([1, 1, 1, 0, 0, 0], np.uint8)
+        mujoco.mj_ray(model, data, view.pos, ray, shown, True, -1, geom)
+        body = int(model.geom_bodyid[geom[0]]) if geom[0] >= 0 else 0
+        if model.body(body).name not in self.session.bodies:
+            return None
+        force = PULL * float(model.body_mass[body]) * (right * view.rotation[:, 0] - up * view.rotation[:, 1])
+        return model.body(body).name, np.clip(force, -MOST_FORCE, MOST_FORCE).tolist()
 
     def _one(self, model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int, pairs: list[Any]) -> np.ndarray:
         view = self._view(model, data, width, height)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,12 +18,15 @@ from manikin.errors import ClosedError, ConfigError, ManikinError
 from manikin.eval.film import camera_of
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
-from manikin.render.api import Renderer
-from manikin.render.caption import caption
-from manikin.render.video import tile, write_video
+from manikin.render.files.caption import caption
+from manikin.render.files.video import tile, write_video
+from manikin.render.renderer import Renderer
 from manikin.render.view import view_of
 from manikin.spec.camera import CameraSpec
 from manikin.view.picture import word_colour
+
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["Recorder", "episode_caption"]
 
@@ -78,7 +81,7 @@ class Recorder:
 
     def __init__(
         self,
-        env: Any,
+        env: BatchEnv,
         path: str | os.PathLike[str],
         renderer: Renderer,
         *,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from manikin.errors import ManikinError
-from manikin.render.video import encode_png
+from manikin.render.files.video import encode_png
 from manikin.view.site import Answer, Handler, Site, as_json
 from manikin.view.sources import Source
 

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import mujoco
 import numpy as np
@@ -20,11 +20,15 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
 
-__all__ = ["WISHES", "Session", "Wishes"]
+if TYPE_CHECKING:
+    from manikin.env.interface import BatchEnv
+
+__all__ = ["MOST_FORCE", "WISHES", "Session", "Wishes"]
 
 Wishes = Mapping[str, Mapping[str, Callable[[str, Any], Any]]]  # name -> what it takes, and who checks it
 
 PAUSE_S = 1.0  # how long an ended episode stays in view before the next begins [s]
+MOST_FORCE = 500.0  # [N] each way that a person may push with
 REMEMBERED = 400  # steps of reward that are kept per row
 
 
@@ -52,6 +56,25 @@ def _speed(name: str, value: Any) -> float:
     return float(value)
 
 
+def _name(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{name} must be the name of a body; got {value!r}")
+    return value
+
+
+def _force(name: str, value: Any) -> tuple[float, ...]:
+    numbers = value if isinstance(value, list | tuple) and len(value) == 3 else (None,)
+    if not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= MOST_FORCE for v in numbers):
+        raise ConfigError(f"{name} must be three numbers of at most {MOST_FORCE:g} N; got {value!r}")
+    return tuple(map(float, numbers))
+
+
+def _seconds(name: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 10:
+        raise ConfigError(f"{name} must be above 0 and at most 10; got {value!r}")
+    return float(value)
+
+
 WISHES: Wishes = {
     "play": {},
     "pause": {},
@@ -61,6 +84,7 @@ WISHES: Wishes = {
     "row": {"value": _whole},
     "speed": {"value": _speed},
     "again": {"value": _bool},
+    "push": {"body": _name, "force": _force, "seconds": _seconds},
 }
 
 
@@ -77,6 +101,7 @@ class Session:
     Attributes:
         env: the environment; for the thread that calls ``advance`` only.
         status: what there is to show, as JSON allows; replaced, never changed. See :meth:`_publish`.
+        bodies: names of the bodies of the row in view that can be pushed.
         version: counts changes of what there is to show.
 
     Raises:
@@ -87,7 +112,7 @@ class Session:
 
     def __init__(
         self,
-        env: Any,
+        env: BatchEnv,
         make_policy: Callable[[Any], Policy],
         *,
         seed: int = 0,
@@ -110,7 +135,11 @@ class Session:
         self._reward, self._return = np.zeros(n), np.zeros(n)
         self._terms: dict[str, np.ndarray] = {}
         self._history: list[list[dict[str, Any]]] = [[] for _ in range(n)]
+        self._pushes: list[dict[str, Any]] = []  # under way: row, body number, force, steps left
+        self._interventions: list[list[dict[str, Any]]] = [[] for _ in range(n)]
         self._due, self._late = time.monotonic(), False
+        self._model: mujoco.MjModel | None = None
+        self.bodies: tuple[str, ...] = ()
         self._observation: Any = None
         self._info: dict[str, Any] = {}
         self._reset(np.ones(n, bool), [seed + i for i in range(n)])
@@ -129,7 +158,10 @@ class Session:
         Args:
             wish: ``play``, ``pause``, ``toggle``, ``step``, ``reset`` (``seed``: int or None for the next episode;
                 ``all``: every row, else the one in view), ``row`` (``value``), ``speed`` (``value``, 1 is true speed)
-                or ``again`` (``value``: whether ended episodes are followed by others).
+                or ``again`` (``value``: whether ended episodes are followed by others);
+                ``push`` presses on the ``body``
+                of that name of the row in view with ``force`` (x, y, z [N], world) for ``seconds``, which is noted
+                among the episode's interventions.
             values: see there.
 
         Raises:
@@ -180,14 +212,47 @@ class Session:
             return
         with torch.no_grad():
             action = self._policy.act(self._observation, self.env.instruction)[:, 0]
+        self._press()
         self._stepped(active, *self.env.step(action, active=active))
+
+    def _press(self) -> None:
+        """Put the forces of this step on the bodies that are pushed; those that are over end."""
+        if not self._pushes:
+            return
+        for row in {push["row"] for push in self._pushes}:
+            one, at = self.env.part(row)
+            world = one.world
+            force = torch.zeros_like(world.read("xfrc_applied")[:1])
+            for push in self._pushes:
+                if push["row"] == row and push["left"] > 0:
+                    force[0, push["body"], :3] += torch.tensor(push["force"]).to(force)
+            world.write("xfrc_applied", force, np.array([at], np.int32))
+        self._pushes = [{**push, "left": push["left"] - 1} for push in self._pushes if push["left"] > 0]
+
+    def _push(self, body: str, force: tuple[float, ...], seconds: float) -> None:
+        """Begin to push a body of the row in view."""
+        self._find_bodies()
+        if self._done[self.row] or body not in self.bodies:  # the row in view has changed since it was asked for
+            return
+        model, _ = self.look()
+        steps = max(1, round(seconds * self.env.control_hz))
+        self._pushes.append({"row": self.row, "body": model.body(body).id, "force": force, "left": steps})
+        at = int(self._info["elapsed"][self.row])
+        note = {"step": at, "body": body, "force": list(force), "steps": steps}
+        self._interventions[self.row] = [*self._interventions[self.row], note]
 
     def look(self, row: int | None = None) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """Model and data of a row (default the one in view), as the world makes them for pictures."""
-        pair: tuple[mujoco.MjModel, mujoco.MjData] = self.env.model_data(self.row if row is None else row)
-        return pair
+        return self.env.model_data(self.row if row is None else row)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
+
+    def _find_bodies(self) -> None:
+        """What can be pushed in the row in view, whose scene may be another than that of other rows."""
+        model = self.env.part(self.row)[0].scene.model
+        if model is not self._model:
+            moving = (model.body(i).name for i in range(1, model.nbody) if model.body_weldid[i])
+            self._model, self.bodies = model, tuple(name for name in moving if name)
 
     def _stepped(
         self,
@@ -221,6 +286,8 @@ class Session:
 
     def _take(self, wish: str, checked: dict[str, Any]) -> None:
         """A wish whose values are right has come, from any thread."""
+        if wish == "push" and checked["body"] not in self.bodies:
+            raise UnknownNameError("body that moves", checked["body"], self.bodies)
         if wish == "row" and not 0 <= checked["value"] < self.env.num_envs:
             raise ConfigError(f"there are rows 0 to {self.env.num_envs - 1}; got {checked['value']}")
         self._wishes.put((wish, checked))
@@ -249,6 +316,8 @@ class Session:
                     mask[self.row] = True
                 seed = values["seed"]
                 self._reset(mask, None if seed is None else [seed + i for i in range(int(mask.sum()))])
+            elif wish == "push":
+                self._push(**values)
             else:  # row, speed, again
                 setattr(self, wish, values["value"])
         return news
@@ -266,7 +335,8 @@ class Session:
         for value in self._terms.values():
             value[rows] = 0.0
         for row in rows.tolist():
-            self._word[row], self._history[row] = "running", []
+            self._word[row], self._history[row], self._interventions[row] = "running", [], []
+        self._pushes = [push for push in self._pushes if push["row"] not in rows]
 
     def _outcome(self, row: int, terminated: bool) -> str:
         if int(self._info["health"][row]):
@@ -277,6 +347,7 @@ class Session:
 
     def _publish(self) -> None:
         env, row, info = self.env, self.row, self._info
+        self._find_bodies()
         flags = {
             k: bool(v[row])
             for k, v in info.items()
@@ -305,6 +376,7 @@ class Session:
             "terms": {k: float(v[row]) for k, v in self._terms.items()},
             "flags": flags,
             "history": self._history[row],
+            "interventions": self._interventions[row],
             "episodes": self.episodes,
             **self._extra(),
         }

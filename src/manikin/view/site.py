@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from manikin.errors import ConfigError
 
-__all__ = ["Answer", "Handler", "Site", "as_json", "bound", "is_loopback"]
+__all__ = ["Answer", "Handler", "Site", "as_json", "bound", "called_by_name", "from_elsewhere", "is_loopback"]
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,25 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def called_by_name(host: str | None, address: str) -> bool:
+    """Whether a request's ``Host`` is a name of the ``address`` that is listened on, and not of a site that points its
+    own name here. Of other addresses than loopback the names are not known, and any will do."""
+    if not is_loopback(address):
+        return True
+    try:
+        return bool(host) and urlsplit(f"//{host}").hostname in ("localhost", "127.0.0.1", "::1", address)
+    except ValueError:
+        return False
+
+
+def from_elsewhere(origin: str | None, host: str | None) -> bool:
+    """Whether a request was made by a page of another site: its ``Origin`` is not the ``Host`` that it asks."""
+    try:
+        return origin is not None and urlsplit(origin).netloc != host
+    except ValueError:
+        return True
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -139,9 +158,7 @@ class Site:
 
     def welcome(self, host: str | None) -> bool:
         """Whether the name by which a request reached us is one of ours."""
-        if not is_loopback(self.host):
-            return True  # names of this machine are not known here
-        return urlsplit(f"//{host}").hostname in ("localhost", "127.0.0.1", "::1", self.host) if host else False
+        return called_by_name(host, self.host)
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manikin.data.format import Episode
-from manikin.data.read import EpisodeFile
+from manikin.data.recording.format import Episode
+from manikin.data.recording.outside import read_json, reading
+from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError
 
 __all__ = ["LeRobotSource", "RecordingSource", "Source", "is_recording", "open_source"]
@@ -151,23 +152,29 @@ class LeRobotSource:
         self._parquet, meta = parquet, self._root / "meta"
         if (meta / "parts").is_dir() and not (meta / "info.json").is_file():
             raise DataError(f"{root} is not complete: manikin convert ... {root} --resume goes on with it")
-        try:
-            self._info = json.loads((meta / "info.json").read_text(encoding="utf-8"))
+        cannot = f"{root} is no LeRobotDataset v3.0 that can be read"
+        self._info = read_json(meta / "info.json", cannot)
+        with reading(cannot):
             version = str(self._info["codebase_version"])
             if version.split(".")[0] != "v3":
                 raise ValueError(f"it is of version {version}")
-            self._info["fps"] = float(self._info["fps"])
+            self._info["fps"] = fps = float(self._info["fps"])
+            if not 0 < fps < math.inf:
+                raise ValueError(f"it has {fps} frames per second")
             files = sorted((meta / "episodes").rglob("*.parquet"))
-            rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
+            rows = [row for file in files if file.is_file() for row in parquet.read_table(file).to_pylist()]
             self._rows = {int(row["episode_index"]): row for row in rows}
             self._features: dict[str, Any] = dict(self._info["features"])
             if not self._rows:
                 raise ValueError(f"{meta / 'episodes'} lists no episode")
-        except KeyError as error:
-            raise DataError(f"{root} is no LeRobotDataset v3.0 that can be read: it says no {error}") from None
-        except (OSError, ValueError, TypeError) as error:
-            raise DataError(f"{root} is no LeRobotDataset v3.0 that can be read: {error}") from None
-        self._videos = [name for name, f in self._features.items() if f["dtype"] == "video"]
+            self._videos = [name for name, f in self._features.items() if f["dtype"] == "video"]
+            self._listed = [self._line(number, row) for number, row in sorted(self._rows.items())]
+
+    @staticmethod
+    def _line(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+        """An episode in the list."""
+        own = {k.removeprefix(_OWN): v for k, v in row.items() if k.startswith(_OWN) and v is not None}
+        return {**own, "number": number, "length": int(row["length"]), "instruction": ", ".join(row["tasks"])}
 
     def about(self) -> dict[str, Any]:
         info = self._info
@@ -181,26 +188,18 @@ class LeRobotSource:
             "hz": info["fps"],
             "damaged": [],
             "dropped": 0,
-            "episodes": [
-                {
-                    **{k.removeprefix(_OWN): v for k, v in row.items() if k.startswith(_OWN) and v is not None},
-                    "number": n,
-                    "length": int(row["length"]),
-                    "instruction": ", ".join(row["tasks"]),
-                }
-                for n, row in sorted(self._rows.items())
-            ],
+            "episodes": self._listed,
         }
 
     def episode(self, number: int) -> dict[str, Any]:
-        row, length = self._row(number), int(self._row(number)["length"])
+        with reading(f"episode {number} of {self._root} is damaged"):
+            return self._episode(number, self._row(number))
+
+    def _episode(self, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+        length, start = int(row["length"]), int(row["dataset_from_index"])
         path = self._place(self._info["data_path"], row, "data")
-        start = int(row["dataset_from_index"])
-        try:
-            wanted = [("index", ">=", start), ("index", "<", start + length)]
-            table = self._parquet.read_table(path, filters=wanted)
-        except (OSError, ValueError) as error:
-            raise DataError(f"episode {number}: {path} cannot be read: {error}") from None
+        wanted = [("index", ">=", start), ("index", "<", start + length)]
+        table = self._parquet.read_table(path, filters=wanted)
         if len(table) != length:
             raise DataError(f"episode {number}: {path} holds {len(table)} of its {length} frames")
         plots, flags = [], {}
@@ -230,24 +229,22 @@ class LeRobotSource:
         row = self._row(number)
         if camera not in self._videos or not 0 <= at < int(row["length"]):
             raise DataError(f"episode {number} has no picture {at} of {camera!r}")
-        path = self._place(self._info["video_path"], row, f"videos/{camera}", video_key=camera)
-        if not path.is_file():
-            raise DataError(f"episode {number}: the video {path} is missing")
         try:
             import av
         except ImportError as error:
             raise ConfigError(f"videos need PyAV ({error}): pip install 'manikin[video]'") from None
-        wanted = float(row[f"videos/{camera}/from_timestamp"]) + at / float(self._info["fps"])
-        try:
-            with self._lock, av.open(str(path)) as container:
+        fps = float(self._info["fps"])
+        with reading(f"episode {number} of {self._root}: a picture of {camera} cannot be read"):
+            path = self._place(self._info["video_path"], row, f"videos/{camera}", video_key=camera)
+            wanted = float(row[f"videos/{camera}/from_timestamp"]) + at / fps
+            # as mp4 and nothing else: a playlist would lead to other files
+            with self._lock, av.open(str(path), format="mp4") as container:
                 stream = container.streams.video[0]
                 assert stream.time_base is not None
                 container.seek(int(wanted / stream.time_base), stream=stream)
                 for frame in container.decode(stream):
-                    if frame.time is not None and frame.time >= wanted - 0.5 / float(self._info["fps"]):
+                    if frame.time is not None and frame.time >= wanted - 0.5 / fps:
                         return np.asarray(frame.to_ndarray(format="rgb24"))
-        except (av.FFmpegError, OSError) as error:
-            raise DataError(f"episode {number}: the video {path} cannot be decoded: {error}") from None
         raise DataError(f"episode {number}: the video {path} ends before {wanted:.2f} s")
 
     def close(self) -> None:
@@ -259,8 +256,15 @@ class LeRobotSource:
         return self._rows[number]
 
     def _place(self, pattern: str, row: Mapping[str, Any], prefix: str, **more: str) -> Path:
+        """The file of an episode. Raises DataError where it is missing, or not in the dataset's folder."""
         chunk, file = int(row[f"{prefix}/chunk_index"]), int(row[f"{prefix}/file_index"])
-        return self._root / pattern.format(chunk_index=chunk, file_index=file, **more)
+        path = self._root / pattern.format(chunk_index=chunk, file_index=file, **more)
+        if ".." in path.parts or not path.is_relative_to(self._root):
+            raise DataError(f"{self._root} names a file outside itself: {path}")
+        if not path.is_file():
+            what = "the video" if prefix.startswith("videos/") else "the table"
+            raise DataError(f"episode {row['episode_index']}: {what} {path} is missing")
+        return path
 
 
 def _flat(names: Any) -> list[str]:

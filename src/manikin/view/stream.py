@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hmac
 import json
+import queue
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from manikin.errors import ConfigError, ManikinError
-from manikin.render.video import encode_png
+from manikin.render.files.video import encode_png
 from manikin.view.picture import Painter
 from manikin.view.session import Session
-from manikin.view.site import Answer, Handler, Site, as_json
+from manikin.view.site import Answer, Handler, Site, as_json, from_elsewhere
 
 __all__ = ["StreamViewer"]
 
@@ -24,6 +24,7 @@ LARGEST = 10_000  # of a request's body [bytes]
 FASTEST = 1 / 30  # between pictures [s]
 PATIENCE = 1.0  # how long a question for news is kept open [s]
 WATCHED = 3.0  # without a question for this long nobody watches, and no pictures are made [s]
+PUSH_S = 0.2  # how long a body that was pulled with the mouse is pushed [s]
 PICTURE = ("camera", "forces", "tiles", "move")  # what the painter is asked, the rest is for the session
 
 
@@ -55,6 +56,7 @@ class StreamViewer(Site):
         self._picture: dict[str, Any] = {}
         self._status: dict[str, Any] = {}
         self._image: np.ndarray = np.zeros((1, 1, 3), np.uint8)
+        self._pulls: queue.SimpleQueue[dict[str, float]] = queue.SimpleQueue()
         self._png: tuple[int, bytes] = (-1, b"")
         self._png_lock = threading.Lock()
         self._next_paint = 0.0
@@ -64,6 +66,9 @@ class StreamViewer(Site):
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Let time pass and make pictures until ``stop()``. The thread that calls this owns the simulation."""
         while not stop():
+            while not self._pulls.empty():
+                if (touched := self.painter.touched(**self._pulls.get())) is not None:
+                    self.session.ask("push", body=touched[0], force=touched[1], seconds=PUSH_S)
             pause = self.session.advance()
             now = time.monotonic()
             watched = now - self._asked_at < WATCHED
@@ -124,8 +129,18 @@ class StreamViewer(Site):
         if name in PICTURE:
             self.painter.ask(name, **values)
             self._changes += 1
+        elif name == "pull" and "push" in self.session.wishes:
+            self._pulls.put(_pull(values))
         else:
             self.session.ask(str(name), **values)
+
+
+def _pull(values: dict[str, Any]) -> dict[str, float]:
+    for name in ("x", "y", "right", "up"):
+        value = values.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= 10:
+            raise ConfigError(f"pull takes x, y, right and up in shares of the picture; {name} is {value!r}")
+    return {name: float(values[name]) for name in ("x", "y", "right", "up")}
 
 
 class _Handler(Handler):
@@ -145,7 +160,7 @@ class _Handler(Handler):
         body = self.rfile.read(int(length))
         if not self.viewer.welcome(host):
             return self.say(421, {"error": "this server answers to localhost only"})
-        if origin is not None and urlsplit(origin).netloc != host:
+        if from_elsewhere(origin, host):
             return self.say(403, {"error": "the request comes from another site"})
         if not hmac.compare_digest(given.encode("latin-1", "replace"), self.viewer.token.encode()):
             return self.say(403, {"error": "the request lacks the page's token; load the page again"})

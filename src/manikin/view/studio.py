@@ -5,8 +5,8 @@ Studio's own Run, Pause, Step and Reset buttons steer the session too.
 
 from __future__ import annotations
 
-import gc
 import hashlib
+import http.client
 import math
 import time
 from collections.abc import Callable
@@ -15,16 +15,17 @@ from typing import Any
 import mujoco
 import numpy as np
 from mujoco.studio import app as studio_app
-from mujoco.studio import endpoints, launch_thread, messages, plugin, sim, ux, viewer_protocol, web_viewer
+from mujoco.studio import endpoints, launch_thread, messages, plugin, sim, viewer_protocol
 from mujoco.studio.dear_imgui import dear_imgui as imgui
 from mujoco.studio.implot import implot
 
+from manikin.compat import studio
 from manikin.errors import ConfigError
 from manikin.eval.film import camera_of
 from manikin.view.contacts import touches
 from manikin.view.picture import free_camera
 from manikin.view.session import Session
-from manikin.view.site import bound, is_loopback
+from manikin.view.site import bound, called_by_name, from_elsewhere, is_loopback
 
 __all__ = ["StudioViewer"]
 
@@ -35,18 +36,28 @@ REFRESH = 0.2  # between changes of the panel's numbers [s]
 GREEN, RED = imgui.Vec4(0.15, 0.6, 0.25, 1.0), imgui.Vec4(0.8, 0.25, 0.2, 1.0)
 
 
-class _Viewer(web_viewer.WebViewer):  # type: ignore[misc]
-    """Studio's web viewer listens on every interface and asks for no password; this one on the address it is given."""
+def _refusal(address: str, host: str | None, origin: str | None) -> tuple[int, str] | None:
+    """The checks of ``Host`` and ``Origin`` that Studio's server lacks; see :data:`manikin.compat.studio.Refusal`."""
+    if not called_by_name(host, address):
+        return 421, "this server answers to localhost only\n"
+    if from_elsewhere(origin, host):
+        return 403, "the request comes from another site\n"
+    return None
 
-    address = "127.0.0.1"
 
-    @property
-    def _host(self) -> str:
-        return self.address
-
-    @_host.setter
-    def _host(self, value: str) -> None:
-        """What Studio would choose is ignored."""
+def _refuses_others(port: int, host: str) -> bool:
+    """Ask a server for its state as a page of another site would. Studio's inner workings may change."""
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    connection = http.client.HTTPConnection(address, port, timeout=30)
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    try:
+        key = {"Sec-WebSocket-Key": "bm90IGEgc2VjcmV0IGtleQ==", "Origin": "http://elsewhere.invalid"}
+        connection.request("GET", "/state", headers={**upgrade, **key})
+        return connection.getresponse().status == 403
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 class _Steps(plugin.SimPlugin):  # type: ignore[misc]
@@ -127,9 +138,9 @@ class _Steps(plugin.SimPlugin):  # type: ignore[misc]
 
     def _mark(self, model: mujoco.MjModel) -> str:
         """Tells models apart. Rows that vary have each a model of its own, for a new one at every look."""
-        for number, env in enumerate(self.session.env.buckets):
-            if model is env.scene.model:
-                return f"scene {number}"
+        for part in self.session.env.parts():
+            if model is part.env.scene.model:
+                return f"scene {part.env.scene.hash}"
         buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
         mujoco.mj_saveModel(model, None, buffer)
         return hashlib.blake2b(buffer.tobytes(), digest_size=12).hexdigest()
@@ -226,19 +237,11 @@ class _Panel(plugin.ViewerPlugin):  # type: ignore[misc]
         imgui.SetNextItemWidth(170)
         changed, number = imgui.Combo("camera", viewer.camera.fixedcamid + 1 if fixed else 0, names)
         if changed:
-            self._choose_camera(number - 1)
+            studio.choose_camera(viewer, number - 1)
         flags = viewer.vis_options.flags
         changed, forces = imgui.Checkbox("contact forces", bool(flags[FORCE]))
         if changed:
             flags[FORCE] = forces
-
-    def _choose_camera(self, number: int) -> None:
-        """Studio keeps the choice in its app, which draws the matching box of its own."""
-        app = next((p for p in self.viewer.plugins.plugins if isinstance(p, studio_app.App)), None)
-        chosen = ux.TUMBLE_CAMERA_IDX if number < 0 else number
-        chosen = ux.set_camera(self.viewer.model, self.viewer.camera, chosen)
-        if app is not None:
-            app.ux_state.camera_index = chosen
 
     def _build_reward_gui(self, status: dict[str, Any]) -> None:
         imgui.SeparatorText("reward")
@@ -279,8 +282,9 @@ class _Panel(plugin.ViewerPlugin):  # type: ignore[misc]
 class StudioViewer:
     """Serves a session through MuJoCo Studio's web viewer.
 
-    Studio checks neither passwords nor origins: whoever reaches the port controls the viewer and can upload files to
-    it. So it listens on this machine only unless told otherwise. One at a time per process, closed before the next.
+    Studio asks for no password: whoever reaches the port controls the viewer and can upload files to it. So it listens
+    on this machine only unless told otherwise, and requests that pages of other sites make, or that come by another
+    name than this machine's, are refused. One at a time per process, closed before the next.
 
     Args:
         session: what is shown.
@@ -301,14 +305,17 @@ class StudioViewer:
         # Studio's own panes begin hidden (Tab and Shift+Tab show them): room for ours, and less to send.
         app = studio_app.App(studio_app.Config(show_options=False, show_inspector=False))
         ours = self._ours = [app, _Panel(session)]
-        chosen = type("Viewer", (_Viewer,), {"address": host})
+        chosen = studio.guarded_viewer(host, _refusal)
 
         def target(endpoint: endpoints.ViewerEndpoint) -> None:
             viewer = chosen(config, endpoint, plugins=ours)
-            where = viewer._http_sock.getsockname()[0]
+            where = studio.listening_address(viewer)
             if is_loopback(host) and not is_loopback(where):
                 viewer.close()
                 raise ConfigError(f"MuJoCo Studio listens on {where} though told {host}; use --viewer stream")
+            if not _refuses_others(self.port, where):
+                viewer.close()
+                raise ConfigError("MuJoCo Studio answers pages of other sites, unlike expected; use --viewer stream")
             viewer_protocol.run_viewer_loop(viewer)
 
         self._handle = launch_thread.launch_thread(target, sim_plugins=[self._steps])
@@ -328,8 +335,4 @@ class StudioViewer:
     def close(self) -> None:
         """Stop serving. Idempotent."""
         self._handle.close()
-        # Studio's interface has one context per process. A closed viewer's, freed when the garbage collector comes by,
-        # would take the next viewer's along and the process with it. So it is freed now.
-        for part in self._ours:
-            part.viewer = None
-        gc.collect()
+        studio.free_plugins(self._ours)

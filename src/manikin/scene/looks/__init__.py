@@ -16,7 +16,7 @@ from torch import Tensor
 from manikin.errors import ConfigError
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
-from manikin.scene.handles import Handle
+from manikin.scene.handles.base import Handle
 from manikin.scene.looks.cameras import cameras
 from manikin.scene.looks.distractors import Clutter
 from manikin.scene.looks.item import Item, Rngs, Values

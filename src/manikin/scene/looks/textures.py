@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import mujoco
 import numpy as np
 
-from manikin.errors import AssetError, DataError, UnknownNameError
+from manikin.assets.pictures import read_picture
+from manikin.errors import UnknownNameError
 
 __all__ = ["pixels"]
 
@@ -33,23 +33,10 @@ def pixels(word: str) -> np.ndarray:
 
 
 def _image(path: Path) -> np.ndarray:
-    if not path.is_file():
-        raise AssetError(f"texture {str(path)!r}: there is no such file")
-    spec = mujoco.MjSpec()
-    spec.add_texture(
-        name="image", type=mujoco.mjtTexture.mjTEXTURE_2D, file=str(path.resolve()), content_type="image/png"
-    )
-    try:
-        model = spec.compile()
-    except (ValueError, mujoco.FatalError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"texture {str(path)!r} does not decode: {reason}. Only PNG files can be read") from error
-    shape = int(model.tex_height[0]), int(model.tex_width[0]), int(model.tex_nchannel[0])
-    image = np.array(model.tex_data).reshape(shape)
-    image = image[..., :3] if shape[2] >= 3 else np.repeat(image[..., :1], 3, 2)
-    step = -(-max(shape[:2]) // _LARGEST)
+    image = read_picture(path, what="texture", only_png=True)
+    step = -(-max(image.shape[:2]) // _LARGEST)
     if step > 1:
-        h, w = (n // step for n in shape[:2])
+        h, w = (n // step for n in image.shape[:2])
         blocks = image[: h * step, : w * step].reshape(h, step, w, step, 3)
         image = (blocks.mean((1, 3)) + 0.5).astype(np.uint8)
     return np.ascontiguousarray(image)

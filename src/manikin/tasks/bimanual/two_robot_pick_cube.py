@@ -1,4 +1,4 @@
-"""TwoRobotPickCube-v1."""
+"""TwoRobotPickCube-v2."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from manikin.arenas.table import table
 from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_to_matrix
 from manikin.spec.plan import Waypoint
-from manikin.tasks.labels import transport
-from manikin.tasks.tabletop.common import (
+from manikin.toolkit import (
     ZERO,
-    OncePerStep,
     above,
+    aside,
     closeness,
     constant,
     finger_gap,
     full_turn,
     is_still,
     noisy_rest,
+    per_step,
     top_down,
+    transport,
+    two_robots,
 )
-from manikin.tasks.two_arms import aside, two_robots
 
 __all__ = ["TwoRobotPickCube"]
 
@@ -42,7 +43,7 @@ class TwoRobotPickCube(Task):
     middle, where the other takes it.
     """
 
-    id = "TwoRobotPickCube-v1"
+    id = "TwoRobotPickCube-v2"
     horizon_s = 10.0
     labels = transport(grasps=2)
     instruction = "bring the red cube to the green goal, from one arm to the other"
@@ -86,7 +87,6 @@ class TwoRobotPickCube(Task):
         c = self.config
         robots = two_robots(b, arrangement="opposed", away=0.75, height=0.0, level=0.0)
         cube = b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.85, 0.1, 0.1, 1))
-        self._geometry = OncePerStep(self._measure)
         return {
             "robot": robots[0],
             "robots": robots,
@@ -107,7 +107,8 @@ class TwoRobotPickCube(Task):
         h.goal.set(goal)
         h.marker.set_pose(goal)
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h):
         """Offsets from the TCPs to the cube and from the cube to the goal (n, 3, 3) [m], and their lengths."""
         cube = h.cube.pos
         offsets = torch.stack([cube - h.robots[0].tcp_pos, cube - h.robots[1].tcp_pos, h.goal.value - cube], 1)
@@ -197,5 +198,5 @@ class TwoRobotPickCube(Task):
             (gone, stage("down2", pose(cube, take), 1, pos_tol=0.006)),
             (gone, stage("close2", pose(cube, take), -1)),
             (gone, stage("lift2", pose(above(two.tcp_pos, 0.03), two.tcp_quat), -1, pos_tol=0.02)),
-            (gone, stage("goal", pose(goal, two.tcp_quat), -1, pos_tol=0.0, timeout_s=1e9)),
+            (gone, stage("goal", pose(goal, two.tcp_quat), -1).hold()),
         ]

@@ -40,7 +40,7 @@ class CartpoleBalance(Task):
     robots = ("cart",)
     control = "joint_torque:step=10,compensate=false"
     control_hz = 100.0
-    physics = Physics(hz=100.0)
+    physics = Physics(integrator="implicitfast", solref=(0.01, 1.0))
     terminate = False
     observations = {
         "pole": Quantity("1", "", "cosine and sine of the pole's angle; the sine is positive towards +x"),

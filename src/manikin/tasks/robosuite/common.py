@@ -2,6 +2,7 @@
 
 Their numbers (sizes, placements, coefficients of rewards, rules of success) are those of robosuite's version 1.0. The
 height of what things stand on is z = 0 here. Episodes last 500 control steps at 20 Hz and do not end on success.
+``docs/robosuite.md`` says where they differ.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from torch import Tensor
 
 from manikin.env.task import Episode, Quantity, Task
 from manikin.math import pose
-from manikin.scene.handles import Grasp, Robot
+from manikin.scene.handles import Robot
+from manikin.scene.handles.grasp import Grasp
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
-from manikin.tasks.tabletop.common import above
+from manikin.toolkit import above, noisy_rest
 
-__all__ = ["TCP", "StagedTask", "held", "pick", "ready", "touching"]
+__all__ = ["DROP", "TCP", "StagedTask", "held", "pick", "ready", "touching"]
 
 TCP = {"tcp_pose": Quantity("m, quaternion wxyz", "world")}
 POSE = Quantity("m, quaternion wxyz", "world")
 OFFSET = Quantity("m", "world")
+DROP = 0.01  # [m] cubes start this far above the table
 
 
 class StagedTask(Task):
@@ -31,15 +34,14 @@ class StagedTask(Task):
 
     horizon_s = 25.0
     control_hz = 20.0
-    physics = Physics(hz=500, impratio=20)
+    physics = Physics(impratio=20)
     terminate = False
     robots: ClassVar[tuple[str, ...]] = ("panda",)
 
 
 def ready(robot: Robot, ep: Episode) -> None:
     """The pose in which episodes begin, with normal noise of 0.02 rad on every arm joint; gripper open."""
-    start = robot.keyframe("ready" if "ready" in robot.arm.keyframes else "rest")
-    robot.set_qpos(start + ep.rng.normal(f"{robot.name}/qpos", 0.0, 0.02, (len(start),)))
+    noisy_rest(robot, ep, keyframe="ready" if "ready" in robot.arm.keyframes else "rest")
 
 
 def touching(grasps: Sequence[Grasp]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Door-v1."""
+"""Door-v2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from manikin.math import norm, pose, pose_mul, quat_from_axis_angle, quat_from_y
 from manikin.props.door import HINGE, LEVER, PULL, door
 from manikin.spec.plan import Waypoint
 from manikin.tasks.robosuite.common import OFFSET, TCP, StagedTask, ready
-from manikin.tasks.tabletop.common import OncePerStep, bonus, closeness, constant
+from manikin.toolkit import bonus, closeness, constant, per_step
 
 __all__ = ["Door"]
 
@@ -31,7 +31,7 @@ class Door(StagedTask):
     Numbers: robosuite 1.0.
     """
 
-    id = "Door-v1"
+    id = "Door-v2"
     instruction = "turn the lever and pull the door open"
     reward_max = 1.0
     observations = {
@@ -62,7 +62,6 @@ class Door(StagedTask):
         robot = square_table(
             b, size=(0.8, 0.3), centre=(-0.2, -0.35), human_camera=((0.55, 0.65, 0.7), (-0.25, -0.2, 0.25))
         )
-        self._geometry = OncePerStep(self._measure)
         # from the frame's origin to the middle of the closed door, which is turned by a quarter
         self._middle = pose(torch.tensor([0.0, -0.08, 0.3]), quat_from_yaw(torch.tensor(-math.pi / 2)))
         self._unlatched = torch.zeros(1, 1)
@@ -83,7 +82,8 @@ class Door(StagedTask):
         h.door.set_base(place[:, :3], place[:, 3:])
         h.door.set_qpos(torch.zeros(len(h.door.joints)))
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h):
         """Offsets from the TCP to door and handle (n, 2, 3) [m], distance to the handle [m], joints (n, 2) [rad]."""
         offset = h.door.places - h.robot.tcp_pos[:, None]
         joints = h.door.qpos
@@ -137,7 +137,7 @@ class Door(StagedTask):
             Waypoint(name="reach", pose=at(0.0, 0.0), gripper=1, pos_tol=0.006, rot_tol=0.1, speed=0.3),
             Waypoint(name="close", pose=at(0.0, 0.0), gripper=-1, pos_tol=0.02, rot_tol=0.2, timeout_s=0.5),
             *moves,
-            Waypoint(name="end", pose=at(0.4, turned), gripper=-1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="end", pose=at(0.4, turned), gripper=-1).hold(),
         ]
 
 

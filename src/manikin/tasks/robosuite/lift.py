@@ -1,4 +1,4 @@
-"""Lift-v1."""
+"""Lift-v2."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from manikin.env.task import Quantity
 from manikin.math import norm, pose
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Uniform
-from manikin.tasks.robosuite.common import TCP, StagedTask, held, pick, ready
-from manikin.tasks.tabletop.common import bonus, closeness, constant, top_down
+from manikin.tasks.robosuite.common import DROP, TCP, StagedTask, held, pick, ready
+from manikin.toolkit import bonus, closeness, constant, top_down
 
 __all__ = ["Lift"]
 
@@ -28,7 +28,7 @@ class Lift(StagedTask):
     Numbers: robosuite 1.0.
     """
 
-    id = "Lift-v1"
+    id = "Lift-v2"
     instruction = "lift the red cube"
     reward_max = 2.25
     observations = {
@@ -57,7 +57,8 @@ class Lift(StagedTask):
     def start(self, h, ep):
         ready(h.robot, ep)
         r = self.config.spawn_half_size
-        spot = ep.scatter([Place(low=(-r, -r), high=(r, r), z=h.cube.size[:, 2])], name="cube")[:, 0]
+        height = h.cube.size[:, 2] + DROP
+        spot = ep.scatter([Place(low=(-r, -r), high=(r, r), z=height)], name="cube")[:, 0]
         h.cube.set_pose(spot[:, :3], spot[:, 3:])
 
     def evaluate(self, h):
@@ -83,5 +84,5 @@ class Lift(StagedTask):
         goal = torch.cat([h.robot.tcp_pos[:, :2], torch.full((h.n, 1), 0.12)], 1)
         return [
             *pick(h.cube.pos, top_down(h.cube.quat, h.robot), h.robot, clear=0.08),
-            Waypoint(name="hold", pose=pose(goal, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="hold", pose=pose(goal, h.robot.tcp_quat), gripper=-1).hold(),
         ]

@@ -1,4 +1,4 @@
-"""NutAssembly-v1 and its single-nut forms NutAssemblySquare-v1, NutAssemblyRound-v1."""
+"""NutAssembly-v2 and its single-nut forms NutAssemblySquare-v2, NutAssemblyRound-v2."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from manikin.arenas.pegs import PEGS, pegs
 from manikin.env.placement import Place
 from manikin.env.task import Quantity
 from manikin.math import norm, pose, quat_conj, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
-from manikin.props.nuts import HALF_HEIGHT, HANDLE, round_nut, square_nut
+from manikin.props.nuts import HANDLE, round_nut, square_nut
+from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
 from manikin.tasks.robosuite.common import OFFSET, POSE, TCP, StagedTask, held, pick, ready
 from manikin.tasks.robosuite.staged import TERMS, near, stages
-from manikin.tasks.tabletop.common import OncePerStep, above, facing_down
+from manikin.toolkit import above, facing_down, per_step
 
 __all__ = ["NutAssembly", "NutAssemblyRound", "NutAssemblySquare"]
 
+START = 0.07  # [m] height at which nuts start, to fall on the table
 _SHAPES = {"square": square_nut, "round": round_nut}
 _COLOUR = {"square": (0.75, 0.6, 0.25, 1), "round": (0.55, 0.57, 0.6, 1)}
 
@@ -41,9 +43,10 @@ class NutAssembly(StagedTask):
     Numbers: robosuite 1.0.
     """
 
-    id = "NutAssembly-v1"
+    id = "NutAssembly-v2"
     instruction = "put the square nut over the square peg and the round nut over the round peg"
     nuts: ClassVar[tuple[str, ...]] = ("square", "round")
+    physics = Physics(solref=(0.01, 1.0))  # on stiffer contacts the expert's nuts jam on their pegs more often
     rounds: ClassVar[int] = 4  # tries of the expert, one nut each
     reward_max = 2.0
     reward_terms = TERMS
@@ -53,7 +56,7 @@ class NutAssembly(StagedTask):
     class Config:
         strip_x: tuple[float, float] = (-0.115, -0.11)  # [m] where nuts start
         strip_y: tuple[float, float] = (0.11, 0.225)  # [m] of the square nut; the round one is on the other side
-        lift_height: float = 0.2  # [m] where lifting is complete
+        lift_height: float = 0.175  # [m] where lifting is complete: 0.2 above the middle of the table's board
         peg_tol: float = 0.03  # [m] of a nut's centre from its peg's axis, in x and in y
         low: float = 0.05  # [m] a nut around its peg is lower
 
@@ -63,7 +66,6 @@ class NutAssembly(StagedTask):
         parts = [b.part(name, _SHAPES[name](), rgba=_COLOUR[name], **options) for name in self.nuts]
         self._peg = torch.tensor([PEGS[name] for name in self.nuts])  # (k, 2)
         self._handle = torch.tensor([[HANDLE[name], 0.0, 0.0] for name in self.nuts])
-        self._geometry, self._flags = OncePerStep(self._measure), OncePerStep(self._decide)
         return {"robot": robot, "parts": parts, "grasps": [b.grasp(robot, p) for p in parts]}
 
     def start(self, h, ep):
@@ -71,17 +73,19 @@ class NutAssembly(StagedTask):
         ready(h.robot, ep)
         for name, part in zip(self.nuts, h.parts, strict=True):
             y = c.strip_y if name == "square" else (-c.strip_y[1], -c.strip_y[0])
-            place = Place(low=(c.strip_x[0], y[0]), high=(c.strip_x[1], y[1]), z=HALF_HEIGHT)
+            place = Place(low=(c.strip_x[0], y[0]), high=(c.strip_x[1], y[1]), z=START)
             spot = ep.scatter([place], name=name)[:, 0]
             part.set_pose(spot[:, :3], spot[:, 3:])
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h):
         """Of the nuts, positions (n, k, 3), quaternions (n, k, 4), offsets TCP to handle (n, k, 3), their lengths."""
         pos, quat = torch.stack([p.pos for p in h.parts], 1), torch.stack([p.quat for p in h.parts], 1)
         reach = pos + quat_rotate(quat, self._handle.expand_as(pos)) - h.robot.tcp_pos[:, None]
         return pos, quat, reach, norm(reach)
 
-    def _decide(self, h):
+    @per_step
+    def _flags(self, h):
         """Which of the nuts is in its place, and which is grasped, (n, k) bool each."""
         c = self.config
         pos = self._geometry(h)[0]
@@ -158,7 +162,7 @@ class NutAssembly(StagedTask):
         rest = pose(home, facing_down(h.robot))
         done = there.all(1)[:, None]
         one = [dataclasses.replace(stage, pose=torch.where(done, rest, stage.pose)) for stage in one]
-        return [*one * self.rounds, Waypoint(name="end", pose=rest, gripper=1, pos_tol=0.0, timeout_s=1e9)]
+        return [*one * self.rounds, Waypoint(name="end", pose=rest, gripper=1).hold()]
 
 
 class NutAssemblySquare(NutAssembly):
@@ -170,7 +174,7 @@ class NutAssemblySquare(NutAssembly):
     Numbers: robosuite 1.0, as in NutAssembly.
     """
 
-    id = "NutAssemblySquare-v1"
+    id = "NutAssemblySquare-v2"
     instruction = "put the square nut over the square peg"
     nuts = ("square",)
     rounds = 2
@@ -187,7 +191,7 @@ class NutAssemblyRound(NutAssembly):
     Numbers: robosuite 1.0, as in NutAssembly.
     """
 
-    id = "NutAssemblyRound-v1"
+    id = "NutAssemblyRound-v2"
     instruction = "put the round nut over the round peg"
     nuts = ("round",)
     rounds = 2

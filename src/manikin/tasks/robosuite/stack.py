@@ -1,4 +1,4 @@
-"""Stack-v1."""
+"""Stack-v2."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from manikin.env.placement import Place
 from manikin.env.task import Quantity
 from manikin.math import norm, pose, quat_mul, quat_rotate_inv
 from manikin.spec.plan import Waypoint
-from manikin.tasks.robosuite.common import TCP, StagedTask, pick, ready, touching
-from manikin.tasks.tabletop.common import ONE, ZERO, above, closeness, constant, top_down
+from manikin.tasks.robosuite.common import DROP, TCP, StagedTask, pick, ready, touching
+from manikin.toolkit import ONE, ZERO, above, closeness, constant, top_down
 
 __all__ = ["Stack"]
 
@@ -28,7 +28,7 @@ class Stack(StagedTask):
     Numbers: robosuite 1.0. The reward is the largest of three stages, so its terms exclude one another.
     """
 
-    id = "Stack-v1"
+    id = "Stack-v2"
     instruction = "stack the small red cube on the green cube"
     reward_max = 2.0
     observations = {
@@ -70,7 +70,7 @@ class Stack(StagedTask):
         c, r = self.config, self.config.spawn_half_size
         ready(h.robot, ep)
         sizes = (c.red_half_size, c.green_half_size)
-        places = [Place(low=(-r, -r), high=(r, r), radius=sqrt(2) * s, z=s) for s in sizes]
+        places = [Place(low=(-r, -r), high=(r, r), radius=sqrt(2) * s, z=s + DROP) for s in sizes]
         spots = ep.scatter(places, name="cubes")
         h.red.set_pose(spots[:, 0, :3], spots[:, 0, 3:])
         h.green.set_pose(spots[:, 1, :3], spots[:, 1, 3:])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from manikin.tasks.tabletop.common import ONE, ZERO, closeness, constant
+from manikin.toolkit import ONE, ZERO, closeness, constant
 
 __all__ = ["TERMS", "near", "stages"]
 

@@ -1,4 +1,4 @@
-"""TwoArmHandover-v1."""
+"""TwoArmHandover-v2."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from dataclasses import dataclass
 import torch
 
 from manikin.arenas.square_table import small_table
-from manikin.math import norm, pose, quat_from_matrix, quat_mul, quat_rotate, quat_to_matrix
+from manikin.math import (
+    atan2,
+    norm,
+    pose,
+    quat_conj,
+    quat_from_matrix,
+    quat_from_yaw,
+    quat_mul,
+    quat_rotate,
+    quat_to_matrix,
+)
 from manikin.props.hammer import HANDLE_SHAPES, hammers
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Uniform
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.tasks.tabletop.common import ZERO, OncePerStep, above, closeness, constant
-from manikin.tasks.two_arms import raising, tilted, two_robots
+from manikin.toolkit import ZERO, above, closeness, constant, per_step, tilted, two_robots
 
 __all__ = ["TwoArmHandover"]
 
@@ -25,20 +34,21 @@ class TwoArmHandover(StagedTask):
     """Pick up a hammer with the first arm and hand it to the second, by the handle.
 
     Randomization: the hammer's sizes, density and friction, one of 64 sets spread evenly over the published ranges; its
-    place in a rectangle, its turn about the horizontal across the table; the arms' joints, a little noise.
+    place in a rectangle; it lies on one of its sides and points anywhere; the arms' joints, a little noise.
     Success: the second gripper holds the handle, the first one does not touch the hammer with both fingers, and the
     hammer is more than ``lift_height`` above the table.
 
-    Numbers: robosuite 1.0. As published, a hammer's height is that of its handle's middle less half the hammer's length
-    and less what a tilted one reaches down. The table is a strip that only the first arm can reach.
+    Numbers: robosuite 1.0. As published, a hammer's height is that of its handle's middle, less half the handle's width
+    and less what the hammer reaches down when its head points up; one whose head points down is higher than it looks.
+    At the start the head touches the table; robosuite's handle does, and the wider head begins up to 4 mm inside. The
+    table is a strip that only the first arm can reach.
     """
 
-    id = "TwoArmHandover-v1"
+    id = "TwoArmHandover-v2"
     instruction = "hand the hammer from one arm to the other"
     robot_count = 2
     robots = ("panda,panda", "baxter")
     reward_max = 2.0
-    settle_s = 0.4  # the hammer falls over
     observations = {
         "robot0_tcp_pose": POSE,
         "robot1_tcp_pose": POSE,
@@ -77,7 +87,8 @@ class TwoArmHandover(StagedTask):
         whole, handle = b.grasp(robots[0], tool), b.grasp(robots[1], tool, shapes=HANDLE_SHAPES)
         self._sizes = torch.tensor([[k.radius, k.length, k.head] for k in kinds])
         self._z = torch.tensor([[0.0, 0.0, 1.0]])
-        self._geometry = OncePerStep(self._measure)
+        # lying with its handle along x, its face along y and against it
+        self._sides = torch.tensor([[0.5, 0.5, 0.5, 0.5], [0.5, -0.5, 0.5, -0.5]])
         return {"robot": robots[0], "robots": robots, "hammer": tool, "whole": whole, "handle": handle}
 
     def start(self, h, ep):
@@ -85,24 +96,19 @@ class TwoArmHandover(StagedTask):
             ready(robot, ep)
         rx, ry = self.config.spawn_half_size
         xy = ep.draw("hammer/xy", Uniform((-rx, -0.45 - ry), (rx, -0.45 + ry)))
-        turn = ep.draw("hammer/turn", Uniform(-math.pi, math.pi))
-        zero = torch.zeros_like(turn)
-        quat = torch.stack([torch.cos(turn / 2), zero, torch.sin(turn / 2), zero], 1)
-        length, head = self._sizes[h.hammer.choice, 1], self._sizes[h.hammer.choice, 2]
-        up, across = torch.cos(turn), torch.sin(turn)
-        # its lowest point touches the table: an end of the handle, or a corner of the head
-        handle = (length / 2) * up.abs() + 0.02 * across.abs()
-        top = -(length / 2 + head) * up + 3.3 * head * across.abs() + head * up.abs()
-        height = torch.maximum(handle, top) + 0.002
-        h.hammer.set_pose(torch.cat([xy, height[:, None]], 1), quat)
+        heading = ep.draw("hammer/turn", Uniform(-math.pi, math.pi))
+        side = self._sides[ep.rng.integers("hammer/side", 0, 2)]
+        height = self._sizes[h.hammer.choice, 2:]
+        h.hammer.set_pose(torch.cat([xy, height], 1), quat_mul(quat_from_yaw(heading), side))
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h):
         """Distances (n, 2) of the TCPs from the handle's middle, and the hammer's height (n,) [m]."""
         pos, sizes = h.hammer.pos, self._sizes[h.hammer.choice]
         away = norm(torch.stack([pos - r.tcp_pos for r in h.robots], 1))
         rise = quat_rotate(h.hammer.quat, self._z.expand_as(pos))[:, 2]
-        half = sizes[:, 1] * constant(0.5)
-        height = pos[:, 2] - (half + sizes[:, 2]) - (half + constant(2.0) * sizes[:, 2]) * rise
+        reach = sizes[:, 1] * constant(0.5) + constant(2.0) * sizes[:, 2]
+        height = pos[:, 2] - sizes[:, 0] - reach * rise
         return away, height
 
     def evaluate(self, h):
@@ -148,14 +154,15 @@ class TwoArmHandover(StagedTask):
         sizes, pos, axes = self._sizes[h.hammer.choice], h.hammer.pos, quat_to_matrix(h.hammer.quat)
         along = axes[..., 2]  # of the handle, towards the head
         tcp, quat = one.tcp_pos, one.tcp_quat
-        # the first arm takes the handle below the head, or the head itself where the hammer stands on its handle
-        reach = torch.where(along[:, 2] > 0.7, sizes[:, 1] / 2 + sizes[:, 2], sizes[:, 1] / 2 - 0.006)
-        take = pos + along * reach[:, None]
+        # the first arm takes the handle beside the head, turned by less than a quarter from where it will hold it
+        take = pos + along * (sizes[:, 1:2] / 2 - 0.015)
         take[:, 2] = take[:, 2].clamp_min(0.012)
-        down = tilted(one, 0.0, roll=math.pi / 2)
+        lies = atan2(along[:, 1], along[:, 0])
+        lies = lies - math.pi * torch.round(lies / math.pi)
+        down = tilted(one, 0.0, roll=math.pi / 2 + lies)
         # both gripper axes end up at half a right angle, so that the second takes the handle by its other two sides
-        raised = raising(one, math.pi / 4)
-        meet = torch.tensor([0.0, 0.0, 0.45]) + quat_rotate(raised, tcp - pos)
+        held_at = tilted(one, math.pi / 4, roll=math.pi / 2)
+        meet = torch.tensor([0.0, 0.0, 0.45]) + quat_rotate(quat_mul(held_at, quat_conj(quat)), tcp - pos)
         wait = tilted(two, math.pi / 4, roll=math.pi / 2)
         wants = quat_to_matrix(wait)
         tool = _nearest(torch.stack([axes[..., 0], -axes[..., 0], axes[..., 1], -axes[..., 1]], 1), wants[..., 2])
@@ -170,23 +177,16 @@ class TwoArmHandover(StagedTask):
         def first(name, to, gripper, **options):
             return Waypoint(name=name, pose=to, gripper=gripper, **{"pos_tol": 0.02, "rot_tol": 0.1, **options})
 
-        # a hammer that stands on its head is pushed over by its handle's end; the others are left alone
-        end = pos - along * (sizes[:, 1:2] / 2 - 0.015)
-        side = torch.tensor([0.07, 0.0, 0.0])
-        upside = (along[:, 2] < -0.7)[:, None]
         here, there = pose(tcp, quat), pose(two.tcp_pos, two.tcp_quat)
-        before, after = (torch.where(upside, pose(end + shift, down), here) for shift in (-side, side))
         waits = first("wait", aside, 1, pos_tol=0.05, rot_tol=0.3, speed=0.4)
         holds = first("hold", here, -1, timeout_s=0.1)
         keeps = first("keep", there, -1, timeout_s=0.1)
         return [
-            (first("beside", before, -1, timeout_s=5.0), waits),
-            (first("push", after, -1, speed=0.3), waits),
             (first("above", pose(above(take, 0.1), down), 1, timeout_s=5.0), waits),
             (first("down", pose(take, down), 1, pos_tol=0.005, speed=0.3), waits),
             (first("close", pose(take, down), -1, dwell_s=0.3), waits),
             (first("lift", pose(above(tcp, 0.15), quat), -1, speed=0.3), waits),
-            (first("carry", pose(meet, quat_mul(raised, quat)), -1, speed=0.3, turn=1.0, timeout_s=6.0), waits),
+            (first("carry", pose(meet, held_at), -1, speed=0.3, turn=1.0, timeout_s=6.0), waits),
             (holds, first("before", pose(grip - tool * 0.12, turned), 1, speed=0.4, timeout_s=6.0)),
             (holds, first("reach", pose(grip, turned), 1, pos_tol=0.006, speed=0.15, timeout_s=3.0)),
             (holds, first("take", pose(grip, turned), -1, dwell_s=0.4)),

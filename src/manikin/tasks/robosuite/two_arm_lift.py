@@ -1,4 +1,4 @@
-"""TwoArmLift-v1."""
+"""TwoArmLift-v2."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from manikin.math import norm, pose, quat_rotate
 from manikin.props import pot
 from manikin.spec.plan import Waypoint
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.tasks.tabletop.common import ZERO, OncePerStep, above, base_yaw, closeness, constant, top_down
-from manikin.tasks.two_arms import two_robots
+from manikin.toolkit import ZERO, above, base_yaw, closeness, constant, per_step, top_down, two_robots
 
 __all__ = ["TwoArmLift"]
 
@@ -28,7 +27,7 @@ class TwoArmLift(StagedTask):
     Numbers: robosuite 1.0. The first robot has the green handle, the second the blue one.
     """
 
-    id = "TwoArmLift-v1"
+    id = "TwoArmLift-v2"
     instruction = "lift the pot by its two handles"
     robot_count = 2
     robots = ("panda,panda", "baxter")
@@ -61,7 +60,6 @@ class TwoArmLift(StagedTask):
         grasps = [b.grasp(r, vessel, shapes=s) for r, s in zip(robots, pot.HANDLE_SHAPES, strict=True)]
         self._handles = torch.tensor(pot.HANDLES)
         self._up = torch.tensor([[0.0, 0.0, 1.0]])
-        self._geometry = OncePerStep(self._measure)
         return {"robot": robots[0], "robots": robots, "pot": vessel, "grasps": grasps}
 
     def start(self, h, ep):
@@ -71,7 +69,8 @@ class TwoArmLift(StagedTask):
         spot = ep.scatter([Place(low=(-r, -r), high=(r, r), z=pot.HALF, turn=(-turn, turn))], name="pot")[:, 0]
         h.pot.set_pose(spot[:, :3], spot[:, 3:])
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h):
         """Offsets (n, 2, 3) from each TCP to its handle, and their lengths."""
         pos, quat = h.pot.pos[:, None].expand(-1, 2, 3), h.pot.quat[:, None].expand(-1, 2, 4)
         tcp = torch.stack([r.tcp_pos for r in h.robots], 1)

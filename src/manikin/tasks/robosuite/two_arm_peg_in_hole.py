@@ -1,4 +1,4 @@
-"""TwoArmPegInHole-v1."""
+"""TwoArmPegInHole-v2."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from manikin.props.plate import plate
 from manikin.spec.plan import Waypoint
 from manikin.spec.vary import Uniform
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, ready
-from manikin.tasks.tabletop.common import ONE, OncePerStep, base_yaw, closeness, constant
-from manikin.tasks.two_arms import tilted, two_robots
+from manikin.toolkit import ONE, base_yaw, closeness, constant, per_step, tilted, two_robots
 
 __all__ = ["TwoArmPegInHole"]
 
@@ -35,7 +34,7 @@ class TwoArmPegInHole(StagedTask):
     Numbers: robosuite 1.0. Peg and plate are fixed to the flanges: grippers are left off.
     """
 
-    id = "TwoArmPegInHole-v1"
+    id = "TwoArmPegInHole-v2"
     instruction = "put the peg through the hole in the plate"
     robot_count = 2
     robots = ("panda+none,panda+none", "baxter+none")
@@ -81,14 +80,14 @@ class TwoArmPegInHole(StagedTask):
         self._hole = torch.tensor([[_RULED, 0.0, 0.0]])
         self._quarter = torch.tensor([[math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)]])
         self._z = torch.tensor([[0.0, 0.0, 1.0]])
-        self._geometry = OncePerStep(self._measure)
         return {"robot": one, "robots": robots, "peg": peg, "plate": board}
 
     def start(self, h, ep):
         for robot in h.robots:
             ready(robot, ep)
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h):
         """Each (n,): along the peg's axis to the hole, aside of it, cosine of the angle."""
         peg, at = h.peg.pos, h.plate.pos
         axis = quat_rotate(h.peg.quat, self._z.expand_as(peg))

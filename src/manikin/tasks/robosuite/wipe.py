@@ -1,4 +1,4 @@
-"""Wipe-v1."""
+"""Wipe-v2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from manikin.env.task import Quantity
 from manikin.math import atan2, norm, pose, quat_conj, quat_rotate
 from manikin.spec.plan import Waypoint
 from manikin.tasks.robosuite.common import TCP, StagedTask, ready
-from manikin.tasks.tabletop.common import ONE, ZERO, OncePerStep, above, closeness, constant, facing_down
+from manikin.toolkit import ONE, ZERO, above, closeness, constant, facing_down, per_step
 
 __all__ = ["Wipe"]
 
@@ -27,10 +27,12 @@ class Wipe(StagedTask):
     Randomization: the trail, a random walk on the table; the arm's joints, a little noise.
     Success: every mark is wiped off. A mark is wiped when it lies under the eraser's face while that touches the table.
 
-    Numbers: robosuite 1.0. A reward is divided by what an episode gives per step at best, as there.
+    Numbers: robosuite 1.0. A reward is divided by what an episode gives per step at best, as there. robosuite counts a
+    mark as wiped where its soft eraser is pressed down past it; this one is stiff, so that a mark within ``height`` of
+    its face counts while the eraser touches the table.
     """
 
-    id = "Wipe-v1"
+    id = "Wipe-v2"
     instruction = "wipe all the dirt off the table"
     robots = ("panda+eraser",)
     reward_max = 2525.51
@@ -45,7 +47,7 @@ class Wipe(StagedTask):
     reward_terms = {
         "wiped": "50 per mark wiped in this step",
         "approach": "5 (1 - tanh(5 d)), d the mean distance from TCP to marks not yet wiped; 0 when none is left",
-        "contact": "0.01 while the eraser touches the table",
+        "contact": "0.01 while the eraser presses on the table with more than ``contact_force``",
         "pressure": "-0.01 per newton, above 70 N",
         "success": "25.5 when all are wiped",
         "unsafe": "-10, and none of the others, while the arm touches the table or a joint is 0.1 rad from its limit",
@@ -61,13 +63,13 @@ class Wipe(StagedTask):
         bend_std: float = 0.5  # [rad] by how much
         face: tuple[float, float] = (0.025, 0.06)  # [m] half size of the eraser
         height: float = 0.02  # [m] a mark this far from the eraser's face is not wiped
+        contact_force: float = 3.0  # [N] from which on pressing is rewarded
         force_max: float = 70.0  # [N]
         limit_margin: float = 0.1  # [rad]
 
     def scene(self, b):
         c = self.config
         robot, top, marks = wipe_table(b, marks=c.marks, radius=c.mark_radius)
-        self._geometry = OncePerStep(self._measure)
         self._face = torch.tensor([*c.face, c.height])
         return {
             "robot": robot,
@@ -106,7 +108,8 @@ class Wipe(StagedTask):
             out.append(at)
         return torch.stack(out, 1)
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h):
         """Offsets from the TCP to the marks (n, marks, 3) [m], force of eraser and of the arm on the table (n,) [N]."""
         offset = h.dirt.value - h.robot.tcp_pos[:, None]
         eraser = h.eraser_force.value
@@ -136,7 +139,7 @@ class Wipe(StagedTask):
         wiped = h.wiped.value > 0
         return {
             "success": wiped.all(1),
-            "is_touching": self._geometry(h)[1] > 0,
+            "is_touching": self._geometry(h)[1] > constant(self.config.contact_force),
             "is_unsafe": self._unsafe(h),
         }
 
@@ -175,5 +178,5 @@ class Wipe(StagedTask):
         return [
             Waypoint(name="above", pose=pose(above(nearest, 0.03), down), gripper=1, pos_tol=0.01, rot_tol=0.05,
                      timeout_s=4.0),
-            Waypoint(name="wipe", pose=press, gripper=1, pos_tol=0.0, timeout_s=1e9, speed=0.15, track=True),
+            Waypoint(name="wipe", pose=press, gripper=1, speed=0.15, track=True).hold(),
         ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""OpenCabinetDrawer-v1."""
+"""OpenCabinetDrawer-v2."""
 
 from __future__ import annotations
 
@@ -6,21 +6,48 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import (
+    Articulation,
+    ContactForce,
+    Episode,
+    Event,
+    Handles,
+    Labels,
+    Marker,
+    Mode,
+    Quantity,
+    Robot,
+    SceneBuilder,
+    Task,
+    Variable,
+    Waypoint,
+)
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.cabinet import CABINETS
-from manikin.spec.labels import Event, Labels, Mode
-from manikin.spec.plan import Waypoint
-from manikin.tasks.tabletop.common import ONE, OncePerStep, bonus, closeness, constant, noisy_rest
+from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step
 
 __all__ = ["OpenCabinetDrawer"]
 
+_JOINTS = max(sum(map(len, cabinet.columns)) for cabinet in CABINETS.values())
 _PITCH = math.radians(50)  # how far the gripper points below the horizontal
 _TILT = (math.pi / 2 - _PITCH) / 2
 # the TCP of an arm that reaches forward and down, opening sideways: around a bar that stands upright
 _FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    cabinet: Articulation
+    target: Variable  # which of the cabinet's drawers
+    press: ContactForce
+    pressed: Variable  # [N] added up over control steps, as MS-HAB does
+    marker: Marker
 
 
 class OpenCabinetDrawer(Task):
@@ -35,7 +62,7 @@ class OpenCabinetDrawer(Task):
     success, so that only success is worth the whole.
     """
 
-    id = "OpenCabinetDrawer-v1"
+    id = "OpenCabinetDrawer-v2"
     horizon_s = 5.0
     instruction = "open the marked drawer of the cabinet"
     robots = ("panda",)
@@ -73,7 +100,9 @@ class OpenCabinetDrawer(Task):
         "tcp_to_handle": Quantity("m", "world"),
         "cabinet_quat": Quantity("quaternion wxyz", "world"),
         "open_share": Quantity("1", note="of the drawer's travel"),
-        "joint_positions": Quantity("m for drawers, rad for doors", note="of all drawers and doors of the cabinet"),
+        "joint_positions": Quantity(
+            "m for drawers, rad for doors", note="of all drawers and doors of the cabinet", padded_to=(_JOINTS,)
+        ),
     }
     reward_terms = {
         "reach": "1 - tanh(5 d), d from TCP to handle; 2 once the drawer has moved",
@@ -89,9 +118,8 @@ class OpenCabinetDrawer(Task):
         open_share: float = 0.9  # share of the travel that counts as open
         still_speed: float = 0.1  # [m/s]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         table(b, human_camera=((-0.8, 0.85, 0.6), (-0.12, 0, 0.2)))  # sees the fronts
-        self._geometry = OncePerStep(self._measure)
         spec = CABINETS[self.layout]
         robot = b.robot()
         model = spec.build()
@@ -102,16 +130,16 @@ class OpenCabinetDrawer(Task):
         handles = [cabinet.frames.index(f"handle/{name}") for name in spec.drawers]
         self._drawers, self._handles, self._first = torch.tensor(drawers), torch.tensor(handles), drawers[0]
         self._depth = spec.half_size[0]
-        return {
-            "robot": robot,
-            "cabinet": cabinet,
-            "target": b.variable("target"),  # which of the cabinet's drawers
-            "press": b.contact_force(robot, cabinet),
-            "pressed": b.variable("pressed"),  # [N] added up over control steps, as MS-HAB does
-            "marker": b.marker("handle_marker", size=(0.012,), rgba=(0.1, 0.8, 0.2, 0.8)),
-        }
+        return Things(
+            robot=robot,
+            cabinet=cabinet,
+            target=b.variable("target"),
+            press=b.contact_force(robot, cabinet),
+            pressed=b.variable("pressed"),
+            marker=b.marker("handle_marker", size=(0.012,), rgba=(0.1, 0.8, 0.2, 0.8)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c, n = self.config, h.n
         noisy_rest(h.robot, ep, keyframe="forward")
         h.target.set(ep.rng.integers("target", 0, len(self._drawers)).float())
@@ -124,12 +152,13 @@ class OpenCabinetDrawer(Task):
         h.marker.set_pose(place + quat_rotate(turn, self._closed[h.target.value.long()]))
         h.cabinet.set_qpos(torch.zeros(len(h.cabinet.joints)))
 
-    def _handle(self, h):
+    def _handle(self, h: Things) -> Tensor:
         """(n, 3) the handle of the drawer to open [m]."""
         places = h.cabinet.places[:, self._handles]
         return places.gather(1, h.target.value.long()[:, None, None].expand(-1, 1, 3)).squeeze(1)
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h: Things) -> tuple[Tensor, ...]:
         """Handle (n, 3) [m], offset from the TCP (n, 3), its length, share of the travel, speed [m/s] (n,)."""
         target = h.target.value.long()[:, None]
         q = h.cabinet.qpos[:, self._drawers].gather(1, target)[:, 0]
@@ -138,10 +167,10 @@ class OpenCabinetDrawer(Task):
         reach = handle - h.robot.tcp_pos
         return handle, reach, norm(reach), q / h.cabinet.limits[self._first, 1], v.abs()
 
-    def advance(self, h):
+    def advance(self, h: Things) -> None:
         h.pressed.set(h.pressed.value + norm(h.press.value))
 
-    def evaluate(self, h):
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
         _, _, _, share, speed = self._geometry(h)
         opened = share >= constant(self.config.open_share)
         return {
@@ -152,7 +181,7 @@ class OpenCabinetDrawer(Task):
             "robot_force": h.pressed.value,
         }
 
-    def observe(self, h):
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         handle, reach, _, share, _ = self._geometry(h)
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose},
@@ -165,7 +194,7 @@ class OpenCabinetDrawer(Task):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         _, _, distance, share, _ = self._geometry(h)
         terms = {
             "reach": torch.where(ev["is_moved"], ONE + ONE, closeness(distance, 5.0)),
@@ -173,7 +202,7 @@ class OpenCabinetDrawer(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         handle, turn = self._geometry(h)[0], h.cabinet.base_quat
         facing = quat_mul(turn, _FORWARD.like(turn).expand_as(turn))
         ahead = quat_rotate(facing, torch.tensor([[0.0, 0.0, 1.0]]))  # where the fingers point
@@ -182,7 +211,5 @@ class OpenCabinetDrawer(Task):
             Waypoint(name="before", pose=pose(handle - 0.1 * ahead, facing), gripper=1, pos_tol=0.015, speed=0.8),
             Waypoint(name="around", pose=pose(handle, facing), gripper=1, pos_tol=0.006, speed=0.3),
             Waypoint(name="close", pose=pose(handle, facing), gripper=-1, pos_tol=0.02),
-            Waypoint(
-                name="pull", pose=pose(handle + 0.205 * out, facing), gripper=-1, pos_tol=0.0, speed=0.25, timeout_s=1e9
-            ),
+            Waypoint(name="pull", pose=pose(handle + 0.205 * out, facing), gripper=-1, speed=0.25).hold(),
         ]

@@ -1,4 +1,4 @@
-"""PegInsertionSide-v1."""
+"""PegInsertionSide-v2."""
 
 from __future__ import annotations
 
@@ -8,16 +8,27 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_to_matrix
 from manikin.props.holed_box import holed_box, walls
-from manikin.spec.physics import Physics
-from manikin.spec.plan import Waypoint
-from manikin.tasks.labels import GRASP
-from manikin.tasks.tabletop.common import OncePerStep, above, along_x, bonus, closeness, noisy_rest, top_down
+from manikin.toolkit import GRASP, above, along_x, bonus, closeness, noisy_rest, per_step, top_down
 
 __all__ = ["PegInsertionSide"]
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    peg: Part
+    box: Part
+    grasp: Grasp
+    length: Variable  # (1,) [m] half the peg
+    hole_pose: Variable  # (7,)
+    hole_axes: Variable  # (3, 3)
+    hole_radius: Variable  # [m]
 
 
 class PegInsertionSide(Task):
@@ -32,7 +43,7 @@ class PegInsertionSide(Task):
     box stands fast; peg and box have friction 1.
     """
 
-    id = "PegInsertionSide-v1"
+    id = "PegInsertionSide-v2"
     horizon_s = 5.0
     labels = GRASP
     instruction = "insert the peg into the hole of the box"
@@ -74,26 +85,25 @@ class PegInsertionSide(Task):
         align_tol: float = 0.01  # [m]
         depth_tol: float = 0.015  # [m]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         c = self.config
         table(b, base_camera=((0, -0.3, 0.2), (0, 0, 0.1)))
         length, width = sum(c.half_length) / 2, sum(c.half_width) / 2
-        self._geometry = OncePerStep(self._measure)
         robot = b.robot()
         peg = b.box("peg", half_size=(length, width, width), rgba=(0.93, 0.53, 0.2, 1), resizable=True)
         box = holed_box(length, width + c.clearance)
-        return {
-            "robot": robot,
-            "peg": peg,
-            "box": b.part("box", box, kind="kinematic", rgba=(0.9, 0.76, 0.56, 1), resizable=True),
-            "grasp": b.grasp(robot, peg, max_angle=c.grasp_angle),
-            "length": b.variable("half_length", (1,)),
-            "hole_pose": b.variable("hole_pose", (7,)),
-            "hole_axes": b.variable("hole_axes", (3, 3)),
-            "hole_radius": b.variable("hole_radius"),
-        }
+        return Things(
+            robot=robot,
+            peg=peg,
+            box=b.part("box", box, kind="kinematic", rgba=(0.9, 0.76, 0.56, 1), resizable=True),
+            grasp=b.grasp(robot, peg, max_angle=c.grasp_angle),
+            length=b.variable("half_length", (1,)),
+            hole_pose=b.variable("hole_pose", (7,)),
+            hole_axes=b.variable("hole_axes", (3, 3)),
+            hole_radius=b.variable("hole_radius"),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c, rng = self.config, ep.rng
         noisy_rest(h.robot, ep, turn=-math.pi / 2)
         length = rng.uniform("peg/half_length", *c.half_length)
@@ -107,7 +117,7 @@ class PegInsertionSide(Task):
         h.peg.set_pose(torch.cat([spot, width[:, None]], 1), quat_from_yaw(turn))
         self.stand(h, torch.cat([box, length[:, None]], 1), quat_from_yaw(box_turn), centre)
 
-    def shape(self, h, length, width, centre):
+    def shape(self, h: Things, length: Tensor, width: Tensor, centre: Tensor) -> None:
         """Give the rows pegs of these half lengths and widths (n,) [m] and boxes with a hole at ``centre`` (n, 2)."""
         h.peg.set_size(torch.stack([length, width, width], 1))
         sizes, places = walls(length, width + self.config.clearance, centre)
@@ -116,25 +126,26 @@ class PegInsertionSide(Task):
         h.length.set(length[:, None])
         h.hole_radius.set(width + self.config.clearance)
 
-    def stand(self, h, pos, quat, centre):
+    def stand(self, h: Things, pos: Tensor, quat: Tensor, centre: Tensor) -> None:
         """Put the box at pos (n, 3) and quat (n, 4), the hole with it."""
         h.box.set_pose(pos, quat)
         hole = torch.cat([torch.zeros(h.n, 1), centre], 1)
         h.hole_pose.set(pose_mul(pose(pos, quat), pose(hole)))
         h.hole_axes.set(quat_to_matrix(quat))
 
-    def _measure(self, h):
+    @per_step
+    def _geometry(self, h: Things) -> tuple[Tensor, Tensor]:
         """The peg's axis (n, 3) in the world; its head and centre (n, 2, 3) in the frame of the hole."""
         axis, peg = along_x(h.peg.quat), h.peg.pos
         points = torch.stack([peg + h.length.value * axis, peg], 1) - h.hole_pose.value[:, None, :3]
         return axis, torch.bmm(points, h.hole_axes.value)
 
-    def evaluate(self, h):
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
         head = self._geometry(h)[1][:, 0]
         inside = head[:, 1:].abs().amax(1) <= h.hole_radius.value
         return {"success": inside & (head[:, 0] >= -self.config.depth_tol), "is_grasped": h.grasp.value}
 
-    def observe(self, h):
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "is_grasped": h.grasp.value},
             "privileged": {
@@ -145,7 +156,7 @@ class PegInsertionSide(Task):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         c, grasped = self.config, ev["is_grasped"]
         axis, points = self._geometry(h)
         off = norm(points[:, :, 1:])  # (n, 2) of head and centre from the hole's axis
@@ -160,7 +171,7 @@ class PegInsertionSide(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         c, peg, tcp, quat = self.config, h.peg.pose, h.robot.tcp_pos, h.robot.tcp_quat
         down = top_down(h.peg.quat, h.robot, symmetry=2, around=math.pi / 2)
         hold = h.peg.pos - c.grasp_offset * along_x(h.peg.quat)
@@ -187,5 +198,5 @@ class PegInsertionSide(Task):
             Waypoint(name="enter", pose=entered, gripper=-1, pos_tol=0.004, speed=0.15, timeout_s=0.6),
             Waypoint(name="back", pose=again, gripper=-1, pos_tol=0.01, timeout_s=0.5),
             Waypoint(name="align again", pose=again, gripper=-1, pos_tol=0.002, rot_tol=0.015, timeout_s=0.4),
-            Waypoint(name="insert", pose=inside, gripper=-1, pos_tol=0.0, timeout_s=1e9, speed=0.2),
+            Waypoint(name="insert", pose=inside, gripper=-1, speed=0.2).hold(),
         ]

@@ -1,20 +1,29 @@
-"""PickClutterYCB-v1."""
+"""PickClutterYCB-v2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 
+from manikin import ChosenPart, Episode, Marker, Quantity, SceneBuilder, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity
 from manikin.math import norm, pose
 from manikin.props.ycb import ycb
-from manikin.spec.plan import Waypoint
-from manikin.tasks.tabletop.common import OncePerStep, above, first_valid, full_turn, noisy_rest, top_down
-from manikin.tasks.tabletop.pick_single_ycb import PickSingleYCB, across, grip_point
+from manikin.tasks.tabletop.pick_single_ycb import PickSingleYCB, Things, across, grip_point
+from manikin.toolkit import above, first_valid, full_turn, noisy_rest, top_down
 
 __all__ = ["PickClutterYCB"]
+
+
+@dataclass
+class Clutter(Things):
+    """What the scene consists of, and ``h`` below; a type checker would hold ``h`` to the class derived from."""
+
+    others: list[ChosenPart]
+    wanted: Marker
 
 
 class PickClutterYCB(PickSingleYCB):
@@ -25,10 +34,10 @@ class PickClutterYCB(PickSingleYCB):
     joints, a little noise about a raised pose.
     Success: the middle of the wanted object is within ``goal_radius`` of the goal and the arm stands still.
 
-    ManiSkill3 3.0.1 has a task of this name without reward or success. Objects as in PickSingleYCB-v1.
+    ManiSkill3 3.0.1 has a task of this name without reward or success. Objects as in PickSingleYCB-v2.
     """
 
-    id = "PickClutterYCB-v1"
+    id = "PickClutterYCB-v2"
     horizon_s = 5.0
     instruction = "pick up the marked object from among the others and hold it at the green goal"
     observations = {
@@ -45,23 +54,22 @@ class PickClutterYCB(PickSingleYCB):
         gap: float = 0.02  # [m] between the others
         room: float = 0.12  # [m] around the wanted object's middle, for the gripper
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Clutter:
         c = self.config
         table(b)
-        self._geometry = OncePerStep(self._measure)
         robot, props = b.robot(), ycb(tuple(c.objects))
         parts = [b.mesh(f"object{i}" if i else "object", choice=props, draw=False) for i in range(1 + c.others[1])]
-        return {
-            "robot": robot,
-            "thing": parts[0],
-            "others": parts[1:],
-            "grasp": b.grasp(robot, parts[0]),
-            "goal": b.variable("goal", (3,)),
-            "marker": b.marker("goal_marker", size=(c.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
-            "wanted": b.marker("wanted_marker", size=(0.01,), rgba=(0.1, 0.8, 0.2, 1)),
-        }
+        return Clutter(
+            robot=robot,
+            thing=parts[0],
+            others=parts[1:],
+            grasp=b.grasp(robot, parts[0]),
+            goal=b.variable("goal", (3,)),
+            marker=b.marker("goal_marker", size=(c.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
+            wanted=b.marker("wanted_marker", size=(0.01,), rgba=(0.1, 0.8, 0.2, 1)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Any, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep, keyframe="raised")
         order = ep.rng.permutation("objects", len(c.objects))
@@ -91,10 +99,10 @@ class PickClutterYCB(PickSingleYCB):
         h.marker.set_pose(goal)
         h.wanted.set_pose(torch.cat([taken[0], 2 * h.thing.extents[:, 2:] + 0.02], 1))
 
-    def _stand(self, part, spot, ep, name):
+    def _stand(self, part: ChosenPart, spot: Tensor, ep: Episode, name: str) -> None:
         part.set_pose(torch.cat([spot, part.extents[:, 2:]], 1), full_turn(ep, f"{name}/yaw"))
 
-    def observe(self, h):
+    def observe(self, h: Any) -> dict[str, dict[str, Tensor]]:
         seen = super().observe(h)
         present = torch.stack([part.present for part in h.others], 1)
         places = torch.stack([part.pos for part in h.others], 1)
@@ -102,7 +110,7 @@ class PickClutterYCB(PickSingleYCB):
         seen["privileged"]["others_present"] = present
         return seen
 
-    def expert(self, h):
+    def expert(self, h: Any) -> list[Waypoint]:
         _, down, close, _, goal = super().expert(h)
         grip, facing = grip_point(h.thing), top_down(across(h.thing), h.robot, symmetry=2)
         over = torch.cat([grip[:, :2], grip[:, 2:].clamp_min(0.28)], 1)

@@ -1,30 +1,52 @@
-"""PickCube-v1."""
+"""PickCube-v2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import (
+    Episode,
+    Grasp,
+    Handles,
+    Marker,
+    Part,
+    Quantity,
+    Robot,
+    SceneBuilder,
+    Task,
+    Variable,
+    Waypoint,
+)
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose
-from manikin.spec.plan import Waypoint
-from manikin.tasks.labels import transport
-from manikin.tasks.tabletop.common import (
-    OncePerStep,
+from manikin.toolkit import (
     above,
     bonus,
     closeness,
-    constant,
     first_valid,
     full_turn,
     is_still,
     noisy_rest,
+    per_step,
     top_down,
+    transport,
 )
 
 __all__ = ["PickCube"]
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    cube: Part
+    grasp: Grasp
+    goal: Variable  # (3,) [m]
+    marker: Marker
 
 
 class PickCube(Task):
@@ -35,7 +57,7 @@ class PickCube(Task):
     Success: the cube's centre is within ``goal_radius`` of the goal and the arm stands still.
     """
 
-    id = "PickCube-v1"
+    id = "PickCube-v2"
     horizon_s = 2.5
     labels = transport()
     instruction = "pick up the red cube and hold it at the green goal"
@@ -69,21 +91,19 @@ class PickCube(Task):
         goal_radius: float = 0.025  # [m]
         still_speed: float = 0.2  # [rad/s]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         table(b)
-        half = self.config.cube_half_size
-        self._geometry = OncePerStep(self._measure)
         robot = b.robot()
-        cube = b.box("cube", half_size=(half,) * 3, rgba=(0.85, 0.1, 0.1, 1))
-        return {
-            "robot": robot,
-            "cube": cube,
-            "grasp": b.grasp(robot, cube),
-            "goal": b.variable("goal", (3,)),
-            "marker": b.marker("goal_marker", size=(self.config.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
-        }
+        cube = b.box("cube", half_size=(self.config.cube_half_size,) * 3, rgba=(0.85, 0.1, 0.1, 1))
+        return Things(
+            robot=robot,
+            cube=cube,
+            grasp=b.grasp(robot, cube),
+            goal=b.variable("goal", (3,)),
+            marker=b.marker("goal_marker", size=(self.config.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("cube/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -97,44 +117,44 @@ class PickCube(Task):
         h.goal.set(goal)
         h.marker.set_pose(goal)
 
-    def _measure(self, h):
-        """Offsets TCP to cube and cube to goal (n, 3) [m], and lengths of both and of the joint speeds (n, 3)."""
-        cube = h.cube.pos
-        reach, place = cube - h.robot.tcp_pos, h.goal.value - cube
-        lengths = torch.cat([norm(torch.stack([reach, place], 1)), norm(h.robot.arm_qvel, keepdim=True)], 1)
-        return reach, place, lengths
+    @per_step
+    def tcp_to_cube(self, h: Things) -> Tensor:
+        return h.cube.pos - h.robot.tcp_pos
 
-    def evaluate(self, h):
-        placed = self._geometry(h)[2][:, 1] <= constant(self.config.goal_radius)
+    @per_step
+    def cube_to_goal(self, h: Things) -> Tensor:
+        return h.goal.value - h.cube.pos
+
+    @per_step
+    def distance_to_goal(self, h: Things) -> Tensor:
+        return norm(self.cube_to_goal(h))
+
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
+        is_placed = self.distance_to_goal(h) <= self.config.goal_radius
         return {
-            "success": placed & is_still(h.robot, self.config.still_speed),
-            "is_placed": placed,
+            "success": is_placed & is_still(h.robot, self.config.still_speed),
+            "is_placed": is_placed,
             "is_grasped": h.grasp.value,
         }
 
-    def observe(self, h):
-        reach, place, _ = self._geometry(h)
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value, "is_grasped": h.grasp.value},
             "privileged": {
                 "cube_pose": h.cube.pose,
-                "tcp_to_cube": reach,
-                "cube_to_goal": place,
+                "tcp_to_cube": self.tcp_to_cube(h),
+                "cube_to_goal": self.cube_to_goal(h),
             },
         }
 
-    def reward(self, h, ev, action):
-        grasped = ev["is_grasped"].float()
-        reach, place, still = closeness(self._geometry(h)[2], 5.0).unbind(1)
-        terms = {
-            "reach": reach,
-            "grasp": grasped,
-            "place": grasped * place,
-            "still": ev["is_placed"] * still,
-        }
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        distances = norm(self.tcp_to_cube(h)), self.distance_to_goal(h), norm(h.robot.arm_qvel)
+        reach, place, still = closeness(distances, 5.0)
+        grasp = ev["is_grasped"].float()
+        terms = {"reach": reach, "grasp": grasp, "place": grasp * place, "still": ev["is_placed"] * still}
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         down = top_down(h.cube.quat, h.robot)
         near = 0.006 if h.robot.arm.gravcomp else 0.012  # an arm that sags comes no nearer
         goal = h.goal.value + h.robot.tcp_pos - h.cube.pos  # where the TCP is when the held cube is at the goal
@@ -143,5 +163,5 @@ class PickCube(Task):
             Waypoint(name="down", pose=pose(h.cube.pos, down), gripper=1, pos_tol=near),
             Waypoint(name="close", pose=pose(h.cube.pos, down), gripper=-1, pos_tol=0.01),
             Waypoint(name="lift", pose=pose(above(h.robot.tcp_pos, 0.03), h.robot.tcp_quat), gripper=-1, pos_tol=0.02),
-            Waypoint(name="goal", pose=pose(goal, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="goal", pose=pose(goal, h.robot.tcp_quat), gripper=-1).hold(),
         ]

@@ -1,4 +1,4 @@
-"""PickSingleYCB-v1."""
+"""PickSingleYCB-v2."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import ChosenPart, Episode, Grasp, Handles, Marker, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.ycb import GRASPABLE, ycb
-from manikin.spec.plan import Waypoint
-from manikin.tasks.labels import transport
-from manikin.tasks.tabletop.common import (
+from manikin.toolkit import (
     ONE,
     ZERO,
-    OncePerStep,
     above,
     bonus,
     closeness,
@@ -25,12 +23,25 @@ from manikin.tasks.tabletop.common import (
     full_turn,
     is_still,
     noisy_rest,
+    per_step,
     top_down,
+    transport,
 )
 
 __all__ = ["PickSingleYCB", "across", "grip_point"]
 
 _REACH = 0.035  # [m] how far below the top of a tall object the fingers take it
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    thing: ChosenPart
+    grasp: Grasp
+    goal: Variable  # (3,) [m]
+    marker: Marker
 
 
 class PickSingleYCB(Task):
@@ -46,7 +57,7 @@ class PickSingleYCB(Task):
     which has 74 objects, among them some that no gripper of 80 mm can hold.
     """
 
-    id = "PickSingleYCB-v1"
+    id = "PickSingleYCB-v2"
     horizon_s = 3.5
     instruction = "pick up the object and hold it at the green goal"
     robots = ("panda",)
@@ -78,20 +89,19 @@ class PickSingleYCB(Task):
         goal_radius: float = 0.025  # [m]
         still_speed: float = 0.2  # [rad/s]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         table(b)
-        self._geometry = OncePerStep(self._measure)
         robot = b.robot()
         thing = b.mesh("object", choice=ycb(tuple(self.config.objects)))
-        return {
-            "robot": robot,
-            "thing": thing,
-            "grasp": b.grasp(robot, thing),
-            "goal": b.variable("goal", (3,)),
-            "marker": b.marker("goal_marker", size=(self.config.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
-        }
+        return Things(
+            robot=robot,
+            thing=thing,
+            grasp=b.grasp(robot, thing),
+            goal=b.variable("goal", (3,)),
+            marker=b.marker("goal_marker", size=(self.config.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep, keyframe="raised")
         spot = ep.rng.uniform("object/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -106,40 +116,46 @@ class PickSingleYCB(Task):
         h.goal.set(goal)
         h.marker.set_pose(goal)
 
-    def _measure(self, h):
-        """Offsets TCP to grip and object to goal (n, 3) [m], and lengths of both and of the joint speeds (n, 3)."""
-        reach, place = grip_point(h.thing) - h.robot.tcp_pos, h.goal.value - h.thing.pos
-        lengths = torch.cat([norm(torch.stack([reach, place], 1)), norm(h.robot.arm_qvel, keepdim=True)], 1)
-        return reach, place, lengths
+    @per_step
+    def tcp_to_grip(self, h: Things) -> Tensor:
+        return grip_point(h.thing) - h.robot.tcp_pos
 
-    def evaluate(self, h):
-        placed = self._geometry(h)[2][:, 1] <= constant(self.config.goal_radius)
+    @per_step
+    def object_to_goal(self, h: Things) -> Tensor:
+        return h.goal.value - h.thing.pos
+
+    @per_step
+    def distance_to_goal(self, h: Things) -> Tensor:
+        return norm(self.object_to_goal(h))
+
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
+        is_placed = self.distance_to_goal(h) <= self.config.goal_radius
         return {
-            "success": placed & is_still(h.robot, self.config.still_speed),
-            "is_placed": placed,
+            "success": is_placed & is_still(h.robot, self.config.still_speed),
+            "is_placed": is_placed,
             "is_grasped": h.grasp.value,
         }
 
-    def observe(self, h):
-        reach, place, _ = self._geometry(h)
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value, "is_grasped": h.grasp.value},
             "privileged": {
                 "object_pose": h.thing.pose,
                 "object_extents": h.thing.extents,
-                "tcp_to_object": reach,
-                "object_to_goal": place,
+                "tcp_to_object": self.tcp_to_grip(h),
+                "object_to_goal": self.object_to_goal(h),
             },
         }
 
-    def reward(self, h, ev, action):
-        grasped = ev["is_grasped"].float()
-        reach, place, still = closeness(self._geometry(h)[2], 5.0).unbind(1)
-        there = grasped * ev["is_placed"]
-        terms = {"reach": reach, "grasp": grasped, "place": grasped * place, "placed": there, "still": there * still}
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        distances = norm(self.tcp_to_grip(h)), self.distance_to_goal(h), norm(h.robot.arm_qvel)
+        reach, place, still = closeness(distances, 5.0)
+        grasp = ev["is_grasped"].float()
+        there = grasp * ev["is_placed"]
+        terms = {"reach": reach, "grasp": grasp, "place": grasp * place, "placed": there, "still": there * still}
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         grip, down = grip_point(h.thing), top_down(across(h.thing), h.robot, symmetry=2)
         goal = h.goal.value + h.robot.tcp_pos - h.thing.pos  # where the TCP is when the held object is at the goal
         return [
@@ -147,17 +163,17 @@ class PickSingleYCB(Task):
             Waypoint(name="down", pose=pose(grip, down), gripper=1, pos_tol=0.006),
             Waypoint(name="close", pose=pose(grip, down), gripper=-1, pos_tol=0.01),
             Waypoint(name="lift", pose=pose(above(h.robot.tcp_pos, 0.03), h.robot.tcp_quat), gripper=-1, pos_tol=0.02),
-            Waypoint(name="goal", pose=pose(goal, h.robot.tcp_quat), gripper=-1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="goal", pose=pose(goal, h.robot.tcp_quat), gripper=-1).hold(),
         ]
 
 
-def grip_point(thing):
+def grip_point(thing: ChosenPart) -> Tensor:
     """(n, 3) where an upright object is taken from above: its middle, or near the top of a tall one."""
     lift = (thing.extents[:, 2] - constant(_REACH)).clamp_min(0.0)
     return thing.pos + quat_rotate(thing.quat, torch.stack([torch.zeros_like(lift)] * 2 + [lift], 1))
 
 
-def across(thing):
+def across(thing: ChosenPart) -> Tensor:
     """(n, 4) the object's turn, with y along the narrower of its horizontal sides."""
     narrow_x = thing.extents[:, 0] < thing.extents[:, 1]
     return quat_mul(thing.quat, quat_from_yaw(torch.where(narrow_x, ONE * (math.pi / 2), ZERO)))

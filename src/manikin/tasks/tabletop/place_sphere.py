@@ -1,18 +1,17 @@
-"""PlaceSphere-v1."""
+"""PlaceSphere-v2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Part, Quantity, Robot, SceneBuilder, Task, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul
 from manikin.props.bin import open_bin
-from manikin.spec.plan import Waypoint
-from manikin.tasks.labels import transport
-from manikin.tasks.tabletop.common import (
+from manikin.toolkit import (
     ONE,
     above,
     bearing,
@@ -22,9 +21,20 @@ from manikin.tasks.tabletop.common import (
     finger_gap,
     is_still,
     noisy_rest,
+    transport,
 )
 
 __all__ = ["PlaceSphere"]
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    ball: Part
+    bin: Part
+    grasp: Grasp
 
 
 class PlaceSphere(Task):
@@ -34,11 +44,10 @@ class PlaceSphere(Task):
     farther away; the arm's joints, a little noise about rest.
     Success: the ball lies in the bin, at rest, and the gripper does not hold it.
 
-    Numbers: ManiSkill3 3.0.1, where the bin may be pushed; here it stands fast. The
-    ball's friction is 1 and it resists rolling.
+    Numbers: ManiSkill3 3.0.1; the bin stands fast, as there. The ball's friction is 1 and it resists rolling.
     """
 
-    id = "PlaceSphere-v1"
+    id = "PlaceSphere-v2"
     horizon_s = 2.5
     labels = transport()
     instruction = "put the blue ball into the bin"
@@ -74,7 +83,7 @@ class PlaceSphere(Task):
         still_angular: float = 0.5  # [rad/s] of the ball
         still_speed: float = 0.2  # [rad/s] of the arm
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         table(b, base_camera=((0.3, 0, 0.2), (-0.1, 0, 0)))
         c = self.config
         self._up = torch.tensor([0.0, 0.0, c.wall_half + c.radius])
@@ -83,14 +92,14 @@ class PlaceSphere(Task):
         ball = b.sphere("ball", radius=c.radius, rgba=(0.05, 0.16, 0.63, 1))
         rolls = b.spec.geom("ball/0")  # resists rolling, or it would never come to rest
         rolls.condim, rolls.friction[2] = 6, c.rolling_friction
-        return {
-            "robot": robot,
-            "ball": ball,
-            "bin": b.part("bin", open_bin(c.inner_half, c.wall_half), kind="kinematic", rgba=(0.75, 0.7, 0.6, 1)),
-            "grasp": b.grasp(robot, ball),
-        }
+        return Things(
+            robot=robot,
+            ball=ball,
+            bin=b.part("bin", open_bin(c.inner_half, c.wall_half), kind="kinematic", rgba=(0.75, 0.7, 0.6, 1)),
+            grasp=b.grasp(robot, ball),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         for part, x, height in ((h.ball, c.ball_x, c.radius), (h.bin, c.bin_x, c.wall_half)):
@@ -98,7 +107,7 @@ class PlaceSphere(Task):
             spot = ep.rng.uniform(f"{part.name}/xy", low, high, (2,))
             part.set_pose(torch.cat([spot, torch.full((h.n, 1), height)], 1))
 
-    def evaluate(self, h):
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
         c, ball = self.config, h.ball
         away = (ball.pos - h.bin.pos) - self._up
         placed = (norm(away[:, :2]) <= c.place_tol) & (away[:, 2].abs() <= c.place_tol)
@@ -106,13 +115,13 @@ class PlaceSphere(Task):
         grasped = h.grasp.value
         return {"success": placed & still & ~grasped, "is_placed": placed, "is_still": still, "is_grasped": grasped}
 
-    def observe(self, h):
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "bin_pos": h.bin.pos, "is_grasped": h.grasp.value},
             "privileged": {"ball_pose": h.ball.pose, "tcp_to_ball": h.ball.pos - h.robot.tcp_pos},
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         grasped, placed, ball = ev["is_grasped"], ev["is_placed"], h.ball.pos
         held = grasped | placed
         still = 1.0 - torch.tanh(torch.add(norm(h.ball.angvel_body), norm(h.ball.linvel), alpha=10))
@@ -126,7 +135,7 @@ class PlaceSphere(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         ball, tcp, quat = h.ball.pos, h.robot.tcp_pos, h.robot.tcp_quat
         down = quat_mul(quat_from_yaw(bearing(h.robot, ball)), facing_down(h.robot))
         top = h.bin.pos + self._up + (tcp - ball)
@@ -138,5 +147,5 @@ class PlaceSphere(Task):
             Waypoint(name="lift", pose=pose(above(tcp, 0.05), quat), gripper=-1, pos_tol=0.03, timeout_s=0.5),
             Waypoint(name="over", pose=pose(above(top, 0.018), swung), gripper=-1, pos_tol=0.008, timeout_s=1.0),
             Waypoint(name="lower", pose=pose(above(top, 0.001), quat), gripper=-1, pos_tol=0.008, timeout_s=0.2),
-            Waypoint(name="open", pose=pose(tcp, quat), gripper=1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="open", pose=pose(tcp, quat), gripper=1).hold(),
         ]

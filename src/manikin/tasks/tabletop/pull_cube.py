@@ -1,18 +1,28 @@
-"""PullCube-v1."""
+"""PullCube-v2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose
-from manikin.spec.plan import Waypoint
-from manikin.tasks.tabletop.common import above, bonus, closeness, facing_down, noisy_rest
+from manikin.toolkit import above, bonus, closeness, facing_down, noisy_rest, per_step
 
 __all__ = ["PullCube"]
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    cube: Part
+    goal: Variable  # (3,) [m]
+    marker: Marker
 
 
 class PullCube(Task):
@@ -25,7 +35,7 @@ class PullCube(Task):
     Numbers: ManiSkill3 3.0.1. The cube's friction is 1.
     """
 
-    id = "PullCube-v1"
+    id = "PullCube-v2"
     horizon_s = 2.5
     instruction = "pull the cube back into the red disc"
     robots = ("panda", "ur5e", "xarm7")
@@ -50,18 +60,18 @@ class PullCube(Task):
         contact_gap: float = 0.01  # [m] the TCP pulls this far beyond the cube's face
         contact_tol: float = 0.01  # [m] and counts as there within this
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         c = self.config
         table(b, base_camera=((-0.5, 0, 0.25), (0.2, 0, -0.5)))
         self._beyond = torch.tensor([c.cube_half_size + c.contact_gap, 0.0, 0.0])
-        return {
-            "robot": b.robot(),
-            "cube": b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.05, 0.16, 0.63, 1)),
-            "goal": b.variable("goal", (3,)),
-            "marker": b.marker("goal_marker", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
-        }
+        return Things(
+            robot=b.robot(),
+            cube=b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.05, 0.16, 0.63, 1)),
+            goal=b.variable("goal", (3,)),
+            marker=b.marker("goal_marker", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("cube/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -70,27 +80,32 @@ class PullCube(Task):
         h.goal.set(goal)
         h.marker.set_pose(goal)
 
-    def evaluate(self, h):
-        return {"success": norm((h.goal.value - h.cube.pos)[:, :2]) < self.config.goal_radius}
+    @per_step
+    def distance_to_goal(self, h: Things) -> Tensor:
+        """(n,) [m] along the table."""
+        return norm((h.goal.value - h.cube.pos)[:, :2])
 
-    def observe(self, h):
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
+        return {"success": self.distance_to_goal(h) < self.config.goal_radius}
+
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value},
             "privileged": {"cube_pose": h.cube.pose},
         }
 
-    def reward(self, h, ev, action):
-        cube = h.cube.pos
-        away = norm(cube + self._beyond - h.robot.tcp_pos)
-        pull = (away < self.config.contact_tol) * closeness(norm((h.goal.value - cube)[:, :2]), 5.0)
-        return bonus({"reach": closeness(away, 5.0), "pull": pull}, ev["success"], self.reward_max)
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        away = norm(h.cube.pos + self._beyond - h.robot.tcp_pos)
+        reach, near = closeness((away, self.distance_to_goal(h)), 5.0)
+        pull = (away < self.config.contact_tol) * near
+        return bonus({"reach": reach, "pull": pull}, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         down, cube = facing_down(h.robot), h.cube.pos
         beyond = cube + torch.tensor([0.05, 0.0, 0.0])
         at_goal = torch.stack([h.goal.value[:, 0] + 0.03, cube[:, 1], cube[:, 2]], 1)
         return [
             Waypoint(name="over", pose=pose(above(beyond, 0.07), down), gripper=-1, pos_tol=0.03, speed=1.0),
             Waypoint(name="beyond", pose=pose(beyond, down), gripper=-1, pos_tol=0.01),
-            Waypoint(name="pull", pose=pose(at_goal, down), gripper=-1, pos_tol=0.0, speed=0.3, timeout_s=1e9),
+            Waypoint(name="pull", pose=pose(at_goal, down), gripper=-1, speed=0.3).hold(),
         ]

@@ -1,18 +1,28 @@
-"""PushCube-v1."""
+"""PushCube-v2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose
-from manikin.spec.plan import Waypoint
-from manikin.tasks.tabletop.common import above, bonus, closeness, facing_down, noisy_rest
+from manikin.toolkit import above, bonus, closeness, facing_down, noisy_rest, per_step
 
 __all__ = ["PushCube"]
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    cube: Part
+    goal: Variable  # (3,) [m]
+    marker: Marker
 
 
 class PushCube(Task):
@@ -25,7 +35,7 @@ class PushCube(Task):
     Numbers: ManiSkill3 3.0.1. The cube's friction is 1.
     """
 
-    id = "PushCube-v1"
+    id = "PushCube-v2"
     horizon_s = 2.5
     instruction = "push the cube forward into the red disc"
     robots = ("panda",)
@@ -52,18 +62,18 @@ class PushCube(Task):
         contact_tol: float = 0.01  # [m] and counts as there within this
         lift_tol: float = 0.005  # [m] the cube may be this far above its resting height
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         c = self.config
         table(b)
         self._behind = torch.tensor([-c.cube_half_size - c.contact_gap, 0.0, 0.0])
-        return {
-            "robot": b.robot(),
-            "cube": b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.05, 0.16, 0.63, 1)),
-            "goal": b.variable("goal", (3,)),
-            "marker": b.marker("goal_marker", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
-        }
+        return Things(
+            robot=b.robot(),
+            cube=b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.05, 0.16, 0.63, 1)),
+            goal=b.variable("goal", (3,)),
+            marker=b.marker("goal_marker", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("cube/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -72,34 +82,37 @@ class PushCube(Task):
         h.goal.set(goal)
         h.marker.set_pose(goal)
 
-    def evaluate(self, h):
-        c, cube = self.config, h.cube.pos
-        inside = norm((h.goal.value - cube)[:, :2]) < c.goal_radius
-        return {"success": inside & (cube[:, 2] < c.cube_half_size + c.lift_tol)}
+    @per_step
+    def distance_to_goal(self, h: Things) -> Tensor:
+        """(n,) [m] along the table."""
+        return norm((h.goal.value - h.cube.pos)[:, :2])
 
-    def observe(self, h):
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
+        c = self.config
+        inside = self.distance_to_goal(h) < c.goal_radius
+        low = h.cube.pos[:, 2] < c.cube_half_size + c.lift_tol
+        return {"success": inside & low}
+
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value},
             "privileged": {"cube_pose": h.cube.pose},
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         c, cube = self.config, h.cube.pos
         away = norm(cube + self._behind - h.robot.tcp_pos)
-        push = (away < c.contact_tol) * closeness(norm((h.goal.value - cube)[:, :2]), 5.0)
-        terms = {
-            "reach": closeness(away, 5.0),
-            "push": push,
-            "level": push * closeness((cube[:, 2] - c.cube_half_size).abs(), 5.0),
-        }
-        return bonus(terms, ev["success"], self.reward_max)
+        lift = (cube[:, 2] - c.cube_half_size).abs()
+        reach, near, level = closeness((away, self.distance_to_goal(h), lift), 5.0)
+        push = (away < c.contact_tol) * near
+        return bonus({"reach": reach, "push": push, "level": push * level}, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         down, cube = facing_down(h.robot), h.cube.pos
         behind = cube + torch.tensor([-0.05, 0.0, 0.0])
         at_goal = torch.stack([h.goal.value[:, 0] - 0.03, cube[:, 1], cube[:, 2]], 1)
         return [
             Waypoint(name="over", pose=pose(above(behind, 0.08), down), gripper=-0.3, pos_tol=0.02, speed=1.0),
             Waypoint(name="behind", pose=pose(behind, down), gripper=-0.3, pos_tol=0.01),
-            Waypoint(name="push", pose=pose(at_goal, down), gripper=-0.3, pos_tol=0.0, speed=0.3, timeout_s=1e9),
+            Waypoint(name="push", pose=pose(at_goal, down), gripper=-0.3, speed=0.3).hold(),
         ]

@@ -1,4 +1,4 @@
-"""StackCube-v1."""
+"""StackCube-v2."""
 
 from __future__ import annotations
 
@@ -6,27 +6,38 @@ from dataclasses import dataclass
 from math import sqrt
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Task, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate_inv
-from manikin.spec.physics import Physics
-from manikin.spec.plan import Waypoint
-from manikin.tasks.labels import transport
-from manikin.tasks.tabletop.common import (
+from manikin.toolkit import (
     ONE,
     above,
     bearing,
     bonus,
     closeness,
+    constant,
     finger_gap,
     full_turn,
     lies_on,
     noisy_rest,
+    per_step,
     top_down,
+    transport,
 )
 
 __all__ = ["StackCube"]
+
+
+@dataclass
+class Things(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    red: Part
+    green: Part
+    grasp: Grasp
 
 
 class StackCube(Task):
@@ -40,7 +51,7 @@ class StackCube(Task):
     cubes lie far apart. The cubes' friction is 1.
     """
 
-    id = "StackCube-v1"
+    id = "StackCube-v2"
     horizon_s = 5.0
     labels = transport("is_stacked")
     instruction = "stack the red cube on the green cube"
@@ -75,18 +86,17 @@ class StackCube(Task):
         still_linear: float = 0.01  # [m/s]
         still_angular: float = 0.5  # [rad/s]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> Things:
         table(b)
         half = (self.config.cube_half_size,) * 3
         self._up = torch.tensor([0.0, 0.0, 2 * self.config.cube_half_size])
-        self._two = torch.tensor(2.0)
         self._quarter = torch.tensor([sqrt(0.5), 0.0, 0.0, sqrt(0.5)])
         robot = b.robot()
         red = b.box("red", half_size=half, rgba=(0.85, 0.1, 0.1, 1))
         green = b.box("green", half_size=half, rgba=(0.1, 0.65, 0.15, 1))
-        return {"robot": robot, "red": red, "green": green, "grasp": b.grasp(robot, red)}
+        return Things(robot=robot, red=red, green=green, grasp=b.grasp(robot, red))
 
-    def start(self, h, ep):
+    def start(self, h: Things, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         x, y = c.spawn_half_size
@@ -97,14 +107,20 @@ class StackCube(Task):
         h.red.set_pose(torch.cat([spots[:, 0], height], 1), full_turn(ep, "red/yaw"))
         h.green.set_pose(torch.cat([spots[:, 1], height], 1), full_turn(ep, "green/yaw"))
 
-    def evaluate(self, h):
+    @per_step
+    def speeds(self, h: Things) -> tuple[Tensor, Tensor]:
+        """(n,) [m/s] and (n,) [rad/s] of the red cube."""
+        return norm(h.red.linvel), norm(h.red.angvel_body)
+
+    def evaluate(self, h: Things) -> dict[str, Tensor]:
         c = self.config
         stacked = lies_on(h.red.pos, h.green.pos, c.cube_half_size, c.stack_tol)
-        still = (norm(h.red.linvel) <= c.still_linear) & (norm(h.red.angvel_body) <= c.still_angular)
+        linear, angular = self.speeds(h)
+        still = (linear <= c.still_linear) & (angular <= c.still_angular)
         grasped = h.grasp.value
         return {"success": stacked & still & ~grasped, "is_stacked": stacked, "is_still": still, "is_grasped": grasped}
 
-    def observe(self, h):
+    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
         red, green, tcp = h.red.pos, h.green.pos, h.robot.tcp_pos
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "is_grasped": h.grasp.value},
@@ -117,21 +133,23 @@ class StackCube(Task):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         grasped, stacked, red = ev["is_grasped"], ev["is_stacked"], h.red.pos
         held = grasped | stacked
         place = grasped * closeness(norm(h.green.pos + self._up - red), 5.0)
         opened = torch.where(grasped, finger_gap(h.robot), ONE)
-        still = 1.0 - torch.tanh(torch.add(norm(h.red.angvel_body), norm(h.red.linvel), alpha=10))
+        linear, angular = self.speeds(h)
+        still = ONE - torch.tanh(torch.add(angular, linear, alpha=10))
+        two = constant(2.0)
         terms = {
-            "reach": 2.0 * torch.where(held, ONE, closeness(norm(red - h.robot.tcp_pos), 5.0)),
-            "grasp": 2.0 * held,
-            "place": torch.where(stacked, self._two, place),
+            "reach": two * torch.where(held, ONE, closeness(norm(red - h.robot.tcp_pos), 5.0)),
+            "grasp": two * held,
+            "place": torch.where(stacked, two, place),
             "release": stacked * (opened + still) * 0.5,
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: Things) -> list[Waypoint]:
         red, tcp, quat = h.red.pos, h.robot.tcp_pos, h.robot.tcp_quat
         down = self._grasp(h)
         top = h.green.pos + self._up + (tcp - red)  # where the TCP is when the red cube lies on the green one
@@ -145,17 +163,17 @@ class StackCube(Task):
             Waypoint(name="over", pose=pose(above(top, 0.015), swung), gripper=-1, pos_tol=0.01, speed=1.0),
             Waypoint(name="lower", pose=pose(top, quat), gripper=-1, pos_tol=0.006, speed=0.4, timeout_s=0.6),
             Waypoint(name="open", pose=pose(tcp, quat), gripper=1, pos_tol=0.01, dwell_s=0.3),
-            Waypoint(name="up", pose=pose(above(tcp, 0.06), quat), gripper=1, pos_tol=0.0, timeout_s=1e9),
+            Waypoint(name="up", pose=pose(above(tcp, 0.06), quat), gripper=1).hold(),
         ]
 
-    def _grasp(self, h):
+    def _grasp(self, h: Things) -> Tensor:
         """The grasp that turns the gripper least, or the next where an open finger would meet the green cube."""
         red = h.red.pos
         around = bearing(h.robot, red)
         first = top_down(h.red.quat, h.robot, around=around)
         second = top_down(quat_mul(h.red.quat, self._quarter), h.robot, around=around)
 
-        def blocked(quat):
+        def blocked(quat: Tensor) -> Tensor:
             local = quat_rotate_inv(quat, h.green.pos - red).abs()
             return (local[:, 0] < 0.045) & (local[:, 1] < 0.1)
 

@@ -1,0 +1,73 @@
+"""A controller of a base that drives: velocities in the base's own frame, as a driver means them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from manikin.control.base import Limb, OncePerStep, Reading
+from manikin.control.joint import servo_gain, servo_rate
+from manikin.errors import ConfigError
+from manikin.spec.action import ActionCard, ActionDim
+from manikin.spec.control import Control
+
+__all__ = ["BaseVelocity"]
+
+
+class BaseVelocity(OncePerStep):
+    """``base_vel``: forward, left and turn of a planar base, forward and turn of a differential one, in the frame of
+    the base where it now is. The commanded pose advances at that velocity, at most ``lead`` ahead of the measured one.
+    """
+
+    lead = 0.3  # [m or rad]
+
+    def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
+        base = robot.arm.base
+        if robot.arm.joints != base.joints:
+            others = "|".join(f"{name}=..." for name in robot.arm.groups if name != "base")
+            raise ConfigError(f"base_vel drives the base alone: write base=base_vel|{others}")
+        self.name, self._n, self.rate = control.word, 3, servo_rate(robot.arm)
+        self._dt = 1.0 / control_hz
+        ways = ("forward", "left", "turn") if base.kind == "planar" else ("forward", "turn")
+        self._at = [("forward", "left", "turn").index(way) for way in ways]
+        speeds = [robot.arm.joint_speed[k] for k in self._at]
+        self._speed = torch.tensor(speeds, device=robot.limits.device)
+        self._low, self._high = robot.limits[:3].unbind(1)
+        self.card = ActionCard(
+            controller=self.name,
+            robot=robot.arm.name,
+            dims=tuple(
+                ActionDim(
+                    name=way, unit="rad/s" if way == "turn" else "m/s", frame="base", reference="absolute", scale=speed
+                )
+                for way, speed in zip(ways, speeds, strict=True)
+            ),
+            notes="" if base.kind == "planar" else "it cannot move sideways",
+        )
+
+    def start(self, reading: Reading) -> Tensor:
+        return reading.ctrl[:, :3].clone()
+
+    def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
+        given = action * self._speed
+        own = torch.zeros_like(carry)
+        own[:, self._at] = given
+        measured = reading.qpos[:, :3]
+        goal = carry + self._turned(own, measured[:, 2]) * self._dt
+        near = torch.clamp(goal, measured - self.lead, measured + self.lead)
+        ctrl = torch.clamp(near, self._low, self._high)
+        return ctrl, ctrl
+
+    def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
+        measured = reading.qpos[:, :3]
+        way = (qpos - measured) * servo_gain(self.rate, within)
+        velocity = self._turned(way, -measured[:, 2]) / (self._dt if within is None else within)
+        action = velocity[:, self._at] / self._speed
+        return action / action.abs().amax(1, keepdim=True).clamp_min(1.0)
+
+    @staticmethod
+    def _turned(motion: Tensor, angle: Tensor) -> Tensor:
+        """(n, 3) a motion along x and y turned by an angle (n,); what turns is the same in both frames."""
+        cos, sin = torch.cos(angle), torch.sin(angle)
+        x, y, turn = motion.unbind(1)
+        return torch.stack([cos * x - sin * y, sin * x + cos * y, turn], 1)

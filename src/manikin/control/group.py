@@ -1,0 +1,126 @@
+"""A group of a robot's joints as controllers see a robot, and its kinematics."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.control.ik import Chain, IkResult, IkSolver
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.scene.handles import Robot
+from manikin.scene.handles.tool import RobotTool
+from manikin.spec.control import Whole
+from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, Base, RobotSpec
+
+__all__ = ["Group", "GroupChain", "GroupSolver", "check_groups"]
+
+
+def check_groups(whole: Whole, arm: RobotSpec) -> dict[str, tuple[str, ...]]:
+    """The joints of each group that ``whole`` names.
+
+    Raises:
+        UnknownNameError: the robot has no such group.
+        ConfigError: a group is named twice, or has too few joints to bring a tool to a pose.
+    """
+    groups = {name: group.joints for name, group in arm.groups.items()}
+    names = [name for name, _ in whole.parts]
+    for name in names:
+        if name not in groups:
+            raise UnknownNameError(f"joint group of {arm.name}", name, groups)
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{whole.word!r} names a group twice")
+    needed = min(FULL_POSE, len(arm.ik_joints))
+    for name, control in whole.parts:
+        if control.name in POSE_CONTROLLERS and len(groups[name]) < needed:
+            raise ConfigError(
+                f"{control.name} brings a tool to a pose, for which the group {name!r} of {arm.name} has too few "
+                f"joints ({len(groups[name])} of {needed}); use a joint controller, osc_position or ee_delta_pos"
+            )
+    return {name: groups[name] for name in names}
+
+
+class Group:
+    """One group of a robot's joints, without its grippers, as a controller sees a robot. Its tool is the one that is
+    declared with this group, else the robot's first."""
+
+    def __init__(self, robot: Robot, name: str) -> None:
+        arm, self._robot = robot.arm, robot
+        own = arm.groups[name]
+        self.columns = at = [arm.joints.index(j) for j in own.joints]  # in the robot's joints and commands
+        joints = slice(at[0], at[-1] + 1)
+        self.arm = RobotSpec(
+            name=f"{arm.name} {name}",
+            title=arm.title,
+            links=arm.links,
+            groups={name: own},
+            tools=arm.tools,
+            keyframes={key: values[joints] for key, values in arm.keyframes.items()},
+            ee_delta_pos=arm.ee_delta_pos,
+            ee_delta_rot=arm.ee_delta_rot,
+            controllers=arm.controllers,
+            base=arm.base if own.joints == arm.base.joints else Base(),
+        )
+        self.name, self.scope, self.prefix = f"{robot.name}/{name}", robot.scope, robot.prefix
+        tool = next((tool for tool in robot.tools.values() if tool.group == name), None)
+        self._acts: Robot | RobotTool = tool or robot  # where its tool is
+        self.tool = tool.key if tool is not None else robot.model.tools[0].name
+        self.model, self.tools = self._acts.model, dict[str, Any]()
+        self.gripper: Any = None
+        self.drivers: tuple[str, ...] = ()
+        self.limits, self.ranges, self.base_pose = robot.limits[at], robot.ranges[at], robot.base_pose
+        self.stands_straight = robot.stands_straight
+
+    @property
+    def qpos(self) -> Tensor:
+        """(n, joints) [rad or m]."""
+        return torch.stack([self._robot.qpos[:, k] for k in self.columns], 1)
+
+    @property
+    def ctrl(self) -> Tensor:
+        """(n, joints) commanded last."""
+        return torch.stack([self._robot.ctrl[:, k] for k in self.columns], 1)
+
+    @property
+    def tcp_pose(self) -> Tensor:
+        """(n, 7) of the group's tool in the world."""
+        return self._acts.tcp_pose
+
+
+class GroupChain:
+    """Forward kinematics of a robot of which some joints are given and the others are where they are."""
+
+    def __init__(self, chain: Chain, robot: Robot, columns: Sequence[int]) -> None:
+        self._chain, self._robot, self._columns = chain, robot, list(columns)
+
+    @property
+    def rest_pose(self) -> tuple[Tensor, Tensor]:
+        """TCP position (3,) [m] and quaternion (4,) at rest, in the base frame."""
+        return self._chain.rest_pose
+
+    def fk(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        """TCP position (n, 3) [m] and quaternion (n, 4) in the base frame, float64, for q (n, joints)."""
+        whole = self._robot.arm_qpos.double().clone()
+        whole[:, self._columns] = q.double()
+        return self._chain.fk(whole)
+
+    def solver(self, rotation_weight: float) -> GroupSolver:
+        """Inverse kinematics that moves these joints alone."""
+        return GroupSolver(self._chain.solver(rotation_weight), self._robot, self._columns)
+
+
+class GroupSolver:
+    """Inverse kinematics of some of a robot's joints; the others are where they are."""
+
+    def __init__(self, solver: IkSolver, robot: Robot, columns: Sequence[int]) -> None:
+        self._solver, self._robot, self._columns = solver, robot, list(columns)
+
+    def solve(self, pos: Tensor, quat: Tensor, start: Tensor, **options: Any) -> IkResult:
+        """As :meth:`IkSolver.solve`, of q (n, joints of the group)."""
+        whole = self._robot.arm_qpos.double().clone()
+        whole[:, self._columns] = start.double()
+        found = self._solver.solve(pos, quat, whole, **options)
+        return dataclasses.replace(found, q=found.q[:, self._columns])

@@ -1,0 +1,24 @@
+"""What a row sees: observations as lists of named sources, and the cameras behind them."""
+
+from __future__ import annotations
+
+from manikin.env.observe.flat import column_names, flatten, merge, own_names, space_of
+from manikin.env.observe.observer import Observer
+from manikin.env.observe.vision import Vision
+from manikin.env.observe.words import CAMERA_WORDS, CLOUD_WORDS, STATE_WORDS, Observation, holds, parse
+
+__all__ = [
+    "CAMERA_WORDS",
+    "CLOUD_WORDS",
+    "STATE_WORDS",
+    "Observation",
+    "Observer",
+    "Vision",
+    "column_names",
+    "flatten",
+    "holds",
+    "merge",
+    "own_names",
+    "parse",
+    "space_of",
+]

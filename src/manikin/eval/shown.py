@@ -1,0 +1,91 @@
+"""What a protocol shows the policy: observation, cameras, renderer, stages and looks, as plain values of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from manikin.env.observe import Observation, Vision
+from manikin.env.provenance import task_code
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.render.api import BACKENDS
+from manikin.sense.kinds import hashed, made
+from manikin.spec.looks import Looks
+
+if TYPE_CHECKING:
+    from manikin.eval.protocol import Protocol
+
+__all__ = ["hashed_shown", "shown_options", "without_none"]
+
+_RENDERERS = tuple(word for word in BACKENDS if word != "auto")
+
+
+def shown_options(protocol: Protocol) -> dict[str, Any]:
+    """Options of ``manikin.make`` for what the policy is shown.
+
+    Raises:
+        ConfigError: pictures are described and none observed, or no renderer is named for them.
+        UnknownNameError: no such observation, renderer or stage; lists what there is.
+        ManikinError: a stage's file is not there, or not the one that was described.
+    """
+    who = f"protocol {protocol.name!r}"
+    observation = _observation(protocol)
+    options: dict[str, Any] = {"observe": protocol.observe if isinstance(protocol.observe, str) else observation}
+    described = {"cameras": protocol.cameras, "size": protocol.size, "stages": protocol.stages}
+    given = [name for name, value in described.items() if value]
+    if given and not observation.needs:
+        raise ConfigError(
+            f"{who}: {' and '.join(given)} describe pictures, and observe = {protocol.observe!r} asks for none; write "
+            "observe = 'rgb' or 'rgb+state'"
+        )
+    if protocol.renderer is not None and protocol.renderer not in _RENDERERS:
+        raise UnknownNameError("renderer of a protocol", protocol.renderer, _RENDERERS)
+    if given and protocol.renderer is None:
+        raise ConfigError(
+            f"{who}: what renders its pictures decides what the policy sees; write renderer = one of "
+            f"{', '.join(_RENDERERS)} (rays works on every machine)"
+        )
+    if given or protocol.renderer is not None:
+        options["vision"] = Vision(
+            cameras=protocol.cameras or None,
+            size=protocol.size,
+            renderer=protocol.renderer or "auto",
+            stages=[made(stage, object, "stage of pictures") for stage in protocol.stages],
+        )
+    if protocol.looks is not None:
+        options["looks"] = Looks.of(protocol.looks)
+    return options
+
+
+def hashed_shown(protocol: Protocol) -> dict[str, Any]:
+    """What of it is hashed: nothing that is left out, so that protocols without it keep their hash. Of classes of one's
+    own the name and the SHA-256 of their code count, of photographs their SHA-256; where files lie does not.
+
+    Raises as :func:`shown_options`.
+    """
+    content: dict[str, Any] = {}
+    if not isinstance(protocol.observe, str):
+        observation = _observation(protocol)
+        some = (*observation.sources, *observation.stacks)
+        content["observe"] = [observation.word, *(hashed(one, task_code) for one in some)]
+    for name in ("renderer", "size", "looks"):
+        if (value := getattr(protocol, name)) is not None:
+            content[name] = without_none(Looks.of(value).describe()) if name == "looks" else value
+    if protocol.stages:
+        content["stages"] = [hashed(made(one, object, "stage of pictures"), task_code) for one in protocol.stages]
+    return content
+
+
+def _observation(protocol: Protocol) -> Observation:
+    found = protocol.observe
+    try:
+        return Observation.of(found)
+    except TypeError as error:
+        raise ConfigError(f"protocol {protocol.name!r}: observe = {found!r:.80} is no observation: {error}") from error
+
+
+def without_none(value: Any) -> Any:
+    """Nested plain values without what is None, which TOML cannot say."""
+    if isinstance(value, Mapping):
+        return {key: without_none(one) for key, one in value.items() if one is not None}
+    return [without_none(one) for one in value] if isinstance(value, list | tuple) else value

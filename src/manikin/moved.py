@@ -1,0 +1,209 @@
+"""Old names: every module and name that has moved, and where it is now.
+
+Old names work for one release and warn with a DeprecationWarning that says the new one. To move a module, use
+``git mv`` and add a line to ``MODULES``. Where some of its names went elsewhere, or a package took over its name, add
+those names to ``NAMES``. ``tests/test_moved.py`` imports every old name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+__all__ = ["MODULES", "NAMES", "install", "old_names"]
+
+MODULES: dict[str, str] = {
+    "manikin.data.block": "manikin.data.recording.block",
+    "manikin.data.compare": "manikin.data.replay.compare",
+    "manikin.data.convert": "manikin.data.formats.convert",
+    "manikin.data.demonstrations": "manikin.data.formats.demonstrations",
+    "manikin.data.durable": "manikin.data.recording.durable",
+    "manikin.data.format": "manikin.data.recording.format",
+    "manikin.data.health": "manikin.data.replay.health",
+    "manikin.data.labels": "manikin.data.recording.labels",
+    "manikin.data.lerobot": "manikin.data.formats.lerobot",
+    "manikin.data.maniskill": "manikin.data.formats.maniskill",
+    "manikin.data.maniskill_actions": "manikin.data.formats.maniskill_actions",
+    "manikin.data.outside": "manikin.data.recording.outside",
+    "manikin.data.play": "manikin.data.replay.play",
+    "manikin.data.playback": "manikin.data.formats.playback",
+    "manikin.data.read": "manikin.data.recording.read",
+    "manikin.data.record": "manikin.data.recording.write",
+    "manikin.data.rerecord": "manikin.data.replay.rerecord",
+    "manikin.data.robomimic": "manikin.data.formats.robomimic",
+    "manikin.data.scope": "manikin.data.replay.scope",
+    "manikin.data.stage": "manikin.data.formats.stage",
+    "manikin.data.text": "manikin.data.recording.text",
+    "manikin.data.track": "manikin.data.retarget.track",
+    "manikin.data.trajectories": "manikin.data.formats.trajectories",
+    "manikin.env.bucket": "manikin.env.layouts.env",
+    "manikin.render.backdrop": "manikin.render.backends.backdrop",
+    "manikin.render.caption": "manikin.render.files.caption",
+    "manikin.render.filament": "manikin.render.backends.filament",
+    "manikin.render.gl": "manikin.render.backends.gl",
+    "manikin.render.lists": "manikin.render.backends.lists",
+    "manikin.render.meshes": "manikin.render.backends.meshes",
+    "manikin.render.rays": "manikin.render.backends.rays",
+    "manikin.render.rgb": "manikin.render.backends.rgb",
+    "manikin.render.shading": "manikin.render.backends.shading",
+    "manikin.render.solids": "manikin.render.backends.solids",
+    "manikin.render.traced": "manikin.render.backends.traced",
+    "manikin.render.video": "manikin.render.files.video",
+    "manikin.render.warp": "manikin.render.backends.warp",
+    "manikin.scene.articulation": "manikin.scene.handles.articulation",
+    "manikin.scene.chosen": "manikin.scene.handles.chosen",
+    "manikin.scene.forces": "manikin.scene.handles.forces",
+    "manikin.scene.grasp": "manikin.scene.handles.grasp",
+    "manikin.scene.markers": "manikin.scene.handles.markers",
+    "manikin.scene.sensors": "manikin.scene.handles.sensors",
+    "manikin.scene.team": "manikin.scene.handles.team",
+    "manikin.scene.tool": "manikin.scene.handles.tool",
+    "manikin.sim.warp_arm": "manikin.sim.warp.kernels.arm",
+    "manikin.sim.warp_channel": "manikin.sim.warp.channel",
+    "manikin.sim.warp_contacts": "manikin.sim.warp.kernels.contacts",
+    "manikin.sim.warp_library": "manikin.sim.warp.library",
+    "manikin.sim.warp_model": "manikin.sim.warp.model",
+    "manikin.sim.warp_room": "manikin.sim.warp.room",
+    "manikin.sim.warp_solve": "manikin.sim.warp.kernels.solve",
+    "manikin.tasks.labels": "manikin.toolkit.labels",
+    "manikin.tasks.tabletop.common": "manikin.toolkit",
+    "manikin.tasks.two_arms": "manikin.toolkit.two_arms",
+}
+"""Old module -> new module."""
+
+NAMES: dict[str, dict[str, str]] = {
+    "manikin.control.composite": {
+        "Group": "manikin.control.group",
+        "GroupChain": "manikin.control.group",
+        "check_groups": "manikin.control.group",
+    },
+    "manikin.data.demonstrations": {
+        "Demo": "manikin.data.formats.demos",
+        "Demos": "manikin.data.formats.demos",
+        "arrays": "manikin.data.formats.demos",
+        "numbers": "manikin.data.formats.demos",
+    },
+    "manikin.data.labels": {
+        "keep_recorded": "manikin.data.replay.environment",
+    },
+    "manikin.data.record": {
+        "Recorder": "manikin.data.recorder",
+        "largest_episode": "manikin.data.recorder",
+    },
+    "manikin.data.replay": {
+        "EpisodeReplay": "manikin.data.replay.verify",
+        "OF_TASK": "manikin.data.replay.environment",
+        "ReplayReport": "manikin.data.replay.verify",
+        "make_env": "manikin.data.replay.environment",
+        "recorded_task": "manikin.data.replay.environment",
+        "replay": "manikin.data.replay.verify",
+        "source_of": "manikin.data.replay.verify",
+    },
+    "manikin.data.retarget": {
+        "ConversionReport": "manikin.data.retarget.conversion",
+        "EpisodeConversion": "manikin.data.retarget.conversion",
+        "RESIDUALS": "manikin.data.recording.format",
+        "retarget": "manikin.data.retarget.conversion",
+    },
+    "manikin.data.track": {
+        "RESIDUALS": "manikin.data.recording.format",
+    },
+    "manikin.env.bucket": {
+        "BucketEnv": "manikin.env.layouts.env:LayoutEnv",
+        "BucketSnapshot": "manikin.env.layouts.snapshot:LayoutSnapshot",
+    },
+    "manikin.scene.handles": {
+        "View": "manikin.scene.handles.named:Handles",
+    },
+    "manikin.sim.warp": {
+        "Rows": "manikin.sim.warp.channel",
+        "WarpWorld": "manikin.sim.warp.world",
+    },
+    "manikin.sim.warp_library": {
+        "takes_general_algorithm": "manikin.compat.mujoco_warp",
+    },
+    "manikin.tasks.tabletop.common": {
+        "OncePerStep": "manikin.toolkit.steps",
+    },
+    "manikin.scene.varying": {
+        "Servos": "manikin.scene.handles.servos",
+    },
+    "manikin.spec.robot": {
+        "Geom": "manikin.spec.links",
+        "Joint": "manikin.spec.links",
+        "RGBA": "manikin.spec.links",
+        "box": "manikin.spec.links",
+        "capsule": "manikin.spec.links",
+        "cylinder": "manikin.spec.links",
+        "pad": "manikin.spec.links",
+    },
+}
+"""Old module, or a package of today -> names that went elsewhere -> the module they are in now, and after a colon the
+name that they have there, where it is another one."""
+
+
+def _warn(old: str, new: str) -> None:
+    warnings.warn(f"{old} has moved to {new}; the old name goes with the next release", DeprecationWarning, 3)
+
+
+def old_names(package: str) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a module that names have left, or for a package with the name of a former module."""
+
+    def find(name: str) -> Any:
+        new = NAMES.get(package, {}).get(name)
+        if new is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, _, now = new.partition(":")
+        _warn(f"{package}.{name}", f"{module}.{now or name}")
+        return getattr(importlib.import_module(module), now or name)
+
+    return find
+
+
+class _Alias(Loader):
+    """Loads the new module under the old name. A module whose names went to several is one that looks them up."""
+
+    def __init__(self, old: str) -> None:
+        self._old = old
+        self._spec: Any = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        new = importlib.import_module(MODULES[self._old])
+        if self._old in NAMES:
+            return None
+        self._spec = new.__spec__
+        return new
+
+    def exec_module(self, module: ModuleType) -> None:
+        if self._spec is not None:
+            module.__spec__ = self._spec  # importing wrote the old name's into it
+            return
+        names, new = NAMES[self._old], MODULES[self._old]
+
+        def find(name: str) -> Any:
+            place, _, now = names.get(name, new).partition(":")
+            return getattr(importlib.import_module(place), now or name)
+
+        vars(module)["__getattr__"] = find
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in MODULES:
+            return None
+        _warn(name, MODULES[name])
+        return ModuleSpec(name, _Alias(name))
+
+
+def install() -> None:
+    """Let old modules be found. Idempotent."""
+    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+        sys.meta_path.append(_Finder())

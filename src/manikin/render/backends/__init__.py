@@ -1,0 +1,1 @@
+"""One file per renderer, and what several of them share."""

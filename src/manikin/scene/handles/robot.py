@@ -1,0 +1,217 @@
+"""A robot: its joints, its tool, its base."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+from weakref import WeakValueDictionary
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import SceneError, UnknownNameError
+from manikin.math import pose_inv, pose_mul
+from manikin.scene.handles.base import Handle, Scope, declared, expand, runs
+from manikin.scene.handles.grasp import Grasp
+from manikin.scene.handles.part import Part
+from manikin.scene.handles.servos import Servos
+from manikin.scene.handles.tool import ImuHandle, RobotTool
+from manikin.scene.robot import FAR, FREE
+
+__all__ = ["Robot"]
+
+
+class Robot(Handle):
+    """A robot. Joint vectors have the joints of its groups first, then the driven joints of its grippers.
+
+    Attributes:
+        arm: how it is declared.
+        groups: name: where its joints are in those vectors.
+        tools: name: a handle of each tool. What is said here of a TCP or a gripper is the first tool's.
+        imus: name: a handle of each inertial measurement unit.
+    """
+
+    def __init__(self, scope: Scope, name: str, model: Any, prefix: str, base_pos: Any, base_quat: Any) -> None:
+        super().__init__(scope, name)
+        self.model, self.prefix = model, prefix
+        self.arm, self.gripper = model.arm, model.gripper
+        self.base_pose = torch.tensor([*base_pos, *base_quat], dtype=torch.float32)
+        self.stands_straight = tuple(base_quat) == (1, 0, 0, 0)
+        self.solver: Any  # inverse kinematics, given by the environment
+        self.drivers: tuple[str, ...] = model.gripper_actuators
+        self.joints: tuple[str, ...] = (*self.arm.joints, *self.drivers)
+        at = accumulate(self.arm.groups.values(), lambda end, group: end + len(group.joints), initial=0)
+        self.groups = {
+            name: slice(start, start + len(group.joints))
+            for (name, group), start in zip(self.arm.groups.items(), at, strict=False)
+        }
+        self.tools: dict[str, RobotTool] = {}  # given by the builder, as what follows
+        self.imus: dict[str, ImuHandle] = {}
+        self.grasps: WeakValueDictionary[str, Grasp] = WeakValueDictionary()  # the builder keeps them
+        self.forces: Any  # LinkForces, given by the builder
+
+    def bind(self, model: mujoco.MjModel) -> None:
+        world, p = self.scope.world, self.prefix
+        ids = [model.joint(p + j).id for j in self.joints]
+        qadr = [int(model.jnt_qposadr[i]) for i in ids]
+        vadr = [int(model.jnt_dofadr[i]) for i in ids]
+        na = len(self.arm.joints)
+        device = self.scope.device
+        self.base_pose = self.base_pose.to(device)
+        far = np.array([FAR[int(t)] for t in model.jnt_type[ids]])[:, None] * (-1.0, 1.0)
+        limits = np.where(model.jnt_limited[ids].astype(bool)[:, None], model.jnt_range[ids], far).astype(np.float32)
+        self.ranges = torch.from_numpy(limits)  # (joints, 2), on the host
+        self.limits = self.ranges.to(device)  # the same where the world is
+        self._qpos, self._qvel = world.channel(runs("qpos", qadr)), world.channel(runs("qvel", vadr))
+        self._arm_qpos = world.channel(runs("qpos", qadr[:na]))
+        self._arm_qvel = world.channel(runs("qvel", vadr[:na]))
+        self._gripper_qpos = world.channel(runs("qpos", qadr[na:])) if self.drivers else None
+        actuators = [int(model.actuator(p + a).id) for a in self.model.actuators]
+        self.ctrl_pieces = runs("ctrl", actuators)
+        self._ctrl = world.channel(self.ctrl_pieces)
+        tcp = int(model.body(p + self.model.tcp_body).id)
+        pos, quat = ("xpos", 3 * tcp, 3 * tcp + 3), ("xquat", 4 * tcp, 4 * tcp + 4)
+        self._tcp_pose, self._tcp_pos = world.channel([pos, quat], quat_at=3), world.channel([pos])
+        self._tcp_quat = world.channel([quat], quat_at=0)
+        every = [int(model.joint(p + j).id) for j in self.model.joints]  # driven or following
+        adr = [int(model.jnt_qposadr[j]) for j in every]
+        self._place = world.channel(runs("qpos", adr))
+        self._place_vel = world.channel(runs("qvel", [int(model.jnt_dofadr[j]) for j in every]))
+        self._command = [adr.index(a) for a in qadr]
+        self._by_torque = {k for k, j in enumerate(self.joints) if j in self.model.torque_joints}
+        self._servos = Servos(self.name, vadr, [None if k in self._by_torque else a for k, a in enumerate(actuators)])
+        if self.gripper is not None and self.gripper.drivers:
+            self._open = torch.tensor(self.gripper.open_q, device=device)
+            self._closed = torch.tensor(self.gripper.closed_q, device=device)
+        if self.arm.base.kind != "fixed":
+            root = int(model.body(p + self.model.base_body).id)
+            pos, quat = ("xpos", 3 * root, 3 * root + 3), ("xquat", 4 * root, 4 * root + 4)
+            self._root_pose = world.channel([pos, quat], quat_at=3)
+        if self.arm.base.kind == "free":
+            free = int(model.joint(p + FREE).id)
+            q, v = int(model.jnt_qposadr[free]), int(model.jnt_dofadr[free])
+            self._root = world.channel([("qpos", q, q + 7)])
+            self._root_velocity = world.channel([("qvel", v, v + 6)])
+
+    @property
+    def qpos(self) -> Tensor:
+        """(n, joints) [rad or m]: arm, then driven gripper joints."""
+        return self._get(self._qpos)
+
+    @property
+    def qvel(self) -> Tensor:
+        """(n, joints) [rad/s or m/s]."""
+        return self._get(self._qvel)
+
+    @property
+    def arm_joints(self) -> int:
+        """How many joints the arm has."""
+        return len(self.arm.joints)
+
+    @property
+    def arm_qpos(self) -> Tensor:
+        """(n, arm joints) [rad]."""
+        return self._get(self._arm_qpos)
+
+    @property
+    def arm_qvel(self) -> Tensor:
+        """(n, arm joints) [rad/s]."""
+        return self._get(self._arm_qvel)
+
+    @property
+    def tcp_pose(self) -> Tensor:
+        """(n, 7) pose of the tool centre point in the world; z points out of the gripper, y along its opening."""
+        return self._get(self._tcp_pose)
+
+    @property
+    def tcp_pos(self) -> Tensor:
+        """(n, 3) [m]."""
+        return self._get(self._tcp_pos)
+
+    @property
+    def tcp_quat(self) -> Tensor:
+        """(n, 4) wxyz."""
+        return self._get(self._tcp_quat)
+
+    @property
+    def opening(self) -> Tensor:
+        """(n,) how far the gripper is open: 0 commanded closed, 1 fully open."""
+        if self._gripper_qpos is None or not self.gripper.drivers:
+            raise SceneError(f"{self.name} has no gripper that opens")
+        q = self._get(self._gripper_qpos)[:, 0]
+        return (q - self._closed[0]) / (self._open[0] - self._closed[0])
+
+    @property
+    def ctrl(self) -> Tensor:
+        """(n, actuators) commanded joint positions, arm then gripper; torques of joints driven by torque."""
+        return self._get(self._ctrl)
+
+    def keyframe(self, name: str = "rest") -> Tensor:
+        """(arm joints,) [rad] of a named keyframe."""
+        if name not in self.arm.keyframes:
+            raise UnknownNameError(f"keyframe of {self.arm.name}", name, self.arm.keyframes)
+        return torch.tensor(self.arm.keyframes[name], device=self.scope.device)
+
+    def set_qpos(self, arm: Any, opening: float = 1.0, *, qvel: Any = 0.0) -> None:
+        """Put the robot at joint positions (n, joints) or (joints,), clipped to the limits, its grippers at ``opening``
+        (1 open, 0 closed), holding there; at rest, or the joints with velocities ``qvel`` like the positions. A free
+        base goes to where the scene put it; ``set_root`` moves it after that."""
+        n, na, device, target = self.scope.n, len(self.arm.joints), self.scope.device, self.scope.target
+        arm = torch.minimum(torch.maximum(expand(arm, n, na, device), self.limits[:na, 0]), self.limits[:na, 1])
+        fingers = torch.tensor(self.model.gripper_qpos(opening).tolist(), dtype=torch.float32, device=device)
+        whole = torch.cat([arm, fingers.expand(n, len(fingers))], 1)
+        self._place.write(whole, target)
+        moving = torch.as_tensor(qvel, dtype=torch.float32, device=device).expand(n, na)
+        self._place_vel.write(torch.cat([moving, torch.zeros(n, len(fingers), device=device)], 1), target)
+        still = torch.zeros_like(whole[:, 0])
+        command = [still if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]
+        self._ctrl.write(torch.stack(command, 1), target)
+        if self.arm.base.kind == "free":
+            self.set_root(self.base_pose)
+
+    @property
+    def root_pose(self) -> Tensor:
+        """(n, 7) pose of the robot's first body in the world: of a base that moves where it is now."""
+        return self.base_pose.expand(self.scope.n, 7) if self.arm.base.kind == "fixed" else self._get(self._root_pose)
+
+    @property
+    def root_velocity(self) -> Tensor:
+        """(n, 6) of a free base: linear [m/s] in the world, angular [rad/s] in its own frame."""
+        if self.arm.base.kind != "free":
+            raise SceneError(f"{self.name} has no free base; the speeds of one that drives are those of its joints")
+        return self._get(self._root_velocity)
+
+    def set_root(self, pose: Any, velocity: Any = (0.0,) * 6) -> None:
+        """Put a free base at poses (n, 7) or (7,) in the world, with velocities as :attr:`root_velocity` has them."""
+        if self.arm.base.kind != "free":
+            raise SceneError(f"{self.name} has no free base; one that drives is put in place with set_qpos")
+        n, device, target = self.scope.n, self.scope.device, self.scope.target
+        self._root.write(expand(pose, n, 7, device), target)
+        self._root_velocity.write(expand(velocity, n, 6, device), target)
+
+    @property
+    def foot_forces(self) -> Tensor:
+        """(n, feet) [N] net contact force on each foot in the last substep."""
+        links = self.forces.links
+        value: Tensor = self.forces.value
+        return value[:, [1 + links.index(foot) for foot in self.arm.feet]]
+
+    def set_property(self, what: str, value: Tensor) -> None:
+        """Give the rows ``gains`` (stiffness of the position servos) or ``damping`` (of their joints) that are so many
+        times the robot's own: (n,) for all driven joints, or (n, joints). Joints driven by torque have no gains."""
+        self._servos.set(self.scope, what, value)
+
+    def ik(self, pose: Tensor, start: Tensor | None = None) -> Any:
+        """Joint positions for TCP poses (n, 7) in the world, from ``start`` (n, joints) or where the arm is.
+
+        Returns an :class:`~manikin.control.ik.IkResult`; rows out of reach say so and hold the nearest found.
+        """
+        local = pose_mul(pose_inv(self.base_pose).expand_as(pose), pose)
+        return self.solver.solve(local[:, :3], local[:, 3:], self.arm_qpos if start is None else start, restarts=8)
+
+    def is_grasping(self, part: Part) -> Tensor:
+        """(n,) bool; see :class:`Grasp`. Raises with the line to add when the pair was not declared."""
+        value: Tensor = declared(self.grasps, self.name, self.name, part.name).value
+        return value

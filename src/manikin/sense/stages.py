@@ -1,0 +1,214 @@
+"""What happens to a picture between the renderer and the policy: a list of stages, in order.
+
+    Vision(stages=[Photograph("kitchen.png", keep=("robot", "cube")), Jitter(brightness=0.2), Delay(1), Resize(64, 64)])
+
+A :class:`Stage` is a function of the picture and of the episode's random numbers. What remembers is an imperfection of
+:mod:`manikin.sense.imperfect`: ``Delay``, ``Rate`` and ``Dropout`` hold back a whole picture with its ``K`` and ``T``;
+``On`` says to which outputs or cameras one is limited, as noise has to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.render.segmentation import SegmentationTable
+from manikin.rng import EpisodeRng
+from manikin.sense.imperfect import Carry, Imperfection, Noise, SensorModel
+from manikin.sense.kinds import built_in, describe
+from manikin.spec.camera import CameraSpec
+
+__all__ = ["On", "Picture", "PictureStages", "Shot", "Stage", "checked_stages"]
+
+Picture = dict[str, Tensor]
+"""What a camera gave: outputs (n, H, W, ...), ``K`` (n, 3, 3) and ``T`` (n, 4, 4)."""
+
+
+class Shot:
+    """What a stage may know of the picture that it is given.
+
+    Attributes:
+        camera: that took it.
+        table: what the numbers in ``segmentation`` stand for.
+        name: of the stage's random streams: begin the names of all draws with it.
+    """
+
+    def __init__(
+        self, camera: CameraSpec, table: SegmentationTable, name: str, episode: EpisodeRng, step: EpisodeRng
+    ) -> None:
+        self.camera, self.table, self.name = camera, table, name
+        self._episode, self._step = episode, step
+
+    @property
+    def episode(self) -> EpisodeRng:
+        """Random numbers that last an episode: the same at each step. Every use of this gives fresh streams."""
+        return _fresh(self._episode)
+
+    @property
+    def step(self) -> EpisodeRng:
+        """Random numbers of this control step, functions of episode and step alone."""
+        return _fresh(self._step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One step between the renderer and the policy. Derive a frozen dataclass from it, whose fields are its settings.
+
+    Attributes:
+        cameras: names of those whose pictures it changes; None for all.
+        needs: which outputs it looks at beside those that are asked for; these are then drawn.
+        unhashed: fields that do not count where protocols are hashed, such as where a file lies.
+    """
+
+    cameras: tuple[str, ...] | None = None
+    needs: ClassVar[tuple[str, ...]] = ()
+    unhashed: ClassVar[tuple[str, ...]] = ()
+
+    def apply(self, picture: Picture, shot: Shot) -> Picture:
+        """The picture that comes out, a new dict; tensors of the one given stay as they are."""
+        raise NotImplementedError(f"{type(self).__name__}.apply")
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values for JSON: ``kind`` and the fields that differ from their defaults."""
+        return describe(self)
+
+
+@built_in
+@dataclass(frozen=True)
+class On:
+    """An imperfection of some outputs only: ``On(Noise(4.0), outputs=("rgb",))``.
+
+    Attributes:
+        effect: noise, delay, rate, dropout, or one of your own.
+        outputs: ``rgb``, ``depth``, ...; empty for all, with ``K`` and ``T``.
+        cameras: names; None for all.
+    """
+
+    effect: Imperfection
+    outputs: tuple[str, ...] = ()
+    cameras: tuple[str, ...] | None = None
+
+
+def checked_stages(stages: Any, cameras: Sequence[str]) -> tuple[Any, ...]:
+    """``stages`` as a tuple.
+
+    Raises:
+        ConfigError: something else is in it, or noise of everything.
+        UnknownNameError: a stage names a camera that is not looked through.
+    """
+    if isinstance(stages, str | bytes) or not isinstance(stages, Sequence):
+        raise ConfigError(f"stages of a Vision are a list, such as [Jitter(brightness=0.2)], not {stages!r:.80}")
+    for stage in stages:
+        effect = stage.effect if isinstance(stage, On) else stage
+        if not (isinstance(stage, Stage) or callable(getattr(effect, "apply", None))) or isinstance(stage, type):
+            raise ConfigError(f"a stage of a Vision is a Stage or an imperfection, not {stage!r:.80}")
+        if isinstance(stage, Noise) or (isinstance(effect, Noise) and not stage.outputs):
+            raise ConfigError('noise is of some outputs: On(Noise(...), outputs=("rgb",))')
+        for name in getattr(stage, "cameras", None) or ():
+            if name not in cameras:
+                raise UnknownNameError(f"camera of {type(stage).__name__}", name, cameras)
+    return tuple(stages)
+
+
+class PictureStages:
+    """The stages of all cameras. ``carry`` is as that of a SensorSuite.
+
+    Args:
+        stages: see :func:`checked_stages`.
+        cameras: that are looked through.
+        table: of the scene.
+        control_hz: control steps per second [1/s].
+    """
+
+    def __init__(
+        self, stages: Sequence[Any], cameras: Sequence[CameraSpec], table: SegmentationTable, *, control_hz: float
+    ) -> None:
+        self._cameras, self._table = {camera.name: camera for camera in cameras}, table
+        self._lines = {
+            name: [
+                (
+                    f"stages/{name}/{k}",
+                    stage,
+                    None if isinstance(stage, Stage) else self._model(stage, name, k, control_hz),
+                )
+                for k, stage in enumerate(stages)
+                if getattr(stage, "cameras", None) is None or name in stage.cameras
+            ]
+            for name in self._cameras
+        }
+        self.remembers = any(model is not None for line in self._lines.values() for _, _, model in line)
+
+    @staticmethod
+    def _model(stage: Any, camera: str, k: int, control_hz: float) -> SensorModel:
+        effect = stage.effect if isinstance(stage, On) else stage
+        return SensorModel([effect], control_hz=control_hz, name=f"stages/{camera}/{k}")
+
+    def start(self, pictures: Mapping[str, Picture], episode: EpisodeRng, step: EpisodeRng) -> Carry:
+        """What is remembered at the start of episodes, from their first pictures."""
+        carry: Carry = {}
+        if self.remembers:
+            for name, picture in pictures.items():
+                self._run(name, picture, episode, step, None, None, carry)
+        return carry
+
+    def __call__(
+        self,
+        carry: Mapping[str, Tensor],
+        pictures: Mapping[str, Picture],
+        episode: EpisodeRng,
+        step: EpisodeRng,
+        active: Tensor | None,
+    ) -> tuple[dict[str, Picture], Carry]:
+        """The pictures that come out, and the next carry; rows that are not ``active`` (n,) keep theirs."""
+        out: Carry = {}
+        seen = {name: self._run(name, picture, episode, step, carry, active, out) for name, picture in pictures.items()}
+        return seen, out
+
+    def _run(
+        self,
+        camera: str,
+        picture: Picture,
+        episode: EpisodeRng,
+        step: EpisodeRng,
+        carry: Mapping[str, Tensor] | None,
+        active: Tensor | None,
+        out: Carry,
+    ) -> Picture:
+        """One camera's picture through its stages; what is remembered goes into ``out``."""
+        for name, stage, model in self._lines[camera]:
+            if model is None:
+                shot = Shot(self._cameras[camera], self._table, name, episode, step)
+                picture = _checked(stage.apply(dict(picture), shot), picture, stage)
+                continue
+            wanted = stage.outputs if isinstance(stage, On) else ()
+            picture = dict(picture)
+            for output, value in picture.items():
+                if wanted and output not in wanted:
+                    continue
+                where = f"{name}/{output}|"
+                if carry is None:
+                    made = model.start(value, _fresh(episode))
+                else:
+                    mine = {k.removeprefix(where): v for k, v in carry.items() if k.startswith(where)}
+                    picture[output], made = model(mine, value, _fresh(step), active)
+                out |= {where + key: v for key, v in made.items()}
+        return picture
+
+
+def _checked(found: Any, before: Picture, stage: Any) -> Picture:
+    n = len(before["K"])
+    good = isinstance(found, Mapping) and found.keys() >= {"K", "T"}
+    if not good or not all(isinstance(value, Tensor) and len(value) == n for value in found.values()):
+        shapes = {k: tuple(np.shape(v)) for k, v in found.items()} if isinstance(found, Mapping) else f"{found!r:.80}"
+        raise ConfigError(f"{type(stage).__name__}.apply gives the picture of {n} rows with K and T, not {shapes}")
+    return dict(found)
+
+
+def _fresh(rng: EpisodeRng) -> EpisodeRng:
+    """The same streams, each from its beginning."""
+    return rng.to(rng.device)

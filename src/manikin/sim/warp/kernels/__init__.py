@@ -1,0 +1,1 @@
+"""Kernels of manikin's own; importing one imports Warp."""

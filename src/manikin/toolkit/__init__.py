@@ -1,0 +1,40 @@
+"""What tasks share: ``from manikin.toolkit import above, closeness, noisy_rest, per_step, top_down``."""
+
+from manikin.toolkit.geometry import above, along_x, lies_on
+from manikin.toolkit.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
+from manikin.toolkit.rewards import bonus, closeness
+from manikin.toolkit.robots import base_yaw, bearing, facing_down, finger_gap, is_still, top_down
+from manikin.toolkit.starts import first_valid, full_turn, noisy_rest
+from manikin.toolkit.steps import ONE, ZERO, constant, per_step
+from manikin.toolkit.two_arms import ARRANGEMENTS, aside, tilted, two_robots
+
+__all__ = [
+    "above",
+    "along_x",
+    "lies_on",
+    "bonus",
+    "closeness",
+    "base_yaw",
+    "bearing",
+    "facing_down",
+    "finger_gap",
+    "is_still",
+    "top_down",
+    "first_valid",
+    "full_turn",
+    "noisy_rest",
+    "ONE",
+    "ZERO",
+    "constant",
+    "per_step",
+    "CLOSE",
+    "GRASP",
+    "OPEN",
+    "PICK",
+    "PLACE",
+    "transport",
+    "ARRANGEMENTS",
+    "aside",
+    "tilted",
+    "two_robots",
+]
