@@ -100,3 +100,45 @@ def test_wrong_actions_are_refused_in_words() -> None:
     assert torch.equal(env.unwrapped.state_hash(), before)
     with pytest.raises(ConfigError, match="leave arrays out"):
         manikin.make(PAIR, 2, agents=True, arrays="numpy")  # type: ignore[call-overload]
+
+
+def test_the_flat_environment_steps_on_dictionaries_of_each_robots_actions_too() -> None:
+    """Against the flat action that they make together, to the bit."""
+    options = {"control": ("osc_pose", "joint_pos"), "physics_hz": 200}
+    env, flat = manikin.make(PAIR, 3, **options), manikin.make(PAIR, 3, **options)
+    env.reset(seed=0), flat.reset(seed=0)
+    dims = [dim.name for dim in env.controller.card.dims]
+    for k in range(3):
+        whole = torch.rand(3, len(dims), generator=torch.Generator().manual_seed(k)) * 2 - 1
+        parts = {r: whole[:, [i for i, name in enumerate(dims) if name.startswith(r)]] for r in ("robot0", "robot1")}
+        active = np.array([True, k < 2, True])
+        for one, other in zip(env.step(parts, active=active)[:4], flat.step(whole, active=active)[:4], strict=True):
+            assert torch.equal(one, other)
+    assert torch.equal(env.state_hash(), flat.state_hash())
+    with pytest.raises(ActionError, match=r"each of \['robot0', 'robot1'\], got \['robot1'\]"):
+        env.step({"robot1": torch.zeros(3, 8)})
+    assert torch.equal(env.state_hash(), flat.state_hash())
+    assert env.shares.dims["robot1"] == list(range(7, 15))
+
+
+def test_robots_of_rows_with_layouts_are_agents_too() -> None:
+    """Each cabinet is another model: dictionaries do what the flat tensors do, in the batch and for PettingZoo."""
+    task = "OpenCabinetDrawer-v2"
+    flat, env, agents = manikin.make(task, 3), manikin.make(task, 3), manikin.make(task, 3, agents=True)
+    seen, _ = flat.reset(seed=0)
+    env.reset(seed=0)
+    (name,) = agents.agents
+    assert torch.equal(agents.reset(seed=0)[0][name], seen)
+    action = torch.rand(3, 8, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    seen, reward, *_ = flat.step(action)
+    assert torch.equal(env.step({name: action})[0], seen)
+    own, same, *_ = agents.step({name: action})
+    assert torch.equal(own[name], seen) and torch.equal(same, reward)
+    pytest.importorskip("pettingzoo", reason="pip install 'manikin[multi]'")
+    from manikin.env.parallel import ParallelTask
+
+    zoo, alone = ParallelTask(task), manikin.make(task, 1, autoreset="disabled")
+    assert np.array_equal(zoo.reset(seed=2)[0][name], alone.reset(seed=2)[0][0].numpy())
+    told = zoo.step({name: np.full(8, 0.5, np.float32)})
+    whole = alone.step(torch.full((1, 8), 0.5))
+    assert np.array_equal(told[0][name], whole[0][0].numpy()) and told[1][name] == float(whole[1][0])

@@ -78,11 +78,11 @@ class Env(BatchEnv):
             return self._loop.reset(mask, seed, index, options)
 
     def step(
-        self, actions: Tensor | np.ndarray, *, active: Tensor | np.ndarray | None = None
+        self, actions: Tensor | np.ndarray | Mapping[str, Any], *, active: Tensor | np.ndarray | None = None
     ) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
         self._check_open()
         with torch.no_grad(), self._on:
-            return self._loop.step(actions, active)
+            return self._loop.step(self._flat(actions), active)
 
     def _seen(self, moved: np.ndarray | None) -> tuple[Any, dict[str, Any]]:
         with torch.no_grad(), self._on:

@@ -19,6 +19,7 @@ from torch import Tensor
 from manikin.env import arguments, state
 from manikin.env.observe import Observation
 from manikin.env.options import AUTORESET, EnvOptions
+from manikin.env.shares import Shares
 from manikin.errors import ClosedError, DivergedError
 from manikin.render.segmentation import SegmentationTable
 from manikin.scene.handles.forces import force_names, forces_of
@@ -140,16 +141,19 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
 
     @abstractmethod
     def step(
-        self, actions: Tensor | np.ndarray, *, active: Tensor | np.ndarray | None = None
+        self, actions: Tensor | np.ndarray | Mapping[str, Any], *, active: Tensor | np.ndarray | None = None
     ) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
         """Advance by one control step.
 
         Args:
-            actions: (N, A) in [-1, 1].
+            actions: (N, A) in [-1, 1], or of each robot its own: ``{"robot0": (N, A0), "robot1": (N, A1)}``.
             active: (N,) bool; rows outside stay exactly as they are and report reward 0. None means all.
 
         Returns:
             observation, reward (N,) float32, terminated (N,) bool, truncated (N,) bool, info; all owned by the caller.
+
+        Raises:
+            ActionError: actions have the wrong shape, are not finite, or a robot has none.
         """
 
     @abstractmethod
@@ -249,6 +253,11 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         return self.part(row)[0]._builder.xml()
 
     # ---- the robots ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def shares(self) -> Shares:
+        """Which numbers of actions and flat observations belong to which robot."""
+        return Shares(self)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -371,6 +380,12 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
     @abstractmethod
     def _close_parts(self) -> None:
         """Free the simulations."""
+
+    def _flat(self, actions: Any) -> Any:
+        """The one action of all robots, also where each robot's own is given by its name."""
+        if isinstance(actions, Mapping):
+            return self.shares.whole(actions, self.num_envs, self.device)
+        return actions
 
     def _check_open(self) -> None:
         if self._closed:

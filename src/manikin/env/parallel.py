@@ -9,9 +9,9 @@ import gymnasium
 import numpy as np
 from pettingzoo import ParallelEnv
 
-from manikin.env.agents import Shares
+from manikin.env import arguments
 from manikin.env.arrays import to_numpy
-from manikin.env.env import Env
+from manikin.env.layouts.env import batched
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.errors import ActionError, ConfigError
@@ -44,19 +44,19 @@ class ParallelTask(ParallelEnv):  # type: ignore[misc]
     def __init__(self, task: str | type[Task], **options: Any) -> None:
         if "autoreset" in options or "num_envs" in options:
             raise ConfigError("a parallel environment takes neither num_envs nor autoreset; use manikin.make")
-        self.batched = env = Env(task_class(task), num_envs=1, autoreset="disabled", **options)
+        self.batched = env = batched(task_class(task), num_envs=1, autoreset="disabled", **options)
         if env.observe not in ("state", "policy"):
             raise ConfigError(f"agents observe flat vectors: observe='state' or 'policy', not {env.observe!r}")
         self.metadata = {**self.metadata, "name": env.task.id, "render_fps": env.control_hz}
         self.render_mode = env.render_mode
         self.possible_agents = [robot.name for robot in env.robots]
         self.agents: list[str] = []
-        self._shares = shares = Shares(env)
+        shares = env.shares
         self.observation_names, self.action_names = shares.observation_names, shares.action_names
-        self._columns, self._dims = shares.columns, shares.dims
+        self._columns = shares.columns
         box = gymnasium.spaces.Box
         self.observation_spaces = {a: box(-np.inf, np.inf, (len(c),), np.float32) for a, c in self._columns.items()}
-        self.action_spaces = {a: box(-1.0, 1.0, (len(d),), np.float32) for a, d in self._dims.items()}
+        self.action_spaces = {a: box(-1.0, 1.0, (len(d),), np.float32) for a, d in shares.dims.items()}
         self._seen = np.zeros(len(env.observation_names), np.float32)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Space:
@@ -85,13 +85,13 @@ class ParallelTask(ParallelEnv):  # type: ignore[misc]
             return {}, {}, {}, {}, {}
         if set(actions) != set(self.agents):
             raise ActionError(f"step needs an action of each of {self.agents}, got {sorted(actions)}")
-        whole = np.zeros((1, self.batched.controller.card.size), np.float32)
-        for agent, dims in self._dims.items():
-            action = np.asarray(actions[agent], np.float32)
-            if action.shape != (len(dims),):
-                raise ActionError(f"the action of {agent} has shape {action.shape}, expected ({len(dims)},)")
-            whole[0, dims] = action
-        observation, reward, terminated, truncated, info = self.batched.step(whole)
+        rows = {}
+        for agent, space in self.action_spaces.items():
+            action = arguments.as_array(actions[agent], f"action of {agent}", ActionError)
+            if action.shape != space.shape:
+                raise ActionError(f"the action of {agent} has shape {action.shape}, expected {space.shape}")
+            rows[agent] = action[None]
+        observation, reward, terminated, truncated, info = self.batched.step(rows)
         values = float(reward[0]), bool(terminated[0]), bool(truncated[0])
         rewards, ended, over = (dict.fromkeys(self.agents, value) for value in values)
         out = self._observed(observation), rewards, ended, over, self._informed(info)

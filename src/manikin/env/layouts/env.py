@@ -161,18 +161,19 @@ class LayoutEnv(BatchEnv):
         return self._observed(seen), self._informed(infos)
 
     def step(
-        self, actions: Tensor | np.ndarray, *, active: Tensor | np.ndarray | None = None
+        self, actions: Tensor | np.ndarray | Mapping[str, Any], *, active: Tensor | np.ndarray | None = None
     ) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
         self._check_open()
         self._pool.check_started()
+        given = self._flat(actions)
         check = (self.num_envs, self.controller.card)
         refuse = self.options.out_of_range == "refuse"
-        later = self.device_word != "cpu" and isinstance(actions, Tensor)  # on the device, without waiting for it
+        later = self.device_word != "cpu" and isinstance(given, Tensor)  # on the device, without waiting for it
         if later:
-            arguments.action_shape(actions, *check)
+            arguments.action_shape(given, *check)
         else:
-            arguments.actions(actions, *check, refuse)
-        action = torch.as_tensor(actions, dtype=torch.float32, device=self.device).detach()
+            arguments.actions(given, *check, refuse)
+        action = torch.as_tensor(given, dtype=torch.float32, device=self.device).detach()
         going = None if active is None else arguments.mask_on(active, self.num_envs, "active", self.device)
         used = self._pool.used
         loops = [one.env._loop for one in used.values()]
@@ -186,7 +187,7 @@ class LayoutEnv(BatchEnv):
                         moves,
                     )
             except ActionError:
-                arguments.actions(actions, *check, refuse)  # which names rows, and not slots
+                arguments.actions(given, *check, refuse)  # which names rows, and not slots
                 raise
         else:
             steps = [one.env.step(one.slotwise(action), active=one.moving(going)) for one in used.values()]
