@@ -21,7 +21,7 @@ import torch
 from common import arguments, parsed
 from parity import has_expert, make, play_expert, with_layouts
 
-from manikin.env.provenance import versions
+from manikin.env.state.provenance import versions
 from manikin.eval.stats import wilson
 from manikin.sim.health import Health
 

@@ -211,7 +211,7 @@ def card(args: argparse.Namespace, local: int) -> tuple[str | None, str]:
     """The device word of this process and the card's name; no word where there is no GPU."""
     import torch
 
-    from manikin.env.provenance import processor
+    from manikin.env.state.provenance import processor
 
     if args.quick:
         return "warp:cpu", f"dry run on {processor('warp:cpu')}"
@@ -237,8 +237,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(json.dumps(measure(Case(**json.loads(args.worker)))))
         return 0
 
-    from manikin.env.provenance import versions
     from manikin.env.registry import task_ids
+    from manikin.env.state.provenance import versions
     from manikin.errors import UnknownNameError
 
     for task in args.task:

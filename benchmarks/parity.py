@@ -39,8 +39,8 @@ import torch
 from common import arguments, command, parsed
 
 import manikin
-from manikin.env.provenance import processor, versions
 from manikin.env.registry import task_class, task_ids
+from manikin.env.state.provenance import processor, versions
 from manikin.env.task import Task
 from manikin.errors import ConfigError
 from manikin.eval.stats import compare_paired, wilson

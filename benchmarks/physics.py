@@ -40,8 +40,8 @@ from common import arguments, parsed
 from torch import Tensor
 
 import manikin
-from manikin.env.provenance import versions
 from manikin.env.registry import task_class, task_ids
+from manikin.env.state.provenance import versions
 from manikin.math import norm, pose_inv, pose_mul
 from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.env.agents import AgentsEnv
+from manikin.env.adapters.agents import AgentsEnv
 from manikin.env.observe import Vision
 from manikin.errors import ActionError, ConfigError
 from manikin.sense.imu import Imu

@@ -8,7 +8,7 @@ import torch
 
 from manikin.env.env import Env
 from manikin.env.layouts.env import LayoutEnv
-from manikin.env.loop_device import DeviceLoop
+from manikin.env.loop.device import DeviceLoop
 from manikin.env.registry import task_class, task_ids
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate
 from manikin.spec.budget import Budget

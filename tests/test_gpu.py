@@ -198,7 +198,7 @@ def test_pictures_stay_on_the_device_and_agree():
 def test_one_row_is_numpy_through_gymnasium_and_pettingzoo():
     gymnasium, pettingzoo = pytest.importorskip("gymnasium"), pytest.importorskip("pettingzoo")
     assert pettingzoo
-    from manikin.env.parallel import ParallelTask
+    from manikin.env.adapters.parallel import ParallelTask
 
     env = gymnasium.make("manikin/PickCube-v2", device=GPU)
     seen, _ = env.reset(seed=0)

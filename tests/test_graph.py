@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manikin.env.graph import Graph
+from manikin.env.loop.graph import Graph
 
 
 class Card:

@@ -12,12 +12,12 @@ import manikin
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.data.replay.verify import replay
+from manikin.env.adapters.single import SingleEnv
 from manikin.env.env import Env
 from manikin.env.layouts.env import LayoutEnv
 from manikin.env.observe import Vision
 from manikin.env.raw import raw_physics
 from manikin.env.registry import task_class
-from manikin.env.single import SingleEnv
 from manikin.env.speed import measure_speed
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError, SceneError, UnknownNameError
 from manikin.eval.film import Film

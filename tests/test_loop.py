@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import manikin
-from manikin.env.graph import Graph
-from manikin.env.loop_device import DeviceLoop
-from manikin.env.loop_rows import RowLoop
+from manikin.env.loop.device import DeviceLoop
+from manikin.env.loop.graph import Graph
+from manikin.env.loop.rows import RowLoop
 from manikin.errors import ActionError, ClosedError, SceneError
 from manikin.sense.imperfect import Delay, Noise
 from manikin.sim.health import Health
@@ -188,7 +188,7 @@ def test_what_is_recorded_where_looks_vary(monkeypatch, every, recorded):
             found.append(record)
             super().__init__(function, world, record=record)
 
-    monkeypatch.setattr("manikin.env.loop_device.Graph", Seen)
+    monkeypatch.setattr("manikin.env.loop.device.Graph", Seen)
     looks = None if every is None else Looks(surfaces={"cube": Surface(colour=Uniform(0.0, 1.0), every=every)})
     env = manikin.make(TASK, num_envs=1, device="warp:cpu", budget=Budget(nconmax=48, njmax=128), looks=looks)
     assert found == [bool(k) for k in recorded]  # move, move some, judge, start

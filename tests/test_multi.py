@@ -152,7 +152,7 @@ def test_a_scene_with_too_few_robots_is_refused() -> None:
 
 def parallel(task=Pair, **options):
     pytest.importorskip("pettingzoo")
-    from manikin.env.parallel import ParallelTask
+    from manikin.env.adapters.parallel import ParallelTask
 
     return ParallelTask(task, **{"reward": "sparse", **options})
 

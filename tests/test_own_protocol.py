@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from manikin.cli import main
-from manikin.env.provenance import task_code
 from manikin.env.registry import task_class
+from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError, ManikinError
 from manikin.eval.evaluation import evaluate
 from manikin.eval.html import render_html

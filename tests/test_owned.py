@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.env.graph import owned
+from manikin.env.loop.graph import owned
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Task

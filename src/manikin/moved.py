@@ -42,7 +42,16 @@ MODULES: dict[str, str] = {
     "manikin.data.text": "manikin.data.recording.text",
     "manikin.data.track": "manikin.data.retarget.track",
     "manikin.data.trajectories": "manikin.data.formats.trajectories",
+    "manikin.env.agents": "manikin.env.adapters.agents",
     "manikin.env.bucket": "manikin.env.layouts.env",
+    "manikin.env.graph": "manikin.env.loop.graph",
+    "manikin.env.loop_device": "manikin.env.loop.device",
+    "manikin.env.loop_rows": "manikin.env.loop.rows",
+    "manikin.env.numpy_view": "manikin.env.adapters.numpy_view",
+    "manikin.env.parallel": "manikin.env.adapters.parallel",
+    "manikin.env.provenance": "manikin.env.state.provenance",
+    "manikin.env.single": "manikin.env.adapters.single",
+    "manikin.env.window": "manikin.env.adapters.window",
     "manikin.render.backdrop": "manikin.render.backends.backdrop",
     "manikin.render.caption": "manikin.render.files.caption",
     "manikin.render.filament": "manikin.render.backends.filament",
@@ -114,9 +123,25 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.data.track": {
         "RESIDUALS": "manikin.data.recording.format",
     },
+    "manikin.env.agents": {
+        "Shares": "manikin.env.shares",
+    },
     "manikin.env.bucket": {
         "BucketEnv": "manikin.env.layouts.env:LayoutEnv",
         "BucketSnapshot": "manikin.env.layouts.snapshot:LayoutSnapshot",
+    },
+    "manikin.env.loop": {
+        "COUNTERS": "manikin.env.loop.base",
+        "Loop": "manikin.env.loop.base",
+        "Step": "manikin.env.loop.base",
+    },
+    "manikin.env.state": {
+        "check_sizes": "manikin.env.state.saving",
+        "checked_states": "manikin.env.state.saving",
+        "load": "manikin.env.state.saving",
+        "put": "manikin.env.state.saving",
+        "save": "manikin.env.state.saving",
+        "size_of": "manikin.env.state.saving",
     },
     "manikin.scene.handles": {
         "View": "manikin.scene.handles.named:Handles",

@@ -48,8 +48,8 @@ def run(options: BenchOptions) -> int:
     from rich.table import Table
 
     from manikin.env.arguments import positive_int
-    from manikin.env.provenance import machine, processor, versions
     from manikin.env.speed import measure_speed
+    from manikin.env.state.provenance import machine, processor, versions
     from manikin.errors import ConfigError
     from manikin.sim import torch_device
 

@@ -9,16 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.env import arguments, state
+from manikin.env import arguments
 from manikin.env.assemble import assemble
 from manikin.env.budget import task_budget
 from manikin.env.interface import BatchEnv, LayoutRows
-from manikin.env.loop import Loop
-from manikin.env.loop_device import DeviceLoop
-from manikin.env.loop_rows import RowLoop
+from manikin.env.loop.base import Loop
+from manikin.env.loop.device import DeviceLoop
+from manikin.env.loop.rows import RowLoop
 from manikin.env.observe import space_of
 from manikin.env.options import EnvKeywords, EnvOptions
-from manikin.env.provenance import fingerprint
+from manikin.env.state import saving
+from manikin.env.state.provenance import fingerprint
 from manikin.env.task import Task
 from manikin.render.segmentation import SegmentationTable
 from manikin.scene.handles import Part
@@ -119,17 +120,17 @@ class Env(BatchEnv):
 
     @property
     def state_size(self) -> int:
-        return state.size_of(self.scene.model)
+        return saving.size_of(self.scene.model)
 
     # ---- state -----------------------------------------------------------------------------------------------------
 
     def save(self, rows: Any = None) -> Snapshot:
         self._check_open()
-        return state.save(self, row_numbers(rows, self.num_envs))
+        return saving.save(self, row_numbers(rows, self.num_envs))
 
     def load(self, snapshot: Snapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
         self._check_open()
-        state.load(self, snapshot, row_numbers(rows, self.num_envs, once=True))
+        saving.load(self, snapshot, row_numbers(rows, self.num_envs, once=True))
         return self.look()
 
     def fingerprint(self) -> dict[str, Any]:

@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.env import arguments, state
+from manikin.env import arguments
 from manikin.env.observe import Observation
 from manikin.env.options import AUTORESET, EnvOptions
 from manikin.env.shares import Shares
+from manikin.env.state import saving
 from manikin.errors import ClosedError, DivergedError
 from manikin.render.segmentation import SegmentationTable
 from manikin.scene.handles.forces import force_names, forces_of
@@ -337,13 +338,13 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         """
         self._check_open()
         index = row_numbers(rows, self.num_envs, once=True)
-        given = state.checked_states(states, len(index))
+        given = saving.checked_states(states, len(index))
         each = [(part, [given[i] for i in part.places.tolist()]) for part in self.parts(index)]
         for part, mine in each:
-            state.check_sizes(part.env, mine)
+            saving.check_sizes(part.env, mine)
         with torch.no_grad(), self._on:
             for part, mine in each:
-                state.put(part.env, mine, part.rows)
+                saving.put(part.env, mine, part.rows)
         return self._seen(index)
 
     def state_hash(self, rows: Any = None) -> Tensor:

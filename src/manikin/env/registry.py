@@ -14,9 +14,9 @@ from manikin.errors import ConfigError, UnknownNameError
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from manikin.env.agents import AgentsEnv
+    from manikin.env.adapters.agents import AgentsEnv
+    from manikin.env.adapters.numpy_view import NumpyEnv
     from manikin.env.interface import BatchEnv
-    from manikin.env.numpy_view import NumpyEnv
     from manikin.env.options import EnvKeywords, EnvOptions
     from manikin.env.task import Task
 
@@ -199,16 +199,16 @@ def make(
         task: an id, ``module:Class``, ``file.py:Class`` or a class.
         num_envs: rows; default 1.
         arrays: ``torch`` for tensors; ``numpy`` for NumPy's arrays, which go into Gymnasium's vector wrappers: a
-            :class:`manikin.env.numpy_view.NumpyEnv`.
+            :class:`manikin.env.adapters.numpy_view.NumpyEnv`.
         agents: actions and observations are dictionaries with an entry per robot: a
-            :class:`manikin.env.agents.AgentsEnv`.
+            :class:`manikin.env.adapters.agents.AgentsEnv`.
         options: how it is played, by default as the task says.
         **given: fields of :class:`manikin.env.options.EnvOptions` by name, which win over ``options``.
     """
-    from manikin.env.agents import AgentsEnv
+    from manikin.env.adapters.agents import AgentsEnv
+    from manikin.env.adapters.numpy_view import NumpyEnv
     from manikin.env.arguments import flag, one_of
     from manikin.env.layouts.env import batched
-    from manikin.env.numpy_view import NumpyEnv
 
     one_of("kind of arrays", arrays, ("torch", "numpy"))
     if flag("agents", agents) and arrays != "torch":
@@ -220,7 +220,7 @@ def make(
 
 
 def _make_single(*, task_id: str, **options: Any) -> gymnasium.Env:
-    from manikin.env.single import SingleEnv
+    from manikin.env.adapters.single import SingleEnv
 
     return SingleEnv(task_class(task_id), **options)
 

@@ -42,8 +42,8 @@ from pathlib import Path
 from typing import Any
 
 from manikin.env.options import EnvOptions
-from manikin.env.provenance import task_code
 from manikin.env.registry import is_own, task_class
+from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError
 from manikin.eval.shown import hashed_shown, shown_options, without_none
 from manikin.sense.kinds import describe

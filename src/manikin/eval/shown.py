@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from manikin.env.observe import Observation, Vision
-from manikin.env.provenance import task_code
+from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.api import BACKENDS
 from manikin.sense.kinds import hashed, made

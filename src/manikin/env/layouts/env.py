@@ -22,10 +22,10 @@ from manikin.env.interface import BatchEnv, LayoutRows
 from manikin.env.layouts.padding import Padding
 from manikin.env.layouts.pool import Pool
 from manikin.env.layouts.snapshot import LayoutSnapshot
-from manikin.env.loop_device import DeviceLoop, step_together
+from manikin.env.loop.device import DeviceLoop, step_together
 from manikin.env.observe import STATE_WORDS, Observation, column_names, flatten, space_of
 from manikin.env.options import EnvKeywords, EnvOptions
-from manikin.env.state import size_of
+from manikin.env.state.saving import size_of
 from manikin.env.task import Task, checked_task
 from manikin.errors import ActionError, ConfigError, DataError
 from manikin.rng import episode_seed_from_entropy

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from manikin.env.env import Env
-from manikin.env.loop_device import DeviceLoop
+from manikin.env.loop.device import DeviceLoop
 
 __all__ = ["Places", "Slots"]
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from manikin.env import arguments
-from manikin.env.graph import Graph, owned
-from manikin.env.loop import COUNTERS, Loop, Step
+from manikin.env.loop.base import COUNTERS, Loop, Step
+from manikin.env.loop.graph import Graph, owned
 from manikin.env.task import Episode
 from manikin.errors import SceneError
 from manikin.rng import EpisodeRng

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 import torch
 
-from manikin.env.loop import COUNTERS
+from manikin.env.loop.base import COUNTERS
 from manikin.errors import DataError
 from manikin.sim.snapshot import Snapshot
 

@@ -1,7 +1,7 @@
 """What the two ways through a control step share.
 
-On the CPU (:mod:`manikin.env.loop_rows`) bookkeeping is NumPy and rows that start are named by their numbers: at one
-environment torch's calls are the cost. On a Warp device (:mod:`manikin.env.loop_device`) bookkeeping lives on the
+On the CPU (:mod:`manikin.env.loop.rows`) bookkeeping is NumPy and rows that start are named by their numbers: at one
+environment torch's calls are the cost. On a Warp device (:mod:`manikin.env.loop.device`) bookkeeping lives on the
 device and rows are chosen by masks, so that nothing waits for results and all can be recorded as CUDA graphs.
 """
 

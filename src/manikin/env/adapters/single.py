@@ -9,10 +9,10 @@ import gymnasium
 import numpy as np
 from torch import Tensor
 
+from manikin.env.adapters.window import Window
 from manikin.env.arrays import to_numpy
 from manikin.env.layouts.env import batched
 from manikin.env.task import Task
-from manikin.env.window import Window
 
 __all__ = ["SingleEnv"]
 

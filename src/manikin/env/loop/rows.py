@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from manikin.env import arguments
-from manikin.env.loop import COUNTERS, Loop, Step
+from manikin.env.loop.base import COUNTERS, Loop, Step
 from manikin.env.observe import merge
 from manikin.env.task import Episode
 from manikin.rng import EpisodeRng

@@ -1,0 +1,1 @@
+"""The environment as other libraries want it: Gymnasium's single and vector environments, PettingZoo, a window."""
