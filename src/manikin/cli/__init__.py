@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("replay", "Play recorded episodes again; --check verifies them bit for bit."),
     "convert": ("convert", "Write a recording in a format that trainers load (LeRobot, robomimic)."),
     "import": ("importing", "Look at demonstrations of robosuite, robomimic or ManiSkill, and play them here."),
+    "train": ("train", "Train a policy for a task, and evaluate it on episodes it never saw."),
     "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
     "new": ("new", "Write a small task that already runs, to start from."),
     "check": ("check", "Try on a task every promise that tasks make."),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
+from manikin.policy.trained import FILE, trained_policy
 
 __all__ = ["POLICIES", "named_callable", "policy_maker"]
 
@@ -19,7 +21,8 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
     """A function from an environment to a policy for it.
 
     Args:
-        word: ``expert``, ``random``, ``policy.pt2`` (:mod:`manikin.policy.checkpoint`), ``ws://host:port``
+        word: ``expert``, ``random``, the folder of a training run or its ``policy.safetensors``
+            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.checkpoint`), ``ws://host:port``
             (:mod:`manikin.policy.remote`), ``module:function`` or ``file.py:function``; the function takes the
             environment.
 
@@ -37,12 +40,18 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
 
         network = load_policy(word)
         return lambda env: network
+    if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
+        maker: Callable[[Any], Policy] = trained_policy(word)
+        return maker
     place = POLICIES.get(word, word)
     if ":" not in place.strip(":"):
         raise UnknownNameError(
-            "policy", word, POLICIES, "Or policy.pt2, ws://host:port, module:function, file.py:function."
+            "policy",
+            word,
+            POLICIES,
+            "Or a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
         )
-    maker: Callable[[Any], Policy] = named_callable(place, "policy")
+    maker = named_callable(place, "policy")
     return maker
 
 

@@ -1,0 +1,274 @@
+"""`manikin train`: from a task to a trained policy with a number."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from manikin.learn.run.recipe import Recipe
+    from manikin.learn.run.train import State
+
+__all__ = ["TrainOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """Options of `manikin train`."""
+
+    algorithm: tyro.conf.Positional[str] = ""
+    """ppo: reinforcement learning from the task's reward."""
+    task: tyro.conf.Positional[str] = ""
+    """Task id (PickCube-v2)."""
+    minutes: float | None = None
+    """End after so many minutes; by default as the recipe says. 0 for no limit."""
+    steps: int | None = None
+    """End after so many control steps of all rows; 0 for no limit."""
+    seed: int = 0
+    """Of weights, actions and episodes. The same seed gives the same run on the same kind of machine."""
+    out: Path | None = None
+    """Folder of the run; by default runs/train-ALGORITHM-TASK-SEED."""
+    recipe: Path | None = None
+    """A recipe file in place of the one that comes with manikin."""
+    set: tuple[str, ...] = ()
+    """Settings in place of the recipe's: --set learning_rate=1e-3 hidden=[128,128] env.num_envs=512."""
+    device: str = "cpu"
+    """Where to simulate and learn: cpu, cuda, cuda:1 or warp:cpu."""
+    resume: Path | None = None
+    """Go on with the run in this folder; algorithm, task and seed are the run's."""
+    tensorboard: bool = False
+    """Write TensorBoard's events too (pip install 'manikin[learn]')."""
+    test: bool = True
+    """Evaluate the best checkpoint on the test episodes at the end."""
+    pictures: int = 4
+    """Of how many test episodes the page shows pictures."""
+    compare: tuple[Path, ...] = ()
+    """Folders of runs: print them side by side and write one page with their curves; nothing is trained."""
+
+
+def main(options: Annotated[TrainOptions, tyro.conf.arg(name="")]) -> int:
+    """Train a policy for a task, choose its best checkpoint, and evaluate that on episodes it never saw."""
+    return run(options)
+
+
+def run(options: TrainOptions) -> int:
+    """Train; 0 done, 1 stopped by an error, 130 interrupted. ``--resume FOLDER`` goes on."""
+    from rich.markup import escape
+
+    from manikin.errors import ConfigError, ManikinError
+    from manikin.eval.runner import interruptible
+    from manikin.learn.run.train import CHECKPOINT, recipe_of, train
+    from manikin.sim import torch_device
+
+    out = console()
+    if options.compare:
+        return _compare(out, options)
+    torch_device(options.device)
+    seed, device = options.seed, options.device
+    if options.resume is not None:
+        recipe, seed, device = recipe_of(options.resume)
+        folder = options.resume
+        own = True
+        if options.algorithm or options.task or options.recipe or options.set:
+            raise ConfigError(
+                "--resume goes on with a run as it is: give only --minutes, --steps, --tensorboard, --test"
+            )
+    else:
+        recipe, own = _recipe(options)
+        folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{seed}"
+    limits = {"minutes": options.minutes, "steps": options.steps}
+    recipe = recipe.replace(**{name: value for name, value in limits.items() if value is not None})
+    words = "its recipe" if own else "no recipe of its own: the algorithm's defaults"
+    out.print(f"{recipe.algorithm} on {recipe.task}, seed {seed}: {words} {recipe.hash[:12]}")
+    out.print(escape(recipe.to_toml().rstrip()), style="dim", soft_wrap=True)
+    line = _Line(out, recipe)
+    try:
+        with interruptible() as stop:
+            outcome = train(
+                recipe,
+                folder=folder,
+                seed=seed,
+                device=device,
+                resume=options.resume is not None,
+                tensorboard=options.tensorboard,
+                stop=stop,
+                on_iteration=line,
+            )
+    except ManikinError as error:
+        if not (folder / CHECKPOINT).exists() or line.state is None:
+            raise
+        out.print(f"[red]stopped: {escape(str(error))}[/]", soft_wrap=True)
+        out.print(f"the last checkpoint is kept: {shlex.join(['manikin', 'train', '--resume', str(folder)])}")
+        return NOT_GOOD
+    if outcome.why == "interrupted":
+        out.print(f"interrupted; go on with: {shlex.join(['manikin', 'train', '--resume', str(folder)])}")
+        return INTERRUPTED
+    state = outcome.state
+    ended = {"time": "its time is over", "steps": "its steps are done", "target": "validation reached the target"}
+    out.print(
+        f"{ended[outcome.why]}: {counted(state.steps, 'step')} in {state.seconds:.0f} s; best validation "
+        f"{state.best:.1%} in iteration {state.best_iteration}"
+    )
+    return _test(out, options, recipe, folder, device) if options.test else OK
+
+
+def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
+    from manikin.cli.chosen import chosen_task
+    from manikin.errors import ConfigError
+    from manikin.learn.run.recipe import ALGORITHMS, load_recipe, recipe_for
+
+    if options.recipe is not None:
+        recipe, own = load_recipe(options.recipe), True
+        for given, named in ((options.algorithm, recipe.algorithm), (options.task, recipe.task)):
+            if given and given != named:
+                raise ConfigError(f"{options.recipe} is a recipe for {named}, not for {given}")
+    else:
+        if not options.algorithm or not options.task:
+            known = ", ".join(ALGORITHMS)
+            raise ConfigError(f"name an algorithm ({known}) and a task: manikin train ppo PickCube-v2")
+        recipe, own = recipe_for(options.algorithm, chosen_task(options.task).id)
+    settings, env = _settings(options.set)
+    return recipe.replace(settings=settings, env=env), own
+
+
+def _settings(words: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """``name=value`` as TOML reads values; text may stand without quotes."""
+    import tomllib
+
+    from manikin.errors import ConfigError
+
+    settings: dict[str, Any] = {}
+    env: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--set takes name=value, got {word!r}")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        target = env if name.startswith("env.") else settings
+        target[name.removeprefix("env.")] = value
+    return settings, env
+
+
+class _Line:
+    """Prints where the run is: every few seconds, and at each validation."""
+
+    def __init__(self, out: Console, recipe: Recipe) -> None:
+        self.out, self.recipe, self.state = out, recipe, None
+        self._printed, self._steps, self._seconds = -math.inf, -1, 0.0
+
+    def __call__(self, state: State, numbers: Mapping[str, float]) -> None:
+        validated = "validated_success" in numbers
+        now = time.perf_counter()
+        if self.state is None:
+            self._steps, self._seconds = state.steps, state.seconds
+        self.state = state
+        if not validated and now - self._printed < 10.0:
+            return
+        rate = (state.steps - self._steps) / max(state.seconds - self._seconds, 1e-9)
+        self._steps, self._seconds, self._printed = state.steps, state.seconds, now
+        words = [f"{state.seconds:6.0f} s", f"{state.steps:>11,} steps"]
+        words.append(f"{rate:7,.0f}/s" if math.isfinite(rate) and rate > 0 else " " * 9)
+        words.append(f"return {numbers['return']:8.2f}" if "return" in numbers else " " * 15)
+        words.append(f"success {numbers['success']:6.1%}" if "success" in numbers else " " * 14)
+        words.append(f"validated {numbers['validated_success']:6.1%}" if validated else " " * 16)
+        words.append(f"left {_clock(self._left(state, rate))}")
+        self.out.print("  ".join(words), soft_wrap=True)
+
+    def _left(self, state: State, rate: float) -> float:
+        left = 60 * self.recipe.minutes - state.seconds if self.recipe.minutes else math.inf
+        if self.recipe.steps and rate > 0:
+            left = min(left, (self.recipe.steps - state.steps) / rate)
+        return max(0.0, left)
+
+
+def _clock(seconds: float) -> str:
+    return "-" if math.isinf(seconds) else f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, device: str) -> int:
+    """The final number, once, on seeds that nothing else has seen."""
+    from manikin.eval.evaluation import evaluate
+    from manikin.eval.html import write_html
+    from manikin.eval.report import as_dict, write_report
+    from manikin.eval.runner import interruptible
+    from manikin.learn.run.page import write_page
+    from manikin.learn.run.train import PROTOCOL
+    from manikin.learn.run.validate import test_protocol
+    from manikin.policy.trained import trained_policy
+    from manikin.render.api import make_renderer
+
+    protocol = test_protocol(recipe)
+    with interruptible() as stop, bar(out, "testing", len(protocol.seeds)) as advance:
+        evaluation = evaluate(
+            protocol,
+            trained_policy(folder),
+            num_envs=128,
+            device=device,
+            film=options.pictures,
+            renderer=make_renderer("auto", samples=2) if options.pictures else None,
+            on_result=lambda task, result: advance(),
+            stop=stop,
+        )
+    again = shlex.join(["manikin", "eval", str(folder / PROTOCOL), "--policy", str(folder)])
+    report = as_dict(evaluation, command=again)
+    write_report(report, folder / "report.json")
+    write_html(report, folder / "report.html", evaluation.reels)
+    write_page(folder)
+    show_table(out, rates_table(evaluation))
+    out.print(f"run: {folder / 'run.html'}", soft_wrap=True)
+    out.print(f"use it: manikin eval, view or collect with --policy {folder}", soft_wrap=True)
+    return OK if evaluation.healthy and not evaluation.interrupted else NOT_GOOD
+
+
+def _compare(out: Console, options: TrainOptions) -> int:
+    from rich.table import Table
+
+    from manikin.learn.run.page import summary_of, write_comparison
+
+    found = [summary_of(folder) for folder in options.compare]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("run", "algorithm", "task", "seed", "steps", "minutes", "validated", "tested"):
+        table.add_column(heading, no_wrap=True)
+    for one in found:
+        tested = (
+            "not tested"
+            if one["tested"] is None
+            else f"{one['tested']['rate']:.1%} [{one['tested']['low']:.1%}, {one['tested']['high']:.1%}]"
+        )
+        table.add_row(
+            one["name"],
+            one["algorithm"],
+            one["task"],
+            str(one["seed"]),
+            f"{one['steps']:,}",
+            f"{one['seconds'] / 60:.1f}",
+            f"{one['best']:.1%}",
+            tested,
+        )
+    show_table(out, table)
+    different = {json.dumps(one["settings"], sort_keys=True) for one in found}
+    if len(different) > 1:
+        names = {name for one in found for name in one["settings"]}
+        for name in sorted(names):
+            values = [one["settings"].get(name) for one in found]
+            if any(value != values[0] for value in values):
+                out.print(f"{name}: {', '.join(str(value) for value in values)}", soft_wrap=True)
+    target = options.out or Path("runs") / "compared.html"
+    write_comparison(options.compare, target)
+    out.print(f"page: {target}", soft_wrap=True)
+    return OK

@@ -1,0 +1,1 @@
+"""What trainers share: advantages, replay, running normalization, moving averages, schedules, threads."""

@@ -1,0 +1,260 @@
+"""Proximal policy optimization (Schulman et al., 2017, arXiv:1707.06347), from flat observations.
+
+One iteration: every row makes ``num_steps`` steps, then ``epochs`` passes over these steps improve actor and critic.
+Episodes that ran out of time are bootstrapped: their last observation has its value. By ``bootstrap_at_success`` those
+that succeeded are too. Without it a policy that is paid per step does better to hover at the goal than to reach it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from manikin.env.interface import BatchEnv
+from manikin.learn.common.advantage import advantages
+from manikin.learn.common.finite import check_finite
+from manikin.learn.common.moments import Moments
+from manikin.learn.common.random import Streams
+from manikin.learn.common.rollout import Episodes, Stagger
+from manikin.learn.common.threads import CORES, torch_threads
+from manikin.policy.networks.mlp import GaussianActor, mlp
+
+__all__ = ["PPO", "Config"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Settings of PPO.
+
+    Attributes:
+        num_steps: control steps per row and iteration.
+        epochs: passes over them. minibatches: parts of each pass.
+        gamma: discount per control step. gae_lambda: weight of longer returns.
+        clip: how far the probability of an action may move in one iteration.
+        value_weight, entropy_weight: of the critic's loss and of the entropy, beside the actor's loss.
+        learning_rate: of Adam, at the beginning; ``anneal`` lowers it linearly to 0 at the planned end.
+        max_grad_norm: gradients are scaled down to this norm.
+        target_kl: an iteration ends once a minibatch has moved the policy further than this; 0 never.
+        hidden, critic_hidden: sizes of the layers between. activation: tanh, relu, elu or silu.
+        log_std: logarithm of the actions' spread at the beginning. min_log_std: it does not fall below.
+        normalize: scale observations by their running mean and spread.
+        bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
+        stagger: at the beginning rows restart after different times, so that not all end together.
+    """
+
+    num_steps: int = 25
+    epochs: int = 4
+    minibatches: int = 16
+    gamma: float = 0.8
+    gae_lambda: float = 0.9
+    clip: float = 0.2
+    value_weight: float = 0.5
+    entropy_weight: float = 0.0
+    learning_rate: float = 3e-4
+    anneal: bool = False
+    max_grad_norm: float = 0.5
+    target_kl: float = 0.1
+    hidden: tuple[int, ...] = (256, 256)
+    critic_hidden: tuple[int, ...] = (256, 256)
+    activation: str = "tanh"
+    log_std: float = -0.5
+    min_log_std: float = -3.0
+    normalize: bool = True
+    bootstrap_at_success: bool = True
+    stagger: bool = True
+
+
+class PPO:
+    """Trains a :class:`~manikin.policy.networks.mlp.GaussianActor`.
+
+    Args:
+        env: made with ``autoreset="same_step"`` and a flat observation.
+        config: settings.
+        seed: of weights, actions and the order of minibatches. Rows start at episode seeds that follow from it.
+
+    Attributes:
+        steps: control steps of all rows so far.
+        progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
+    """
+
+    network = "gaussian"
+
+    def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
+        self.env, self.config, self.device = env, config, env.device
+        self.steps, self.iterations, self.progress = 0, 0, 0.0
+        self.streams = Streams(seed, env.device)
+        columns, actions = env.single_observation_space.shape[0], env.single_action_space.shape[0]
+        self.network_options: dict[str, Any] = {
+            "observations": columns, "actions": actions, "log_std": config.log_std,
+            "hidden": list(config.hidden), "activation": config.activation,
+        }
+        weights = self.streams.on_cpu("weights")
+        self.actor = GaussianActor(**self.network_options, generator=weights).to(self.device)
+        self.critic = mlp(columns, config.critic_hidden, 1, activation=config.activation, generator=weights)
+        self.critic.to(self.device)
+        self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
+        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
+        self.moments = Moments(columns, self.device)
+        self.episodes = Episodes(env, seed)
+        self.stagger = Stagger(env) if config.stagger else None
+        self.observation = self.episodes.begin()
+
+    # ---- one iteration -----------------------------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, float]:
+        """Steps, then passes over them. Returns losses and how the episodes that ended went.
+
+        Raises:
+            DivergedError: a loss is not finite.
+        """
+        config = self.config
+        if config.anneal:
+            for group in self.optimizer.param_groups:
+                group["lr"] = config.learning_rate * max(0.0, 1.0 - self.progress)
+        with torch_threads(1):
+            batch = self._collect()
+        with torch_threads(CORES):
+            losses = self._update(batch)
+        self.iterations += 1
+        return {**self.episodes.summary(), **losses}
+
+    @torch.no_grad()
+    def _collect(self) -> dict[str, Tensor]:
+        """``num_steps`` steps of every row, flattened to (T * N, ...)."""
+        env, config, n = self.env, self.config, self.env.num_envs
+        if config.normalize and self.iterations == 0:
+            self._normalize(self.observation)
+        shape = (config.num_steps, n)
+        make = {"device": self.device, "dtype": torch.float32}
+        seen = torch.empty(config.num_steps + 1, n, self.observation.shape[1], **make)
+        actions = torch.empty(*shape, self.network_options["actions"], **make)
+        chances, rewards = torch.empty(shape, **make), torch.empty(shape, **make)
+        dones = torch.zeros(shape, dtype=torch.bool, device=self.device)
+        worth: list[tuple[int, Tensor, Tensor]] = []  # step, rows and observations where an episode is bootstrapped
+        noise = self.streams["actions"]
+        for t in range(config.num_steps):
+            seen[t] = self.observation
+            mean, log_std = self.actor.distribution(self.actor.scaling(self.observation))
+            drawn = torch.randn(mean.shape, generator=noise, **make)
+            actions[t] = mean + log_std.exp() * drawn
+            chances[t] = _log_chance(drawn, log_std)
+            observation, reward, terminated, truncated, info = env.step(actions[t].clamp(-1.0, 1.0))
+            self.episodes.step(reward, terminated, truncated, info)
+            rewards[t], dones[t] = reward, terminated | truncated
+            if "final_obs" in info:
+                final = info["final_info"]
+                kept = truncated | final["success"] if config.bootstrap_at_success else truncated & ~terminated
+                kept = kept & ~final["fail"] if "fail" in final else kept
+                rows = torch.nonzero(kept & dones[t]).squeeze(1)
+                worth.append((t, rows, info["final_obs"][rows]))
+            if self.stagger is not None and self.steps < self.stagger.end:
+                observation, cut = self.stagger.step(observation)
+                dones[t] |= cut  # what came before is lost: as if the episode had ended there without value
+            self.observation = observation
+            self.steps += n
+        seen[-1] = self.observation
+        values = self._values(seen)
+        following = values[1:].masked_fill(dones, 0.0)
+        for t, rows, final_seen in worth:
+            if len(rows):
+                following[t, rows] = self._values(final_seen)
+        gains = advantages(
+            rewards=rewards,
+            values=values[:-1],
+            next_values=following,
+            dones=dones,
+            gamma=config.gamma,
+            gae_lambda=config.gae_lambda,
+        )
+        scaled = self.actor.scaling(seen[:-1])
+        if config.normalize:
+            self._normalize(seen[:-1])
+        batch = {"seen": scaled, "actions": actions, "chances": chances, "gains": gains, "returns": gains + values[:-1]}
+        return {name: value.flatten(0, 1) for name, value in batch.items()}
+
+    def _update(self, batch: dict[str, Tensor]) -> dict[str, float]:
+        config, count = self.config, len(batch["gains"])
+        size = -(-count // config.minibatches)
+        sums: dict[str, Tensor] = {}
+        made, stopped = 0, False
+        for _ in range(config.epochs):
+            order = torch.randperm(count, generator=self.streams["order"], device=self.device)
+            for part in order.split(size):
+                losses = self._losses({name: value[part] for name, value in batch.items()})
+                if config.target_kl and made and float(losses["kl"].detach()) > 1.5 * config.target_kl:
+                    stopped = True
+                    break
+                self.optimizer.zero_grad(set_to_none=True)
+                losses["loss"].backward()
+                nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm)
+                self.optimizer.step()
+                with torch.no_grad():
+                    self.actor.log_std.clamp_(min=config.min_log_std)
+                made += 1
+                for name, value in losses.items():
+                    sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
+            if stopped:
+                break
+        with torch.no_grad():
+            spread = self.actor.log_std.exp().mean()
+        where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
+        means = {name: value / max(made, 1) for name, value in sums.items()}
+        return {**check_finite(where, {**means, "spread": spread}), "updates": float(made)}
+
+    def _losses(self, part: dict[str, Tensor]) -> dict[str, Tensor]:
+        config = self.config
+        mean, log_std = self.actor.distribution(part["seen"])
+        chances = _log_chance((part["actions"] - mean) / log_std.exp(), log_std)
+        change = chances - part["chances"]
+        ratio = change.exp()
+        gains = part["gains"]
+        gains = (gains - gains.mean()) / (gains.std() + 1e-8)
+        actor = -torch.minimum(gains * ratio, gains * ratio.clamp(1 - config.clip, 1 + config.clip)).mean()
+        critic = 0.5 * (self.critic(part["seen"]).squeeze(1) - part["returns"]).square().mean()
+        loss = actor + config.value_weight * critic
+        if config.entropy_weight:
+            loss = loss - config.entropy_weight * log_std.sum()
+        return {"loss": loss, "actor_loss": actor, "critic_loss": critic, "kl": ((ratio - 1) - change).mean()}
+
+    # ---- parts -------------------------------------------------------------------------------------------------------
+
+    def _values(self, seen: Tensor) -> Tensor:
+        """(...) of observations (..., D)."""
+        return self.critic(self.actor.scaling(seen)).squeeze(-1)
+
+    def _normalize(self, seen: Tensor) -> None:
+        self.moments.add(seen)
+        self.moments.write(self.actor.scaling)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that later iterations depend on."""
+        return {
+            "actor": self.actor.state_dict(),
+            "critic": self.critic.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "moments": self.moments.state_dict(),
+            "streams": self.streams.state_dict(),
+            "episodes": self.episodes.state_dict(),
+            "counts": {"steps": self.steps, "iterations": self.iterations},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken."""
+        self.actor.load_state_dict(state["actor"])
+        self.critic.load_state_dict(state["critic"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.moments.load_state_dict(state["moments"])
+        self.streams.load_state_dict(state["streams"])
+        self.observation = self.episodes.load_state_dict(state["episodes"])
+        self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
+
+    def describe(self) -> dict[str, Any]:
+        return asdict(self.config)
+
+
+def _log_chance(drawn: Tensor, log_std: Tensor) -> Tensor:
+    """Log density (B,) of a Gaussian at ``drawn`` (B, A) spreads from its mean, up to a constant."""
+    return (-0.5 * drawn.square() - log_std).sum(-1)

@@ -1,0 +1,1 @@
+"""A training run: recipe, loop, checkpoints, validation, log, page."""

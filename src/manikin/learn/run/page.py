@@ -1,0 +1,165 @@
+"""The page of a run, and of several side by side. No script, no font, no file beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from manikin.data.recording.durable import replace_file
+from manikin.errors import DataError
+from manikin.learn.run import store
+from manikin.learn.run.chart import chart
+from manikin.learn.run.record import read_progress
+from manikin.learn.run.train import CHECKPOINT, LOG, recipe_of
+
+__all__ = ["summary_of", "write_comparison", "write_page"]
+
+_CURVES = (
+    ("success", "success in training", 1.0),
+    ("validated_success", "success in validation", 1.0),
+    ("return", "return", None),
+)
+
+
+def summary_of(folder: str | Path) -> dict[str, Any]:
+    """What a run came to, for JSON: recipe, seed, steps, times, best validation, and the tested rate if there is one.
+
+    Raises:
+        AssetError: the folder holds no run.
+        DataError: a file of it is damaged.
+    """
+    folder = Path(folder)
+    recipe, seed, device = recipe_of(folder)
+    saved, about = store.read(folder / CHECKPOINT)
+    state = saved["state"]
+    tested = None
+    if (report := folder / "report.json").is_file():
+        try:
+            task = json.loads(report.read_text(encoding="utf-8"))["per_task"][0]
+            rule = task["success"]["rule"]
+            tested = {key: task["success"][rule][key] for key in ("rate", "low", "high", "episodes", "successes")}
+            tested["at_end"] = task["success"]["at_end"]["rate"]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise DataError(f"{report} is damaged: {error}") from None
+    return {
+        "name": folder.resolve().name,
+        "algorithm": recipe.algorithm,
+        "task": recipe.task,
+        "recipe_hash": about["recipe_hash"],
+        "settings": {**recipe.settings, **{f"env.{k}": v for k, v in recipe.env.items()}},
+        "seed": seed,
+        "device": device,
+        "steps": state["steps"],
+        "iterations": state["iteration"],
+        "seconds": state["seconds"],
+        "cpu_seconds": state["cpu_seconds"],
+        "best": state["best"],
+        "best_iteration": state["best_iteration"],
+        "tested": tested,
+        "versions": about["versions"],
+    }
+
+
+def write_page(folder: str | Path) -> Path:
+    """``run.html`` in a run's folder: what was trained, curves, the tested rate, the recipe.
+
+    Raises:
+        AssetError, DataError: as :func:`summary_of`, and where the page cannot be written.
+    """
+    folder = Path(folder)
+    return _write([folder], folder / "run.html")
+
+
+def write_comparison(folders: Sequence[str | Path], target: str | Path) -> Path:
+    """A page of several runs: runs of one recipe are one curve with its spread over seeds.
+
+    Raises:
+        AssetError, DataError: as :func:`summary_of`, and where the page cannot be written.
+    """
+    return _write([Path(folder) for folder in folders], Path(target))
+
+
+def _write(folders: Sequence[Path], target: Path) -> Path:
+    runs = [summary_of(folder) for folder in folders]
+    logs = [read_progress(folder / LOG) for folder in folders]
+    names = _names(runs)
+    style = (resources.files("manikin.eval") / "report.css").read_text(encoding="utf-8")
+    title = names[0] if len(set(names)) == 1 else "Training runs"
+    body = "".join(_charts(names, logs)) + _table(names, runs)
+    if len(folders) == 1:
+        body += _report(folders[0]) + _recipe(folders[0])
+    page = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, '
+        f'initial-scale=1"><title>{escape(title)}</title><style>{style} .chart {{width: 100%; max-width: 680px; '
+        f"display: block; margin: 1rem 0; font-size: 11px}} .chart text {{fill: currentColor}}</style></head>"
+        f'<body><main><div class="top"><h1>{escape(title)}</h1></div>{body}</main></body></html>\n'
+    )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, page.encode())
+    except OSError as error:
+        raise DataError(f"cannot write {target}: {error.strerror}") from None
+    return target
+
+
+def _names(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """One name for the runs of one recipe, which differ in their seed alone."""
+    plain = [f"{run['algorithm']} on {run['task']}" for run in runs]
+    recipes: dict[str, list[str]] = {}
+    for name, run in zip(plain, runs, strict=True):
+        known = recipes.setdefault(name, [])
+        if run["recipe_hash"] not in known:
+            known.append(run["recipe_hash"])
+    return [
+        name if len(recipes[name]) == 1 else f"{name}, recipe {run['recipe_hash'][:8]}"
+        for name, run in zip(plain, runs, strict=True)
+    ]
+
+
+def _charts(names: Sequence[str], logs: Sequence[list[dict[str, float]]]) -> list[str]:
+    found = []
+    for column, words, top in _CURVES:
+        for across, scale, unit in (("steps", 1.0, "control steps"), ("seconds", 60.0, "minutes")):
+            curves: dict[str, list[list[tuple[float, float]]]] = {}
+            for name, rows in zip(names, logs, strict=True):
+                points = [(row[across] / scale, row[column]) for row in rows if column in row]
+                curves.setdefault(name, []).append(points)
+            if across == "seconds" and column != "validated_success":
+                continue
+            found.append(chart(curves, across=unit, up=words, top=top))
+    return found
+
+
+def _table(names: Sequence[str], runs: Sequence[dict[str, Any]]) -> str:
+    rows = []
+    for name, run in zip(names, runs, strict=True):
+        tested = run["tested"]
+        said = "not tested"
+        if tested is not None:
+            said = f"<b>{tested['rate']:.1%}</b> [{tested['low']:.1%}, {tested['high']:.1%}] of {tested['episodes']}"
+        cells = (
+            *(escape(name), str(run["seed"]), f"{run['steps']:,}", f"{run['seconds'] / 60:.1f}"),
+            *(f"{run['cpu_seconds'] / 60:.1f}", f"{run['best']:.1%}", said),
+        )
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    heads = ("run", "seed", "control steps", "minutes", "CPU minutes", "best validation", "tested, with 95 % interval")
+    head = "".join(f"<th>{escape(word)}</th>" for word in heads)
+    return f'<section><table class="wide"><tr>{head}</tr>{"".join(rows)}</table></section>'
+
+
+def _report(folder: Path) -> str:
+    if not (folder / "report.html").is_file():
+        return ""
+    return '<p>Test episodes, failure modes and pictures: <a href="report.html">report.html</a></p>'
+
+
+def _recipe(folder: Path) -> str:
+    recipe, seed, _ = recipe_of(folder)
+    command = f"manikin train --recipe {folder / 'recipe.toml'} --seed {seed}"
+    return (
+        f"<section><h2>Recipe</h2><pre>{escape(recipe.to_toml())}</pre><p><code>{escape(command)}</code></p></section>"
+    )

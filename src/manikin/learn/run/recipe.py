@@ -1,0 +1,231 @@
+"""A recipe: everything that a training run depends on besides its seed, as a TOML file with a hash."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from manikin.env.options import EnvOptions
+from manikin.errors import ConfigError, UnknownNameError
+
+__all__ = ["ALGORITHMS", "Recipe", "load_recipe", "recipe_for", "settings_class", "shipped_recipes", "trainer_class"]
+
+ALGORITHMS: dict[str, tuple[str, str]] = {
+    "ppo": ("manikin.learn.ppo", "PPO"),
+}
+"""Algorithm -> the module of its file, and the class of its trainer. The module's ``Config`` has the settings."""
+
+_ENV = ("num_envs", "robot", "control", "observe", "reward", "physics_hz", "control_hz", "horizon", "terminate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a policy is trained.
+
+    Attributes:
+        algorithm: one of ``ALGORITHMS``.
+        task: id with version.
+        env: options of the environment that trains: num_envs, robot, control, observe, reward, physics_hz,
+            control_hz, horizon, terminate, config.
+        settings: of the algorithm; what is left out has the default of its ``Config``.
+        minutes: the run ends after so many minutes; 0 for no limit.
+        steps: it ends after so many control steps of all rows; 0 for no limit.
+        validate_every: iterations between two validations.
+        validation_episodes: of each. test_episodes: of the final number.
+        stop_at: the run ends once so large a share of validation episodes succeeded; above 1 never.
+        description: for people; not hashed.
+    """
+
+    algorithm: str
+    task: str
+    env: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    minutes: float = 20.0
+    steps: int = 0
+    validate_every: int = 10
+    validation_episodes: int = 128
+    test_episodes: int = 512
+    stop_at: float = 1.0
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise UnknownNameError("algorithm", self.algorithm, ALGORITHMS)
+        for name in self.env:
+            if name not in (*_ENV, "config"):
+                raise ConfigError(f"a recipe's [env] has no key {name!r}; valid: {', '.join((*_ENV, 'config'))}")
+        for name in ("minutes", "steps", "stop_at"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise ConfigError(f"a recipe's {name} must be a number, 0 or more; got {value!r}")
+        for name in ("validate_every", "validation_episodes", "test_episodes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigError(f"a recipe's {name} must be a whole number, 1 or more; got {value!r}")
+        if not self.minutes and not self.steps:
+            raise ConfigError("a recipe needs minutes or steps, or the run would never end")
+        object.__setattr__(self, "settings", checked_settings(self.algorithm, self.settings))
+        EnvOptions(**self.env)  # raises where a value cannot work
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all but the description."""
+        content = {k: v for k, v in dataclasses.asdict(self).items() if k != "description"}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def config(self) -> Any:
+        """The algorithm's ``Config`` with these settings."""
+        return settings_class(self.algorithm)(**self.settings)
+
+    def replace(self, *, settings: Mapping[str, Any] | None = None, **given: Any) -> Recipe:
+        """Another recipe, with these fields and settings in place."""
+        merged = {**self.settings, **(settings or {})}
+        env = {**self.env, **given.pop("env", {})}
+        return dataclasses.replace(self, settings=merged, env=env, **given)
+
+    @classmethod
+    def from_toml(cls, text: str, *, source: str = "recipe") -> Recipe:
+        """Read a recipe; nothing unknown is ignored.
+
+        Raises:
+            ConfigError: not TOML, an unknown or missing key, a value of the wrong kind; names ``source``.
+        """
+        try:
+            table = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{source}: not valid TOML: {error}") from None
+        names = [f.name for f in dataclasses.fields(cls)]
+        for key in table:
+            if key not in names:
+                raise ConfigError(f"{source}: unknown key {key!r}; valid: {', '.join(names)}")
+        for key in ("algorithm", "task"):
+            if not isinstance(table.get(key), str):
+                raise ConfigError(f"{source}: {key} is missing, or is not text")
+        for key in ("env", "settings"):
+            if not isinstance(table.get(key, {}), dict):
+                raise ConfigError(f"{source}: [{key}] must be a table")
+        try:
+            return cls(**table)
+        except ConfigError as error:
+            raise ConfigError(f"{source}: {error}") from None
+
+    def to_toml(self) -> str:
+        """A file that reads back to an equal recipe."""
+        plain, tables = [], []
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Mapping):
+                tables += ["", f"[{f.name}]", *(f"{key} = {_toml(one)}" for key, one in value.items())]
+            elif value != "":
+                plain.append(f"{f.name} = {_toml(value)}")
+        return "\n".join([*plain, *tables]) + "\n"
+
+
+def trainer_class(algorithm: str) -> Any:
+    """The class of an algorithm's trainer. Raises :class:`UnknownNameError`."""
+    module, name = _place(algorithm)
+    return getattr(importlib.import_module(module), name)
+
+
+def settings_class(algorithm: str) -> Any:
+    """The frozen dataclass of an algorithm's settings. Raises :class:`UnknownNameError`."""
+    return importlib.import_module(_place(algorithm)[0]).Config
+
+
+def _place(algorithm: str) -> tuple[str, str]:
+    if algorithm not in ALGORITHMS:
+        raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
+    return ALGORITHMS[algorithm]
+
+
+def checked_settings(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of an algorithm, those ``given`` in place of its defaults.
+
+    Raises:
+        ConfigError: there is no setting of a name, or a value is of another kind; lists what is valid.
+    """
+    kind = settings_class(algorithm)
+    names = [f.name for f in dataclasses.fields(kind)]
+    hints = get_type_hints(kind)
+    for name, value in given.items():
+        if name not in names:
+            raise ConfigError(f"{algorithm} has no setting {name!r}; valid: {', '.join(names)}")
+        if not _fits(value, hints[name]):
+            raise ConfigError(f"{algorithm}'s {name} must be {_said(hints[name])}, got {value!r}")
+    made = dataclasses.asdict(kind(**{name: _brought(value, hints[name]) for name, value in given.items()}))
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in made.items()}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is tuple:
+        return isinstance(value, list | tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+
+
+def _brought(value: Any, hint: Any) -> Any:
+    return tuple(value) if get_origin(hint) is tuple else float(value) if hint is float else value
+
+
+def _said(hint: Any) -> str:
+    words = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+    return words.get(hint, "a list of whole numbers")
+
+
+def shipped_recipes() -> dict[tuple[str, str], str]:
+    """(algorithm, task) -> file name of the recipes that come with manikin."""
+    found = {}
+    for file in sorted(p.name for p in _folder().iterdir() if p.name.endswith(".toml")):
+        algorithm, _, task = file.removesuffix(".toml").partition("-")
+        found[algorithm, task] = file
+    return found
+
+
+def recipe_for(algorithm: str, task: str) -> tuple[Recipe, bool]:
+    """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own."""
+    shipped = shipped_recipes()
+    if (algorithm, task) in shipped:
+        name = shipped[algorithm, task]
+        return Recipe.from_toml((_folder() / name).read_text(encoding="utf-8"), source=f"shipped recipe {name}"), True
+    _place(algorithm)
+    return Recipe(algorithm=algorithm, task=task), False
+
+
+def load_recipe(path: str | Path) -> Recipe:
+    """A recipe from a file.
+
+    Raises:
+        ConfigError: no such file, or anything that :meth:`Recipe.from_toml` refuses.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the recipe {str(path)!r} cannot be read: {error}") from None
+    return Recipe.from_toml(text, source=str(path))
+
+
+def _folder() -> Any:
+    return resources.files("manikin.learn") / "recipes"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+    return repr(value)

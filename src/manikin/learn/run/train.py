@@ -1,0 +1,256 @@
+"""The loop of a run: iterations, validation, checkpoints, and the final number."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manikin._version import __version__
+from manikin.data.recording.durable import replace_file
+from manikin.env.provenance import versions
+from manikin.env.registry import make
+from manikin.errors import ConfigError, DataError
+from manikin.learn.run import store
+from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
+from manikin.learn.run.record import Progress
+from manikin.learn.run.validate import Validation, test_protocol
+from manikin.policy.trained import FILE, about_env, save_trained
+
+__all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "recipe_of", "train"]
+
+RECIPE, CHECKPOINT, PROTOCOL, LOG = "recipe.toml", "checkpoint.safetensors", "protocol.toml", "progress.csv"
+_SAVE_EVERY = 60.0  # seconds between two checkpoints
+
+
+@dataclass
+class State:
+    """Where a run is.
+
+    Attributes:
+        iteration: finished so far. steps: control steps of all rows.
+        seconds, cpu_seconds: wall-clock, and processor time of the process, over all resumptions.
+        validated: of the last validation, share that succeeded; -1 before the first.
+        best: of the best one; best_return: its mean return; best_iteration: when.
+    """
+
+    iteration: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    validated: float = -1.0
+    best: float = -1.0
+    best_return: float = -1e300
+    best_iteration: int = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: its state, and ``why``: time, steps, target or interrupted."""
+
+    state: State
+    why: str
+
+
+def train(
+    recipe: Recipe,
+    *,
+    folder: str | Path,
+    seed: int = 0,
+    device: str = "cpu",
+    resume: bool = False,
+    tensorboard: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    on_iteration: Callable[[State, Mapping[str, float]], None] = lambda state, numbers: None,
+) -> Outcome:
+    """Train a policy, up to the best validated network; the final number is the caller's to ask for.
+
+    Into ``folder`` go ``recipe.toml``, ``progress.csv``, ``policy.safetensors`` (the network that validated best),
+    ``checkpoint.safetensors`` (all that a resumed run needs), and ``protocol.toml`` of the final number. Every file
+    appears whole or not at all, so that a killed run goes on from its last checkpoint. On the CPU it goes on to the same
+    bits.
+
+    Args:
+        recipe: what to train, and how.
+        folder: of the run.
+        seed: of weights, actions and episodes.
+        device: where to simulate and learn: ``cpu``, ``cuda``, ``warp:cpu``.
+        resume: go on with the run in the folder.
+        tensorboard: write TensorBoard's events too.
+        stop: asked after each iteration; True ends the run with a checkpoint.
+        on_iteration: called after each iteration with where the run is and its numbers.
+
+    Raises:
+        ConfigError: the folder holds a run and ``resume`` is False, or another run than this.
+        DataError: nothing to resume, or the folder cannot be written.
+        DivergedError: a loss is not finite; the last checkpoint stays.
+    """
+    folder = Path(folder)
+    file = folder / CHECKPOINT
+    if file.exists() and not resume:
+        raise ConfigError(f"{folder} holds a run already: go on with it by resume, or choose another folder")
+    saved, state = (None, State())
+    if resume:
+        saved, about = store.read(file)
+        state = State(**saved["state"])
+        _check_same(recipe, seed, device, about, folder)
+    env = make(recipe.task, device=device, autoreset="same_step", **recipe.env)
+    validation = Validation(recipe, device=device)
+    try:
+        trainer = trainer_class(recipe.algorithm)(env, recipe.config, seed)
+        if saved is not None:
+            trainer.load_state_dict(saved["trainer"])
+        else:
+            _write_text(folder / RECIPE, recipe.to_toml())
+            _write_text(folder / PROTOCOL, test_protocol(recipe).to_toml())
+        about = _about(recipe, seed, device, env)
+        log = Progress(
+            folder / LOG,
+            keep=state.iteration if saved else -1,
+            tensorboard=folder / "tensorboard" if tensorboard else None,
+        )
+        loop = _Loop(recipe, trainer, validation, folder, about, state, log, on_iteration)
+        try:
+            why = loop.run(stop)
+        finally:
+            log.close()
+        return Outcome(state=state, why=why)
+    finally:
+        validation.close()
+        env.close()
+
+
+class _Loop:
+    def __init__(
+        self,
+        recipe: Recipe,
+        trainer: Any,
+        validation: Validation,
+        folder: Path,
+        about: Mapping[str, Any],
+        state: State,
+        log: Progress,
+        on_iteration: Callable[[State, Mapping[str, float]], None],
+    ) -> None:
+        self.recipe, self.trainer, self.validation, self.folder = recipe, trainer, validation, folder
+        self.about, self.state, self.log, self.on_iteration = about, state, log, on_iteration
+        self._seconds, self._cpu = state.seconds, state.cpu_seconds
+        self._began, self._cpu_began, self._saved = time.perf_counter(), _cpu_seconds(), time.perf_counter()
+
+    def run(self, stop: Callable[[], bool]) -> str:
+        recipe, state = self.recipe, self.state
+        while not (why := self._over(stop)):
+            self.trainer.progress = self._share()
+            numbers = self.trainer.iterate()
+            state.iteration += 1
+            state.steps = self.trainer.steps
+            if state.iteration % recipe.validate_every == 0:
+                numbers = {**numbers, **self._validate()}
+            self._clock()
+            timing = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
+            self.log.add({"iteration": state.iteration, "steps": state.steps, **timing, **numbers})
+            self.on_iteration(state, numbers)
+            if time.perf_counter() - self._saved > _SAVE_EVERY:
+                self.save()
+        if why != "interrupted" and state.iteration % recipe.validate_every:
+            self._validate()
+            self._clock()
+        self.save()
+        return why
+
+    def _over(self, stop: Callable[[], bool]) -> str:
+        recipe, state = self.recipe, self.state
+        if recipe.minutes and state.seconds >= 60 * recipe.minutes:
+            return "time"
+        if recipe.steps and state.steps >= recipe.steps:
+            return "steps"
+        if state.best >= recipe.stop_at:
+            return "target"
+        return "interrupted" if stop() else ""
+
+    def _share(self) -> float:
+        """Of the planned run, how much is done. In steps where they are planned, so that it is the same at each run."""
+        if self.recipe.steps:
+            return self.state.steps / self.recipe.steps
+        return self.state.seconds / (60 * self.recipe.minutes)
+
+    def _validate(self) -> dict[str, float]:
+        state, module = self.state, self.trainer.actor
+        found = self.validation(module)
+        state.validated = found["success"]
+        if (found["success"], found["return"]) > (state.best, state.best_return):
+            state.best, state.best_return, state.best_iteration = found["success"], found["return"], state.iteration
+            network = {"kind": self.trainer.network, "options": self.trainer.network_options}
+            about = {**self.about, "steps": state.steps, "iteration": state.iteration, "validated": found}
+            save_trained(self.folder / FILE, module, network=network, about=about)
+        return {f"validated_{name}": value for name, value in found.items()}
+
+    def _clock(self) -> None:
+        self.state.seconds = self._seconds + time.perf_counter() - self._began
+        self.state.cpu_seconds = self._cpu + _cpu_seconds() - self._cpu_began
+
+    def save(self) -> None:
+        """A checkpoint of everything."""
+        tree = {"state": vars(self.state).copy(), "trainer": self.trainer.state_dict()}
+        store.write(self.folder / CHECKPOINT, tree, self.about)
+        self._saved = time.perf_counter()
+
+
+def _about(recipe: Recipe, seed: int, device: str, env: Any) -> dict[str, Any]:
+    return {
+        "algorithm": recipe.algorithm,
+        "recipe": recipe.to_toml(),
+        "recipe_hash": recipe.hash,
+        "protocol_hash": test_protocol(recipe).hash,
+        "seed": seed,
+        "device": device,
+        "manikin": __version__,
+        "versions": versions(),
+        **about_env(env),
+    }
+
+
+def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any], folder: Path) -> None:
+    """Time, steps and target may be others; all else must be as it was."""
+    free = {"minutes": recipe.minutes, "steps": recipe.steps, "stop_at": recipe.stop_at}
+    before = Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT)).replace(**free)
+    other = [
+        f"{name} {was!r}, now {now!r}"
+        for name, was, now in (
+            ("recipe", before.hash[:12], recipe.hash[:12]),
+            ("seed", about["seed"], seed),
+            ("device", about["device"], device),
+        )
+        if was != now
+    ]
+    if other:
+        raise ConfigError(f"the run in {folder} was begun with other settings: {'; '.join(other)}")
+
+
+def recipe_of(folder: str | Path) -> tuple[Recipe, int, str]:
+    """Recipe, seed and device of the run in a folder.
+
+    Raises:
+        AssetError: there is no run.
+        DataError: its checkpoint is damaged.
+    """
+    folder = Path(folder)
+    _, about = store.read(folder / CHECKPOINT, tree=False)
+    return load_recipe(folder / RECIPE), int(about["seed"]), str(about["device"])
+
+
+def _write_text(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _cpu_seconds() -> float:
+    """Processor time of this process, its threads, and the processes it waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)

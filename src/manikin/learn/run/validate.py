@@ -1,0 +1,67 @@
+"""How good a network is: episodes that training never saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from manikin.env.options import EnvOptions
+from manikin.env.registry import make
+from manikin.eval.protocol import Protocol
+from manikin.eval.runner import run_episodes
+from manikin.learn.common.seeds import TEST, VALIDATION
+from manikin.learn.run.recipe import Recipe
+from manikin.policy.network import NetworkPolicy
+
+__all__ = ["Validation", "test_protocol"]
+
+_PROTOCOL = ("robot", "control", "observe", "physics_hz", "control_hz", "horizon")
+
+
+class Validation:
+    """Plays the same held-out episodes again and again, with the network as it is.
+
+    Args:
+        recipe: names the task and how many episodes.
+        device: where to simulate.
+    """
+
+    def __init__(self, recipe: Recipe, *, device: str = "cpu") -> None:
+        count = recipe.validation_episodes
+        self.seeds = range(VALIDATION, VALIDATION + count)
+        given = {k: v for k, v in recipe.env.items() if k in (*_PROTOCOL, "config", "reward")}
+        options = EnvOptions(num_envs=min(count, 128), autoreset="disabled", terminate=True, device=device, **given)
+        self.env = make(recipe.task, options=options)
+
+    def __call__(self, module: torch.nn.Module) -> dict[str, float]:
+        """Share that succeeded, mean return and length."""
+        training = module.training
+        try:
+            run = run_episodes(self.env, NetworkPolicy(module), self.seeds)
+        finally:
+            module.train(training)
+        count = len(run.results)
+        return {
+            "success": sum(r.success_once for r in run.results) / count,
+            "return": sum(r.return_ for r in run.results) / count,
+            "length": sum(r.length for r in run.results) / count,
+        }
+
+    def close(self) -> None:
+        self.env.close()
+
+
+def test_protocol(recipe: Recipe) -> Protocol:
+    """The protocol of the final number: success at least once, on seeds that neither train nor validate."""
+    given: dict[str, Any] = {k: v for k, v in recipe.env.items() if k in _PROTOCOL}
+    config: Mapping[str, Any] = recipe.env.get("config") or {}
+    return Protocol(
+        name=f"trained-{recipe.task}",
+        tasks=(recipe.task,),
+        seeds=tuple(range(TEST, TEST + recipe.test_episodes)),
+        description="Held-out episodes of a training run: no other run trains or validates on them.",
+        config={recipe.task: config} if config else {},
+        **given,
+    )

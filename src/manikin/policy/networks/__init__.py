@@ -1,0 +1,30 @@
+"""Networks that trained policies act with, by name. A checkpoint says which one and with which options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from manikin.errors import DataError, UnknownNameError
+from manikin.policy.networks.mlp import GaussianActor
+
+__all__ = ["NETWORKS", "GaussianActor", "build"]
+
+NETWORKS: dict[str, type[torch.nn.Module]] = {"gaussian": GaussianActor}
+
+
+def build(kind: str, options: Mapping[str, Any]) -> torch.nn.Module:
+    """A network of a kind, with weights yet to be loaded.
+
+    Raises:
+        UnknownNameError: there is no such kind.
+        DataError: the kind takes other options.
+    """
+    if kind not in NETWORKS:
+        raise UnknownNameError("network", kind, NETWORKS)
+    try:
+        return NETWORKS[kind](**options)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"a network {kind!r} cannot be made with {dict(options)!r:.200}: {error}") from None

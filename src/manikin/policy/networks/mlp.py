@@ -1,0 +1,97 @@
+"""Multilayer perceptrons: the layers, and an actor with a Gaussian around its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from manikin.errors import UnknownNameError
+from manikin.policy.networks.scaling import Scaling
+
+__all__ = ["ACTIVATIONS", "GaussianActor", "mlp"]
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
+
+
+def mlp(
+    inputs: int,
+    hidden: Sequence[int],
+    outputs: int,
+    *,
+    activation: str = "tanh",
+    norm: bool = False,
+    last_gain: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> nn.Sequential:
+    """Linear layers with an activation between them; weights orthogonal with gain sqrt 2, biases zero.
+
+    Args:
+        inputs, outputs: sizes of the first and the last layer.
+        hidden: sizes between.
+        activation: tanh, relu, elu or silu.
+        norm: layer normalization before each activation.
+        last_gain: gain of the last layer's weights.
+        generator: draws the weights.
+
+    Raises:
+        UnknownNameError: no such activation.
+    """
+    if activation not in ACTIVATIONS:
+        raise UnknownNameError("activation", activation, ACTIVATIONS)
+    sizes = [inputs, *hidden, outputs]
+    layers: list[nn.Module] = []
+    for i, (a, b) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        last = i == len(sizes) - 2
+        layer = nn.Linear(a, b)
+        nn.init.orthogonal_(layer.weight, last_gain if last else 2**0.5, generator=generator)
+        nn.init.zeros_(layer.bias)
+        layers.append(layer)
+        if not last:
+            layers += [nn.LayerNorm(b)] if norm else []
+            layers.append(ACTIVATIONS[activation]())
+    return nn.Sequential(*layers)
+
+
+class GaussianActor(nn.Module):
+    """An action from a flat observation: the mean of a Gaussian whose spread is a parameter of its own.
+
+    Called, it gives the mean (B, A), clipped to [-1, 1]: what a trained policy does. :meth:`distribution` gives mean
+    and logarithm of the spread, for training.
+
+    Args:
+        observations: columns of the observation.
+        actions: dimensions of the action.
+        hidden, activation: see :func:`mlp`.
+        log_std: logarithm of the spread at the beginning.
+        generator: draws the weights.
+
+    Attributes:
+        scaling: brings observations to mean 0 and standard deviation 1; part of the network, saved with it.
+    """
+
+    def __init__(
+        self,
+        *,
+        observations: int,
+        actions: int,
+        hidden: Sequence[int] = (256, 256),
+        activation: str = "tanh",
+        log_std: float = -0.5,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.scaling = Scaling(observations)
+        self.mean = mlp(
+            observations, hidden, actions, activation=activation, last_gain=0.01 * 2**0.5, generator=generator
+        )
+        self.log_std = nn.Parameter(torch.full((actions,), float(log_std)))
+
+    def distribution(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean (B, A) and log of the spread (A,) for observations that :attr:`scaling` has scaled."""
+        return self.mean(scaled), self.log_std
+
+    def forward(self, observation: Tensor) -> Tensor:
+        action: Tensor = self.mean(self.scaling(observation))
+        return action.clamp(-1.0, 1.0)

@@ -1,0 +1,124 @@
+"""Trained policies: a checkpoint's network, with what it was trained for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from manikin.data.recording.durable import replace_file
+from manikin.env.interface import BatchEnv
+from manikin.errors import AssetError, ConfigError, DataError
+from manikin.policy.network import NetworkPolicy
+from manikin.policy.networks import build
+
+__all__ = ["FILE", "about_env", "load_trained", "read_about", "save_trained", "trained_policy"]
+
+FILE = "policy.safetensors"
+"""The name of a policy's file in the folder of a run."""
+_FORMAT = 1
+_ASKED = ("task", "robot", "control", "observe", "control_hz")
+
+
+def about_env(env: BatchEnv) -> dict[str, Any]:
+    """What a policy depends on of the environment it was trained in, for JSON."""
+    found = env.fingerprint()
+    return {**{name: found.get(name) for name in _ASKED}, "observation": list(env.observation_names)}
+
+
+def save_trained(path: Path, module: torch.nn.Module, *, network: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Write a network's weights, how it is built (``network``: kind and options) and what it is for (``about``).
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    metadata = {"manikin": json.dumps({"format": _FORMAT, "network": dict(network), **about})}
+    weights = {name: value.detach().cpu().contiguous().clone() for name, value in module.state_dict().items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, save(weights, metadata))
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+
+
+def read_about(path: str | Path) -> dict[str, Any]:
+    """What the file says of its policy: network, task, robot, control, observation, recipe, versions.
+
+    Raises:
+        AssetError: no such file, or a folder of a run without one.
+        DataError: it is no policy of manikin's.
+    """
+    return _opened(path)[0]
+
+
+def load_trained(path: str | Path) -> tuple[torch.nn.Module, dict[str, Any]]:
+    """The network, and what the file says of it.
+
+    Raises:
+        AssetError: no such file.
+        DataError: it is no policy of manikin's, or its weights do not fit its network.
+    """
+    about, weights = _opened(path)
+    network = about["network"]
+    module = build(network["kind"], network["options"])
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        raise DataError(f"{path}: the weights do not fit the network it names: {error}") from None
+    return module.eval(), about
+
+
+def trained_policy(path: str | Path) -> Any:
+    """A function from an environment to the policy for it.
+
+    Raises:
+        AssetError, DataError: as :func:`load_trained`. The function raises :class:`ConfigError` where the environment
+            has another task, robot, controller or observation than the policy was trained for.
+    """
+    module, about = load_trained(path)
+    name = f"{about.get('algorithm', 'network')}-{Path(path).resolve().parent.name or Path(path).stem}"
+
+    def make(env: BatchEnv) -> NetworkPolicy:
+        here = about_env(env)
+        other = [key for key in here if about.get(key) is not None and _plain(about[key]) != _plain(here[key])]
+        if "observation" in other and "observe" in other:
+            other.remove("observation")
+        if other:
+            said = "; ".join(f"{key} {_short(about[key])}, here {_short(here[key])}" for key in other)
+            raise ConfigError(f"{path} was trained for {said}. Make the environment as it was trained")
+        device = None if env.device.type == "cpu" else env.device
+        return NetworkPolicy(module, width=int(about.get("width", 64)), device=device, name=name)
+
+    return make
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def _short(value: Any) -> str:
+    return f"{len(value)} columns" if isinstance(value, list) else repr(value)
+
+
+def _opened(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    file = Path(path)
+    file = file / FILE if file.is_dir() else file
+    if not file.is_file():
+        raise AssetError(f"no trained policy at {path}: a run's folder holds one as {FILE}")
+    try:
+        with safe_open(file, "pt") as opened:
+            about = json.loads((opened.metadata() or {})["manikin"])
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        if about["format"] != _FORMAT:
+            raise DataError(f"{file} has format {about['format']}, this manikin reads format {_FORMAT}")
+        about["network"]["kind"], about["network"]["options"]
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{file} is no trained policy: {type(error).__name__}: {error}") from None
+    return about, weights
