@@ -88,8 +88,11 @@ class PPO:
         self.streams = Streams(seed, env.device)
         columns, actions = env.single_observation_space.shape[0], env.single_action_space.shape[0]
         self.network_options: dict[str, Any] = {
-            "observations": columns, "actions": actions, "log_std": config.log_std,
-            "hidden": list(config.hidden), "activation": config.activation,
+            "observations": columns,
+            "actions": actions,
+            "log_std": config.log_std,
+            "hidden": list(config.hidden),
+            "activation": config.activation,
         }
         weights = self.streams.on_cpu("weights")
         self.actor = GaussianActor(**self.network_options, generator=weights).to(self.device)

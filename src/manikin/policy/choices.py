@@ -41,8 +41,7 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
         network = load_policy(word)
         return lambda env: network
     if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
-        maker: Callable[[Any], Policy] = trained_policy(word)
-        return maker
+        return trained_policy(word)
     place = POLICIES.get(word, word)
     if ":" not in place.strip(":"):
         raise UnknownNameError(
@@ -51,7 +50,7 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
             POLICIES,
             "Or a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
         )
-    maker = named_callable(place, "policy")
+    maker: Callable[[Any], Policy] = named_callable(place, "policy")
     return maker
 
 

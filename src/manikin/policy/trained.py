@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def load_trained(path: str | Path) -> tuple[torch.nn.Module, dict[str, Any]]:
     return module.eval(), about
 
 
-def trained_policy(path: str | Path) -> Any:
+def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     """A function from an environment to the policy for it.
 
     Raises:

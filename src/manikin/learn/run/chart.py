@@ -27,9 +27,11 @@ def chart(
 
     Args:
         curves: by name, curves of (x, y) with rising x.
-        across, up: what the axes are, with units.
+        across: what the horizontal axis is, with its unit.
+        up: what the vertical one is.
         top: upper end of the vertical axis; None for the largest value.
-        width, height: pixels.
+        width: of the picture [pixels].
+        height: of the picture [pixels].
     """
     points = [point for several in curves.values() for curve in several for point in curve]
     if not points:
@@ -54,9 +56,9 @@ def chart(
         x, y = place(value, low).split(",")
         parts.append(f'<text x="{x}" y="{float(y) + 16:.0f}" text-anchor="middle">{_said(value)}</text>')
     parts.append(f'<text x="{width / 2:.0f}" y="{height - 4}" text-anchor="middle">{escape(across)}</text>')
-    parts.append(
-        f'<text x="12" y="{height / 2:.0f}" transform="rotate(-90 12 {height / 2:.0f})" text-anchor="middle">{escape(up)}</text>'
-    )
+    middle_px = f"{height / 2:.0f}"
+    turned = f'transform="rotate(-90 12 {middle_px})" text-anchor="middle"'
+    parts.append(f'<text x="12" y="{middle_px}" {turned}>{escape(up)}</text>')
     for number, (name, several) in enumerate(curves.items()):
         colour = COLOURS[number % len(COLOURS)]
         thin = len(several) > 1

@@ -70,8 +70,8 @@ def train(
 
     Into ``folder`` go ``recipe.toml``, ``progress.csv``, ``policy.safetensors`` (the network that validated best),
     ``checkpoint.safetensors`` (all that a resumed run needs), and ``protocol.toml`` of the final number. Every file
-    appears whole or not at all, so that a killed run goes on from its last checkpoint. On the CPU it goes on to the same
-    bits.
+    appears whole or not at all, so that a killed run goes on from its last checkpoint. On the CPU it goes on to the
+    same bits.
 
     Args:
         recipe: what to train, and how.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,8 @@ def mlp(
     """Linear layers with an activation between them; weights orthogonal with gain sqrt 2, biases zero.
 
     Args:
-        inputs, outputs: sizes of the first and the last layer.
+        inputs: columns that come in.
+        outputs: columns that go out.
         hidden: sizes between.
         activation: tanh, relu, elu or silu.
         norm: layer normalization before each activation.
@@ -42,7 +44,7 @@ def mlp(
         raise UnknownNameError("activation", activation, ACTIVATIONS)
     sizes = [inputs, *hidden, outputs]
     layers: list[nn.Module] = []
-    for i, (a, b) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (a, b) in enumerate(pairwise(sizes)):
         last = i == len(sizes) - 2
         layer = nn.Linear(a, b)
         nn.init.orthogonal_(layer.weight, last_gain if last else 2**0.5, generator=generator)
