@@ -46,6 +46,8 @@ class TrainOptions:
     """Settings in place of the recipe's: --set learning_rate=1e-3 hidden=[128,128] env.num_envs=512."""
     device: str = "cpu"
     """Where to simulate and learn: cpu, cuda, cuda:1 or warp:cpu."""
+    threads: int = 0
+    """Threads of the physics, 0 for all cores; never changes the run."""
     resume: Path | None = None
     """Go on with the run in this folder; algorithm, task and seed are the run's."""
     tensorboard: bool = False
@@ -88,7 +90,7 @@ def run(options: TrainOptions) -> int:
     else:
         recipe, own = _recipe(options)
         folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{seed}"
-    limits = {"minutes": options.minutes, "steps": options.steps}
+    limits: dict[str, Any] = {"minutes": options.minutes, "steps": options.steps}
     recipe = recipe.replace(**{name: value for name, value in limits.items() if value is not None})
     words = "its recipe" if own else "no recipe of its own: the algorithm's defaults"
     out.print(f"{recipe.algorithm} on {recipe.task}, seed {seed}: {words} {recipe.hash[:12]}")
@@ -101,6 +103,7 @@ def run(options: TrainOptions) -> int:
                 folder=folder,
                 seed=seed,
                 device=device,
+                threads=options.threads,
                 resume=options.resume is not None,
                 tensorboard=options.tensorboard,
                 stop=stop,
@@ -168,7 +171,8 @@ class _Line:
     """Prints where the run is: every few seconds, and at each validation."""
 
     def __init__(self, out: Console, recipe: Recipe) -> None:
-        self.out, self.recipe, self.state = out, recipe, None
+        self.out, self.recipe = out, recipe
+        self.state: State | None = None
         self._printed, self._steps, self._seconds = -math.inf, -1, 0.0
 
     def __call__(self, state: State, numbers: Mapping[str, float]) -> None:

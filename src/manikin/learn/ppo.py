@@ -18,7 +18,7 @@ from manikin.learn.common.advantage import advantages
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
-from manikin.learn.common.rollout import Episodes, Stagger
+from manikin.learn.common.rollout import Episodes, Stagger, flat_size
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import GaussianActor, mlp
 
@@ -86,7 +86,7 @@ class PPO:
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.streams = Streams(seed, env.device)
-        columns, actions = env.single_observation_space.shape[0], env.single_action_space.shape[0]
+        columns, actions = flat_size(env), env.single_action_space.shape[0]
         self.network_options: dict[str, Any] = {
             "observations": columns,
             "actions": actions,
@@ -131,17 +131,16 @@ class PPO:
         if config.normalize and self.iterations == 0:
             self._normalize(self.observation)
         shape = (config.num_steps, n)
-        make = {"device": self.device, "dtype": torch.float32}
-        seen = torch.empty(config.num_steps + 1, n, self.observation.shape[1], **make)
-        actions = torch.empty(*shape, self.network_options["actions"], **make)
-        chances, rewards = torch.empty(shape, **make), torch.empty(shape, **make)
+        seen = torch.empty((config.num_steps + 1, *self.observation.shape), device=self.device)
+        actions = torch.empty((*shape, self.network_options["actions"]), device=self.device)
+        chances, rewards = torch.empty(shape, device=self.device), torch.empty(shape, device=self.device)
         dones = torch.zeros(shape, dtype=torch.bool, device=self.device)
         worth: list[tuple[int, Tensor, Tensor]] = []  # step, rows and observations where an episode is bootstrapped
         noise = self.streams["actions"]
         for t in range(config.num_steps):
             seen[t] = self.observation
             mean, log_std = self.actor.distribution(self.actor.scaling(self.observation))
-            drawn = torch.randn(mean.shape, generator=noise, **make)
+            drawn = torch.randn(mean.shape, generator=noise, device=self.device)
             actions[t] = mean + log_std.exp() * drawn
             chances[t] = _log_chance(drawn, log_std)
             observation, reward, terminated, truncated, info = env.step(actions[t].clamp(-1.0, 1.0))

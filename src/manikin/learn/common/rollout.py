@@ -8,9 +8,22 @@ import torch
 from torch import Tensor
 
 from manikin.env.interface import BatchEnv
+from manikin.errors import ConfigError
 from manikin.learn.common.seeds import training_seeds
 
-__all__ = ["Episodes", "Stagger"]
+__all__ = ["Episodes", "Stagger", "flat_size"]
+
+
+def flat_size(env: BatchEnv) -> int:
+    """Columns of a flat observation.
+
+    Raises:
+        ConfigError: the observation has parts; says which option makes it flat.
+    """
+    shape = env.single_observation_space.shape
+    if shape is None or len(shape) != 1:
+        raise ConfigError("this algorithm learns from flat observations: observe='state' or 'policy'")
+    return int(shape[0])
 
 
 class Episodes:

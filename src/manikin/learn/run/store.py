@@ -67,10 +67,9 @@ def read(path: Path, *, tree: bool = True) -> tuple[Any, dict[str, Any]]:
 
 def _packed(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor | np.ndarray):
-        array = isinstance(value, np.ndarray)
-        tensor = torch.from_numpy(np.ascontiguousarray(value)) if array else value.detach().cpu()
+        tensor = torch.from_numpy(value) if isinstance(value, np.ndarray) else value.detach().cpu()
         tensors[path] = tensor.contiguous().clone()  # two names of one memory are refused
-        return {"array" if array else "tensor": path}
+        return {"array" if isinstance(value, np.ndarray) else "tensor": path}
     if isinstance(value, np.generic):
         return _packed(value.item(), path, tensors)
     if value is None or isinstance(value, bool | int | float | str):

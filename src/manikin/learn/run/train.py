@@ -11,8 +11,8 @@ from typing import Any
 
 from manikin._version import __version__
 from manikin.data.recording.durable import replace_file
-from manikin.env.provenance import versions
 from manikin.env.registry import make
+from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError, DataError
 from manikin.learn.run import store
 from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
@@ -61,6 +61,7 @@ def train(
     folder: str | Path,
     seed: int = 0,
     device: str = "cpu",
+    threads: int = 0,
     resume: bool = False,
     tensorboard: bool = False,
     stop: Callable[[], bool] = lambda: False,
@@ -78,6 +79,7 @@ def train(
         folder: of the run.
         seed: of weights, actions and episodes.
         device: where to simulate and learn: ``cpu``, ``cuda``, ``warp:cpu``.
+        threads: of the physics, 0 for all cores; never changes the run.
         resume: go on with the run in the folder.
         tensorboard: write TensorBoard's events too.
         stop: asked after each iteration; True ends the run with a checkpoint.
@@ -97,8 +99,8 @@ def train(
         saved, about = store.read(file)
         state = State(**saved["state"])
         _check_same(recipe, seed, device, about, folder)
-    env = make(recipe.task, device=device, autoreset="same_step", **recipe.env)
-    validation = Validation(recipe, device=device)
+    env = make(recipe.task, device=device, autoreset="same_step", threads=threads, **recipe.env)
+    validation = Validation(recipe, device=device, threads=threads)
     try:
         trainer = trainer_class(recipe.algorithm)(env, recipe.config, seed)
         if saved is not None:
@@ -215,7 +217,7 @@ def _about(recipe: Recipe, seed: int, device: str, env: Any) -> dict[str, Any]:
 
 def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any], folder: Path) -> None:
     """Time, steps and target may be others; all else must be as it was."""
-    free = {"minutes": recipe.minutes, "steps": recipe.steps, "stop_at": recipe.stop_at}
+    free: dict[str, Any] = {"minutes": recipe.minutes, "steps": recipe.steps, "stop_at": recipe.stop_at}
     before = Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT)).replace(**free)
     other = [
         f"{name} {was!r}, now {now!r}"

@@ -26,14 +26,15 @@ class Validation:
     Args:
         recipe: names the task and how many episodes.
         device: where to simulate.
+        threads: of the physics.
     """
 
-    def __init__(self, recipe: Recipe, *, device: str = "cpu") -> None:
+    def __init__(self, recipe: Recipe, *, device: str = "cpu", threads: int = 0) -> None:
         count = recipe.validation_episodes
         self.seeds = range(VALIDATION, VALIDATION + count)
         given = {k: v for k, v in recipe.env.items() if k in (*_PROTOCOL, "config", "reward")}
-        options = EnvOptions(num_envs=min(count, 128), autoreset="disabled", terminate=True, device=device, **given)
-        self.env = make(recipe.task, options=options)
+        held_out = EnvOptions(num_envs=min(count, 128), autoreset="disabled", terminate=True, **given)
+        self.env = make(recipe.task, options=held_out, device=device, threads=threads)
 
     def __call__(self, module: torch.nn.Module) -> dict[str, float]:
         """Share that succeeded, mean return and length."""

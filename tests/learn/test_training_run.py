@@ -1,0 +1,212 @@
+"""A run in its folder: killed, resumed, compared, evaluated, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from manikin import make
+from manikin.cli import main
+from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
+from manikin.learn.run import store
+from manikin.learn.run.page import summary_of
+from manikin.learn.run.recipe import Recipe, recipe_for, shipped_recipes
+from manikin.learn.run.record import Progress, read_progress
+from manikin.learn.run.train import train
+from manikin.policy.choices import policy_maker
+from manikin.policy.trained import load_trained, read_about
+
+SETTINGS = {"num_steps": 6, "epochs": 1, "minibatches": 2, "hidden": [8], "critic_hidden": [8]}
+RECIPE = Recipe(
+    algorithm="ppo",
+    task="PushCube-v2",
+    env={"num_envs": 4, "horizon": 8},
+    settings=SETTINGS,
+    steps=4 * 24,
+    minutes=0,
+    validate_every=2,
+    validation_episodes=4,
+    test_episodes=6,
+)
+
+
+def _log(folder):
+    return [{k: v for k, v in row.items() if "seconds" not in k} for row in read_progress(folder / "progress.csv")]
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
+    whole = train(RECIPE, folder=tmp_path / "whole", seed=5)
+    count = iter(range(10))
+    part = train(RECIPE, folder=tmp_path / "part", seed=5, stop=lambda: next(count) == 2)
+    assert (part.why, whole.why) == ("interrupted", "steps")
+    # lines that were logged after the last checkpoint, as a kill leaves them: a whole one and one that was cut short
+    log = tmp_path / "part/progress.csv"
+    columns, *_, last = log.read_text().splitlines()
+    log.write_text(f"{log.read_text()}3,{last.partition(',')[2]}\n4,9")
+    assert len(log.read_text().splitlines()) == 5 and columns.startswith("iteration,steps")
+    rest = train(RECIPE, folder=tmp_path / "part", seed=5, resume=True)
+    assert rest.state.steps == whole.state.steps == 96
+    assert _log(tmp_path / "part") == _log(tmp_path / "whole")
+    ours, theirs = (store.read(tmp_path / name / "checkpoint.safetensors")[0] for name in ("part", "whole"))
+    _equal(ours["trainer"], theirs["trainer"])
+    ours, theirs = (load_trained(tmp_path / name)[0].state_dict() for name in ("part", "whole"))
+    _equal(ours, theirs)
+
+
+def _equal(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            _equal(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            _equal(one, other)
+    elif isinstance(a, torch.Tensor):
+        assert torch.equal(a, b)
+    elif hasattr(a, "shape"):
+        assert (a == b).all()
+    elif hasattr(a, "__dict__"):
+        _equal(vars(a), vars(b))
+    else:
+        assert a == b
+
+
+def test_the_command_trains_tests_and_its_policy_is_one_like_any_other(tmp_path, capsys):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(RECIPE.to_toml())
+    folder = tmp_path / "run"
+    assert main(["train", "--recipe", str(recipe), "--out", str(folder), "--seed", "5", "--pictures", "0"]) == 0
+    said = capsys.readouterr().out
+    assert RECIPE.hash[:12] in said and "validated" in said
+    report = json.loads((folder / "report.json").read_text())
+    assert report["per_task"][0]["success"]["once"]["episodes"] == 6
+    assert [e["seed"] for e in report["per_task"][0]["per_episode"]] == list(range(1_000_000, 1_000_006))
+    assert "success in validation" in (folder / "run.html").read_text()
+    # the same number from the command that the report names
+    again = ["eval", str(folder / "protocol.toml"), "--policy", str(folder), "--out", str(tmp_path / "again")]
+    assert main([*again, "--pictures", "0"]) == 0
+    other = json.loads((tmp_path / "again/report.json").read_text())
+    assert other["per_task"][0]["per_episode"] == report["per_task"][0]["per_episode"]
+    # and collected with
+    out = str(tmp_path / "a.h5")
+    words = ["collect", "PushCube-v2", "--policy", str(folder), "--episodes", "2", "--out", out, "--horizon", "8"]
+    assert main(words) == 0
+    about = read_about(folder)
+    assert about["task"] == "PushCube-v2" and about["recipe_hash"] == RECIPE.hash and about["seed"] == 5
+    assert summary_of(folder)["tested"]["episodes"] == 6
+    assert main(["train", "--compare", str(folder), str(folder), "--out", str(tmp_path / "both.html")]) == 0
+    assert "PushCube-v2" in (tmp_path / "both.html").read_text()
+
+
+def test_a_policy_for_another_task_controller_or_observation_is_refused(tmp_path):
+    train(RECIPE, folder=tmp_path, seed=1)
+    maker = policy_maker(str(tmp_path))
+    maker(make("PushCube-v2", num_envs=2))
+    with pytest.raises(ConfigError, match="trained for task 'PushCube-v2', here 'PullCube-v2'"):
+        maker(make("PullCube-v2"))
+    with pytest.raises(ConfigError, match=r"control .*joint_delta_pos.*, here .*ee_delta_pos"):
+        maker(make("PushCube-v2", control="ee_delta_pos"))
+    with pytest.raises(ConfigError, match="observe 'state', here 'policy'"):
+        maker(make("PushCube-v2", observe="policy"))
+
+
+def test_a_folder_with_a_run_is_not_begun_anew_nor_gone_on_with_as_another(tmp_path):
+    train(RECIPE, folder=tmp_path, seed=1)
+    with pytest.raises(ConfigError, match="holds a run already"):
+        train(RECIPE, folder=tmp_path, seed=1)
+    with pytest.raises(ConfigError, match="seed 1, now 2"):
+        train(RECIPE, folder=tmp_path, seed=2, resume=True)
+    with pytest.raises(ConfigError, match="begun with other settings: recipe"):
+        train(RECIPE.replace(settings={"gamma": 0.5}), folder=tmp_path, seed=1, resume=True)
+    with pytest.raises(AssetError, match="no file"):
+        train(RECIPE, folder=tmp_path / "none", resume=True)
+
+
+def test_a_damaged_checkpoint_is_named_and_a_foreign_policy_too(tmp_path):
+    train(RECIPE, folder=tmp_path, seed=1)
+    file = tmp_path / "checkpoint.safetensors"
+    content = file.read_bytes()
+    for damaged in (b"", content[: len(content) // 2], b"\x80\x04pickle" + content):
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"checkpoint\.safetensors"):
+            train(RECIPE, folder=tmp_path, seed=1, resume=True)
+    (tmp_path / "policy.safetensors").write_bytes(content)
+    with pytest.raises(DataError, match="no trained policy"):
+        policy_maker(str(tmp_path))
+    with pytest.raises(AssetError, match="no trained policy at"):
+        policy_maker(str(tmp_path / "none.safetensors"))
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("algorithm = 'ppo'\ntask = 'PushCube-v2'\nminuts = 3", "unknown key 'minuts'; valid: algorithm"),
+        ("algorithm = 'ppo'\ntask = 'PushCube-v2'\n[settings]\nlr = 1", "ppo has no setting 'lr'; valid: num_steps"),
+        ("algorithm = 'ppo'\ntask = 'PushCube-v2'\n[settings]\ngamma = 'x'", "gamma must be a number, got 'x'"),
+        ("algorithm = 'ppo'\ntask = 'PushCube-v2'\n[settings]\nhidden = 3", "hidden must be a list of whole numbers"),
+        ("algorithm = 'ppo'\ntask = 'PushCube-v2'\n[env]\nrows = 3", r"\[env\] has no key 'rows'; valid: num_envs"),
+        ("algorithm = 'ppo'\ntask = 'PushCube-v2'\n[env]\nnum_envs = 0", "num_envs"),
+        ("algorithm = 'ppo'\ntask = 'PushCube-v2'\nminutes = 0", "would never end"),
+        ("task = 'PushCube-v2'", "algorithm is missing"),
+        ("algorithm = ", "not valid TOML"),
+    ],
+)
+def test_a_recipe_that_cannot_work_says_what_can(text, said):
+    with pytest.raises(ConfigError, match=said):
+        Recipe.from_toml(text)
+
+
+def test_an_unknown_algorithm_is_named():
+    with pytest.raises(UnknownNameError, match="ppo"):
+        recipe_for("poo", "PushCube-v2")
+
+
+def test_recipes_read_back_equal_and_their_hash_is_of_what_counts():
+    again = Recipe.from_toml(RECIPE.to_toml())
+    assert again == RECIPE and again.hash == RECIPE.hash
+    assert RECIPE.replace(description="words").hash == RECIPE.hash
+    assert RECIPE.replace(settings={"gamma": 0.9}).hash != RECIPE.hash
+    for algorithm, task in shipped_recipes():
+        recipe, own = recipe_for(algorithm, task)
+        assert own and (recipe.algorithm, recipe.task) == (algorithm, task)
+        make(task, **{**recipe.env, "num_envs": 1}).close()
+
+
+def test_a_log_keeps_what_was_before_and_takes_new_columns(tmp_path):
+    log = Progress(tmp_path / "log.csv")
+    log.add({"iteration": 1, "steps": 10, "seconds": 0.5, "cpu_seconds": 1.0, "loss": 0.25})
+    log.add({"iteration": 2, "steps": 20, "seconds": 1.0, "cpu_seconds": 2.0, "loss": 0.125, "validated": 1.0})
+    rows = read_progress(tmp_path / "log.csv")
+    assert [row.get("validated") for row in rows] == [None, 1.0]
+    assert [row["loss"] for row in rows] == [0.25, 0.125]
+    assert len(read_progress(Progress(tmp_path / "log.csv", keep=1).path)) == 1
+
+
+def test_a_tree_reads_back_as_it_was_and_a_full_disk_keeps_the_file_before(tmp_path, monkeypatch):
+    env = make("PushCube-v2", num_envs=3)
+    env.reset(seed=4)
+    tree = {
+        "a": [1, 2.5, None, True, ("x",)],
+        3: {"t": torch.arange(4), "n": torch.zeros(2).numpy()},
+        "env": env.save(),
+    }
+    file = tmp_path / "tree.safetensors"
+    store.write(file, tree, {"x": 1})
+    found, about = store.read(file)
+    assert about == {"x": 1}
+    _equal(found, tree)
+    before = file.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(DataError, match="No space left on device"):
+        store.write(file, {"a": 2})
+    assert file.read_bytes() == before
+    with pytest.raises(TypeError, match="a set cannot be written"):
+        store.write(file, {"a": {1}})
