@@ -69,7 +69,7 @@ def measure(case: Case) -> dict[str, Any]:
     """In this process: rates per second, times, and memory."""
     import torch
 
-    from manikin.env.speed import measure_speed
+    from manikin.author.speed import measure_speed
 
     if case.device.startswith("cuda"):
         torch.cuda.set_device(torch.device(case.device))
@@ -84,8 +84,8 @@ def pictures(case: Case) -> dict[str, Any]:
     import torch
 
     import manikin
+    from manikin.author.speed import bytes_per_env, free_memory, renderer_per_env, scratch_per_env
     from manikin.env.observe import Vision
-    from manikin.env.speed import bytes_per_env, free_memory, renderer_per_env, scratch_per_env
     from manikin.spec.camera import CameraSpec
 
     declared = manikin.make(case.task).camera("base_camera")

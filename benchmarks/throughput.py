@@ -39,7 +39,7 @@ PEERS = {"ManiSkill3 PickCube": "maniskill", "robosuite Lift": "robosuite", "Fet
 
 def worker(task: str, num_envs: int, physics_hz: float, seconds: float) -> dict:
     """Rates in control steps per second, and what goes with them, in this process."""
-    from manikin.env.speed import measure_speed
+    from manikin.author.speed import measure_speed
 
     return dataclasses.asdict(measure_speed(task, num_envs, seconds=seconds, physics_hz=physics_hz))
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from manikin.author.robot.film import portrait
 from manikin.grippers import gripper, grippers
 from manikin.render import tile, write_png
 from manikin.render.files.caption import caption
 from manikin.robots import arm, arms, robot
-from manikin.robots.film import portrait
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = 60

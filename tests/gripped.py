@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 import manikin
-from manikin.env.card import hold_action
+from manikin.author.card import hold_action
 from manikin.env.task import Task
 from manikin.math import quat_mul
 from manikin.scene.gel import Gel

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from manikin.cli.new import write_task
-from manikin.env.checker import PROMISES, check_task
-from manikin.env.compare import first_difference, state_name, unlike
+from manikin.author.checker import PROMISES, check_task
+from manikin.author.compare import first_difference, state_name, unlike
+from manikin.author.scaffold import write_task
 from manikin.env.env import Env
 from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Quantity

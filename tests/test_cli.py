@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manikin.author.scaffold import names
 from manikin.cli import COMMANDS, main
 from manikin.cli.collect import file_name
-from manikin.cli.new import names
 from manikin.data.recorder import largest_episode
 from manikin.data.recording.read import read_episodes
 from manikin.env.registry import make, task_ids

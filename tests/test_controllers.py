@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import manikin
+from manikin.author.card import FreeArm, displacement, hold_action, measured_card, where
 from manikin.control import Chain, IkSolver
-from manikin.env.card import FreeArm, displacement, hold_action, measured_card, where
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_conj, quat_mul, quat_to_rotvec
 from manikin.robots import arm, arms, robot
 from manikin.spec.control import Control

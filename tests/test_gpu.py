@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.env.card import FreeArm
+from manikin.author.card import FreeArm
 from manikin.env.observe import Vision
 from manikin.sim.health import Health
 from manikin.spec.camera import CameraSpec

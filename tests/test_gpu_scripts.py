@@ -158,7 +158,7 @@ def test_the_gpu_benchmark_runs_dry(tmp_path: Path) -> None:
 
 
 def test_memory_is_read_before_raw_physics_takes_some(monkeypatch) -> None:
-    from manikin.env import speed
+    from manikin.author import speed
 
     free, begin = [100, 70], speed.raw_physics
     monkeypatch.setattr(speed, "free_memory", lambda device, **_: free.pop(0))
@@ -168,7 +168,7 @@ def test_memory_is_read_before_raw_physics_takes_some(monkeypatch) -> None:
 
 def test_what_is_free_is_read_when_what_is_gone_has_been_given_back(monkeypatch) -> None:
     """With stand-ins for what torch and Warp need a GPU for."""
-    from manikin.env import speed
+    from manikin.author import speed
 
     class Circle:
         def __init__(self) -> None:
@@ -195,7 +195,7 @@ def test_what_is_free_is_read_when_what_is_gone_has_been_given_back(monkeypatch)
 
 def test_a_measurement_begins_tidily_and_two_steps_after_the_resets(monkeypatch) -> None:
     """A GPU records a step in its second call, and anew after a reset that replaced an array."""
-    from manikin.env import speed
+    from manikin.author import speed
 
     asked: list[dict[str, Any]] = []
     warm: list[int] = []
@@ -209,7 +209,7 @@ def test_a_measurement_begins_tidily_and_two_steps_after_the_resets(monkeypatch)
 def test_the_graph_of_raw_physics_is_launched_before_it_is_timed(monkeypatch) -> None:
     """Warp makes a recording ready to run in its first launch. With stand-ins for what needs a GPU."""
     import manikin
-    from manikin.env import raw
+    from manikin.author import raw
 
     env = manikin.make("CartpoleBalance-v1", 1, device="warp:cpu")
     env.reset(seed=0)

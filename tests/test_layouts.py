@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import manikin
+from manikin.author.raw import raw_physics
+from manikin.author.speed import measure_speed
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.data.replay.verify import replay
@@ -16,9 +18,7 @@ from manikin.env.adapters.single import SingleEnv
 from manikin.env.env import Env
 from manikin.env.layouts.env import LayoutEnv
 from manikin.env.observe import Vision
-from manikin.env.raw import raw_physics
 from manikin.env.registry import task_class
-from manikin.env.speed import measure_speed
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError, SceneError, UnknownNameError
 from manikin.eval.film import Film
 from manikin.eval.runner import run_episodes

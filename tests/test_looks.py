@@ -17,9 +17,9 @@ import torch
 
 import manikin
 from manikin.arenas.table import table
+from manikin.author.trial import CountCalls
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class, task_ids
-from manikin.env.trial import CountCalls
 from manikin.errors import AssetError, ConfigError, DataError, ManikinError, UnknownNameError
 from manikin.policy.expert import ExpertPolicy
 from manikin.render import make_renderer

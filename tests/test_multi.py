@@ -8,11 +8,11 @@ import torch
 
 import manikin
 from card import on_card
-from manikin.env.card import hold_action
-from manikin.env.promises import any_batch_size, save_and_load, start_anywhere
-from manikin.env.sheet import task_sheet
+from manikin.author.card import hold_action
+from manikin.author.contracts import any_batch_size, save_and_load, start_anywhere
+from manikin.author.sheet import task_sheet
+from manikin.author.trial import Trial
 from manikin.env.task import Quantity, Task
-from manikin.env.trial import Trial
 from manikin.errors import ActionError, ConfigError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.robots import members, stand_together, team

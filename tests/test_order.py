@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import manikin
+from manikin.author.sheet import task_sheet
 from manikin.data.dataset import Dataset
 from manikin.data.formats.convert import to_lerobot, to_robomimic
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
-from manikin.env.sheet import task_sheet
 from manikin.eval.runner import run_episodes
 from manikin.policy.random import RandomPolicy
 

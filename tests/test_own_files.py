@@ -10,6 +10,7 @@ import pytest
 
 import manikin
 from manikin.assets.python_file import class_place, run_file
+from manikin.author.robot.check import check_robot
 from manikin.cli import main
 from manikin.env.registry import task_class
 from manikin.errors import SceneError, UnknownNameError
@@ -17,7 +18,6 @@ from manikin.grippers import gripper
 from manikin.grippers import register as register_gripper
 from manikin.policy.choices import named_callable
 from manikin.robots import arms, from_file, register, robot
-from manikin.robots.check import check_robot
 from manikin.scene.robot import assemble
 from manikin.spec.robot import POSE_CONTROLLERS, GripperSpec
 from own_arm import OPTIONS, arm_text, joint, link

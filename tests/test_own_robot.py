@@ -16,11 +16,11 @@ from gripped import Gripped
 from manikin.assets import meshes as mesh_files
 from manikin.assets import urdf
 from manikin.assets.paths import data_root
+from manikin.author.robot.check import check_robot
 from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.grippers import gripper
 from manikin.grippers import register as register_gripper
 from manikin.robots import Robot, arms, from_file, gripper_from_file, register, robot
-from manikin.robots.check import check_robot
 from manikin.scene.robot import assemble
 from manikin.spec.robot import Finger, Gains
 from own_arm import OPTIONS, REST, arm_text, joint, link

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from manikin.cli.new import write_task
+from manikin.author.scaffold import write_task
+from manikin.author.sheet import task_sheet
 from manikin.env.registry import task_class, task_ids
-from manikin.env.sheet import task_sheet
 
 ROOT = Path(__file__).resolve().parents[1]
 

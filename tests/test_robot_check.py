@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manikin.author.robot.check import Reach, check_robot, reach
+from manikin.author.robot.film import film_robot, portrait
 from manikin.cli import main
 from manikin.grippers import gripper
 from manikin.robots import arms, from_file, robot
-from manikin.robots.check import Reach, check_robot, reach
-from manikin.robots.film import film_robot, portrait
 from manikin.spec.robot import ArmSpec, Gains
 from own_arm import OPTIONS, arm_text, joint, link
 

@@ -16,15 +16,15 @@ import torch
 
 import manikin
 from manikin.arenas.ground import ground
+from manikin.author.robot.check import check_robot
+from manikin.author.sheet import task_sheet
 from manikin.cli import main
 from manikin.env.env import Env
-from manikin.env.sheet import task_sheet
 from manikin.env.task import Task
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
 from manikin.robots import arm, from_file, register, robot
-from manikin.robots.check import check_robot
 from manikin.scene.robot import assemble
 from manikin.spec.physics import Physics
 from manikin.spec.robot import ArmSpec, Base, Gains, JointGroup, RobotSpec, Tool

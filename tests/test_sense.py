@@ -11,7 +11,7 @@ import torch
 
 import manikin
 from gripped import Gripped, closed, gripped
-from manikin.env.card import hold_action
+from manikin.author.card import hold_action
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.math import quat_rotate, quat_rotate_inv
 from manikin.render.rig import CameraRig

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 import manikin
+from manikin.author.trial import calls_of_a_step
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.rerecord import rerecord
 from manikin.data.replay.verify import replay
 from manikin.env.observe import Observation, Vision
-from manikin.env.trial import calls_of_a_step
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.random import RandomPolicy

@@ -78,7 +78,7 @@ class Drop(Task):
 
 
 def hold(env):
-    from manikin.env.card import hold_action
+    from manikin.author.card import hold_action
 
     return hold_action(env)
 

@@ -16,7 +16,7 @@ import manikin
 import manikin.toolkit
 from manikin import Handles, Part, Robot, Task, Waypoint
 from manikin.arenas.table import table
-from manikin.cli.new import write_task
+from manikin.author.scaffold import write_task
 from manikin.errors import UnknownNameError
 from manikin.toolkit import closeness, per_step
 

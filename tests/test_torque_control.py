@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import manikin
+from manikin.author.card import FreeArm, hold_action
 from manikin.control import Chain, Composite, Part, controller, law, torque_joints
 from manikin.control.dynamics import Dynamics
-from manikin.env.card import FreeArm, hold_action
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm, quat_angle, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from manikin.plan.executor import WaypointExecutor

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import manikin
-from manikin.env.promises import any_batch_size, start_anywhere
+from manikin.author.contracts import any_batch_size, start_anywhere
+from manikin.author.trial import Trial, calls_of_a_step
 from manikin.env.registry import task_class
-from manikin.env.trial import Trial, calls_of_a_step
 from manikin.math import pose, quat_from_euler, quat_rotate
 from manikin.plan.executor import WaypointExecutor
 from manikin.props.hammer import hammers

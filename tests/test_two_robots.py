@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import manikin
-from manikin.env.promises import any_batch_size
+from manikin.author.contracts import any_batch_size
+from manikin.author.trial import Trial, calls_of_a_step
 from manikin.env.registry import task_class
-from manikin.env.trial import Trial, calls_of_a_step
 from manikin.errors import ConfigError
 from manikin.plan.executor import WaypointExecutor
 from manikin.toolkit import base_yaw, top_down

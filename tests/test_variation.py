@@ -12,7 +12,7 @@ import torch
 
 import manikin
 from manikin.arenas.table import table
-from manikin.env.card import FreeArm
+from manikin.author.card import FreeArm
 from manikin.env.env import Env
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.robots import robot

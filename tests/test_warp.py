@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.env.card import FreeArm
+from manikin.author.card import FreeArm
 from manikin.env.observe import Vision
 from manikin.errors import ClosedError, DataError
 from manikin.math.rotation import quat_from_rotvec, quat_rotate

@@ -44,13 +44,21 @@ MODULES: dict[str, str] = {
     "manikin.data.trajectories": "manikin.data.formats.trajectories",
     "manikin.env.agents": "manikin.env.adapters.agents",
     "manikin.env.bucket": "manikin.env.layouts.env",
+    "manikin.env.card": "manikin.author.card",
+    "manikin.env.checker": "manikin.author.checker",
+    "manikin.env.compare": "manikin.author.compare",
     "manikin.env.graph": "manikin.env.loop.graph",
     "manikin.env.loop_device": "manikin.env.loop.device",
     "manikin.env.loop_rows": "manikin.env.loop.rows",
     "manikin.env.numpy_view": "manikin.env.adapters.numpy_view",
     "manikin.env.parallel": "manikin.env.adapters.parallel",
+    "manikin.env.promises": "manikin.author.contracts",
     "manikin.env.provenance": "manikin.env.state.provenance",
+    "manikin.env.raw": "manikin.author.raw",
+    "manikin.env.sheet": "manikin.author.sheet",
     "manikin.env.single": "manikin.env.adapters.single",
+    "manikin.env.speed": "manikin.author.speed",
+    "manikin.env.trial": "manikin.author.trial",
     "manikin.env.window": "manikin.env.adapters.window",
     "manikin.render.backdrop": "manikin.render.backends.backdrop",
     "manikin.render.caption": "manikin.render.files.caption",
@@ -65,6 +73,10 @@ MODULES: dict[str, str] = {
     "manikin.render.traced": "manikin.render.backends.traced",
     "manikin.render.video": "manikin.render.files.video",
     "manikin.render.warp": "manikin.render.backends.warp",
+    "manikin.robots.check": "manikin.author.robot.check",
+    "manikin.robots.film": "manikin.author.robot.film",
+    "manikin.robots.finding": "manikin.author.robot.finding",
+    "manikin.robots.tried": "manikin.author.robot.tried",
     "manikin.scene.articulation": "manikin.scene.handles.articulation",
     "manikin.scene.chosen": "manikin.scene.handles.chosen",
     "manikin.scene.forces": "manikin.scene.handles.forces",
@@ -87,6 +99,10 @@ MODULES: dict[str, str] = {
 """Old module -> new module."""
 
 NAMES: dict[str, dict[str, str]] = {
+    "manikin.cli.new": {
+        "names": "manikin.author.scaffold",
+        "write_task": "manikin.author.scaffold",
+    },
     "manikin.control.composite": {
         "Group": "manikin.control.group",
         "GroupChain": "manikin.control.group",

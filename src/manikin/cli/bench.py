@@ -13,7 +13,7 @@ from manikin.cli.chosen import TaskOptions, chosen_task
 from manikin.cli.terminal import OK, console, counted, show_table
 
 if TYPE_CHECKING:
-    from manikin.env.speed import Speed
+    from manikin.author.speed import Speed
 
 __all__ = ["BenchOptions", "main", "run"]
 
@@ -47,8 +47,8 @@ def run(options: BenchOptions) -> int:
     """Measure; 0 done."""
     from rich.table import Table
 
+    from manikin.author.speed import measure_speed
     from manikin.env.arguments import positive_int
-    from manikin.env.speed import measure_speed
     from manikin.env.state.provenance import machine, processor, versions
     from manikin.errors import ConfigError
     from manikin.sim import torch_device

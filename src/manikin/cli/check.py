@@ -41,7 +41,7 @@ def run(options: CheckOptions) -> int:
     from rich.padding import Padding
     from rich.table import Table
 
-    from manikin.env.checker import Check, check_task
+    from manikin.author.checker import Check, check_task
     from manikin.plan.executor import WaypointExecutor
 
     torch.set_num_threads(1)  # small tensors: more threads only wait for each other

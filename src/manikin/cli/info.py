@@ -39,7 +39,7 @@ def run(options: InfoOptions) -> int:
     """Show it; 0 done."""
     from rich.markdown import Markdown
 
-    from manikin.env.sheet import task_sheet
+    from manikin.author.sheet import task_sheet
     from manikin.errors import ConfigError
 
     out, task = console(), chosen_task(options.task)

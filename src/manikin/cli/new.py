@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Annotated, Literal
 
 import tyro
 
+from manikin.author import scaffold
 from manikin.cli.terminal import OK, console
-from manikin.errors import ConfigError
+from manikin.moved import old_names
 
-__all__ = ["NewOptions", "main", "names", "run", "write_task"]
-
-_SCAFFOLD = Path(__file__).parent / "scaffold"
+__all__ = ["NewOptions", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,42 +34,11 @@ def main(options: Annotated[NewOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: NewOptions) -> int:
     """Write the two files; 0 done."""
-    task, test = write_task(options.name, options.dir)
+    task, test = scaffold.write_task(options.name, options.dir)
     out = console()
     out.print(f"wrote {task}\n      {test}\n", soft_wrap=True)
     out.print(f"try it:   manikin check {task}\nlook:     manikin info {task} --picture start.png", soft_wrap=True)
     return OK
 
 
-def names(word: str) -> tuple[str, str, str]:
-    """(class, id, module) from any way of writing a task's name: ``("StackBowls", "StackBowls-v1", "stack_bowls")``.
-
-    Raises:
-        ConfigError: it is no name.
-    """
-    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9_ -]*?)(?:-v(\d+))?", word.strip())
-    if not found:
-        raise ConfigError(f"{word!r} is no name for a task; use letters, digits and _, like StackBowls or stack_bowls")
-    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", found[1])
-    camel = "".join(p[:1].upper() + p[1:] for p in parts)
-    return camel, f"{camel}-v{found[2] or 1}", "_".join(p.lower() for p in parts)
-
-
-def write_task(name: str, folder: Path) -> tuple[Path, Path]:
-    """Write ``<name>.py`` and ``test_<name>.py`` into a folder; returns their paths.
-
-    Raises:
-        ConfigError: no name for a task, or one of the files is there already.
-    """
-    camel, task_id, module = names(name)
-    values = {"name": camel, "id": task_id, "module": module, "file": f"{module}.py"}
-    paths = folder / f"{module}.py", folder / f"test_{module}.py"
-    for path in paths:
-        if path.exists():
-            raise ConfigError(f"{path} is there already; choose another name or --dir")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, template in zip(paths, ("task.py.txt", "test.py.txt"), strict=True):
-        path.write_text(
-            Template((_SCAFFOLD / template).read_text(encoding="utf-8")).substitute(values), encoding="utf-8"
-        )
-    return paths
+__getattr__ = old_names(__name__)

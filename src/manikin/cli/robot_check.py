@@ -60,8 +60,8 @@ def run(options: RobotCheckOptions) -> int:
     import torch
     from rich.markup import escape
 
-    from manikin.robots.check import check_robot, reach
-    from manikin.robots.film import film_robot
+    from manikin.author.robot.check import check_robot, reach
+    from manikin.author.robot.film import film_robot
 
     torch.set_num_threads(1)
     out = console()

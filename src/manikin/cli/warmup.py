@@ -20,7 +20,7 @@ _CREATE = """
 import json, sys, time
 import torch
 import manikin
-from manikin.env.speed import bytes_per_env
+from manikin.author.speed import bytes_per_env
 from manikin.cli.chosen import chosen_robot
 task, num_envs, options = json.loads(sys.argv[1])
 if "robot" in options:

@@ -11,7 +11,7 @@ from typing import Any
 
 import mujoco
 
-from manikin.env.card import measured
+from manikin.author.card import measured
 from manikin.env.interface import BatchEnv
 from manikin.env.layouts.env import batched
 from manikin.env.observe import own_names

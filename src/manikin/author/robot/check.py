@@ -14,11 +14,11 @@ import mujoco
 import numpy as np
 import torch
 
+from manikin.author.robot.finding import Finding, place
+from manikin.author.robot.tried import moving_lints, stands
 from manikin.control.ik import Chain, IkSolver
 from manikin.errors import ManikinError
 from manikin.robots import Robot
-from manikin.robots.finding import Finding, place
-from manikin.robots.tried import moving_lints, stands
 from manikin.scene.robot import RobotModel, assemble
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, Base, GripperSpec, RobotFile, RobotSpec
 

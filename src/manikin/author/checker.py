@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manikin.env import promises
+from manikin.author import contracts
+from manikin.author.trial import Broken, Expert, Trial, calls_of_a_step
 from manikin.env.registry import task_class
 from manikin.env.task import Task
-from manikin.env.trial import Broken, Expert, Trial, calls_of_a_step
 from manikin.errors import ConfigError
 from manikin.robots import team
 from manikin.sim.health import describe
@@ -300,15 +300,15 @@ PROMISES: dict[str, Callable[[Trial], str]] = {
     "layouts": _layouts,
     "spaces": _spaces,
     "observations": _observations,
-    "start is repeatable": promises.start_again,
-    "start in any row": promises.start_anywhere,
-    "partial reset": promises.partial_reset,
-    "pure functions": promises.pure_functions,
-    "no hidden memory": promises.no_hidden_memory,
-    "nothing borrowed": promises.nothing_borrowed,
-    "any batch size": promises.any_batch_size,
-    "save and load": promises.save_and_load,
-    "autoreset": promises.autoreset,
+    "start is repeatable": contracts.start_again,
+    "start in any row": contracts.start_anywhere,
+    "partial reset": contracts.partial_reset,
+    "pure functions": contracts.pure_functions,
+    "no hidden memory": contracts.no_hidden_memory,
+    "nothing borrowed": contracts.nothing_borrowed,
+    "any batch size": contracts.any_batch_size,
+    "save and load": contracts.save_and_load,
+    "autoreset": contracts.autoreset,
     "rewards": _rewards,
     "no success at start": _start_unsolved,
     "random policy": _random_policy,

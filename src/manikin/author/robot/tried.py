@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 import torch
 
+from manikin.author.robot.finding import Finding, place
 from manikin.control.ik import Chain, IkSolver
 from manikin.robots import Robot
-from manikin.robots.finding import Finding, place
 from manikin.scene.robot import RobotModel, ToolModel, assemble
 from manikin.spec.physics import Physics
 from manikin.spec.robot import FULL_POSE

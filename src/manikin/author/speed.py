@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from manikin.author.raw import Raw, raw_physics
 from manikin.env.interface import BatchEnv
 from manikin.env.layouts.env import batched
-from manikin.env.raw import Raw, raw_physics
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng

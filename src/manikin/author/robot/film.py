@@ -9,10 +9,10 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from manikin.author.robot.check import Reach
 from manikin.render import make_renderer, write_video
 from manikin.render.files.caption import caption
 from manikin.robots import Robot
-from manikin.robots.check import Reach
 from manikin.scene.robot import RobotModel, assemble
 from manikin.spec.camera import CameraSpec
 

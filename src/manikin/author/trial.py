@@ -1,5 +1,5 @@
-"""A task on trial: the environments, actions and whole episodes that the promises of :mod:`manikin.env.promises` and
-:mod:`manikin.env.checker` are tried on."""
+"""A task on trial: the environments, actions and whole episodes that the promises of
+:mod:`manikin.author.contracts` and :mod:`manikin.author.checker` are tried on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Promises about starts and steps. Each function tries one on a task: returns what it found, or raises
-:class:`~manikin.env.trial.Broken` with what to change."""
+:class:`~manikin.author.trial.Broken` with what to change."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.env.compare import first_difference, owned, unlike
+from manikin.author.compare import first_difference, owned, unlike
+from manikin.author.trial import Broken, Trial
 from manikin.env.env import Env
-from manikin.env.trial import Broken, Trial
 from manikin.spec.plan import each_robot
 
 __all__ = [

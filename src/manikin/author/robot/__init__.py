@@ -1,0 +1,1 @@
+"""Is a robot right? Its declaration checked, its motions tried, its reach filmed."""
