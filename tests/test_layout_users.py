@@ -9,7 +9,10 @@ import pytest
 import torch
 
 import manikin
-from manikin.data.formats.convert import to_lerobot, to_maniskill
+from manikin.cli import main
+from manikin.data.formats.convert import to_lerobot, to_maniskill, to_robomimic
+from manikin.data.formats.demonstrations import read_demos
+from manikin.data.formats.playback import play_actions, play_states, write_seen
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.data.replay.rerecord import rerecord
@@ -145,6 +148,36 @@ def test_recordings_become_other_formats(task, tmp_path):
             if task == CABINET:
                 joints = len(CABINETS[NAMES[seed]].build().joints)
                 assert states["articulations/cabinet"].shape[1] == 13 + 2 * joints
+
+
+@pytest.mark.parametrize(("task", "robot"), [(CABINET, None), ("TwoRobotPickCube-v2", "panda,panda")])
+def test_exports_of_tasks_with_layouts_or_several_robots_are_played_again(task, robot, tmp_path, capsys):
+    """Their states against the episodes played anew, and their actions, which manikin's own physics repeats."""
+    old = record(tmp_path / "old.h5", task, [5, 0, 12], horizon=8, robot=robot)  # 5 and 12 are of one layout
+    demos = read_demos(to_robomimic(old, tmp_path / "theirs.hdf5"))
+    seen = list(play_states(demos, num_envs=5))
+    with read_episodes(old) as episodes:
+        for episode, one in zip(episodes, seen, strict=True):
+            assert one.success[1:].tolist() == episode.success.tolist()
+            assert one.states.shape == episode.states.shape
+            env = manikin.make(task, 1, autoreset="disabled", robot=robot)
+            env.reset(seed=[episode.seed])
+            for t, action in enumerate([*episode.actions, None]):
+                model, data = env.model_data(0)
+                bodies = [model.body(b).name for b in range(1, model.nbody) if model.body_jntnum[b]]
+                thing = next(name for name in bodies if not name.startswith(("robot", "panda")))
+                assert one.thing[t] == pytest.approx(data.body(thing).xpos, abs=1e-5)
+                assert one.tcp[t] == pytest.approx(env.tcp_poses[0, 0, :3].numpy(), abs=1e-5)
+                if action is not None:
+                    env.step(torch.from_numpy(action)[None])
+            env.close()
+    for one in play_actions(demos, seen):
+        assert one.tcp.max() < 1e-4 and one.thing.max() < 1e-4
+    write_seen(demos, play_states(demos, num_envs=2), tmp_path / "again.h5", to="maniskill")
+    with h5py.File(tmp_path / "again.h5") as file:
+        assert [len(file[f"traj_{k}/actions"]) for k in range(3)] == [8, 8, 8]
+    assert main(["import", str(demos.path), "--play", "actions"]) in (0, 1)
+    assert "states: " in capsys.readouterr().out
 
 
 # ---- teleoperation -------------------------------------------------------------------------------------------------

@@ -254,7 +254,7 @@ def test_an_export_of_manikins_own_is_played_by_its_states_and_actions(
         args = json.loads(file["data"].attrs["env_args"])
         args["env_kwargs"] |= {"task": "TwoRobotPickCube-v2", "robot": None, "config": None, "vision": None}
         file["data"].attrs["env_args"] = json.dumps(args)
-    with pytest.raises(DataError, match="can be listed, not played: several robots, or layouts"):
+    with pytest.raises(DataError, match="its states are not those of TwoRobotPickCube-v2 here"):
         next(play_states(read_demos(path)))
 
 

@@ -22,7 +22,7 @@ from manikin.data.formats.convert import Export, LeRobotExport
 from manikin.data.formats.demos import Demo, Demos
 from manikin.data.formats.maniskill import ManiSkillExport
 from manikin.data.formats.robomimic import RobomimicWriter
-from manikin.data.formats.stage import Mapped, Stage, stage_for
+from manikin.data.formats.stage import Stage, stage_for
 from manikin.data.recording.format import Episode, Header, flatten, parted
 from manikin.env.arrays import to_numpy
 from manikin.errors import DataError, UnknownNameError
@@ -111,7 +111,7 @@ def play_states(
             initial: dict[str, np.ndarray] = {}
             for start in range(0, length, num_envs):
                 rows = np.minimum(np.arange(start, start + num_envs), length - 1)
-                observation, info = stage.put(states.rows(rows))
+                observation, info = stage.put([states.rows(int(row)) for row in rows])
                 tcp, thing = stage.places()
                 leaves = {"tcp": tcp, "thing": thing, "success": info["success"], "rewards": stage.env.reward_of(still)}
                 leaves["states"] = np.stack(stage.env.physics_states(every))
@@ -164,14 +164,7 @@ def play_actions(
         taken = [stage.actions(demo).astype(np.float32) for demo in played]
         stage.prepare(played)
         starts = [stage.mapped(demo).rows(0) for demo in played]
-        told = [s.ctrl for s in starts if s.ctrl is not None]
-        first = Mapped(
-            np.stack([s.q for s in starts]),
-            np.stack([s.v for s in starts]),
-            np.stack(told) if told else None,
-            starts[0].base,
-        )
-        _, info = stage.put(first)
+        _, info = stage.put(starts)
         places, success = [stage.places()], [to_numpy(info["success"]).copy()]
         for t in range(max(steps)):
             actions = np.stack([one[min(t, len(one) - 1)] for one in taken])
@@ -291,14 +284,14 @@ def _write_episodes(
         stage.env.close()
 
 
-def _episode(number: int, demo: Demo, one: Seen, stage: Stage) -> Episode:
+def _episode(number: int, demo: Demo, one: Seen, stage: Stage[Any]) -> Episode:
     """A demonstration as if manikin had recorded it."""
     length = len(demo)
     last = np.minimum(np.arange(length + 1), len(one.success) - 1)
     success, end = one.success[last[1:]], np.arange(length) == length - 1
     return Episode(
         number=number,
-        seed=int(demo.attributes.get("episode_seed", 0)),
+        seed=stage.seed(demo),
         actions=stage.actions(demo).astype(np.float32).clip(-1.0, 1.0),  # as the controller takes them
         rewards=one.rewards[last[1:]],
         terminated=end & success,
@@ -309,7 +302,7 @@ def _episode(number: int, demo: Demo, one: Seen, stage: Stage) -> Episode:
         states=one.states[last],
         observations={key: value[last] for key, value in one.observations.items()},
         initial=one.initial,
-        instruction=stage.env.instruction[0],
+        instruction=stage.env.env_for(stage.seed(demo)).task.instruction,
     )
 
 

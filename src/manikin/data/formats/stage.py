@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+import mujoco
 import numpy as np
 import torch
 
@@ -22,8 +23,11 @@ from manikin.tasks.tabletop.peg_insertion_side import PegInsertionSide
 
 if TYPE_CHECKING:
     from manikin.env.env import Env
+    from manikin.env.interface import BatchEnv
 
 __all__ = ["TWINS", "ManiSkillStage", "Mapped", "RecordedStage", "RobosuiteStage", "Stage", "Twin", "stage_for"]
+
+EnvT = TypeVar("EnvT", bound="BatchEnv")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,28 +99,16 @@ class Mapped(NamedTuple):
         return Mapped(self.q[index], self.v[index], None if self.ctrl is None else self.ctrl[index], self.base)
 
 
-class Stage:
+class Stage(Generic[EnvT]):
     """An environment into which states of demonstrations are put. What they mean is what those below know.
 
     Args:
         demos: the file.
-        env: the environment.
-        main: the object whose place is told.
+        env: the environment; it has been reset.
     """
 
-    def __init__(self, demos: Demos, env: Env, main: str) -> None:
-        self.where, self._main, self.env = str(demos.path), main, env
-        self.env.reset(seed=0)
-        model, one = self.env.world.scene.model, self.env.robot
-        names = [one.prefix + name for name in one.model.joints]
-        self._robot = [(int(model.joint(n).qposadr[0]), int(model.joint(n).dofadr[0])) for n in names]
-        self._arm = len(one.arm.joints)
-
-    def free(self, name: str) -> tuple[int, int] | None:
-        """Where a free body's pose and velocity begin in qpos and qvel; None where it has none."""
-        model = self.env.world.scene.model
-        joint = int(model.body(name).jntadr[0])
-        return None if joint < 0 else (int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
+    def __init__(self, demos: Demos, env: EnvT) -> None:
+        self.where, self.env = str(demos.path), env
 
     def prepare(self, demos: Sequence[Demo]) -> None:
         """Give the rows' scenes what is fixed in these demonstrations, one each or one for all."""
@@ -130,32 +122,75 @@ class Stage:
         """The demonstration's actions (T, A) in the numbers of the environment's controller."""
         raise NotImplementedError
 
+    def seed(self, demo: Demo) -> int:
+        """The episode's seed, 0 where there is none."""
+        return int(demo.attributes.get("episode_seed", 0))
+
     @classmethod
     def control(cls, demos: Demos) -> Any:
         """The controller that understands a file's actions. Raises :class:`DataError` when there is none."""
         raise NotImplementedError
 
-    def put(self, to: Mapped) -> tuple[Any, Mapping[str, Any]]:
-        """Put every row into a state, controllers at rest there; observation and info."""
-        snapshot, model = self.env.save(), self.env.world.scene.model
-        given = {"QPOS": to.q, "QVEL": to.v, "CTRL": to.ctrl, "WARMSTART": 0.0}  # nothing of the row's state before
-        for column, value in given.items():
-            if value is not None:
-                snapshot.state[:, columns(model, column)] = value
-        self.env.load(snapshot)
-        self.env.world.forward()  # the forces that load has served again are those of the state before
+    def main(self, one: Env) -> str:
+        """The body whose place is told, in the scene of an environment of one layout."""
+        raise NotImplementedError
+
+    def put(self, to: Sequence[Mapped]) -> tuple[Any, Mapping[str, Any]]:
+        """Put each row into a state of its own, controllers at rest there; observation and info."""
         snapshot = self.env.save()
-        snapshot.extra["carry"] = to_numpy(self.env.controller.start(self.env.driven))
+        for part, (_, piece) in zip(self.env.parts(), snapshot.pieces, strict=True):
+            given = [to[place] for place in part.places.tolist()]
+            for column, values in (("QPOS", [one.q for one in given]), ("QVEL", [one.v for one in given])):
+                piece.state[:, columns(part.env.scene.model, column)] = np.stack(values)
+            if told := [one.ctrl for one in given if one.ctrl is not None]:
+                piece.state[:, columns(part.env.scene.model, "CTRL")] = np.stack(told)
+            piece.state[:, columns(part.env.scene.model, "WARMSTART")] = 0.0  # nothing of the row's state before
+        self.env.load(snapshot)
+        for part in self.env.parts():
+            part.env.world.forward()  # the forces that load has served again are those of the state before
+        snapshot = self.env.save()
+        for part, (_, piece) in zip(self.env.parts(), snapshot.pieces, strict=True):
+            piece.extra["carry"] = to_numpy(part.env.controller.start(part.env.driven))[part.rows]
         observation, info = self.env.load(snapshot)
         return observation, info
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """(N, 3) of the tool centre point and of the main object, copies."""
-        body = self.env.world.scene.model.body(self._main).id
-        return to_numpy(self.env.robot.tcp_pos).copy(), to_numpy(self.env.world.read("xpos"))[:, body].copy()
+        """(N, 3) of the first robot's tool centre point and of the main object, copies."""
+
+        def thing(one: Env) -> torch.Tensor:
+            return one.world.read("xpos")[:, one.scene.model.body(self.main(one)).id]
+
+        tools = self.env.gather(lambda one: one.robot.tcp_pos)
+        return to_numpy(tools).copy(), to_numpy(self.env.gather(thing)).copy()
 
 
-class RobosuiteStage(Stage):
+class _NamedStage(Stage["Env"]):
+    """Of recordings whose states are found by the names of joints and bodies; one scene for all rows.
+
+    Args:
+        main: the object whose place is told.
+    """
+
+    def __init__(self, demos: Demos, env: Env, main: str) -> None:
+        env.reset(seed=0)
+        super().__init__(demos, env)
+        self._main = main
+        model, one = env.scene.model, env.robot
+        names = [one.prefix + name for name in one.model.joints]
+        self._robot = [(int(model.joint(n).qposadr[0]), int(model.joint(n).dofadr[0])) for n in names]
+        self._arm = len(one.arm.joints)
+
+    def main(self, one: Env) -> str:
+        return self._main
+
+    def free(self, name: str) -> tuple[int, int] | None:
+        """Where a free body's pose and velocity begin in qpos and qvel; None where it has none."""
+        model = self.env.scene.model
+        joint = int(model.body(name).jntadr[0])
+        return None if joint < 0 else (int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
+
+
+class RobosuiteStage(_NamedStage):
     """States of robosuite, by the names in the demonstration's own model."""
 
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
@@ -230,7 +265,7 @@ class RobosuiteStage(Stage):
             getattr(self.env.h, thing).set_size(sizes.expand(self.env.num_envs, -1))
 
 
-class ManiSkillStage(Stage):
+class ManiSkillStage(_NamedStage):
     """States of ManiSkill, by the names of its actors; see ``maniskill.COUNTERPARTS``."""
 
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
@@ -334,48 +369,51 @@ class ManiSkillStage(Stage):
         return ctrl
 
 
-class RecordedStage(Stage):
-    """States of manikin's own recordings, exported as robomimic's. What is no state (sizes, goals) follows from the
-    episode's seed."""
+class RecordedStage(Stage["BatchEnv"]):
+    """States of manikin's own recordings, exported as robomimic's. What is no state (sizes, goals, the layout) follows
+    from the episode's seed."""
 
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
-        made = make_env(demos.env_kwargs, num_envs, **options)
-        env = made.env_for(0)
-        if env is not made or len(env.robots) > 1:
-            made.close()
-            raise DataError(f"demonstrations of {demos.env} can be listed, not played: several robots, or layouts")
-        model, prefix = env.scene.model, env.robots[0].prefix
+        super().__init__(demos, make_env(demos.env_kwargs, num_envs, **options))
+
+    def main(self, one: Env) -> str:
+        model, prefixes = one.scene.model, tuple(robot.prefix for robot in one.robots)
         moves = [model.body(b).name for b in range(1, model.nbody) if model.body_jntnum[b]]
-        things = [name for name in moves if not name.startswith(prefix)]
-        super().__init__(demos, env, (things or moves)[0])
+        things = [name for name in moves if not name.startswith(prefixes)]
+        return str((things or moves)[0])
 
     def actions(self, demo: Demo) -> np.ndarray:
         return demo.actions
 
-    def _states(self, demo: Demo) -> np.ndarray:
-        where, size = f"{self.where}, {demo.name}", self.env.physics_states([0])[0].size
+    def seed(self, demo: Demo) -> int:
+        return int(demo.attributes.get("seed", 0))
+
+    def _states(self, demo: Demo) -> tuple[np.ndarray, mujoco.MjModel]:
+        """(T, D) its states, and the model of its scene."""
+        where, one = f"{self.where}, {demo.name}", self.env.env_for(self.seed(demo))
         if demo.states is None:
             raise DataError(f"{where}: no states were recorded")
         states = demo.states if demo.final_state is None else np.vstack([demo.states, demo.final_state])
-        if states.ndim != 2 or states.shape[1] != size:
-            raise DataError(f"{where}: its states are not those of {self.env.task.id} here: {states.shape[1:]}, {size}")
-        return states
+        if states.ndim != 2 or states.shape[1] != one.state_size:
+            told = f"{states.shape[1:]}, {one.state_size}"
+            raise DataError(f"{where}: its states are not those of {self.env.task.id} here: {told}")
+        return states, one.scene.model
 
     def prepare(self, demos: Sequence[Demo]) -> None:
-        keys = [(int(demo.attributes.get("seed", 0)), int(demo.attributes.get("index", 0))) for demo in demos]
+        keys = [(self.seed(demo), int(demo.attributes.get("index", 0))) for demo in demos]
         seeds, index = zip(*(keys * self.env.num_envs)[: self.env.num_envs], strict=True)
         self.env.reset(seed=list(seeds), options={"episode_index": torch.tensor(index)})
-        at = columns(self.env.scene.model, "QPOS")
         for demo, here in zip(demos, self.env.physics_states(np.arange(len(demos))), strict=True):
-            if np.abs(self._states(demo)[0][at] - here[at]).max() > 1e-4:
-                seed = demo.attributes.get("seed")
+            states, model = self._states(demo)
+            at = columns(model, "QPOS")
+            if np.abs(states[0][at] - here[at]).max() > 1e-4:
                 raise DataError(
-                    f"{self.where}, {demo.name} does not begin as an episode of seed {seed} does here: it was recorded "
-                    "with options of reset, or by another version"
+                    f"{self.where}, {demo.name} does not begin as an episode of seed {self.seed(demo)} does here: it "
+                    "was recorded with options of reset, or by another version"
                 )
 
     def mapped(self, demo: Demo) -> Mapped:
-        states, model = self._states(demo), self.env.scene.model
+        states, model = self._states(demo)
         q, v, ctrl = (states[:, columns(model, name)] for name in ("QPOS", "QVEL", "CTRL"))
         return Mapped(q, v, ctrl, np.zeros(3))
 
@@ -387,7 +425,7 @@ def _made(task: str, robot: str, num_envs: int, options: Mapping[str, Any]) -> E
     return Env(task_class(task), num_envs=num_envs, **{"robot": robot, "autoreset": "disabled", **options})
 
 
-def stage_for(demos: Demos, num_envs: int, *, acting: bool = False, **options: Any) -> Stage:
+def stage_for(demos: Demos, num_envs: int, *, acting: bool = False, **options: Any) -> Stage[Any]:
     """The stage for a file; if ``acting``, with the controller of its actions unless ``control`` is among the options.
 
     Raises:
