@@ -115,7 +115,7 @@ def test_what_is_wrong_with_a_declaration_is_said() -> None:
         robot("fetch@planar")
     with pytest.raises(UnknownNameError, match=r"drives a base, and panda has none that does; try panda@planar"):
         Env(Yard, robot="panda", control="base_vel")
-    with pytest.raises(ConfigError, match=r"base_vel drives the base alone: write base=base_vel\|arm="):
+    with pytest.raises(ConfigError, match=r'base_vel drives the base alone: write "base: base_vel, arm: '):
         Env(Yard, robot="panda@planar", control="base_vel")
 
 
@@ -141,7 +141,7 @@ def test_a_mobile_arm_has_its_tool_where_the_arm_alone_has_it(word: str) -> None
 
 @pytest.mark.parametrize("kind", ["planar", "differential"])
 def test_it_drives_as_its_card_says(kind: str) -> None:
-    env = yard(f"panda@{kind}", "base=base_vel|arm=joint_pos", num_envs=2)
+    env = yard(f"panda@{kind}", "base: base_vel, arm: joint_pos", num_envs=2)
     names = [dim.name for dim in env.controller.card.dims]
     ways = ["base/forward", "base/left", "base/turn"] if kind == "planar" else ["base/forward", "base/turn"]
     assert names[: len(ways)] == ways
@@ -175,7 +175,7 @@ def test_it_drives_as_its_card_says(kind: str) -> None:
 
 def test_a_mobile_arm_drives_and_reaches() -> None:
     """What is out of the arm's reach is in it when the base has driven there."""
-    env = yard("panda@planar", "base=base_vel|arm=joint_target_delta_pos")
+    env = yard("panda@planar", "base: base_vel, arm: joint_target_delta_pos")
     goal = torch.cat([torch.tensor([[2.0, 1.0, 1.2]]), env.robot.tcp_quat], 1)
     assert not env.robot.ik(goal).reached.any()
     for _ in range(80):
@@ -194,8 +194,8 @@ def test_a_mobile_arm_drives_and_reaches() -> None:
     ("word", "control"),
     [
         ("panda@planar", "joint_delta_pos"),
-        ("panda@planar", "base=base_vel|arm=ee_delta_pose"),
-        ("panda@differential", "base=base_vel|arm=osc_pose"),
+        ("panda@planar", "base: base_vel, arm: ee_delta_pose"),
+        ("panda@differential", "base: base_vel, arm: osc_pose"),
     ],
 )
 def test_the_expert_of_an_arm_drives_a_mobile_one(word: str, control: str) -> None:
@@ -241,7 +241,7 @@ def test_a_legged_robot_holds_its_keyframe_on_the_floor(word: str) -> None:
 @pytest.mark.parametrize("word", ["go2", "h1"])
 def test_legs_move_as_they_are_told(word: str) -> None:
     """Lower by bending the knees: the joints follow within 0.05 rad, the base goes down as the legs' geometry says."""
-    control = "joint_target_delta_pos" if word == "go2" else "legs=joint_target_delta_pos|left_arm=joint_pos"
+    control = "joint_target_delta_pos" if word == "go2" else "legs: joint_target_delta_pos, left_arm: joint_pos"
     env = yard(word, control)
     before = env.robot.root_pose.clone()
     lower = {"go2": {"thigh": 0.15, "calf": -0.3}, "h1": {"hip_pitch": -0.1, "knee": 0.2, "ankle": -0.1}}[word]
@@ -259,7 +259,7 @@ def test_legs_move_as_they_are_told(word: str) -> None:
 
 
 def test_an_arm_of_a_humanoid_is_driven_through_its_tool() -> None:
-    env = yard("h1", "right_arm=ee_delta_pos|legs=joint_target_delta_pos")
+    env = yard("h1", "right_arm: ee_delta_pos, legs: joint_target_delta_pos")
     tool, other = env.robot.tools["right"], env.robot.tools["left"]
     names = [dim.name for dim in env.controller.card.dims]
     assert names[:3] == ["right_arm/x", "right_arm/y", "right_arm/z"] and "legs/left_knee" in names
@@ -376,7 +376,7 @@ def test_a_hand_goes_on_an_arm() -> None:
 
 @pytest.mark.parametrize("word", ["tiago", pytest.param("tiago:menagerie", marks=needs_menagerie)])
 def test_tiago_follows_commands_through_its_groups(word: str) -> None:
-    env = yard(word, "base=base_vel|torso=joint_pos|head=joint_pos|arm=osc_pose")
+    env = yard(word, "base: base_vel, torso: joint_pos, head: joint_pos, arm: osc_pose")
     names = [dim.name for dim in env.controller.card.dims]
     assert names[:2] == ["base/forward", "base/turn"] and "gripper" in names
     action = env.hold()
@@ -529,7 +529,7 @@ def test_an_arm_of_ones_own_drives(six: Path) -> None:
 
 
 def test_a_page_names_base_groups_and_tools() -> None:
-    page = task_sheet(Yard, robot="baxter@planar", control="base=base_vel|left_arm=osc_pose").markdown()
+    page = task_sheet(Yard, robot="baxter@planar", control="base: base_vel, left_arm: osc_pose").markdown()
     assert "| base | planar |" in page and "`left_arm` (7 joints)" in page and "| tools | `right`, `left` |" in page
     assert "base/forward | m/s | base" in page and "left_arm/rx" in page
     legs = task_sheet(Yard, robot="go2", control="joint_target_delta_pos").card

@@ -17,13 +17,14 @@ from manikin.cli import main
 from manikin.env.observe import Vision
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.eval.evaluation import evaluate
-from manikin.eval.protocol import Protocol
+from manikin.eval.protocol import Protocol, load_protocol
 from manikin.eval.report import read_report
 from manikin.policy.random import RandomPolicy
 from manikin.render import write_png
 from manikin.sense.imu import Imu
 from manikin.sense.pixels import Jitter, Photograph, Resize
 from manikin.sense.stack import Stack
+from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import LightLook, Looks
 from manikin.spec.vary import Uniform
 
@@ -96,6 +97,69 @@ def test_everything_that_decides_what_is_seen_is_hashed(tmp_path: Path) -> None:
     (tmp_path / "a.png").unlink()
     with pytest.raises(AssetError, match="no such file"):
         _ = base.hash
+
+
+TOP = CameraSpec(name="top", pos=(0.3, 0.0, 0.8), target=(0.0, 0.0, 0.05), fovy=1.0, width=20, height=12)
+
+
+def test_a_protocol_places_cameras_of_its_own(tmp_path: Path) -> None:
+    """The same pictures as an environment with that camera; every number of it is hashed, its spelling is not."""
+    text = """
+        format = 1
+        name = "from above"
+        tasks = ["PickCube-v2"]
+        horizon = 2
+        observe = "rgb"
+        renderer = "rays"
+        cameras = ["hand_camera", {name = "top", pos = [0.3, 0, 0.8], target = [0, 0, 0.05], fovy = 1, LENS}]
+        [episodes]
+        seeds = [5, 6]
+    """
+    (tmp_path / "above.toml").write_text(
+        textwrap.dedent(text).replace("LENS", "width = 20, height = 12"), encoding="utf-8"
+    )
+    read = load_protocol(tmp_path / "above.toml")
+    assert read.cameras == ("hand_camera", TOP)
+    env = manikin.make("PickCube-v2", 2, options=read.make_options("PickCube-v2"))
+    cameras = env.reset(seed=[5, 6])[0]["cameras"]
+    like = Vision(cameras=["hand_camera", TOP], renderer="rays")
+    same = manikin.make("PickCube-v2", 2, observe="rgb", vision=like).reset(seed=[5, 6])[0]["cameras"]
+    assert cameras["top"]["rgb"].shape == (2, 12, 20, 3) and {*cameras} == {"hand_camera", "top"}
+    assert all(torch.equal(cameras[name]["rgb"], same[name]["rgb"]) for name in cameras)
+    assert evaluate(read, RandomPolicy, num_envs=2).healthy
+    again = Protocol.from_toml(read.to_toml())
+    assert again == read and again.hash == read.hash
+    quat = (0.0, 1.0, 0.0, 0.0)
+    changes: list[dict[str, Any]] = [
+        {"pos": (0.31, 0.0, 0.8)},
+        {"target": (0.0, 0.0, 0.06)},
+        {"target": None, "quat": quat},
+        {"on": "robot"},
+        {"fovy": 1.1},
+        {"intrinsics": (20.0, 20.0, 10.0, 6.0)},
+        {"width": 21},
+        {"height": 13},
+        {"name": "above"},
+    ]
+    others = [dataclasses.replace(read, cameras=("hand_camera", dataclasses.replace(TOP, **one))) for one in changes]
+    assert len({read.hash, *(one.hash for one in others)}) == len(changes) + 1
+    assert {name for change in changes for name in change} == {one.name for one in dataclasses.fields(CameraSpec)}
+
+
+@pytest.mark.parametrize(
+    ("cameras", "message"),
+    [
+        ([{"name": "top", "pos": [0, 0, 1]}], "camera 'top': give either target, which it looks at, or quat"),
+        ([{"name": "top", "position": [0, 0, 1]}], "a camera's table has no 'position'; it has name, pos, target"),
+        ([{"pos": [0, 0, 1], "target": [0, 0, 0]}], "needs a name"),
+        ([{"name": "top", "pos": "up", "target": [0, 0, 0]}], "pos"),
+        ([{"name": "top", "pos": [0, 0], "target": [0, 0, 0]}], "pos"),
+        ([3], "a list of names and tables"),
+    ],
+)
+def test_tables_that_are_no_cameras_are_refused(cameras: list[Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        protocol(cameras=cameras)
 
 
 def test_without_pictures_a_protocol_has_the_hash_that_it_had() -> None:

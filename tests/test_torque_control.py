@@ -19,7 +19,7 @@ from manikin.plan.executor import WaypointExecutor
 from manikin.robots import robot as robot_choice
 from manikin.scene.builder import SceneBuilder
 from manikin.sim import make_world
-from manikin.spec.control import ALIASES, Control, parse_control
+from manikin.spec.control import ALIASES, Control, Whole, parse_control, parse_controls
 from manikin.spec.physics import Physics
 
 
@@ -62,6 +62,31 @@ TABLE = [  # robosuite's table of controllers: values of an action without the g
     ("joint_vel_pid", 7),
     ("joint_torque", 7),
 ]
+
+
+def test_controllers_of_groups_are_read_from_one_word():
+    base, arm = Control.of("base_vel"), Control.of("osc_pose", frame="tcp", kp=300.0)
+    whole = Whole(parts=(("left_arm", arm), ("base", base), ("torso", Control.of("joint_pos"))))
+    assert whole.word == "left_arm: osc_pose:kp=300,frame=tcp, base: base_vel, torso: joint_pos"
+    for word in (
+        whole.word,
+        "left_arm:osc_pose:kp=300 , frame = tcp,base :base_vel,torso: joint_pos",
+        "left_arm=osc_pose:frame=tcp,kp=300|base=base_vel|torso=joint_pos",  # as recordings hold it
+        {"left_arm": "osc_pose:frame=tcp,kp=300", "base": base, "torso": "joint_pos"},
+    ):
+        assert parse_control(word) == whole, word
+    assert parse_control("left_arm: JOINT_POSITION") == Whole(parts=(("left_arm", Control.of("joint_impedance")),))
+    assert parse_controls(f"{whole.word} & joint_pos", 2) == (whole, Control.of("joint_pos"))
+    assert parse_control("osc_pose: kp=300, frame=tcp") == arm
+    with pytest.raises(UnknownNameError, match=r"controller of the group 'arm' 'osc_poze'. Did you mean 'osc_pose'"):
+        parse_control("base: base_vel, arm: osc_poze")
+    with pytest.raises(ConfigError, match=r"'base' in 'arm: osc_pose, base' must read GROUP: CONTROLLER"):
+        parse_control("arm: osc_pose, base")
+    with pytest.raises(UnknownNameError, match="unknown controller 'osc_poze'"):
+        parse_control("osc_poze:frame=tcp")
+    wrong = r"group of fetch 'leg'.*Valid: arm, base, torso\. Each may have one of the controllers joint_pos, "
+    with pytest.raises(UnknownNameError, match=wrong):
+        env_of("leg: joint_pos", robot="fetch")
 
 
 @pytest.mark.parametrize(("control", "size"), TABLE)
@@ -421,7 +446,7 @@ def grouped(monkeypatch):
 
 
 def test_groups_have_a_controller_each_in_one_action(grouped):
-    env = env_of("arm=joint_impedance:goal=commanded|shoulder=joint_target_delta_pos", 2)
+    env = env_of("arm: joint_impedance:goal=commanded, shoulder: joint_target_delta_pos", 2)
     names = [d.name for d in env.controller.card.dims]
     assert names == [*(f"arm/joint{k}" for k in range(2, 8)), "shoulder/joint1", "gripper"]
     assert parse_control(env.controller.name).word == env.controller.name
@@ -447,7 +472,7 @@ def test_groups_have_a_controller_each_in_one_action(grouped):
 
 
 def test_operational_space_works_on_a_group_and_wrong_groups_are_refused(grouped):
-    env = env_of("shoulder=joint_pos|arm=osc_position:goal=commanded")
+    env = env_of("shoulder: joint_pos, arm: osc_position:goal=commanded")
     start, action = env.robot.tcp_pose.clone(), hold_action(env)
     other = env.robot.arm_qpos[:, 0].clone()
     action[0, 3] = 1.0  # along z
@@ -456,14 +481,14 @@ def test_operational_space_works_on_a_group_and_wrong_groups_are_refused(grouped
         env.step(hold_action(env))
     assert abs(float(env.robot.tcp_pos[0, 2] - start[0, 2]) - 0.05) < 2e-3
     assert (env.robot.arm_qpos[:, 0] - other).abs().max() < 5e-3
-    twice = "arm=osc_pose|arm=joint_pos"
+    twice = "arm: osc_pose, arm: joint_pos"
     for word, kind in (("leg=joint_pos", UnknownNameError), ("shoulder=ee_pose", ConfigError), (twice, ConfigError)):
         with pytest.raises(kind):
             env_of(word)
 
 
 def test_fetch_drives_lifts_and_reaches_in_one_action():
-    env = env_of("base=joint_vel|torso=joint_target_delta_pos|arm=osc_pose:goal=commanded", 3, robot="fetch")
+    env = env_of("base: joint_vel, torso: joint_target_delta_pos, arm: osc_pose:goal=commanded", 3, robot="fetch")
     dims = env.controller.card.dims
     assert [d.name for d in dims] == [
         *("base/base_x", "base/base_y", "base/base_yaw", "torso/torso_lift_joint"),

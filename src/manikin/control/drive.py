@@ -24,8 +24,8 @@ class BaseVelocity(OncePerStep):
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         base = robot.arm.base
         if robot.arm.joints != base.joints:
-            others = "|".join(f"{name}=..." for name in robot.arm.groups if name != "base")
-            raise ConfigError(f"base_vel drives the base alone: write base=base_vel|{others}")
+            others = ", ".join(f"{name}: ..." for name in robot.arm.groups if name != "base")
+            raise ConfigError(f'base_vel drives the base alone: write "base: base_vel, {others}"')
         self.name, self._n, self.rate = control.word, 3, servo_rate(robot.arm)
         self._dt = 1.0 / control_hz
         ways = ("forward", "left", "turn") if base.kind == "planar" else ("forward", "turn")

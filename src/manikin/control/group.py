@@ -13,7 +13,7 @@ from manikin.control.ik import Chain, IkResult, IkSolver
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.scene.handles import Robot
 from manikin.scene.handles.tool import RobotTool
-from manikin.spec.control import Whole
+from manikin.spec.control import CONTROLLERS, Whole
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, Base, RobotSpec
 
 __all__ = ["Group", "GroupChain", "GroupSolver", "check_groups"]
@@ -30,7 +30,8 @@ def check_groups(whole: Whole, arm: RobotSpec) -> dict[str, tuple[str, ...]]:
     names = [name for name, _ in whole.parts]
     for name in names:
         if name not in groups:
-            raise UnknownNameError(f"joint group of {arm.name}", name, groups)
+            hint = f"Each may have one of the controllers {', '.join(CONTROLLERS)}."
+            raise UnknownNameError(f"joint group of {arm.name}", name, groups, hint)
     if len(set(names)) < len(names):
         raise ConfigError(f"{whole.word!r} names a group twice")
     needed = min(FULL_POSE, len(arm.ik_joints))

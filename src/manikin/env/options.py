@@ -45,8 +45,9 @@ class EnvOptions:
         num_envs: rows.
         robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first. A task for
             several robots takes a word for each, as a tuple or joined by commas, or the word of a team: ``baxter``.
-        control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``; default the task's. For several robots
-            one for all, or one each: ``("osc_pose", "joint_pos")``, ``"osc_pose & joint_pos"``.
+        control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``; default the task's. One for each joint
+            group: ``left_arm: osc_pose, base: base_vel``. For several robots one for all, or one each:
+            ``("osc_pose", "joint_pos")``, ``"osc_pose & joint_pos"``.
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
             cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
             Or a list of such words, further sources and stacks: ``["rgb", Imu(...), Stack(4)]``; see docs/sensing.md.

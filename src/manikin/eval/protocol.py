@@ -11,7 +11,8 @@
     terminate = false              # episodes run to the horizon, so that "at the end" means something
     horizon = 100                  # [control steps]; left out: the task's own
     # of a policy that sees: observe = "rgb", and
-    # cameras = ["base_camera"]; size = [128, 128]; renderer = "rays"; stages = [{ kind = "Resize", ... }]
+    # cameras = ["base_camera", { name = "top", pos = [0.3, 0, 0.8], target = [0, 0, 0], fovy = 1.0 }]
+    # size = [128, 128]; renderer = "rays"; stages = [{ kind = "Resize", ... }]
 
     [episodes]
     first_seed = 1_000_000         # or: seeds = [3, 14, 15]
@@ -45,8 +46,9 @@ from manikin.env.options import EnvOptions
 from manikin.env.registry import is_own, task_class
 from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError
-from manikin.eval.shown import hashed_shown, shown_options, without_none
+from manikin.eval.shown import cameras_of, hashed_shown, shown_options, without_none
 from manikin.sense.kinds import describe
+from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import Looks
 
 __all__ = ["FORMAT", "SUCCESS_RULES", "Protocol", "load_protocol", "shipped_protocols"]
@@ -70,7 +72,8 @@ class Protocol:
         robot, control, reward, terminate, horizon, physics_hz, control_hz: as options of ``manikin.make``;
             None leaves the task's own.
         observe: a word; or a list of words and descriptions of sources and stacks, ``{"kind": "Stack", "frames": 4}``.
-        cameras: names of those whose pictures the policy is shown.
+        cameras: those whose pictures the policy is shown: names of the task's, or further ones as
+            :class:`~manikin.spec.camera.CameraSpec`, in a file as tables with its fields.
         size: width and height of the pictures [pixels]. renderer: makes them. stages: of the pictures, described, see
             :mod:`manikin.sense.stages`. looks: how episodes differ in looks, as :meth:`Looks.describe` describes it.
         success: the rule the headline follows. All three are always reported.
@@ -88,7 +91,7 @@ class Protocol:
     observe: str | tuple[Any, ...] = "state"
     reward: str = "normalized_dense"
     terminate: bool = False
-    cameras: tuple[str, ...] = ()
+    cameras: tuple[str | CameraSpec, ...] = ()
     size: tuple[int, int] | None = None
     renderer: str | None = None
     stages: tuple[Mapping[str, Any], ...] = ()
@@ -108,6 +111,8 @@ class Protocol:
                 continue
             try:
                 object.__setattr__(self, f.name, convert(value))
+            except ConfigError as error:
+                raise ConfigError(f"protocol {self.name!r}: {error}") from None
             except (TypeError, ValueError, OverflowError):
                 raise ConfigError(f"a protocol's {f.name} must be {expected}, got {value!r:.80}") from None
         if not self.tasks or len(set(self.tasks)) != len(self.tasks):
@@ -304,6 +309,8 @@ def _read_table(table: dict[str, Any], source: str) -> dict[str, Any]:
         expected, convert = _KINDS[key]
         try:
             values[key] = convert(value)
+        except ConfigError as error:
+            raise ConfigError(f"{source}: {error}") from None
         except (TypeError, ValueError, OverflowError):
             raise ConfigError(f"{source}: {key} must be {expected}, got {value!r}") from None
     return values
@@ -402,7 +409,11 @@ _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "looks": ("a table", _looks),
     "terminate": ("true or false", _bool),
     "seeds": ("a list of whole numbers", lambda value: tuple(_int(seed) for seed in _sequence(value))),
-    **dict.fromkeys(("tasks", "cameras"), ("a list of strings", _names)),
+    "tasks": ("a list of strings", _names),
+    "cameras": (
+        'a list of names and tables, ["base_camera", { name = "top", pos = [...], target = [...] }]',
+        cameras_of,
+    ),
     **dict.fromkeys(("physics_hz", "control_hz", "held_s", "confidence"), ("a number", _float)),
     "horizon": ("a whole number of control steps", _int),
     "config": ('tables of options, [config."Task-v1"]', _tables),

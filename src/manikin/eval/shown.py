@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from manikin.env.observe import Observation, Vision
@@ -10,12 +11,13 @@ from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.api import BACKENDS
 from manikin.sense.kinds import hashed, made
+from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import Looks
 
 if TYPE_CHECKING:
     from manikin.eval.protocol import Protocol
 
-__all__ = ["hashed_shown", "shown_options", "without_none"]
+__all__ = ["cameras_of", "hashed_shown", "shown_options", "without_none"]
 
 _RENDERERS = tuple(word for word in BACKENDS if word != "auto")
 
@@ -76,6 +78,58 @@ def hashed_shown(protocol: Protocol) -> dict[str, Any]:
     return content
 
 
+def cameras_of(value: Any) -> tuple[str | CameraSpec, ...]:
+    """Cameras as a file gives them: names of the task's, and tables with the fields of
+    :class:`~manikin.spec.camera.CameraSpec`.
+
+    Raises:
+        TypeError: it is no list of names and tables.
+        ConfigError: a table describes no camera; says what is wrong with it.
+    """
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError
+    return tuple(_camera(one) for one in value)
+
+
+def _camera(given: Any) -> str | CameraSpec:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, CameraSpec):
+        given = without_none(given)
+    if not isinstance(given, Mapping):
+        raise TypeError
+    known = [one.name for one in dataclasses.fields(CameraSpec)]
+    if wrong := [name for name in given if name not in known]:
+        raise ConfigError(f"a camera's table has no {wrong[0]!r}; it has {', '.join(known)}")
+    name = given.get("name")
+    if not (isinstance(name, str) and name):
+        raise ConfigError(f"a camera's table needs a name, {{name = 'top', ...}}, got {dict(given)!r:.80}")
+    return CameraSpec(**{key: _camera_value(name, key, value) for key, value in given.items()})
+
+
+def _camera_value(name: str, key: str, value: Any) -> Any:
+    """As a camera has it: 1 and 1.0 in a file mean the same."""
+    wanted = {"pos": 3, "target": 3, "quat": 4, "intrinsics": 4}.get(key)
+    try:
+        if wanted is not None:
+            numbers = tuple(_number(one) for one in value)
+            return numbers if len(numbers) == wanted else _not()
+        if key in ("width", "height"):
+            return value if type(value) is int else _not()
+        return _number(value) if key == "fovy" else value if isinstance(value, str) else _not()
+    except TypeError:
+        kind = f"{wanted} numbers" if wanted else {"fovy": "a number [rad]", "on": "a name"}.get(key, "a whole number")
+        raise ConfigError(f"camera {name!r}: {key} must be {kind}, got {value!r:.60}") from None
+
+
+def _number(value: Any) -> float:
+    return _not() if isinstance(value, bool | str) else float(value)
+
+
+def _not() -> Any:
+    raise TypeError
+
+
 def _observation(protocol: Protocol) -> Observation:
     found = protocol.observe
     try:
@@ -86,6 +140,8 @@ def _observation(protocol: Protocol) -> Observation:
 
 def without_none(value: Any) -> Any:
     """Nested plain values without what is None, which TOML cannot say."""
+    if isinstance(value, CameraSpec):
+        value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
         return {key: without_none(one) for key, one in value.items() if one is not None}
     return [without_none(one) for one in value] if isinstance(value, list | tuple) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -137,33 +138,59 @@ class Control:
 
 @dataclass(frozen=True, kw_only=True)
 class Whole:
-    """Controllers of named joint groups, one action: ``arm=osc_pose|torso=joint_delta_pos``."""
+    """Controllers of named joint groups, one action: ``arm: osc_pose, torso: joint_delta_pos``."""
 
     parts: tuple[tuple[str, Control], ...]
 
     @property
     def word(self) -> str:
         """The word that :func:`parse_control` reads back."""
-        return "|".join(f"{name}={control.word}" for name, control in self.parts)
+        return ", ".join(f"{name}: {control.word}" for name, control in self.parts)
 
 
 def parse_control(word: str | Control | Whole | Mapping[str, str | Control]) -> Control | Whole:
-    """Read ``name``, ``name:option=value,...`` or ``group=name:...|group=name:...``; or a controller by each group's
-    name: ``{"base": "base_vel", "arm": "osc_pose"}``.
+    """Read ``name`` or ``name:option=value,...``; or one controller per joint group:
+    ``left_arm: osc_pose, base: base_vel``, or ``{"left_arm": "osc_pose", "base": "base_vel"}``. Recordings also hold
+    the former ``left_arm=osc_pose|base=base_vel``.
 
     Raises:
-        UnknownNameError, ConfigError: see :meth:`Control.of`.
+        UnknownNameError: no such controller, or it has no such option or choice; lists what there is.
+        ConfigError: a number out of range, or a word that cannot be read.
     """
     if isinstance(word, Control | Whole):
         return word
     if isinstance(word, Mapping):
-        return Whole(parts=tuple((g, _one(c) if isinstance(c, str) else c) for g, c in word.items()))
-    if "=" in word.split(":")[0]:
-        pairs = [part.split("=", 1) for part in word.split("|")]
-        if any(len(pair) != 2 for pair in pairs):
-            raise ConfigError(f"each part of {word!r} must read group=controller")
-        return Whole(parts=tuple((group.strip(), _one(rest.strip())) for group, rest in pairs))
-    return _one(word)
+        pairs = list(word.items())
+    elif "=" in word.split(":")[0]:
+        pairs = [_pair(part, "=", word) for part in word.split("|")]
+    elif _names_groups(word):
+        # "arm: osc_pose:frame=tcp,kp=300, base: base_vel": a comma begins a group unless an option follows
+        pairs = [_pair(part, ":", word) for part in re.split(r",(?!\s*\w+\s*=)", word)]
+    else:
+        return _one(word)
+    return Whole(parts=tuple((group, _of_group(group, control)) for group, control in pairs))
+
+
+def _names_groups(word: str) -> bool:
+    """Whether a word begins with a group's name, and not with a controller's and its options."""
+    head, colon, rest = word.partition(":")
+    return bool(colon) and head.strip() not in (*CONTROLLERS, *ALIASES) and "=" not in re.split("[:,]", rest)[0]
+
+
+def _pair(part: str, sign: str, word: str) -> tuple[str, str]:
+    group, found, control = (piece.strip() for piece in part.partition(sign))
+    if not (group and found and control):
+        raise ConfigError(f"{part.strip()!r} in {word!r} must read GROUP: CONTROLLER, like 'left_arm: osc_pose'")
+    return group, control
+
+
+def _of_group(group: str, control: str | Control) -> Control:
+    try:
+        return _one(control) if isinstance(control, str) else control
+    except UnknownNameError as error:
+        if error.kind != "controller":
+            raise
+        raise UnknownNameError(f"controller of the group {group!r}", error.name, error.valid) from None
 
 
 def parse_controls(words: Any, robots: int | None) -> tuple[Control | Whole, ...]:
