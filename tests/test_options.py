@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 from gymnasium.vector import AutoresetMode
 
 import manikin
+from manikin.cli import main
+from manikin.cli.documented import option_docs
 from manikin.env.env import Env
 from manikin.env.options import RECORDED, EnvKeywords, EnvOptions
 from manikin.env.registry import task_class
@@ -157,3 +160,36 @@ def test_a_protocol_s_options_are_checked_like_any_others():
     )
     with pytest.raises(UnknownNameError, match="unknown controller 'osc_pos'"):
         dataclasses.replace(protocol, control="osc_pos").make_options("PickCube-v2")
+
+
+def test_flags_that_are_options_say_what_the_one_documentation_says(capsys) -> None:
+    """Every flag that a command passes on as an option has its first sentence from :class:`EnvOptions`."""
+    docs = option_docs()
+    assert {*docs} == {field.name for field in dataclasses.fields(EnvOptions)}
+    assert not any("``" in said or ":class:" in said for said in docs.values())
+    told = {"bench": ("control", "physics_hz", "device", "robot"), "view": ("control", "observe", "renderer")}
+    told |= {
+        "collect": ("control", "observe", "reward", "control_hz", "physics_hz", "horizon", "budget", "deterministic")
+    }
+    for command, names in {**told, "eval": ("device", "renderer", "budget"), "info": ("control", "renderer")}.items():
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        page = re.sub(r"[\s\u2500-\u257f]+", "", capsys.readouterr().out)
+        for name in names:
+            first = re.split(r"(?<=[.])\s", docs[name])[0]
+            assert re.sub(r"\s+", "", first) in page, (command, name)
+
+
+def test_the_bench_measures_what_the_options_say(monkeypatch) -> None:
+    """It passes one EnvOptions on: no option of the command is left out on the way."""
+    seen = []
+
+    def measured(task, num_envs, *, seconds, options, **given):
+        seen.append((num_envs, options))
+        raise ConfigError("seen")
+
+    monkeypatch.setattr("manikin.author.speed.measure_speed", measured)
+    words = ["--control", "joint_pos", "--physics-hz", "200", "--robot", "ur5e", "--config", "goal_radius=0.03"]
+    assert main(["bench", "PickCube-v2", *words, "--num-envs", "2"]) == 2
+    wanted = EnvOptions(control="joint_pos", physics_hz=200.0, robot="ur5e", config={"goal_radius": 0.03})
+    assert seen == [(2, wanted)]

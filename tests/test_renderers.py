@@ -8,6 +8,7 @@ import pkgutil
 import typing
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -18,6 +19,7 @@ from manikin.cli import main
 from manikin.cli.chosen import RendererWord
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError
+from manikin.render import write_png
 from manikin.render.api import BACKENDS, make_renderer
 from manikin.render.renderer import OUTPUTS
 
@@ -42,12 +44,14 @@ def test_every_command_that_makes_pictures_takes_all_of_them() -> None:
         module = importlib.import_module(f"manikin.cli.{one.name}") if one.name != "__main__" else None
         for kind in vars(module).values() if module else ():
             if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__:
-                hints = typing.get_type_hints(kind, include_extras=True) if "renderer" in kind.__annotations__ else {}
+                hints = typing.get_type_hints(kind) if "renderer" in kind.__annotations__ else {}
                 if hints:
                     found[kind.__name__] = hints["renderer"]
     assert {*found} == {
         "DemoOptions",
         "EvalOptions",
+        "InfoOptions",
+        "ObjectOptions",
         "PictureOptions",
         "RobotCheckOptions",
         "TeleopOptions",
@@ -108,3 +112,23 @@ def test_commands_draw_with_the_renderer_that_is_chosen(tmp_path: Path, monkeypa
         anew = file[0].observations["cameras/base_camera/rgb"]
         assert file.needed_header().fingerprint["vision"]["renderer"] == "warp"
     assert np.array_equal(anew, pictures["warp"])
+
+
+def test_a_page_and_an_import_draw_with_the_renderer_that_is_chosen(tmp_path: Path) -> None:
+    from manikin.data.formats.convert import to_robomimic
+
+    assert main(["info", TASK, "--picture", str(tmp_path / "rays.png"), "--renderer", "rays"]) == 0
+    env = manikin.make(TASK, renderer="rays")
+    env.reset(seed=0)
+    same = write_png(tmp_path / "same.png", env.image(width=640, height=480))
+    assert (tmp_path / "rays.png").read_bytes() == same.read_bytes()
+    run = ["collect", TASK, "--episodes", "1", "--horizon", "3", "--policy", "random", "--keep", "all"]
+    assert main([*run, "--out", str(tmp_path / "run.h5")]) == 0
+    theirs = to_robomimic(tmp_path / "run.h5", tmp_path / "theirs.hdf5")
+    chosen = ["--observe", "rgb", "--size", "16", "12", "--renderer", "rays", "--camera", "hand_camera"]
+    assert main(["import", str(theirs), *chosen, "--out", str(tmp_path / "seen.hdf5")]) in (0, 1)
+    with h5py.File(tmp_path / "seen.hdf5") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        found = [name for name in names if getattr(file[name], "shape", ())[1:] == (12, 16, 3)]
+    assert found and all("hand_camera" in name for name in found)

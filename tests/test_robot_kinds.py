@@ -444,11 +444,34 @@ def test_a_team_names_groups_and_tools_as_one_robot_does() -> None:
     team = env.driven
     assert list(team.groups) == ["robot0/arm", "robot1/arm"] and team.groups["robot1/arm"] == slice(7, 14)
     assert torch.equal(team.tools["robot1/tool"].tcp_pose, env.robots[1].tcp_pose)
-    with pytest.raises(ConfigError, match="the arms of 'aloha' stand apart"):
-        robot("aloha@planar")
 
 
-@pytest.mark.parametrize("word", ["allegro", "panda+allegro", "tiago", "baxter@planar", "cart"])
+def test_arms_that_stand_apart_at_a_table_stand_side_by_side_on_a_base() -> None:
+    """Each as the arm alone stands, 0.44 m from the other and looking ahead, also after a drive and a turn."""
+    env = yard("aloha@planar", "base: base_vel, left_arm: joint_target_delta_pos, right_arm: joint_target_delta_pos")
+    left, right = env.robot.tools["left"], env.robot.tools["right"]
+    alone = yard("aloha_left", "joint_target_delta_pos")
+    alone.step(alone.hold())
+    env.step(env.hold())
+    out = alone.robot.tcp_pos - alone.robot.base_pose[:3]
+    for tool, side in ((left, 0.22), (right, -0.22)):
+        middle = tool.tcp_pos[:, :2] - env.robot.root_pose[:, :2]
+        assert torch.allclose(middle, out[:, :2] + torch.tensor([[0.15, side]]), atol=3e-3)
+    names = [dim.name for dim in env.controller.card.dims]
+    action = env.hold()
+    action[:, names.index("base/forward")], action[:, names.index("base/turn")] = 0.5, 0.25
+    for _ in range(40):
+        env.step(action)
+    for _ in range(20):
+        env.step(env.hold())
+    root = env.robot.root_pose
+    yaw = 2 * torch.atan2(root[0, 6], root[0, 3])
+    assert yaw > 0.4 and root[0, :2].norm() > 0.5
+    across = 0.44 * torch.stack([-torch.sin(yaw), torch.cos(yaw)])
+    assert torch.allclose((left.tcp_pos - right.tcp_pos)[0, :2], across, atol=6e-3)
+
+
+@pytest.mark.parametrize("word", ["allegro", "panda+allegro", "tiago", "baxter@planar", "aloha@planar", "cart"])
 def test_robot_check_passes_for_each_kind(word: str) -> None:
     assert not [finding for finding in check_robot(robot(word)) if finding.error]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ import torch
 from manikin.author.raw import Raw, raw_physics
 from manikin.env.interface import BatchEnv
 from manikin.env.layouts.env import batched
+from manikin.env.options import EnvKeywords, EnvOptions
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.rng import EpisodeRng
@@ -56,7 +57,14 @@ class Speed:
         return self.env / self.raw
 
 
-def measure_speed(task: str | type[Task], num_envs: int, *, seconds: float = 2.0, **options: Any) -> Speed:
+def measure_speed(
+    task: str | type[Task],
+    num_envs: int,
+    *,
+    seconds: float = 2.0,
+    options: EnvOptions | None = None,
+    **given: Unpack[EnvKeywords],
+) -> Speed:
     """Step with random actions for some seconds, then raw physics with the controls that were commanded.
 
     Sets torch to one thread while it measures, as large batches of small tensors are fastest.
@@ -65,20 +73,22 @@ def measure_speed(task: str | type[Task], num_envs: int, *, seconds: float = 2.0
         task: a class, or a word as for :func:`manikin.make`.
         num_envs: rows.
         seconds: of stepping.
-        options: as for :func:`manikin.make`.
+        options: as for :func:`manikin.make`; unless they say so, no episode ends.
+        **given: fields of these by name, which win.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _measure(task_class(task), num_envs, seconds, options)
+        return _measure(task_class(task), num_envs, seconds, EnvOptions.of(options, given))
     finally:
         torch.set_num_threads(threads)
 
 
-def _measure(task: type[Task], num_envs: int, seconds: float, options: dict[str, Any]) -> Speed:
-    free = free_memory(options.get("device", "cpu"), tidy=True)
+def _measure(task: type[Task], num_envs: int, seconds: float, options: EnvOptions) -> Speed:
+    free = free_memory(options.device, tidy=True)
     began = time.perf_counter()
-    env = batched(task, num_envs=num_envs, **{"horizon": 10**9, "terminate": False, **options})
+    endless = replace(options, horizon=options.horizon or 10**9, terminate=bool(options.terminate))
+    env = batched(task, options=endless, num_envs=num_envs)
     env.reset(seed=0)
     seeds = torch.arange(num_envs)
     actions = EpisodeRng(seeds, torch.zeros_like(seeds)).uniform("bench", -1.0, 1.0, (32, env.controller.card.size))

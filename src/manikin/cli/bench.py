@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from manikin.cli.chosen import TaskOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import OK, console, counted, show_table
 
 if TYPE_CHECKING:
@@ -28,12 +29,11 @@ class BenchOptions(TaskOptions):
     """Batch sizes to measure."""
     seconds: float = 2.0
     """Of stepping, per batch size."""
-    control: str | None = None
-    """Controller, by default the task's."""
-    physics_hz: float | None = None
-    """Physics rate [Hz], by default the task's."""
-    device: str = "cpu"
-    """Where to simulate. On Warp devices the price of deterministic=True is measured too."""
+    control: Annotated[str | None, documented("control")] = None
+    physics_hz: Annotated[float | None, documented("physics_hz")] = None
+    device: Annotated[str, documented("device", "On Warp devices the price of deterministic=True is measured too.")] = (
+        "cpu"
+    )
     out: Path | None = None
     """Also write the numbers into this JSON file."""
 
@@ -59,18 +59,16 @@ def run(options: BenchOptions) -> int:
         positive_int("num_envs", n)
     torch_device(options.device)
     out, task = console(), chosen_task(options.task)
-    given = ("control", "physics_hz", "device")
-    settings: dict[str, Any] = {k: getattr(options, k) for k in given if getattr(options, k) is not None}
-    settings |= options.chosen(task)
+    settings = options.env_options(task)
     here = machine()
     where = processor(options.device)
     out.print(f"{task.id} on {where}, random actions, state observations, full reward")
     exact: list[Speed] = []
     with out.status("measuring"):
-        found = [measure_speed(task, n, seconds=options.seconds, **settings) for n in options.num_envs]
+        found = [measure_speed(task, n, seconds=options.seconds, options=settings) for n in options.num_envs]
         if options.device != "cpu":
             n = max(options.num_envs)
-            exact = [measure_speed(task, n, seconds=options.seconds, deterministic=True, **settings)]
+            exact = [measure_speed(task, n, seconds=options.seconds, options=settings, deterministic=True)]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in (
         "environments",

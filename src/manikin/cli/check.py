@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from manikin.cli.chosen import On, TaskOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import NOT_GOOD, OK, console
 
 __all__ = ["CheckOptions", "main", "run"]
@@ -19,8 +20,7 @@ class CheckOptions(TaskOptions):
 
     task: tyro.conf.Positional[str]
     """Task id (PickCube-v2), module:Class or file.py:Class; the class may be left out when the file has one task."""
-    control: str | None = None
-    """Controller, by default the task's."""
+    control: Annotated[str | None, documented("control")] = None
     num_envs: int = 8
     """Batch size of most checks, at least 3."""
     episodes: int = 64

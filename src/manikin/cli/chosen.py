@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
+from manikin.cli.documented import documented
 from manikin.errors import ConfigError, ManikinError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ class PictureOptions:
     """Cameras of the observations, by name (see manikin info); by default those recorded, else base_camera."""
     size: tuple[int, int] | None = None
     """Width and height of the pictures [pixels]."""
-    renderer: RendererWord | None = None
-    """Makes the pictures: auto takes OpenGL where it works, rays works everywhere (docs: Cameras)."""
+    renderer: Annotated[RendererWord | None, documented("renderer")] = None
 
     def vision(self) -> Vision | None:
         """What was chosen; None for nothing."""
@@ -69,11 +69,13 @@ class PictureOptions:
 class WarpOptions:
     """Options of the commands that may simulate on a Warp device (cuda, cuda:1, warp:cpu); the CPU needs neither."""
 
-    budget: str | None = None
-    """On a Warp device, room for contacts and constraints: nconmax=48,njmax=192; by default what is found for the task
-    (and what a recording had)."""
-    deterministic: bool = False
-    """On a Warp device, the same bits in every run, at a price; always for a recording that was made with it."""
+    budget: Annotated[
+        str | None,
+        documented("budget", "Written nconmax=48,njmax=192; a recording is played with at least what it had."),
+    ] = None
+    deterministic: Annotated[bool, documented("deterministic", "Always so for a recording that was made with it.")] = (
+        False
+    )
 
     def warp(self) -> dict[str, Any]:
         """What was chosen, as options of ``manikin.make``.
@@ -93,10 +95,13 @@ class TaskOptions:
 
     otherwise: ClassVar[Set[str]] = OTHERWISE
 
-    robot: str | None = None
-    """Robot word, by default the task's first; or the file of your own robot: my_arm.py, my_arm.urdf+rethink."""
-    config: tuple[str, ...] = ()
-    """Numbers of the task that differ, as key=value: --config cube_half_size=0.03 spawn_half_size=0.05 (see info)."""
+    robot: Annotated[
+        str | None, documented("robot", "Or the file of your own robot: my_arm.py, my_arm.urdf+rethink.")
+    ] = None
+    config: Annotated[
+        tuple[str, ...],
+        documented("config", "Written key=value: --config cube_half_size=0.03 spawn_half_size=0.05 (see info)."),
+    ] = ()
 
     def chosen(self, task: type[Task]) -> dict[str, Any]:
         """What was chosen, as options of ``manikin.make``.

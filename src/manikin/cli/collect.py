@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from manikin.cli.chosen import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
 
 if TYPE_CHECKING:
@@ -48,22 +49,15 @@ class CollectOptions(TaskOptions, WarpOptions, PictureOptions):
     """Continue a recording that was interrupted."""
     shard: str | None = None
     """I/K: run every K-th episode from the I-th (0/4, 1/4, ...), one process each, into one recording."""
-    control: str | None = None
-    """Controller, by default the task's."""
-    observe: str = "state"
-    """What the policy is shown: state, or outputs of cameras and state joined by + or a comma: rgb, rgb+depth+state."""
-    reward: str | None = None
-    """normalized_dense, dense, sparse, none; by default normalized_dense, or sparse where the task has no dense one."""
-    control_hz: float | None = None
-    """Control rate [Hz], by default the task's."""
+    control: Annotated[str | None, documented("control")] = None
+    observe: Annotated[str, documented("observe")] = "state"
+    reward: Annotated[str | None, documented("reward")] = None
+    control_hz: Annotated[float | None, documented("control_hz")] = None
     check_disk: On = True
     """Begin even where the disk has no room for episodes that all last to the horizon."""
-    device: str | None = None
-    """cpu, cuda, cuda:1 or warp:cpu."""
-    physics_hz: float | None = None
-    """Physics rate [Hz], by default the task's."""
-    horizon: int | None = None
-    """Longest episode [control steps], by default the task's."""
+    device: Annotated[str | None, documented("device")] = None
+    physics_hz: Annotated[float | None, documented("physics_hz")] = None
+    horizon: Annotated[int | None, documented("horizon")] = None
 
 
 def main(options: Annotated[CollectOptions, tyro.conf.arg(name="")]) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ class DemoOptions(TaskOptions):
     """How many run side by side."""
     render_s: float = 40.0
     """Most time to spend on the video's pictures [s]."""
-    renderer: RendererWord = "auto"
-    """Makes the pictures: auto takes OpenGL where it works, rays works everywhere (docs: Cameras)."""
+    renderer: Annotated[RendererWord, documented("renderer")] = "auto"
 
 
 def main(options: Annotated[DemoOptions, tyro.conf.arg(name="")]) -> int:

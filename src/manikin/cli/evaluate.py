@@ -13,6 +13,7 @@ import tyro
 from manikin.assets.paths import file_hash
 from manikin.cli.chosen import RendererWord, WarpOptions, chosen_task, own_robot
 from manikin.cli.collect import file_name
+from manikin.cli.documented import documented
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ class EvalOptions(WarpOptions):
     module:function or file.py:function (called with the environment)."""
     num_envs: int = 64
     """How many episodes run side by side; does not change the result."""
-    device: str = "cpu"
-    """Where to simulate: cpu, cuda, cuda:1 or warp:cpu. The report names it."""
+    device: Annotated[str, documented("device", "The report names it.")] = "cpu"
     out: Path | None = None
     """Folder for report.json and report.html; by default runs/eval-PROTOCOL-POLICY[-DEVICE]."""
     resume: bool = False
@@ -42,8 +42,7 @@ class EvalOptions(WarpOptions):
     """Actions of each chunk to execute before the policy is asked again; by default all of them."""
     pictures: int = 4
     """Of how many episodes per task the page shows pictures."""
-    renderer: RendererWord = "auto"
-    """Makes the pictures of the report: auto takes OpenGL where it works, rays works everywhere (docs: Cameras)."""
+    renderer: Annotated[RendererWord, documented("renderer", "Of the report.")] = "auto"
     robot: str | None = None
     """The file of a robot of your own that the protocol names: my_arm.py, my_arm.urdf."""
     against: Path | None = None

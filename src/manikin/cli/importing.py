@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from manikin.cli.chosen import PictureOptions
+from manikin.cli.documented import documented
 from manikin.cli.terminal import NOT_GOOD, OK, bar, console, counted
 
 __all__ = ["ImportOptions", "main", "run"]
@@ -18,7 +20,7 @@ _INSTANTS = (10, 50, 200)  # control steps at which divergence is told
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportOptions:
+class ImportOptions(PictureOptions):
     """Options of `manikin import`."""
 
     file: tyro.conf.Positional[Path]
@@ -29,8 +31,7 @@ class ImportOptions:
     """Write a file, or a LeRobotDataset, with what manikin observes in the states."""
     to: Literal["robomimic", "maniskill", "lerobot"] = "robomimic"
     """Layout of --out; ManiSkill's is NAME.h5 with NAME.json beside it, LeRobot's a folder."""
-    observe: str = "state_dict"
-    """What is observed: state_dict, rgb, rgb+state, ..."""
+    observe: Annotated[str, documented("observe")] = "state_dict"
     demos: tuple[str, ...] = ()
     """Names of the demonstrations; by default all."""
     num_envs: int = 16
@@ -63,6 +64,8 @@ def run(options: ImportOptions) -> int:
         return OK
     chosen = {"task": options.task, "trust": options.trust or None}
     whose: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    if (vision := options.vision()) is not None:
+        whose["vision"] = vision
     names, kept = list(options.demos or demos.lengths), list[Seen]()
     for name in names:
         demos.check(name)

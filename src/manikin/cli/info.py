@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.chosen import TaskOptions, chosen_task
+from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import OK, console
 
 __all__ = ["InfoOptions", "main", "run"]
@@ -20,12 +21,12 @@ class InfoOptions(TaskOptions):
 
     task: tyro.conf.Positional[str]
     """Task id (PickCube-v2), module:Class or file.py:Class."""
-    control: str | None = None
-    """Controller, by default the task's."""
+    control: Annotated[str | None, documented("control")] = None
     markdown: bool = False
     """Print the page as Markdown source."""
     picture: Path | None = None
     """Also write a picture of a start into this PNG file."""
+    renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     seed: int = 0
     """Which start the picture shows."""
 
@@ -55,7 +56,7 @@ def run(options: InfoOptions) -> int:
         from manikin.env.registry import make
         from manikin.render import write_png
 
-        env = make(task, options=options.env_options(task, reward="none", control=None))
+        env = make(task, options=options.env_options(task, reward="none", control=None, renderer=options.renderer))
         env.reset(seed=options.seed)
         path = write_png(options.picture, env.image(width=640, height=480))
         env.close()

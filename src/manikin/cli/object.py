@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from manikin.cli.chosen import RendererWord
+from manikin.cli.documented import documented
 from manikin.cli.terminal import NOT_GOOD, OK, console, counted
 
 __all__ = ["ObjectOptions", "main", "run"]
@@ -41,6 +43,7 @@ class ObjectOptions:
     """Rest pose that is upright, a number of the picture; by default the mesh's own vertical, where it rests so."""
     gripper: str = "panda_hand"
     """Gripper that should be able to grasp it."""
+    renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     overwrite: bool = False
     """Replace an object that lies in the folder."""
 
@@ -75,6 +78,7 @@ def run(options: ObjectOptions) -> int:
         rest=options.rest,
         opening=(hand.name, hand.max_width) if hand.max_width else None,
         overwrite=options.overwrite,
+        renderer=options.renderer,
     )
     name = made.about["name"]
     signs = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "[red]error[/]  "}

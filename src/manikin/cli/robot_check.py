@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from manikin.cli.chosen import ROBOT_FILES, On, RendererWord, arm_in
+from manikin.cli.documented import documented
 from manikin.cli.terminal import NOT_GOOD, OK, console, counted
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ class RobotCheckOptions:
     """Gripper on the flange of a file's arm; ``none`` for a bare one."""
     film: Path | None = None
     """Where the film goes (.mp4); by default none is made."""
-    renderer: RendererWord = "auto"
-    """Makes the film's pictures: auto takes OpenGL where it works; rays works everywhere (docs: Cameras)."""
+    renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     reach: On = True
     """Do not measure how much of the room round the base inverse kinematics reaches."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from manikin.cli.chosen import OTHERWISE, RendererWord, TaskOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import OK, console, counted
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ class TeleopOptions(TaskOptions):
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
     """Address to listen on. Others than this machine's own let anybody who can reach it move the robot."""
-    renderer: RendererWord = "auto"
-    """Makes the pictures."""
+    renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     size: tuple[int, int] = (640, 480)
     """Width and height of the picture [pixels]."""
     open: bool = False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from manikin.cli.documented import documented
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -44,10 +45,8 @@ class TrainOptions:
     """A recipe file in place of the one that comes with manikin."""
     set: tuple[str, ...] = ()
     """Settings in place of the recipe's: --set learning_rate=1e-3 hidden=[128,128] env.num_envs=512."""
-    device: str = "cpu"
-    """Where to simulate and learn: cpu, cuda, cuda:1 or warp:cpu."""
-    threads: int = 0
-    """Threads of the physics, 0 for all cores; never changes the run."""
+    device: Annotated[str, documented("device")] = "cpu"
+    threads: Annotated[int, documented("threads")] = 0
     resume: Path | None = None
     """Go on with the run in this folder; algorithm, task and seed are the run's."""
     tensorboard: bool = False

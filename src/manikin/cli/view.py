@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import OK, console, counted
 
 if TYPE_CHECKING:
@@ -29,12 +30,10 @@ class ViewOptions(TaskOptions):
     task: tyro.conf.Positional[str] = "PickCube-v2"
     """Task id (PickCube-v2), module:Class or file.py:Class. Or a recording to look at: run.h5, or a LeRobot dataset's
     folder; then only port, host and open count."""
-    control: str | None = None
-    """Controller, by default the task's."""
+    control: Annotated[str | None, documented("control")] = None
     policy: str = "expert"
     """expert, random, hold, or your own as module:function or file.py:function."""
-    observe: str = "state"
-    """What the policy is shown."""
+    observe: Annotated[str, documented("observe")] = "state"
     num_envs: int = 4
     """How many environments run side by side."""
     seed: int = 0
@@ -45,8 +44,7 @@ class ViewOptions(TaskOptions):
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
     """Address to listen on. Others than this machine's own let anybody who can reach it steer the simulation."""
-    renderer: RendererWord = "auto"
-    """Makes the pictures of stream and film."""
+    renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     size: tuple[int, int] = (640, 480)
     """Width and height of one environment's picture in stream and film [pixels]."""
     paused: bool = False

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from manikin.cli.chosen import TaskOptions, WarpOptions, chosen_task
+from manikin.cli.documented import documented
 from manikin.cli.terminal import NOT_GOOD, OK, console, show_table
 
 __all__ = ["WarmupOptions", "main", "run"]
@@ -43,15 +44,11 @@ class WarmupOptions(TaskOptions, WarpOptions):
 
     tasks: tyro.conf.Positional[tuple[str, ...]] = ()
     """Task ids, module:Class or file.py:Class; default every task."""
-    device: str = "cuda"
-    """cuda, cuda:1, or warp:cpu."""
+    device: Annotated[str, documented("device")] = "cuda"
     num_envs: int = 1024
     """Rows: some kernels are made for a size."""
-    control: str | None = None
-    """Controller, by default each task's."""
-    observe: str = "state"
-    """What is observed: state, or outputs of cameras and state joined by + or a comma: rgb, rgb+depth+state. Pictures
-    have kernels of their own."""
+    control: Annotated[str | None, documented("control")] = None
+    observe: Annotated[str, documented("observe", "Pictures have kernels of their own.")] = "state"
 
 
 def main(options: Annotated[WarmupOptions, tyro.conf.arg(name="")]) -> int:

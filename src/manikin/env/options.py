@@ -45,8 +45,8 @@ class EnvOptions:
         num_envs: rows.
         robot: a robot word (``panda``, ``panda:menagerie``, ``ur5e+panda_hand``); default the task's first. A task for
             several robots takes a word for each, as a tuple or joined by commas, or the word of a team: ``baxter``.
-        control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``; default the task's. One for each joint
-            group: ``left_arm: osc_pose, base: base_vel``. For several robots one for all, or one each:
+        control: controller, a word like ``osc_pose`` or ``osc_pose:frame=tcp``, or one for each joint group,
+            ``left_arm: osc_pose, base: base_vel``; default the task's. For several robots one for all, or one each:
             ``("osc_pose", "joint_pos")``, ``"osc_pose & joint_pos"``.
         observe: ``state`` (one flat tensor), ``policy`` (flat, without privileged state), ``state_dict``, or what
             cameras give: ``rgb``, ``depth``, ``segmentation``, ``normals``, ``pointcloud``, ``voxel`` joined by ``+``.
@@ -54,21 +54,23 @@ class EnvOptions:
         sensors: noise, delay, dropout and rate by path in the observation: ``{"policy/qpos": [Noise(0.01)]}``.
         vision: which cameras, renderer, cloud and grid; see :class:`Vision`. ``sensors``, ``vision`` and ``looks`` may
             also be as a fingerprint describes them.
-        renderer: what draws, the observations' pictures and :meth:`Env.image`: ``auto``, ``gl``, ``warp``, ``rays`` or
-            ``filament``. Where ``vision`` names one as well, it has to be the same.
+        renderer: draws the pictures: ``auto`` (OpenGL where it works), ``gl``, ``warp``, ``rays`` (works everywhere) or
+            ``filament``. That is observations and :meth:`Env.image`. Where ``vision`` names one as well, it has to be
+            the same.
         reward: ``normalized_dense`` (dense / its declared maximum), ``dense``, ``sparse`` (success - fail) or ``none``.
         autoreset: ``same_step`` (with ``final_obs`` and ``final_info``), ``next_step`` or ``disabled``.
         device: ``cpu``; ``cuda`` or ``cuda:1`` for a GPU; ``warp:cpu`` for the GPU path's kernels on the processor,
             slow, for tests.
-        budget: room for contacts and constraints on a Warp device; None finds it by playing the task for a few
-            seconds on the CPU, once, and keeps it on disk. The CPU needs none.
+        budget: room for contacts and constraints on a Warp device, by default as much as the task is found to need.
+            It is found by playing the task for a few seconds on the CPU, once, and kept on disk. The CPU needs none.
         least_budget: room that there is at least, where ``budget`` is None.
         deterministic: on a Warp device, the same bits in every run, at a price; the CPU always gives them.
         graphs: on a GPU, record the control step as CUDA graphs; False runs it call by call, to debug.
-        physics_hz, control_hz: default the task's; control_hz must divide physics_hz.
-        horizon: control steps until truncation; default the task's time. ``max_episode_steps`` is Gymnasium's name.
+        physics_hz, control_hz: rates [Hz], default the task's; control_hz must divide physics_hz.
+        horizon: control steps until truncation; default the task's time.
+        max_episode_steps: Gymnasium's name of ``horizon``.
         terminate: whether success or fail ends an episode; default the task's.
-        config: overrides of the task's Config, a mapping or an instance.
+        config: numbers of the task that differ from its defaults. A mapping, or an instance of the task's Config.
         looks: how rows differ in looks, and in looks alone; see :class:`manikin.spec.looks.Looks`.
         out_of_range: what to do with actions beyond [-1, 1]: ``clip`` (counted in ``info["clipped"]``) or ``refuse``.
         threads: physics threads, 0 for all cores; never changes results.

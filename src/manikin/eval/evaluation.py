@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from manikin.data.replay.health import unhealthy_words
+from manikin.env.options import EnvOptions
 from manikin.env.registry import make, task_versions
 from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
@@ -151,14 +152,15 @@ def evaluate(
         protocol.make_options(task)  # what cannot be shown is refused before anything runs
     _ = protocol.hash  # of the code of own tasks as it is now, and not when the report is written
     ran = _Ran(protocol, journal)
-    warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
+    rows = min(num_envs, len(protocol.seeds))
     try:
         for task in protocol.tasks:
             if on_task is not None:
                 on_task(task)
-            env = make(
-                task, min(num_envs, len(protocol.seeds)), options=protocol.make_options(task), device=device, **warp
+            options = protocol.make_options(
+                task, num_envs=rows, device=device, budget=budget, deterministic=deterministic
             )
+            env = make(task, options=options)
             try:
                 missing = ran.begin(task, env)
                 acting = policy(env)
@@ -179,7 +181,7 @@ def evaluate(
                 ran.interrupted |= run.interrupted or task != protocol.tasks[-1]
                 break
             if film and renderer is not None:
-                chosen = film_episodes(protocol, ran.tasks[-1], policy, renderer, count=film, execute=execute, **warp)
+                chosen = film_episodes(protocol, ran.tasks[-1], policy, renderer, options, count=film, execute=execute)
                 ran.reels[task] = chosen
     except BaseException as error:
         if on_error is not None:
@@ -259,21 +261,18 @@ def film_episodes(
     result: TaskResult,
     policy: Callable[[Any], Policy],
     renderer: Renderer,
+    options: EnvOptions,
     *,
     count: int,
     pictures: int = 6,
     width: int = 288,
     height: int = 288,
     execute: int | None = None,
-    budget: Budget | None = None,
-    deterministic: bool = False,
 ) -> list[Reel]:
-    """Run a few episodes once more on the same device and take ``pictures`` of each: failures first. They come out the
-    same, on a GPU that is not ``deterministic`` up to the order of its sums."""
+    """Run a few episodes once more with the same ``options`` and take ``pictures`` of each: failures first. They
+    come out the same, on a GPU that is not ``deterministic`` up to the order of its sums."""
     chosen = _worth_seeing(result.results, protocol.success, result.held_steps, count)
-    options = protocol.make_options(result.task)
-    warp: dict[str, Any] = {"budget": budget, "deterministic": deterministic}
-    env = make(result.task, min(count, len(chosen)), options=options, device=result.device, **warp)
+    env = make(result.task, min(count, len(chosen)), options=options)
     try:
         every = max(1, min(r.length for r in chosen) // max(1, pictures - 1))
         numbers = {r.number for r in chosen}

@@ -195,8 +195,9 @@ class Protocol:
         """Control steps that success must last under the rule ``held`` (at least 1)."""
         return max(1, round(self.held_s * control_hz))
 
-    def make_options(self, task: str) -> EnvOptions:
-        """Options of the environment that a task is evaluated in, for ``manikin.make(task, options=...)``.
+    def make_options(self, task: str, **where: Any) -> EnvOptions:
+        """Options of the environment that a task is evaluated in, for ``manikin.make(task, options=...)``, with those
+        that are no part of a protocol: ``num_envs``, ``device``, ``budget``, ``deterministic``.
 
         Raises as :func:`manikin.eval.shown.shown_options` and :class:`~manikin.env.options.EnvOptions`.
         """
@@ -207,7 +208,7 @@ class Protocol:
                 options[key] = getattr(self, key)
         if self.config.get(task):
             options["config"] = dict(self.config[task])
-        return EnvOptions(**options)
+        return EnvOptions(**options, **where)
 
     def check_tasks(self, valid: Iterable[str]) -> None:
         """Refuse tasks, or versions of tasks, that do not exist. A user's own (``file.py:Class``) is left to ``make``.

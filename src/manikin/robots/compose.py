@@ -19,6 +19,7 @@ BASE_JOINTS = ("base_x", "base_y", "base_yaw")
 FLOOR = 0.9196  # [m] how far the floor is below the table top, where arms stand
 _DECK = 0.3  # [m] height of the chassis
 _AHEAD = 0.15  # [m] the arm stands so far ahead of the chassis' middle
+_APART = 0.44  # [m] between arms that stand side by side
 _DARK, _LIGHT = (0.16, 0.17, 0.19, 1), (0.75, 0.77, 0.8, 1)
 
 
@@ -39,22 +40,26 @@ def team_on_base(name: str, members: Sequence[RobotSpec], kind: str) -> RobotSpe
     """Arms of one body as one robot on a chassis that drives: ``baxter@planar``. What belongs to ``baxter_left``, its
     joints, its group ``left_arm``, its tool ``left``, has its side in its name.
 
-    Raises as :func:`on_base` does, and :class:`ConfigError` for arms that stand apart.
+    Arms of one body keep their places on it. Arms that stand apart at the table (``aloha``) stand side by side, 0.44 m
+    from one another, and look ahead; the distance is chosen.
+
+    Raises as :func:`on_base` does.
     """
-    if len({(member.base_pos, member.base_quat) for member in members}) > 1:
-        raise ConfigError(f"the arms of {name!r} stand apart from one another; they do not go on one base")
     sides = [(member, member.name.removeprefix(f"{name}_") + "_") for member in members]
-    return _driven(name, members[0].title.split(",")[0], sides, kind)
+    apart = len({(member.base_pos, member.base_quat) for member in members}) > 1
+    return _driven(name, members[0].title.split(",")[0], sides, kind, _APART if apart else 0.0)
 
 
-def _driven(name: str, title: str, carried: Sequence[tuple[RobotSpec, str]], kind: str) -> RobotSpec:
+def _driven(
+    name: str, title: str, carried: Sequence[tuple[RobotSpec, str]], kind: str, apart: float = 0.0
+) -> RobotSpec:
     if kind not in DRIVEN:
         raise UnknownNameError("base", kind, DRIVEN, f"(in {name}@{kind})")
     spec = carried[0][0]
     if spec.base.kind != "fixed":
         raise ConfigError(f"{name!r} has a base of its own, which is {spec.base.kind}; it goes on no other")
     height = max(_DECK, FLOOR + spec.base_pos[2])
-    chassis = _chassis(kind, height)
+    chassis = _chassis(kind, height, apart * (len(carried) - 1))
     ahead = _turned((_AHEAD, 0, 0), spec.base_quat)
     ik = tuple(prefix + group for one, prefix in carried for group in one.ik_groups or one.groups)
     return put_together(
@@ -62,7 +67,12 @@ def _driven(name: str, title: str, carried: Sequence[tuple[RobotSpec, str]], kin
         f"{title} on a {kind} base",
         [
             Mounted(spec=chassis),
-            *(Mounted(spec=one, on="chassis", pos=(_AHEAD, 0, height), prefix=prefix) for one, prefix in carried),
+            *(
+                Mounted(
+                    spec=one, on="chassis", pos=(_AHEAD, apart * ((len(carried) - 1) / 2 - k), height), prefix=prefix
+                )
+                for k, (one, prefix) in enumerate(carried)
+            ),
         ],
         base=chassis.base,
         ik_groups=ik if len(carried) == 1 else ik[:1],
@@ -108,7 +118,7 @@ def base_joints(x: str, y: str, yaw: str) -> tuple[Joint, Joint, Joint]:
     )
 
 
-def _chassis(kind: str, height: float) -> RobotSpec:
+def _chassis(kind: str, height: float, width: float) -> RobotSpec:
     geoms = [
         box((0.3, 0.25, 0.115), (0, 0, 0.185), _LIGHT),
         box((0.302, 0.252, 0.03), (0, 0, 0.12), _DARK, collide=False),
@@ -120,6 +130,8 @@ def _chassis(kind: str, height: float) -> RobotSpec:
     ]
     if height > _DECK:
         geoms.append(cylinder((_AHEAD, 0, _DECK), (_AHEAD, 0, height), 0.09, _DARK))
+    if width > 0:  # a beam that arms stand on side by side
+        geoms.append(box((0.09, width / 2 + 0.09, 0.02), (_AHEAD, 0, height - 0.02), _DARK))
     x, y, z = (0.6, 0.5, 0.3)
     links = (
         Link(

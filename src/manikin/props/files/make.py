@@ -66,6 +66,7 @@ def make_object(
     rest: int | None = None,
     opening: tuple[str, float] | None = None,
     overwrite: bool = False,
+    renderer: str = "auto",
 ) -> Made:
     """Make an object of a mesh file and write it into a folder.
 
@@ -84,6 +85,7 @@ def make_object(
             object rests so, else 0.
         opening: a gripper's name and how far it opens [m], for the check whether it can grasp the object.
         overwrite: replace an object that lies in the folder.
+        renderer: draws the picture, see :func:`manikin.render.make_renderer`.
 
     Raises:
         AssetError: there is no such file.
@@ -174,7 +176,7 @@ def make_object(
     }
     if texture:
         about["visual"]["texture"] = "texture.png"
-    _write(folder, about, shown, pieces, hulls, rotation, shift, texture)
+    _write(folder, about, shown, pieces, hulls, rotation, shift, texture, renderer)
     return Made(folder, about, verdicts, prop_from_file(folder))
 
 
@@ -275,6 +277,7 @@ def _write(
     rotation: np.ndarray,
     shift: np.ndarray,
     texture: bytes | None,
+    renderer: str,
 ) -> None:
     """Write all files beside the folder and give them its name: it is there whole or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -288,7 +291,7 @@ def _write(
         about["files"] = {p.name: file_hash(p) for p in sorted(fresh.iterdir())}
         (fresh / f"{about['name']}.xml").write_text(mjcf(about), encoding="utf-8")
         (fresh / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        write_png(fresh / f"{about['name']}.png", picture(prop_from_file(fresh), about, pieces))
+        write_png(fresh / f"{about['name']}.png", picture(prop_from_file(fresh), about, pieces, renderer=renderer))
         fresh.chmod(0o755)
         if folder.exists():
             old = folder.with_name(f".{folder.name}-old")

@@ -20,7 +20,9 @@ __all__ = ["picture"]
 _SHOWN = 4  # rest poses
 
 
-def picture(prop: Prop, about: dict[str, Any], pieces: list[np.ndarray], *, size: int = 240) -> np.ndarray:
+def picture(
+    prop: Prop, about: dict[str, Any], pieces: list[np.ndarray], *, size: int = 240, renderer: str = "auto"
+) -> np.ndarray:
     """(2 size, k size, 3) uint8: above the first four rest poses, below the convex pieces in them, in colours.
 
     Args:
@@ -28,25 +30,26 @@ def picture(prop: Prop, about: dict[str, Any], pieces: list[np.ndarray], *, size
         about: what ``object.json`` says.
         pieces: points (n, 3) of each convex piece, in the object's frame.
         size: [pixels] of one square.
+        renderer: draws it, see :func:`manikin.render.make_renderer`.
     """
     rests = about["rest"][:_SHOWN]
     coloured = [
         Shape(type="mesh", mesh=Mesh(name=f"piece{k}", points=tuple(p.ravel().tolist())), rgba=_colour(k))
         for k, p in enumerate(pieces)
     ]
-    renderer = make_renderer(samples=3, shadows=True)
+    drawing = make_renderer(renderer, samples=3, shadows=True)
     try:
         rows = []
         for row, shapes in enumerate((prop.looks, coloured)):
             tiles = []
             for k, rest in enumerate(rests):
-                image = _one(renderer, shapes, rest, about["size"], size)
+                image = _one(drawing, shapes, rest, about["size"], size)
                 word = f"rest {k}: {rest['probability']:.0%}" if row == 0 else f"{len(pieces)} convex"
                 tiles.append(caption(image, [word]))
             rows.append(np.concatenate(tiles, 1))
         return np.concatenate(rows, 0)
     finally:
-        renderer.close()
+        drawing.close()
 
 
 def _one(renderer: Any, shapes: Any, rest: dict[str, Any], extents: list[float], size: int) -> np.ndarray:
