@@ -25,7 +25,7 @@ from manikin.data.recorder import Recorder
 from manikin.data.recording.format import RESIDUALS
 from manikin.data.recording.read import read_episodes
 from manikin.data.retarget.conversion import retarget
-from manikin.env.registry import make
+from manikin.env.make import make
 from manikin.env.state.provenance import processor, versions
 from manikin.eval.runner import run_episodes
 from manikin.eval.stats import wilson

@@ -19,7 +19,8 @@ from mkdocs.structure.files import File
 from manikin.assets.paths import cache_root
 from manikin.author.card import measured_card
 from manikin.author.sheet import table, task_sheet
-from manikin.env.registry import make, task_class, task_ids
+from manikin.env.make import make
+from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Task
 from manikin.errors import AssetError
 from manikin.policy.expert import ExpertPolicy

@@ -29,7 +29,8 @@ from manikin.arenas.two_bins import two_bins
 from manikin.arenas.wall import wall
 from manikin.arenas.wipe_table import wipe_table
 from manikin.env.env import Env
-from manikin.env.registry import make, task_class, task_ids
+from manikin.env.make import make
+from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Task
 from manikin.errors import UnknownNameError
 from manikin.plan.executor import WaypointExecutor

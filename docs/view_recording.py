@@ -18,8 +18,8 @@ sys.path.insert(0, str(DOCS.parent / "tests"))
 
 from browser import Browser  # noqa: E402
 from manikin.data.recorder import Recorder  # noqa: E402
+from manikin.env.make import make  # noqa: E402
 from manikin.env.observe import Vision  # noqa: E402
-from manikin.env.registry import make  # noqa: E402
 from manikin.eval.runner import run_episodes  # noqa: E402
 from manikin.policy.expert import ExpertPolicy  # noqa: E402
 from manikin.view.recording import RecordingViewer  # noqa: E402

@@ -135,7 +135,7 @@ def test_robots_of_rows_with_layouts_are_agents_too() -> None:
     own, same, *_ = agents.step({name: action})
     assert torch.equal(own[name], seen) and torch.equal(same, reward)
     pytest.importorskip("pettingzoo", reason="pip install 'manikin[multi]'")
-    from manikin.env.parallel import ParallelTask
+    from manikin.env.adapters.parallel import ParallelTask
 
     zoo, alone = ParallelTask(task), manikin.make(task, 1, autoreset="disabled")
     assert np.array_equal(zoo.reset(seed=2)[0][name], alone.reset(seed=2)[0][0].numpy())

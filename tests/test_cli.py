@@ -19,7 +19,8 @@ from manikin.cli import COMMANDS, main
 from manikin.cli.collect import file_name
 from manikin.data.recorder import largest_episode
 from manikin.data.recording.read import read_episodes
-from manikin.env.registry import make, task_ids
+from manikin.env.make import make
+from manikin.env.registry import task_ids
 from manikin.errors import ConfigError
 from manikin.robots import arm, arms
 

@@ -11,7 +11,7 @@ import torch
 
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
-from manikin.env.registry import make
+from manikin.env.make import make
 from manikin.eval.evaluation import Evaluation, TaskResult
 from manikin.eval.html import render_html
 from manikin.eval.protocol import load_protocol

@@ -30,7 +30,7 @@ from manikin.data.recorder import Recorder
 from manikin.data.recording.format import parts_folder
 from manikin.data.recording.read import read_episodes
 from manikin.data.replay.verify import replay
-from manikin.env.registry import make
+from manikin.env.make import make
 from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.eval.evaluation import evaluate
 from manikin.eval.html import render_html

@@ -25,8 +25,9 @@ from manikin.data.replay.verify import replay
 from manikin.data.retarget import track
 from manikin.data.retarget.conversion import retarget
 from manikin.data.retarget.track import Way, hand_offset, ways_to_follow
+from manikin.env.make import make
 from manikin.env.observe import Vision
-from manikin.env.registry import make, task_ids
+from manikin.env.registry import task_ids
 from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.math import pose_mul, pose_to_matrix, quat_from_rotvec

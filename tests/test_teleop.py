@@ -21,7 +21,7 @@ from manikin.cli.teleop import TeleopOptions
 from manikin.cli.teleop import run as teleop_command
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.verify import replay
-from manikin.env.registry import make
+from manikin.env.make import make
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.math import quat_rotate
 from manikin.render import make_renderer

@@ -24,7 +24,7 @@ from browser import SOFTWARE_WEBGL, Browser, chromium
 from manikin.cli import main as command_line
 from manikin.cli.view import ViewOptions
 from manikin.cli.view import run as view_command
-from manikin.env.registry import make
+from manikin.env.make import make
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.random import RandomPolicy
@@ -644,7 +644,7 @@ def websockets_serve():
 
 ONE_AFTER_ANOTHER = """
 import gc, threading, time, urllib.request
-from manikin.env.registry import make
+from manikin.env.make import make
 from manikin.view.hold import HoldPolicy
 from manikin.view.session import Session
 from manikin.view.studio import StudioViewer

@@ -16,8 +16,9 @@ from manikin.env.registry import register_gymnasium
 if TYPE_CHECKING:
     from manikin.env.env import Env
     from manikin.env.interface import BatchEnv
+    from manikin.env.make import make
     from manikin.env.options import EnvOptions
-    from manikin.env.registry import make, register
+    from manikin.env.registry import register
     from manikin.env.task import Episode, Quantity, Task
     from manikin.errors import ManikinError
     from manikin.policy.api import Policy
@@ -110,7 +111,7 @@ _LAZY = {
     "Uniform": "manikin.spec.vary",
     "Variable": "manikin.scene.handles",
     "Waypoint": "manikin.spec.plan",
-    "make": "manikin.env.registry",
+    "make": "manikin.env.make",
     "register": "manikin.env.registry",
 }
 

@@ -48,6 +48,7 @@ MODULES: dict[str, str] = {
     "manikin.env.checker": "manikin.author.checker",
     "manikin.env.compare": "manikin.author.compare",
     "manikin.env.graph": "manikin.env.loop.graph",
+    "manikin.env.layouts.snapshot": "manikin.env.state.layouts",
     "manikin.env.loop_device": "manikin.env.loop.device",
     "manikin.env.loop_rows": "manikin.env.loop.rows",
     "manikin.env.numpy_view": "manikin.env.adapters.numpy_view",
@@ -144,12 +145,15 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "manikin.env.bucket": {
         "BucketEnv": "manikin.env.layouts.env:LayoutEnv",
-        "BucketSnapshot": "manikin.env.layouts.snapshot:LayoutSnapshot",
+        "BucketSnapshot": "manikin.env.state.layouts:LayoutSnapshot",
     },
     "manikin.env.loop": {
         "COUNTERS": "manikin.env.loop.base",
         "Loop": "manikin.env.loop.base",
         "Step": "manikin.env.loop.base",
+    },
+    "manikin.env.registry": {
+        "make": "manikin.env.make",
     },
     "manikin.env.state": {
         "check_sizes": "manikin.env.state.saving",

@@ -10,8 +10,7 @@ import mujoco
 import numpy as np
 from torch import Tensor
 
-from manikin.env.env import Env
-from manikin.env.interface import BatchEnv
+from manikin.env.interface import BatchEnv, SceneEnv
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.warp.channel import STATE
 from manikin.sim.warp.library import in_torch_order, modules, warp_device
@@ -41,7 +40,7 @@ def raw_physics(env: BatchEnv) -> Raw:
     return each[0] if len(each) == 1 else _RawLayouts(each)
 
 
-def _raw(env: Env) -> Raw:
+def _raw(env: SceneEnv) -> Raw:
     world = env.world
     if isinstance(world, CpuWorld):
         return _RawCpu(world, env.substeps)

@@ -72,8 +72,8 @@ def run(options: CollectOptions) -> int:
     from manikin.assets.python_file import class_place
     from manikin.data.recorder import Recorder, largest_episode
     from manikin.data.recording.write import check_room
+    from manikin.env.make import make
     from manikin.env.observe import CAMERA_WORDS, CLOUD_WORDS
-    from manikin.env.registry import make
     from manikin.env.task import Task
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible, run_episodes

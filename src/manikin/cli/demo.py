@@ -54,7 +54,7 @@ def main(options: Annotated[DemoOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: DemoOptions) -> int:
     """The demo; 0 when every episode replays bit for bit and the evaluation is healthy, else 1; 130 interrupted."""
     from manikin.data.replay.verify import replay
-    from manikin.env.registry import make
+    from manikin.env.make import make
     from manikin.eval.runner import interruptible
     from manikin.render.api import make_renderer
 

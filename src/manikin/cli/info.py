@@ -53,7 +53,7 @@ def run(options: InfoOptions) -> int:
     else:
         out.print(Markdown(page))
     if options.picture is not None:
-        from manikin.env.registry import make
+        from manikin.env.make import make
         from manikin.render import write_png
 
         env = make(task, options=options.env_options(task, reward="none", control=None, renderer=options.renderer))

@@ -115,7 +115,7 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
 
 def _env(options: TeleopOptions, *, steered: bool) -> BatchEnv:
     """The task, with time enough and, unless joints are given, a controller that can be steered."""
-    from manikin.env.registry import make
+    from manikin.env.make import make
     from manikin.teleop.pilot import CONTROLS
 
     task = chosen_task(options.task)

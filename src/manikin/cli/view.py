@@ -66,7 +66,7 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
 
     if is_recording(options.task):
         return _recording(options, ready)
-    from manikin.env.registry import make
+    from manikin.env.make import make
     from manikin.errors import UnknownNameError
     from manikin.policy.choices import POLICIES, policy_maker
     from manikin.view.hold import HoldPolicy

@@ -23,7 +23,7 @@ from manikin.spec.budget import Budget
 from manikin.spec.scene import CompiledScene
 
 if TYPE_CHECKING:
-    from manikin.env.env import Env
+    from manikin.env.interface import SceneEnv
 
 __all__ = ["probe", "task_budget"]
 
@@ -31,15 +31,15 @@ _VERSION = 3  # of the probe; raised when it changes, so that what older ones fo
 _ROWS, _STEPS, _HELD = 8, 200, 8
 
 
-def task_budget(task: Task, scene: CompiledScene, play: Callable[..., Env], **options: Any) -> Budget:
+def task_budget(task: Task, scene: CompiledScene, play: Callable[..., SceneEnv], **options: Any) -> Budget:
     """The budget of a task, from disk when it was found before for this physics, configuration and controller: cameras,
     lights, materials and colours make no difference.
 
     Args:
         task: what is played.
         scene: its compiled scene.
-        play: makes an environment of a task: :class:`Env`.
-        options: ``robot``, ``control``, ``control_hz``, ``physics_hz``, as for :class:`Env`.
+        play: makes an environment of a task: :class:`manikin.Env`.
+        options: ``robot``, ``control``, ``control_hz``, ``physics_hz``, as for :class:`manikin.Env`.
     """
     about = [task.id, repr(task.config), scene.physics_hash, sorted(options.items()), mujoco.__version__, _VERSION]
     about += [task.layout] if task.layout else []
@@ -54,7 +54,7 @@ def task_budget(task: Task, scene: CompiledScene, play: Callable[..., Env], **op
     return found
 
 
-def probe(task: Task, play: Callable[..., Env], **options: Any) -> Budget:
+def probe(task: Task, play: Callable[..., SceneEnv], **options: Any) -> Budget:
     """Play random actions and the task's expert on a few rows of the CPU world; what they needed, with headroom."""
     env = play(
         type(task)(task.config, layout=task.layout or None),
@@ -82,7 +82,7 @@ def probe(task: Task, play: Callable[..., Env], **options: Any) -> Budget:
     return meter.budget()
 
 
-def _random(env: Env) -> Iterator[Tensor]:
+def _random(env: SceneEnv) -> Iterator[Tensor]:
     """Noise in half of the rows; in the others each action is held for a while, which takes the arm far."""
     seeds = torch.arange(_ROWS)
     rng = EpisodeRng(seeds, torch.zeros_like(seeds))
@@ -93,7 +93,7 @@ def _random(env: Env) -> Iterator[Tensor]:
         yield torch.where(seeds[:, None] % 2 == 0, noise[k], held[k // _HELD])
 
 
-def _expert(env: Env) -> Iterator[Tensor]:
+def _expert(env: SceneEnv) -> Iterator[Tensor]:
     if type(env.task).expert is Task.expert:
         return
     executor = WaypointExecutor(env)

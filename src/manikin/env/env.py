@@ -12,7 +12,7 @@ from torch import Tensor
 from manikin.env import arguments
 from manikin.env.assemble import assemble
 from manikin.env.budget import task_budget
-from manikin.env.interface import BatchEnv, LayoutRows
+from manikin.env.interface import LayoutRows, SceneEnv
 from manikin.env.loop.base import Loop
 from manikin.env.loop.device import DeviceLoop
 from manikin.env.loop.rows import RowLoop
@@ -21,8 +21,6 @@ from manikin.env.options import EnvKeywords, EnvOptions
 from manikin.env.state import saving
 from manikin.env.state.provenance import fingerprint
 from manikin.env.task import Task
-from manikin.render.segmentation import SegmentationTable
-from manikin.scene.handles import Part
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.world import row_numbers
@@ -32,7 +30,7 @@ from manikin.spec.scene import CompiledScene
 __all__ = ["Env"]
 
 
-class Env(BatchEnv):
+class Env(SceneEnv):
     """N rows of a task that share one scene. ``manikin.make`` returns it for a task without ``layouts``.
 
     Args:
@@ -40,11 +38,6 @@ class Env(BatchEnv):
         options: how it is played, by default as the task says.
         num_envs: rows, as in the options.
         **given: fields of :class:`EnvOptions` by name, which win over ``options``.
-
-    Attributes:
-        scene: what was compiled. world: the simulations of it.
-        driven: what actions move: the robot, or several as one.
-        substeps: physics steps per control step.
     """
 
     def __init__(
@@ -108,16 +101,6 @@ class Env(BatchEnv):
         self._check_open()
         return function(self, *values)
 
-    def thing(self, name: str) -> Part:
-        """The scene's part of that name. Raises :class:`UnknownNameError`."""
-        parts = {part.name: part for part in self._builder.handles if isinstance(part, Part)}
-        return parts[arguments.one_of("part", name, parts)]
-
-    @property
-    def segmentation_table(self) -> SegmentationTable:
-        """What the numbers in segmentation images stand for."""
-        return self.segmentation_of()
-
     @property
     def state_size(self) -> int:
         return saving.size_of(self.scene.model)
@@ -126,15 +109,15 @@ class Env(BatchEnv):
 
     def save(self, rows: Any = None) -> Snapshot:
         self._check_open()
-        return saving.save(self, row_numbers(rows, self.num_envs))
+        return saving.save(self._made, self._loop, row_numbers(rows, self.num_envs))
 
     def load(self, snapshot: Snapshot, rows: Any = None) -> tuple[Any, dict[str, Any]]:
         self._check_open()
-        saving.load(self, snapshot, row_numbers(rows, self.num_envs, once=True))
+        saving.load(self._made, self._loop, snapshot, row_numbers(rows, self.num_envs, once=True))
         return self.look()
 
     def fingerprint(self) -> dict[str, Any]:
-        return fingerprint(self)
+        return fingerprint(self._made)
 
     def budget_advice(self) -> str:
         return "" if self.budget is None else advice([(self.budget, self.world.shortages(), range(self.num_envs))])

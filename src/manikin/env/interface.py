@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 
 from manikin.env import arguments
-from manikin.env.observe import Observation
+from manikin.env.observe import Observation, Observer
 from manikin.env.options import AUTORESET, EnvOptions
 from manikin.env.shares import Shares
 from manikin.env.state import saving
 from manikin.errors import ClosedError, DivergedError
 from manikin.render.segmentation import SegmentationTable
+from manikin.scene.handles import Part
 from manikin.scene.handles.forces import force_names, forces_of
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.world import row_numbers
@@ -31,10 +32,15 @@ from manikin.spec.camera import CameraSpec
 
 if TYPE_CHECKING:
     from manikin.env.assemble import Assembly
-    from manikin.env.env import Env
-    from manikin.env.layouts.snapshot import LayoutSnapshot
+    from manikin.env.loop.base import Loop
+    from manikin.env.state.layouts import LayoutSnapshot
+    from manikin.scene.builder import SceneBuilder
+    from manikin.scene.handles import Robot
+    from manikin.scene.handles.team import Team
+    from manikin.sim.world import World
+    from manikin.spec.scene import CompiledScene
 
-__all__ = ["BatchEnv", "LayoutRows"]
+__all__ = ["BatchEnv", "LayoutRows", "SceneEnv"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class LayoutRows:
         places: (n,) their places among the rows that were asked for.
     """
 
-    env: Env
+    env: SceneEnv
     rows: np.ndarray
     places: np.ndarray
 
@@ -107,12 +113,12 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         """
 
     @abstractmethod
-    def part(self, row: int) -> tuple[Env, int]:
+    def part(self, row: int) -> tuple[SceneEnv, int]:
         """The environment of one layout that holds a row, and the row's number in it; before the first reset a row of
         the first layout."""
 
     @abstractmethod
-    def env_for(self, seed: int) -> Env:
+    def env_for(self, seed: int) -> SceneEnv:
         """The environment of one layout that plays the episodes of a seed."""
 
     @abstractmethod
@@ -258,7 +264,7 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
     @cached_property
     def shares(self) -> Shares:
         """Which numbers of actions and flat observations belong to which robot."""
-        return Shares(self)
+        return Shares(self.robots, self.observation_names, self.controller.card.dims, self.device)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -341,10 +347,10 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         given = saving.checked_states(states, len(index))
         each = [(part, [given[i] for i in part.places.tolist()]) for part in self.parts(index)]
         for part, mine in each:
-            saving.check_sizes(part.env, mine)
+            saving.check_sizes(part.env._made, mine)
         with torch.no_grad(), self._on:
             for part, mine in each:
-                saving.put(part.env, mine, part.rows)
+                saving.put(part.env._made, part.env._loop, mine, part.rows)
         return self._seen(index)
 
     def state_hash(self, rows: Any = None) -> Tensor:
@@ -396,3 +402,35 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
                 f"this environment was made by process {self._process}, from which this one was forked without its "
                 "threads; make another one here"
             )
+
+
+class SceneEnv(BatchEnv):
+    """A batched environment whose rows share one scene, as :class:`manikin.Env`.
+
+    Attributes:
+        scene: what was compiled. world: the simulations of it.
+        driven: what actions move: the robot, or several as one.
+        substeps: physics steps per control step.
+    """
+
+    scene: CompiledScene
+    world: World
+    driven: Robot | Team
+    substeps: int
+    _made: Assembly
+    _loop: Loop
+    _builder: SceneBuilder
+    _observer: Observer
+
+    @abstractmethod
+    def save(self, rows: Any = None) -> Snapshot: ...
+
+    def thing(self, name: str) -> Part:
+        """The scene's part of that name. Raises :class:`UnknownNameError`."""
+        parts = {part.name: part for part in self._builder.handles if isinstance(part, Part)}
+        return parts[arguments.one_of("part", name, parts)]
+
+    @property
+    def segmentation_table(self) -> SegmentationTable:
+        """What the numbers in segmentation images stand for."""
+        return self.segmentation_of()

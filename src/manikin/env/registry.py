@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import functools
 import importlib
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING
 
 import gymnasium
 
 from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.moved import old_names
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from manikin.env.adapters.agents import AgentsEnv
-    from manikin.env.adapters.numpy_view import NumpyEnv
-    from manikin.env.interface import BatchEnv
-    from manikin.env.options import EnvKeywords, EnvOptions
     from manikin.env.task import Task
 
-__all__ = ["is_own", "make", "register", "register_gymnasium", "task_class", "task_ids", "task_versions"]
+__all__ = ["is_own", "register", "register_gymnasium", "task_class", "task_ids", "task_versions"]
 
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
@@ -153,90 +148,13 @@ def _former(task_id: str) -> type[Task] | None:
     )
 
 
-@overload
-def make(
-    task: str | type[Task],
-    num_envs: int | None = None,
-    *,
-    arrays: Literal["torch"] = "torch",
-    agents: Literal[False] = False,
-    options: EnvOptions | None = None,
-    **given: Unpack[EnvKeywords],
-) -> BatchEnv: ...
-@overload
-def make(
-    task: str | type[Task],
-    num_envs: int | None = None,
-    *,
-    arrays: Literal["numpy"],
-    options: EnvOptions | None = None,
-    **given: Unpack[EnvKeywords],
-) -> NumpyEnv: ...
-@overload
-def make(
-    task: str | type[Task],
-    num_envs: int | None = None,
-    *,
-    agents: Literal[True],
-    options: EnvOptions | None = None,
-    **given: Unpack[EnvKeywords],
-) -> AgentsEnv: ...
-def make(
-    task: str | type[Task],
-    num_envs: int | None = None,
-    *,
-    arrays: str = "torch",
-    agents: bool = False,
-    options: EnvOptions | None = None,
-    **given: Unpack[EnvKeywords],
-) -> BatchEnv | NumpyEnv | AgentsEnv:
-    """A batched environment of a task: ``make("PickCube-v2", num_envs=256, robot="panda", control="ee_delta_pose")``.
-
-    A task with ``layouts`` gets a :class:`manikin.env.layouts.env.LayoutEnv`, the others a :class:`manikin.Env`; both
-    are a :class:`manikin.env.interface.BatchEnv` and are used in the same way.
-
-    Args:
-        task: an id, ``module:Class``, ``file.py:Class`` or a class.
-        num_envs: rows; default 1.
-        arrays: ``torch`` for tensors; ``numpy`` for NumPy's arrays, which go into Gymnasium's vector wrappers: a
-            :class:`manikin.env.adapters.numpy_view.NumpyEnv`.
-        agents: actions and observations are dictionaries with an entry per robot: a
-            :class:`manikin.env.adapters.agents.AgentsEnv`.
-        options: how it is played, by default as the task says.
-        **given: fields of :class:`manikin.env.options.EnvOptions` by name, which win over ``options``.
-    """
-    from manikin.env.adapters.agents import AgentsEnv
-    from manikin.env.adapters.numpy_view import NumpyEnv
-    from manikin.env.arguments import flag, one_of
-    from manikin.env.layouts.env import batched
-
-    one_of("kind of arrays", arrays, ("torch", "numpy"))
-    if flag("agents", agents) and arrays != "torch":
-        raise ConfigError("agents=True gives tensors; leave arrays out")
-    env = batched(task_class(task), options=options, num_envs=num_envs, **given)
-    if agents:
-        return AgentsEnv(env)
-    return NumpyEnv(env) if arrays == "numpy" else env
-
-
-def _make_single(*, task_id: str, **options: Any) -> gymnasium.Env:
-    from manikin.env.adapters.single import SingleEnv
-
-    return SingleEnv(task_class(task_id), **options)
-
-
-def _make_vector(*, task_id: str, num_envs: int = 1, **options: Any) -> gymnasium.vector.VectorEnv:
-    """With Gymnasium's own defaults: arrays, and a row that ended restarts in the next step."""
-    return make(task_id, num_envs, **{"arrays": "numpy", "autoreset": "next_step", **options})
-
-
 def _tell_gymnasium(task_id: str) -> None:
     name = f"manikin/{task_id}"
     if name not in gymnasium.registry:
         gymnasium.register(
             name,
-            entry_point="manikin.env.registry:_make_single",
-            vector_entry_point="manikin.env.registry:_make_vector",
+            entry_point="manikin.env.make:make_single",
+            vector_entry_point="manikin.env.make:make_vector",
             kwargs={"task_id": task_id},
         )
 
@@ -245,3 +163,6 @@ def register_gymnasium() -> None:
     """Make every built-in task known to Gymnasium as ``manikin/<id>``, former versions too; no task is loaded."""
     for task_id in task_versions():
         _tell_gymnasium(task_id)
+
+
+__getattr__ = old_names(__name__)

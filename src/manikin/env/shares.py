@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -12,9 +12,8 @@ from torch import Tensor
 
 from manikin.env import arguments
 from manikin.errors import ActionError
-
-if TYPE_CHECKING:
-    from manikin.env.interface import BatchEnv
+from manikin.scene.handles import Robot
+from manikin.spec.action import ActionDim
 
 __all__ = ["Shares"]
 
@@ -31,9 +30,11 @@ class Shares:
         columns, dims: agent -> where these are in the flat observation and in the action.
     """
 
-    def __init__(self, env: BatchEnv) -> None:
-        self.agents = tuple(robot.name for robot in env.robots)
-        names, dims = env.observation_names, [dim.name for dim in env.controller.card.dims]
+    def __init__(
+        self, robots: Sequence[Robot], names: Sequence[str], actions: Sequence[ActionDim], device: torch.device
+    ) -> None:
+        self.agents = tuple(robot.name for robot in robots)
+        dims = [dim.name for dim in actions]
         owners = [self.owner(name.partition("/")[2]) for name in names]
         movers = [self.owner(name) for name in dims]
         self.columns = {a: [i for i, owner in enumerate(owners) if owner in (a, None)] for a in self.agents}
@@ -41,8 +42,8 @@ class Shares:
         self.observation_names = {a: [names[i] for i in at] for a, at in self.columns.items()}
         self.action_names = {a: [dims[i] for i in at] for a, at in self.dims.items()}
         self.size = len(dims)
-        self._at = {a: torch.tensor(at, device=env.device) for a, at in self.columns.items()}
-        self._into = {a: torch.tensor(at, device=env.device) for a, at in self.dims.items()}
+        self._at = {a: torch.tensor(at, device=device) for a, at in self.columns.items()}
+        self._into = {a: torch.tensor(at, device=device) for a, at in self.dims.items()}
 
     def owner(self, name: str) -> str | None:
         """The robot that a name begins with, None for what belongs to all."""

@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from manikin.data.replay.health import unhealthy_words
+from manikin.env.make import make
 from manikin.env.options import EnvOptions
-from manikin.env.registry import make, task_versions
+from manikin.env.registry import task_versions
 from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
 from manikin.eval.journal import Journal, Kept

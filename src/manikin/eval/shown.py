@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from manikin.env.observe import Observation, Vision
 from manikin.env.state.provenance import task_code
@@ -14,15 +14,31 @@ from manikin.sense.kinds import hashed, made
 from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import Looks
 
-if TYPE_CHECKING:
-    from manikin.eval.protocol import Protocol
-
-__all__ = ["cameras_of", "hashed_shown", "shown_options", "without_none"]
+__all__ = ["Shown", "cameras_of", "hashed_shown", "shown_options", "without_none"]
 
 _RENDERERS = tuple(word for word in BACKENDS if word != "auto")
 
 
-def shown_options(protocol: Protocol) -> dict[str, Any]:
+class Shown(Protocol):
+    """What of a protocol this module reads; its fields are documented in :mod:`manikin.eval.protocol`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def observe(self) -> str | tuple[Any, ...]: ...
+    @property
+    def cameras(self) -> tuple[str | CameraSpec, ...]: ...
+    @property
+    def size(self) -> tuple[int, int] | None: ...
+    @property
+    def renderer(self) -> str | None: ...
+    @property
+    def stages(self) -> tuple[Mapping[str, Any], ...]: ...
+    @property
+    def looks(self) -> Mapping[str, Any] | None: ...
+
+
+def shown_options(protocol: Shown) -> dict[str, Any]:
     """Options of ``manikin.make`` for what the policy is shown.
 
     Raises:
@@ -59,7 +75,7 @@ def shown_options(protocol: Protocol) -> dict[str, Any]:
     return options
 
 
-def hashed_shown(protocol: Protocol) -> dict[str, Any]:
+def hashed_shown(protocol: Shown) -> dict[str, Any]:
     """What of it is hashed: nothing that is left out, so that protocols without it keep their hash. Of classes of one's
     own the name and the SHA-256 of their code count, of photographs their SHA-256; where files lie does not.
 
@@ -130,7 +146,7 @@ def _not() -> Any:
     raise TypeError
 
 
-def _observation(protocol: Protocol) -> Observation:
+def _observation(protocol: Shown) -> Observation:
     found = protocol.observe
     try:
         return Observation.of(found)

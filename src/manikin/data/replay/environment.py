@@ -54,9 +54,9 @@ def make_env(
             is another one, or the fingerprint does not describe an environment.
         ManikinError: the task, robot or controller does not exist here.
     """
+    from manikin.env.make import make
     from manikin.env.observe import Vision, holds
     from manikin.env.options import RECORDED
-    from manikin.env.registry import make
 
     with reading("the recording does not say what environment it was made in"):
         checked_fingerprint(fingerprint)

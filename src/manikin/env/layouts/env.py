@@ -18,13 +18,13 @@ from torch import Tensor
 from manikin.env import arguments
 from manikin.env.assemble import compose
 from manikin.env.env import Env
-from manikin.env.interface import BatchEnv, LayoutRows
+from manikin.env.interface import BatchEnv, LayoutRows, SceneEnv
 from manikin.env.layouts.padding import Padding
 from manikin.env.layouts.pool import Pool
-from manikin.env.layouts.snapshot import LayoutSnapshot
 from manikin.env.loop.device import DeviceLoop, step_together
 from manikin.env.observe import STATE_WORDS, Observation, column_names, flatten, space_of
 from manikin.env.options import EnvKeywords, EnvOptions
+from manikin.env.state.layouts import LayoutSnapshot
 from manikin.env.state.saving import size_of
 from manikin.env.task import Task, checked_task
 from manikin.errors import ActionError, ConfigError, DataError
@@ -217,12 +217,12 @@ class LayoutEnv(BatchEnv):
         index = row_numbers(rows, self.num_envs)
         return [LayoutRows(one.env, slots, which) for one, slots, which in self._pool.split(index)]
 
-    def part(self, row: int) -> tuple[Env, int]:
+    def part(self, row: int) -> tuple[SceneEnv, int]:
         self._check_open()
         one, slot = self._pool.of(arguments.row_number(row, self.num_envs))
         return one.env, slot
 
-    def env_for(self, seed: int) -> Env:
+    def env_for(self, seed: int) -> SceneEnv:
         self._check_open()
         return self._pool.compiled(seed % len(self._kind.layouts)).env
 

@@ -70,7 +70,7 @@ class Loop:
             made.h,
             made.robots,
             vision=made.vision,
-            rig=made.vision.rig(made.observation, made.world, builder.cameras),
+            rig=made.vision.rig(made.observation.needs, made.world, builder.cameras),
             rng=self.rng,
             control_hz=made.control_hz,
             declared=made.declared,

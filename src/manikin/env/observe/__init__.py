@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from manikin.env.observe.flat import column_names, flatten, merge, own_names, space_of
 from manikin.env.observe.observer import Observer
+from manikin.env.observe.views import CAMERA_WORDS
 from manikin.env.observe.vision import Vision
-from manikin.env.observe.words import CAMERA_WORDS, CLOUD_WORDS, STATE_WORDS, Observation, holds, parse
+from manikin.env.observe.words import CLOUD_WORDS, STATE_WORDS, Observation, holds, parse
 
 __all__ = [
     "CAMERA_WORDS",

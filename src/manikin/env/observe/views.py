@@ -13,8 +13,9 @@ from manikin.sense.pointcloud import PointCloudSpec, from_cameras
 from manikin.sense.source import Sight, Source
 from manikin.sense.voxel import VoxelSpec, voxelize
 
-__all__ = ["TABLE_CLOUD", "TABLE_GRID", "Cloud", "Pictures", "Voxels"]
+__all__ = ["CAMERA_WORDS", "TABLE_CLOUD", "TABLE_GRID", "Cloud", "Pictures", "Voxels"]
 
+CAMERA_WORDS = ("rgb", "depth", "segmentation", "normals")
 # Without a crop, evenly spread points would nearly all lie on the floor, which goes on for metres.
 TABLE_CLOUD = PointCloudSpec(low=(-0.5, -0.6, -0.02), high=(0.5, 0.6, 0.8))
 TABLE_GRID = VoxelSpec(low=(-0.3, -0.4, -0.02), high=(0.3, 0.4, 0.5))

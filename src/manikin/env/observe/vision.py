@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manikin.env.observe.views import TABLE_CLOUD, TABLE_GRID
-from manikin.env.observe.words import CAMERA_WORDS, Observation
+from manikin.env.observe.views import CAMERA_WORDS, TABLE_CLOUD, TABLE_GRID
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.rig import CameraRig
 from manikin.scene.builder import SceneBuilder
@@ -127,9 +126,8 @@ class Vision:
         """Of the cameras that are looked through."""
         return [c if isinstance(c, str) else c.name for c in self.cameras or ("base_camera",)]
 
-    def rig(self, observation: Observation, world: World, declared: Mapping[str, CameraSpec]) -> CameraRig | None:
-        """The cameras for what an observation looks at; None when it looks at no pictures."""
-        outputs = observation.needs
+    def rig(self, outputs: Sequence[str], world: World, declared: Mapping[str, CameraSpec]) -> CameraRig | None:
+        """The cameras for the outputs that an observation looks at; None when it looks at none."""
         if not outputs:
             return None
         needed = {*outputs, *(word for stage in self.stages for word in getattr(stage, "needs", ()))}

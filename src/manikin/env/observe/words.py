@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from manikin.env.observe.views import Cloud, Pictures, Voxels
+from manikin.env.observe.views import CAMERA_WORDS, Cloud, Pictures, Voxels
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.sense.imu import Imu
 from manikin.sense.kinds import made
@@ -17,13 +17,12 @@ from manikin.sense.stack import Stack
 if TYPE_CHECKING:
     from manikin.env.observe.vision import Vision
 
-__all__ = ["CAMERA_WORDS", "CLOUD_WORDS", "SOURCES", "STATE_WORDS", "Observation", "holds", "parse"]
+__all__ = ["CLOUD_WORDS", "SOURCES", "STATE_WORDS", "Observation", "holds", "parse"]
 
 SOURCES = (Group, Pictures, Cloud, Voxels, Imu, RangeFinder)
 """The sources that come with manikin."""
 
 STATE_WORDS = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
-CAMERA_WORDS = ("rgb", "depth", "segmentation", "normals")
 CLOUD_WORDS = ("pointcloud", "voxel")
 
 

@@ -19,7 +19,7 @@ from manikin.errors import ConfigError
 from manikin.scene.handles.chosen import ChosenPart
 
 if TYPE_CHECKING:
-    from manikin.env.env import Env
+    from manikin.env.assemble import Assembly
 
 __all__ = ["fingerprint", "machine", "processor", "task_code", "versions"]
 
@@ -110,7 +110,7 @@ def _root(module: str, file: Path) -> Path:
 
 def _is_own(path: Path, roots: list[Path]) -> bool:
     """Whether a file belongs to one of the roots, and not to what is installed below it."""
-    library = Path(__file__).resolve().parents[1]
+    library = Path(__file__).resolve().parents[2]
     own = (root for root in roots if path.is_relative_to(root) and not path.is_relative_to(library))
     return any(path.suffix == ".py" and not _INSTALLED & {*path.relative_to(root).parts} for root in own)
 
@@ -129,32 +129,31 @@ def _imports(text: str, package: str) -> set[str]:
     return names | {name.rpartition(".")[0] for name in names}
 
 
-def fingerprint(env: Env) -> dict[str, Any]:
+def fingerprint(made: Assembly) -> dict[str, Any]:
     """Task, config, robot, control, rates, compiled model, software and processor, ready for JSON."""
-    made = env._made
-    vision = made.vision.describe()
-    chosen = [h for h in env._builder.handles if isinstance(h, ChosenPart)]
+    options, vision = made.options, made.vision.describe()
+    chosen = [h for h in made.builder.handles if isinstance(h, ChosenPart)]
     return {
-        "task": env.task.id,
-        "task_class": class_place(type(env.task)),
-        "config": json.loads(json.dumps(dataclasses.asdict(env.task.config))),  # as it is read again: lists
-        "robot": env.robot_word,
-        "control": env.controller.name,
-        "action_names": [dim.name for dim in env.controller.card.dims],
-        "observe": env.observe,
+        "task": made.task.id,
+        "task_class": class_place(type(made.task)),
+        "config": json.loads(json.dumps(dataclasses.asdict(made.task.config))),  # as it is read again: lists
+        "robot": made.robot_word,
+        "control": made.controller.name,
+        "action_names": [dim.name for dim in made.controller.card.dims],
+        "observe": made.observation.plain,
         "vision": None if vision == Vision().describe() else vision,
         "sensors": None if made.sensors is None else made.sensors.describe(),
-        "device": env.device_word,
-        "budget": None if env.budget is None else dataclasses.asdict(env.budget),
-        "deterministic": None if env.device_word == "cpu" else env.options.deterministic,
-        "reward": env.reward_mode,
-        "control_hz": env.control_hz,
-        "physics_hz": env.physics_hz,
-        "horizon": env.horizon,
-        "terminate": env.terminates,
-        "looks": None if env.options.looks is None else env._dresser.looks.describe(),
+        "device": options.device,
+        "budget": None if made.budget is None else dataclasses.asdict(made.budget),
+        "deterministic": None if options.device == "cpu" else options.deterministic,
+        "reward": options.reward,
+        "control_hz": made.control_hz,
+        "physics_hz": made.physics_hz,
+        "horizon": made.horizon,
+        "terminate": made.terminates,
+        "looks": None if options.looks is None else made.dresser.looks.describe(),
         "props": {part.name: {p.name: p.source for p in part.props} for part in chosen},
-        "model_hash": env.scene.hash,
+        "model_hash": made.scene.hash,
         "versions": versions(),
-        "machine": machine(env.device_word),
+        "machine": machine(options.device),
     }

@@ -9,30 +9,30 @@ import mujoco
 import numpy as np
 import torch
 
-from manikin.env.loop.base import COUNTERS
+from manikin.env.loop.base import COUNTERS, Loop
 from manikin.errors import DataError
 from manikin.sim.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from manikin.env.env import Env
+    from manikin.env.assemble import Assembly
 
 __all__ = ["check_sizes", "checked_states", "load", "put", "save", "size_of"]
 
 
-def save(env: Env, index: np.ndarray) -> Snapshot:
+def save(made: Assembly, loop: Loop, index: np.ndarray) -> Snapshot:
     """Everything that later steps of the rows ``index`` depend on, owned by the caller."""
-    at = torch.from_numpy(index).to(env.device)
-    snapshot = env.world.save(index)
+    at = torch.from_numpy(index).to(made.world.device)
+    snapshot = made.world.save(index)
     snapshot.extra = {
-        "variables": {v.name: _numpy(v.data[at]) for v in env._builder.variables},
-        "carry": _numpy(env._loop.carry[at]),
-        "sensors": {name: _numpy(value[at]) for name, value in env._observer.carry.items()},
-        **env._loop.counters(index),
+        "variables": {v.name: _numpy(v.data[at]) for v in made.builder.variables},
+        "carry": _numpy(loop.carry[at]),
+        "sensors": {name: _numpy(value[at]) for name, value in loop.observer.carry.items()},
+        **loop.counters(index),
     }
     return snapshot
 
 
-def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
+def load(made: Assembly, loop: Loop, snapshot: Snapshot, index: np.ndarray) -> None:
     """Put the rows ``index`` where the snapshot was: as many rows, or one for all.
 
     Raises:
@@ -41,37 +41,37 @@ def load(env: Env, snapshot: Snapshot, index: np.ndarray) -> None:
     """
     if not isinstance(snapshot, Snapshot):
         raise DataError(f"an environment loads what its save() gave, not {type(snapshot).__name__}")
-    which, extra = snapshot.index_for(len(index), env.scene.physics_hash, env.world.kind), snapshot.extra
+    which, extra = snapshot.index_for(len(index), made.scene.physics_hash, made.world.kind), snapshot.extra
     if "carry" not in extra:
         raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
-    if extra["carry"].shape[1] != env._loop.carry.shape[1]:
-        raise DataError(f"this snapshot was taken with another controller than {env.controller.name}")
+    if extra["carry"].shape[1] != loop.carry.shape[1]:
+        raise DataError(f"this snapshot was taken with another controller than {made.controller.name}")
     sensors = extra.get("sensors", {})
-    if env._observer.carry and set(sensors) != set(env._observer.carry):
+    if loop.observer.carry and set(sensors) != set(loop.observer.carry):
         raise DataError("this snapshot was taken with other sensor imperfections or stacks")
-    env.world.load(snapshot, index)
-    at = torch.from_numpy(index).to(env.device)
-    for variable in env._builder.variables:
+    made.world.load(snapshot, index)
+    at = torch.from_numpy(index).to(made.world.device)
+    for variable in made.builder.variables:
         _put(variable.data, at, extra["variables"][variable.name][which])
-    _put(env._loop.carry, at, extra["carry"][which])
-    for name, value in env._observer.carry.items():
+    _put(loop.carry, at, extra["carry"][which])
+    for name, value in loop.observer.carry.items():
         _put(value, at, sensors[name][which])
-    env._loop.set_counters(index, {name: extra[name][which] for name in COUNTERS})
+    loop.set_counters(index, {name: extra[name][which] for name in COUNTERS})
 
 
-def put(env: Env, states: Sequence[np.ndarray], index: np.ndarray) -> None:
+def put(made: Assembly, loop: Loop, states: Sequence[np.ndarray], index: np.ndarray) -> None:
     """Put the rows ``index`` into physics states (see :func:`checked_states` and :func:`check_sizes`), as if a control
     step had led there; nothing is simulated."""
-    loop, world, at = env._loop, env.world, torch.from_numpy(index).to(env.device)
-    mask = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+    world, at = made.world, torch.from_numpy(index).to(made.world.device)
+    mask = torch.zeros(loop.num_envs, dtype=torch.bool, device=world.device)
     mask[at] = True
     loop.dresser.step(mask if isinstance(loop.seed, torch.Tensor) else index, loop.seed, loop.index, loop.elapsed)
     snapshot = world.save(index)
     snapshot.state = np.stack(states) if states else snapshot.state
     world.load(snapshot, index)
     world.forward(index)  # the forces that load has served again are those of the state before
-    others = [(variable.data, variable.data[~mask].clone()) for variable in env._builder.variables]
-    env.task.advance(env.h)
+    others = [(variable.data, variable.data[~mask].clone()) for variable in made.builder.variables]
+    made.task.advance(made.h)
     for target, kept in others:
         target[~mask] = kept
     counters = loop.counters(index)
@@ -83,10 +83,10 @@ def size_of(model: mujoco.MjModel) -> int:
     return int(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION))
 
 
-def check_sizes(env: Env, states: Sequence[np.ndarray]) -> None:
+def check_sizes(made: Assembly, states: Sequence[np.ndarray]) -> None:
     """Raise :class:`DataError` where a state has another size than this scene's: it was recorded on another scene or
     kind of device."""
-    size = env.state_size
+    size = size_of(made.scene.model)
     for one in states:
         if len(one) != size:
             raise DataError(f"a state of {len(one)} numbers cannot be put into a scene whose states have {size}")

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from manikin.data.recording.durable import replace_file
-from manikin.env.layouts.snapshot import LayoutSnapshot
+from manikin.env.state.layouts import LayoutSnapshot
 from manikin.errors import AssetError, DataError
 from manikin.sim.snapshot import Snapshot
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from manikin._version import __version__
 from manikin.data.recording.durable import replace_file
-from manikin.env.registry import make
+from manikin.env.make import make
 from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError, DataError
 from manikin.learn.run import store

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from manikin.env.make import make
 from manikin.env.options import EnvOptions
-from manikin.env.registry import make
 from manikin.eval.protocol import Protocol
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST, VALIDATION
