@@ -91,6 +91,13 @@ def test_the_command_trains_tests_and_its_policy_is_one_like_any_other(tmp_path,
     assert main([*again, "--pictures", "0"]) == 0
     other = json.loads((tmp_path / "again/report.json").read_text())
     assert other["per_task"][0]["per_episode"] == report["per_task"][0]["per_episode"]
+    # the program is the same policy
+    observation, _ = make("PushCube-v2", num_envs=5, horizon=8).reset(seed=3)
+    acted = [
+        policy_maker(str(place))(make("PushCube-v2")).act(observation, [""] * 5)
+        for place in (folder, folder / "policy.safetensors", folder / "policy.pt2")
+    ]
+    assert torch.equal(acted[0], acted[1]) and torch.equal(acted[0], acted[2])
     # and collected with
     out = str(tmp_path / "a.h5")
     words = ["collect", "PushCube-v2", "--policy", str(folder), "--episodes", "2", "--out", out, "--horizon", "8"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,10 +18,21 @@ from manikin.errors import AssetError, ConfigError, DataError
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks import build
 
-__all__ = ["FILE", "about_env", "load_trained", "read_about", "save_trained", "trained_policy"]
+__all__ = [
+    "FILE",
+    "PROGRAM",
+    "about_env",
+    "export_program",
+    "load_trained",
+    "read_about",
+    "save_trained",
+    "trained_policy",
+]
 
 FILE = "policy.safetensors"
 """The name of a policy's file in the folder of a run."""
+PROGRAM = "policy.pt2"
+"""The name of the same network as a program."""
 _FORMAT = 1
 _ASKED = ("task", "robot", "control", "observe", "control_hz")
 
@@ -42,6 +54,30 @@ def save_trained(path: Path, module: torch.nn.Module, *, network: Mapping[str, A
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, save(weights, metadata))
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+
+
+def export_program(module: torch.nn.Module, path: Path, observation: Any, *, width: int = 64) -> None:
+    """Write a network as a program that needs no code of manikin's: ``policy.pt2``.
+
+    Args:
+        module: as it acts.
+        path: of the file.
+        observation: an example (n, ...) of what it is shown; the program takes ``width`` rows at a time.
+        width: rows.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    example = torch.zeros((width, *observation.shape[1:]), dtype=observation.dtype)
+    module = module.eval()
+    with torch.no_grad():
+        program = torch.export.export(module, (example,))
+    content = io.BytesIO()
+    torch.export.save(program, content)
+    try:
+        replace_file(path, content.getvalue())
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from None
 

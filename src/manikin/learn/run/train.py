@@ -18,7 +18,7 @@ from manikin.learn.run import store
 from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
 from manikin.learn.run.validate import Validation, test_protocol
-from manikin.policy.trained import FILE, about_env, save_trained
+from manikin.policy.trained import FILE, PROGRAM, about_env, export_program, load_trained, save_trained
 
 __all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "recipe_of", "train"]
 
@@ -70,9 +70,9 @@ def train(
     """Train a policy, up to the best validated network; the final number is the caller's to ask for.
 
     Into ``folder`` go ``recipe.toml``, ``progress.csv``, ``policy.safetensors`` (the network that validated best),
-    ``checkpoint.safetensors`` (all that a resumed run needs), and ``protocol.toml`` of the final number. Every file
-    appears whole or not at all, so that a killed run goes on from its last checkpoint. On the CPU it goes on to the
-    same bits.
+    ``policy.pt2`` (the same as a program), ``checkpoint.safetensors`` (all that a resumed run needs), and
+    ``protocol.toml`` of the final number. Every file appears whole or not at all, so that a killed run goes on from its
+    last checkpoint. On the CPU it goes on to the same bits.
 
     Args:
         recipe: what to train, and how.
@@ -119,6 +119,9 @@ def train(
             why = loop.run(stop)
         finally:
             log.close()
+        if why != "interrupted":
+            module, _ = load_trained(folder)
+            export_program(module, folder / PROGRAM, env.look()[0])
         return Outcome(state=state, why=why)
     finally:
         validation.close()

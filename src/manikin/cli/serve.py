@@ -1,0 +1,69 @@
+"""`manikin serve`: a trained policy behind a websocket."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from manikin.cli.terminal import OK, console
+
+__all__ = ["ServeOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Options of `manikin serve`."""
+
+    checkpoint: tyro.conf.Positional[Path]
+    """Folder of a training run, or its policy.safetensors."""
+    host: str = "127.0.0.1"
+    """Address to listen on. By default only this machine can connect."""
+    port: int = 8000
+    """Port to listen on; 0 takes a free one."""
+
+
+def main(options: Annotated[ServeOptions, tyro.conf.arg(name="")]) -> int:
+    """Serve a trained policy over openpi's protocol. With MANIKIN_POLICY_KEY set, clients must send that key."""
+    return run(options)
+
+
+def run(options: ServeOptions) -> int:
+    """Serve until Ctrl-C."""
+    from manikin.errors import ConfigError
+    from manikin.policy.network import NetworkPolicy
+    from manikin.policy.remote import KEY
+    from manikin.policy.server import PolicyServer
+    from manikin.policy.trained import load_trained
+
+    key = os.environ.get(KEY) or None
+    if key is None and options.host not in ("127.0.0.1", "localhost", "::1"):
+        raise ConfigError(
+            f"--host {options.host} can be reached from other machines: set {KEY} to a key that clients send"
+        )
+    module, about = load_trained(options.checkpoint)
+    told = {name: about.get(name) for name in ("algorithm", "task", "robot", "control", "control_hz", "recipe_hash")}
+    shapes = {"state": (len(about["observation"]),)}
+    server = PolicyServer(
+        NetworkPolicy(module, width=int(about.get("width", 64))),
+        shapes,
+        metadata={**told, "observation": about["observation"]},
+        host=options.host,
+        port=options.port,
+        key=key,
+    )
+    out = console()
+    out.print(
+        f"{about['algorithm']} for {about['task']} at {server.url}; it takes state {shapes['state']}", soft_wrap=True
+    )
+    out.print(f"try it: manikin eval PROTOCOL --policy {server.url}; stop with Ctrl-C", soft_wrap=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.close()
+    return OK
