@@ -97,7 +97,8 @@ def test_the_command_trains_tests_and_its_policy_is_one_like_any_other(tmp_path,
         policy_maker(str(place))(make("PushCube-v2")).act(observation, [""] * 5)
         for place in (folder, folder / "policy.safetensors", folder / "policy.pt2")
     ]
-    assert torch.equal(acted[0], acted[1]) and torch.equal(acted[0], acted[2])
+    assert torch.equal(acted[0], acted[1])
+    torch.testing.assert_close(acted[0], acted[2], atol=1e-6, rtol=1e-5)  # its batches have another width
     # and collected with
     out = str(tmp_path / "a.h5")
     words = ["collect", "PushCube-v2", "--policy", str(folder), "--episodes", "2", "--out", out, "--horizon", "8"]
