@@ -37,16 +37,17 @@ TARGETS: dict[str, tuple[float, float]] = {  # recipe: success, minutes
 }
 
 
-def train(run: str, seed: int, more: list[str], loaded: bool) -> dict[str, Any]:
+def train(run: str, seed: int, more: list[str], loaded: bool, keep: Path | None) -> dict[str, Any]:
     """One run of the command."""
     algorithm, task = run.split(":")
-    with tempfile.TemporaryDirectory() as folder:
-        words = ["train", algorithm, task, "--seed", str(seed), "--out", f"{folder}/run", "--pictures", "0", *more]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary if keep is None else keep) / f"{algorithm}-{task}-{seed}"
+        words = ["train", algorithm, task, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
         seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-        found = summary_of(Path(folder) / "run")
-        rows = read_progress(Path(folder) / "run" / "progress.csv")
+        found = summary_of(folder)
+        rows = read_progress(folder / "progress.csv")
     cpu = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
     curve = [
         [int(row["steps"]), round(row["seconds"], 1), round(row["validated_success"], 4)]
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--threads", type=int, default=0, help="of the physics; never changes a result")
     parser.add_argument("--loaded", action="store_true", help="other work runs here: keep processor time, not seconds")
+    parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
     more = ["--threads", str(args.threads)] if args.threads else []
@@ -85,7 +87,7 @@ def main() -> None:
             seeds = runs.setdefault(run, {})
             if str(seed) in seeds and not args.again:
                 continue
-            seeds[str(seed)] = train(run, seed, more, args.loaded)
+            seeds[str(seed)] = train(run, seed, more, args.loaded, args.keep)
             args.out.write_text(json.dumps(done, indent=1) + "\n")
             print(run, seed, json.dumps({k: v for k, v in seeds[str(seed)].items() if k != "curve"}), flush=True)
 

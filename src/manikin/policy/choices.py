@@ -10,6 +10,7 @@ from typing import Any
 from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
+from manikin.policy.shipped import shipped_policies
 from manikin.policy.trained import FILE, trained_policy
 
 __all__ = ["POLICIES", "named_callable", "policy_maker"]
@@ -21,10 +22,10 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
     """A function from an environment to a policy for it.
 
     Args:
-        word: ``expert``, ``random``, the folder of a training run or its ``policy.safetensors``
-            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.checkpoint`), ``ws://host:port``
-            (:mod:`manikin.policy.remote`), ``module:function`` or ``file.py:function``; the function takes the
-            environment.
+        word: ``expert``, ``random``, one that comes with manikin (``manikin policies``), the folder of a training run
+            or its ``policy.safetensors`` (:mod:`manikin.policy.trained`), ``policy.pt2``
+            (:mod:`manikin.policy.checkpoint`), ``ws://host:port`` (:mod:`manikin.policy.remote`), ``module:function``
+            or ``file.py:function``; the function takes the environment.
 
     Raises:
         UnknownNameError: neither a known word nor ``something:function``, or the module has no such function.
@@ -42,6 +43,8 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
         return lambda env: network
     if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
         return trained_policy(word)
+    if word in shipped_policies():
+        return trained_policy(shipped_policies()[word])
     place = POLICIES.get(word, word)
     if ":" not in place.strip(":"):
         raise UnknownNameError(
