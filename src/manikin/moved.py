@@ -2,7 +2,7 @@
 
 Old names work for one release and warn with a DeprecationWarning that says the new one. To move a module, use
 ``git mv`` and add a line to ``MODULES``. Where some of its names went elsewhere, or a package took over its name, add
-those names to ``NAMES``. ``tests/test_moved.py`` imports every old name.
+those names to ``NAMES``. ``tests/house/test_moved.py`` imports every old name.
 """
 
 from __future__ import annotations

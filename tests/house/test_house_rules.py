@@ -1,0 +1,212 @@
+"""Rules of the house that no off-the-shelf linter knows, read from the source.
+
+A line may be excused with ``# house: <rule>, <reason>``, for example ``# house: random, entropy drawn once``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "manikin"
+MODULES = sorted(SOURCE.rglob("*.py"))
+LONGEST = 500  # lines of a file that can be read in one sitting
+
+# Calls whose result depends on a tensor's size or stride on the CPU (measured), so on the batch a row is in.
+BATCH_DEPENDENT = {"atan2", "arctan2", "atan2_", "sigmoid", "sigmoid_", "logsigmoid", "expit"}
+# Calls that read a generator shared by the whole process.
+GLOBAL_RANDOM_TORCH = {
+    *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "bernoulli"),
+    *("multinomial", "poisson", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"),
+}
+GLOBAL_RANDOM_METHODS = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_"}
+# An absolute path into somebody's machine; hosts of package registries. Brackets keep this file from naming them.
+PRIVATE = re.compile(
+    r"(?<![\w.~}])/(?:work|root|tmp|home)/\w|py[p]i\.org|python[h]osted\.org|deb\.[d]ebian\.org|npm[j]s\.(?:org|com)"
+)
+
+
+def dotted(node: ast.AST) -> str:
+    """``a.b.c`` for an attribute chain, the part that is known otherwise."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def whole_number(node: ast.AST) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and float(node.value).is_integer()
+
+
+def findings(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
+    """(rule, line, what) for everything in a module that a rule speaks about."""
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            named = [alias.name for alias in node.names]
+            if "random" in named and isinstance(node, ast.Import):
+                yield "random", line, "import random"
+            if isinstance(node, ast.ImportFrom) and node.module in ("random", "numpy.random"):
+                yield "random", line, f"from {node.module}"
+        if isinstance(node, ast.Attribute) and dotted(node) in ("np.random", "numpy.random"):
+            yield "random", line, dotted(node)
+        match node:
+            case ast.BinOp(op=ast.Pow(), left=left, right=ast.Constant(value=exponent)):
+                if not isinstance(left, ast.Constant) and not whole_number(node.right):
+                    yield "batch", line, f"** {exponent} (use sqrt, or exp of log)"
+        if not isinstance(node, ast.Call):
+            continue
+        name = dotted(node.func)
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else name
+        if name == "print":
+            yield "print", line, "print"
+        if last in BATCH_DEPENDENT and not name.startswith(("math.", "np.", "numpy.", "quat.")) and name != "atan2":
+            yield "batch", line, f"{name or last} (manikin.math has one that does not depend on the batch)"
+        if last == "pow" and name != "pow" and not name.startswith("math."):
+            exponent = node.args[-1] if node.args else None
+            if exponent is None or not whole_number(exponent):
+                yield "batch", line, f"{name or last} with an exponent that is no whole number"
+        if any(keyword.arg == "generator" for keyword in node.keywords):
+            continue
+        if name.split(".")[0] == "torch" and last in GLOBAL_RANDOM_TORCH:
+            yield "random", line, name
+        if isinstance(node.func, ast.Attribute) and last in GLOBAL_RANDOM_METHODS:
+            yield "random", line, f".{last}()"
+
+
+def broken(path: Path, rule: str) -> list[str]:
+    text = path.read_text()
+    lines = text.splitlines()
+    return [
+        f"{path.relative_to(ROOT)}:{line}: {what}"
+        for found, line, what in findings(ast.parse(text))
+        if found == rule and f"# house: {rule}," not in lines[line - 1]
+    ]
+
+
+def within(path: Path, *folders: str) -> bool:
+    return path.relative_to(SOURCE).parts[0] in folders
+
+
+def test_the_library_never_prints() -> None:
+    assert not [hit for path in MODULES if not within(path, "cli") for hit in broken(path, "print")]
+
+
+def test_no_operation_whose_bits_depend_on_the_batch() -> None:
+    assert not [hit for path in MODULES if not within(path, "math") for hit in broken(path, "batch")]
+
+
+def test_no_global_random_state() -> None:
+    assert not [hit for path in MODULES for hit in broken(path, "random")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ("print", "print(x)"),
+        ("batch", "y = torch.atan2(a, b)"),
+        ("batch", "y = a.atan2(b)"),
+        ("batch", "y = torch.nn.functional.sigmoid(a)"),
+        ("batch", "y = a.pow(0.5)"),
+        ("batch", "y = torch.pow(a, b)"),
+        ("batch", "y = a ** 1.5"),
+        ("random", "import random"),
+        ("random", "from numpy.random import default_rng"),
+        ("random", "y = np.random.rand(3)"),
+        ("random", "y = torch.randn(3)"),
+        ("random", "y = a.uniform_(-1, 1)"),
+    ],
+)
+def test_the_rules_notice(rule: str, code: str) -> None:
+    assert [found for found, _, _ in findings(ast.parse(code))] == [rule]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from manikin.math import atan2\ny = atan2(a, b)",
+        "y = a ** 2 + 2 ** -0.5 + a.pow(3)",
+        "y = torch.randn(3, generator=g)",
+        "y = rng.uniform('x', 0, 1)",
+        "self.print(x)",
+    ],
+)
+def test_the_rules_leave_good_code_alone(code: str) -> None:
+    assert not list(findings(ast.parse(code)))
+
+
+def test_math_and_random_streams_stand_on_torch_alone() -> None:
+    allowed = {"torch", "manikin", *sys.stdlib_module_names}
+    for path in [*(SOURCE / "math").rglob("*.py"), *SOURCE.glob("rng.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+                assert not (node.module or "").startswith("manikin") or node.module.startswith("manikin.math"), path
+            for module in modules:
+                assert module.split(".")[0] in allowed, f"{path.name} imports {module}"
+
+
+def test_nothing_imports_the_top_level_package() -> None:
+    """It stands for everything, so importing it from inside would hide a dependency from the layers. Tasks show how a
+    task of one's own is written, so they may, what lies below them."""
+    from manikin import _LAZY
+
+    below = {name for name, module in _LAZY.items() if module.split(".")[1] in ("env", "errors", "scene", "spec")}
+    for path in MODULES:
+        if path == SOURCE / "__init__.py":
+            continue
+        if within(path, "tasks"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module == "manikin":
+                    assert {alias.name for alias in node.names} <= below, path
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert "manikin" not in [alias.name for alias in node.names], path
+            if isinstance(node, ast.ImportFrom) and node.module == "manikin":
+                folders = {p.stem for p in SOURCE.iterdir()}
+                assert {alias.name for alias in node.names} <= folders, path
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_file_can_be_read_in_one_sitting(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines < LONGEST
+
+
+def committed_text() -> Iterator[tuple[Path, str]]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    for name in listed.stdout.split("\0"):
+        path = ROOT / name
+        if name and path.is_file():
+            try:
+                yield path, path.read_text()
+            except UnicodeDecodeError:
+                continue  # a picture
+
+
+def test_no_path_of_a_machine_and_no_registry_host_in_the_tree() -> None:
+    hits = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path, text in committed_text()
+        for number, line in enumerate(text.splitlines(), 1)
+        for match in PRIVATE.finditer(line)
+    ]
+    assert not hits
+
+
+def test_private_paths_are_told_from_harmless_ones() -> None:
+    folder = "/" + "work"
+    assert PRIVATE.search(f"open('{folder}/main/x')")
+    assert not PRIVATE.search("see tasks/home/close_drawer.py and ~/work/x and https://example.org/a")

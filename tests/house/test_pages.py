@@ -1,0 +1,176 @@
+"""Pages and pictures that are made from the code say what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from manikin.author.scaffold import write_task
+from manikin.author.sheet import task_sheet
+from manikin.env.registry import task_class, task_ids
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("task_id", task_ids())
+def test_every_task_can_have_its_page(task_id: str) -> None:
+    """A page is complete when the class says what it is about, in the form the pages expect."""
+    kind = task_class(task_id)
+    page = task_sheet(task_id, measure=False).markdown()
+    for heading in ("**Randomization:**", "**Success:**", "## Observations", "## Actions", "## Reward"):
+        assert heading in page, f"{task_id}'s docstring or class lacks {heading}"
+    for name in (*kind.observations, *kind.reward_terms):
+        assert f"| `{name}` |" in page
+    for name, value, meaning in task_sheet(task_id, measure=False).options:
+        assert meaning, f"Config.{name} = {value} of {task_id} has no comment with its unit"
+
+
+def test_columns_of_a_page_are_those_of_the_flat_observation() -> None:
+    import manikin
+
+    env = manikin.make("PickCube-v2")
+    for seen in task_sheet("PickCube-v2", measure=False).observations:
+        first = int(seen.columns.split(" ")[0])
+        assert env.observation_names[first].removesuffix("[0]") == f"{seen.group}/{seen.name}"
+    env.close()
+
+
+@pytest.mark.parametrize("task_id", task_ids())
+def test_every_task_has_a_picture(task_id: str) -> None:
+    path = ROOT / "docs" / "images" / "tasks" / f"{task_id}.png"
+    assert path.is_file(), f"python docs/pictures.py {task_id}"
+    assert path.stat().st_size < 200_000
+
+
+def test_the_walk_through_shows_the_scaffold_as_it_is(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "write-a-task.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    shown = [line for block in blocks for line in block.splitlines() if line.strip()]
+    written = [line for line in write_task("LiftCube", tmp_path)[0].read_text().splitlines() if line.strip()]
+    assert shown[: len(written)] == written
+
+
+RESULT: dict[str, Any] = {
+    "command": "python benchmarks/throughput.py",
+    "task": "PickCube-v2",
+    "machine": "x86_64, 2 cores",
+    "rounds": 5,
+    "manikin": {
+        "5 ms x 10, N=1": {
+            "env": {"median": 1500.4, "low": 1400.0, "high": 1600.6},
+            "raw": {"median": 6000.0, "low": 5900.0, "high": 6100.0},
+            "env_over_raw": {"median": 0.25, "low": 0.24, "high": 0.26},
+        },
+        "5 ms x 10, N=256": {k: {"median": v} for k, v in (("env", 6100.0), ("raw", 6600.0), ("env_over_raw", 0.924))},
+    },
+    "peers": {"ManiSkill3 PickCube": {"median": 220.1, "low": 210.0, "high": 230.0}},
+    "times_maniskill3_at_one_env": {"5 ms x 10, N=1": {"median": 6.82, "low": 6.5, "high": 7.1}},
+}
+
+
+def test_the_speed_table_is_made_from_the_result() -> None:
+    speed = script("speed")
+    readme = "a\n<!-- speed: x -->\nold\n<!-- /speed -->\nb\n"
+    made = speed.filled(readme, RESULT)
+    assert made.startswith("a\n<!-- speed: x -->\n|") and made.endswith("<!-- /speed -->\nb\n")
+    assert "| manikin, physics 5 ms x 10 | **1,500** [1,400–1,601] | **6,100** |" in made
+    assert "| manikin's share of raw | 0.25 | 0.92 |" in made
+    assert "| ManiSkill3 PickCube | 220 [210–230] | |" in made and "Median of 5 rounds" in made
+    assert "6.8x [6.5–7.1] (5 ms x 10) as fast as ManiSkill3's" in made
+    assert speed.filled(made, RESULT) == made  # again changes nothing
+    assert "manikin bench" in speed.filled(made, None)
+    with pytest.raises(SystemExit, match="no section"):
+        speed.filled("nothing here", RESULT)
+
+
+def test_the_readme_shows_the_committed_result() -> None:
+    speed = script("speed")
+    result = json.loads(speed.RESULT.read_text()) if speed.RESULT.exists() else None
+    readme = (ROOT / "README.md").read_text()
+    assert speed.filled(readme, result) == readme, "python docs/speed.py"
+
+
+def test_the_speed_of_cameras_is_made_from_the_committed_result() -> None:
+    cameras = script("cameras")
+    split = {"draw": 4.0, "read back": 0.5}
+    result = {
+        "command": "python benchmarks/render.py",
+        "machine": "x86_64, 2 cores",
+        "manikin": {"panda, N=8, 64x64 rgb": {"images_per_s": 151.6, "split_ms": split}},
+        "peers_images_per_s": {"ManiSkill3 PickCube, 64x64 rgb": 18.2},
+        "crossover_ms": {"panda": {"gl rgb": {"32x32": 4.04, "64x64": 5.06}, "warp rgb": {"32x32": 1.5, "64x64": 6.0}}},
+    }
+    page = "a\n<!-- render-speed: x -->\nold\n<!-- /render-speed -->\nb\n"
+    made = cameras.filled(page, result)
+    for line in ("| manikin, panda, N=8 | **152** |", "| ManiSkill3 PickCube | 18 |", "| gl rgb | 4.0 | 5.1 |"):
+        assert line in made
+    assert "| panda, N=8, 64x64 rgb | 4.00 | 0.50 |" in made and cameras.filled(made, result) == made
+    assert "Unmeasured." in cameras.filled(made, None)
+    with pytest.raises(SystemExit, match="no section"):
+        cameras.filled("nothing here", result)
+    committed = json.loads(cameras.RESULT.read_text()) if cameras.RESULT.exists() else None
+    shown = cameras.PAGE.read_text()
+    assert cameras.filled(shown, committed) == shown, "python docs/cameras.py"
+
+
+def test_the_tables_of_devices_are_made_from_the_results() -> None:
+    devices = script("devices")
+    rates = {"seeds": 256, "difference": [-0.01, 0.02]}
+    rates |= {w: {"successes": k, "health": {"overflow": 0, "diverged": 1}} for w, k in (("cpu", 250), ("warp", 249))}
+    still = {"one_step": 4.77e-7, "free": 1.2e-6, "share_free": 1.0}
+    entry = {**still, "force": 3.3e-3, "jacobian": 3e-7}
+    entry |= {"force_median": 2e-6, "force_largest": 0.07, "same_rows": 0.906}
+    result = {
+        "device": "warp:cpu",
+        "processor": "a processor",
+        "versions": {"mujoco": "4.0.0", "mujoco-warp": "4.0.1"},
+        "entries": {
+            "PickCube-v2 joint_pos": {**entry, "success": rates},
+            "Other-v1/wide joint_pos": {**still, "share_free": 0.75},
+            "Other-v1 joint_vel": {"one_step": 0, "free": 0, "share_free": 0.5},
+        },
+    }
+    page = "a\n<!-- parity: x -->\nold\n<!-- /parity -->\n<!-- gpu: x -->\n<!-- /gpu -->\nb\n"
+    made = devices.filled(page, {"parity": result, "gpu": None})
+    assert "| `joint_pos` | Other-v1/wide, PickCube-v2 | 5e-07 | 1e-06 | 75 % |" in made
+    assert "| `joint_vel` | Other-v1 | 0e+00 | 0e+00 | 50 % |" in made
+    line = "| PickCube-v2 `joint_pos` | 91 % | 2e-06 3e-03 7e-02 | 3e-07 | 250, 249 of 256 | yes |"
+    assert (
+        line in made
+        and made.count("Other-v1") == 2
+        and "episodes whose health said: 0 overflow, 2 diverged." in made
+        and "Unmeasured." in made
+    )
+    assert devices.filled(made, {"parity": result, "gpu": None}) == made
+    result["entries"]["PickCube-v2 joint_pos"]["success"] = {**rates, "difference": [0.01, 0.05]}
+    assert "| **no** |" in devices.filled(page, {"parity": result, "gpu": None})
+    card = {"card": "H200", "command": "c", "targets": {"rate": {"wanted": "at least 1e+06", "measured": 1.5e6}}}
+    card["manikin"] = {"one": {"env": 10.0, "raw": 20.0, "create_s": 1.0, "bytes_per_env": 7}, "two": {"failed": "why"}}
+    card["manikin"]["one"] |= {"scratch_per_env": 12345, "card_bytes": 2_500_000_000}
+    card["manikin"]["three"] = {**card["manikin"]["one"], "renderer_per_env": 262144}
+    made = devices.filled(page, {"parity": None, "gpu": card})
+    assert "| rate | at least 1e+06 | 1.5e+06 |" in made and "| two | why | | | | | | |" in made
+    assert "| 1.0 s | 7 | 12,345 |  | 2,500 |" in made and "| 12,345 | 262,144 | 2,500 |" in made
+    with pytest.raises(SystemExit, match="no section"):
+        devices.filled("nothing here", {})
+
+
+def test_the_page_of_devices_shows_the_committed_results() -> None:
+    devices = script("devices")
+    page = devices.PAGE.read_text()
+    assert devices.filled(page, devices.results()) == page, "python docs/devices.py"

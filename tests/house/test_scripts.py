@@ -1,0 +1,242 @@
+"""Every script of benchmarks/ and docs/ runs, in its small size, with the arguments that its published result names.
+
+Those of examples/ run as they are, see test_docs.py.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+
+import manikin
+from browser import chromium
+from manikin.data.formats.convert import to_maniskill, to_robomimic
+from manikin.data.recorder import Recorder
+from manikin.env.registry import task_ids, task_versions
+from manikin.eval.runner import run_episodes
+from manikin.policy.expert import ExpertPolicy
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+ELSEWHERE = {  # who runs them
+    "benchmarks/common.py": "the others, which share it",
+    "benchmarks/gpu.py": "test_gpu_scripts.py",
+    "docs/hooks.py": "make docs",
+}
+UNPUBLISHED = {  # of no result
+    "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
+    "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
+    "docs/cameras.py": "python docs/cameras.py --check",
+    "docs/conversion.py": "python docs/conversion.py --check",
+    "docs/devices.py": "python docs/devices.py --check",
+    "docs/physics.py": "python docs/physics.py --check",
+    "docs/pictures.py": "python docs/pictures.py --quick --out OUT",
+    "docs/planning.py": "python docs/planning.py --quick --out OUT",
+    "docs/robots_pick.py": "python docs/robots_pick.py --quick",
+    "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
+    "docs/speed.py": "python docs/speed.py --check",
+    "docs/stages.py": "python docs/stages.py --out OUT",
+    "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",
+}
+PICTURES = {
+    "docs/pictures.py": {"arenas", "CartpoleBalance-v1", "different-objects", "robots", "tasks"},
+    "docs/planning.py": {"planning"},
+    "docs/robots_sheet.py": {"arms-and-grippers", "robot-kinds"},
+    "docs/stages.py": {"stages"},
+    "docs/view_recording.py": {"view_recording"},
+}
+PEERS = {  # arguments with which a peer's script runs for a moment
+    "maniskill": "0.05",
+    "maniskill_render": "0.05 32 32 rgb",
+    "maniskill_trajectories": "record OUT",
+    "robosuite": "0.05",
+    "robosuite_demonstrations": "OUT 2",
+    "robosuite_render": "0.05 32 32 rgb",
+    "maniskill_rewards": "OUT/rewards.json",
+    "robosuite_rewards": "OUT/rewards.json",
+    "robosuite_osc": "OUT/osc.json",
+    "gymrobotics": "0.05",
+    "maniskill_gpu": "cuda:0 0.05 2",
+    "mjlab_gpu": "cuda:0 0.05 2",
+}
+
+
+def published() -> Iterator[tuple[str, str, Path]]:
+    """Script, command and file of every published result."""
+    for file in sorted(RESULTS.glob("*.json")):
+        for key, command in json.loads(file.read_text()).items():
+            if key.startswith("command"):
+                yield shlex.split(command)[1], command, file
+
+
+PUBLISHED = list(published())
+
+
+def script(name: str) -> Any:
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"scripts_{name}", ROOT / "docs" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(words: list[str], folder: Path, timeout: float = 300) -> str:
+    """What a script prints; it has to succeed."""
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def words_of(command: str, places: dict[str, Path]) -> list[str]:
+    """A command without its file of results, with what stands for a place replaced, as this Python runs it."""
+    python, path, *rest = shlex.split(command)
+    assert python == "python"
+    if "--out" in rest and rest[rest.index("--out") + 1] != "OUT":
+        at = rest.index("--out")
+        del rest[at : at + 2]
+    return [sys.executable, str(ROOT / path), *(str(places.get(word, newest(word))) for word in rest)]
+
+
+def newest(word: str) -> str:
+    """The newest version of a task where the one that a result was measured on is gone."""
+    name, _, version = word.rpartition("-v")
+    if not name or not version.isdigit() or word in task_versions():
+        return word
+    return next(task for task in task_ids() if task.startswith(f"{name}-v"))
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Path:
+    """Folder of environments whose Python says that it did a hundred steps per second."""
+    for name in ("maniskill", "robosuite", "gymrobotics"):
+        python = tmp_path / "peers" / name / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text("#!/bin/bash\necho 100.0\n")
+        python.chmod(0o755)
+    return tmp_path / "peers"
+
+
+@pytest.mark.parametrize(("name", "command", "file"), PUBLISHED, ids=[command for _, command, _ in PUBLISHED])
+def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_path: Path, peers: Path) -> None:
+    if name in ELSEWHERE:
+        pytest.skip(f"{ELSEWHERE[name]} runs it")
+    if name == "benchmarks/parity.py":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    if name == "benchmarks/lerobot_act.py":
+        pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
+    out = tmp_path / "made.json"
+    place = ROOT if name == "benchmarks/before_after.py" else peers  # what DIR stands for
+    run([*words_of(command, {"DIR": place}), "--quick", "--out", str(out)], tmp_path)
+    made, there = json.loads(out.read_text()), json.loads(file.read_text())
+    parts = {"demonstrations", "pairs"} | {key for key in there if key.startswith("command")}  # several commands'
+    assert set(there) - parts <= set(made), "a part of the published result is not made"
+    for page, show in (("speed", "section"), ("cameras", "section"), ("conversion", "table")):
+        if script(page).__dict__.get("RESULT", script(page).__dict__.get("RESULTS")) == file and "pairs" not in made:
+            assert getattr(script(page), show)(made).startswith("| ")
+
+
+def test_rates_are_the_median_of_rounds_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import common
+    import throughput
+
+    row = throughput.summary([{"num_envs": 1, "env": float(v), "raw": 100.0, "create_s": v} for v in (5, 1, 40, 3, 2)])
+    assert row["env"] == {"median": 3.0, "low": 1.0, "high": 40.0} and row["create_s"] == 3
+    assert row["env_over_raw"] == {"median": 0.03, "low": 0.01, "high": 0.4} and "num_envs" not in row
+    here = str(ROOT / "benchmarks" / "throughput.py")
+    inside = str(RESULTS / "throughput.json")
+    typed = [here, "--peers", str(ROOT.parent), "--rounds", "6", "--out", inside]
+    assert common.command(typed) == (
+        "python benchmarks/throughput.py --peers DIR --rounds 6 --out benchmarks/results/throughput.json"
+    )
+
+
+def test_the_interval_of_a_ratio_is_students(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import before_after
+
+    rng = np.random.default_rng(0)
+    for n in (2, 5, 9, 15):
+        logs = rng.normal(0.05, 0.1, n)
+        low, high = np.exp(scipy.stats.t.interval(0.95, n - 1, logs.mean(), logs.std(ddof=1) / np.sqrt(n)))
+        found = before_after.ratio(logs.tolist())
+        assert found["low"] == pytest.approx(low, abs=2e-3) and found["high"] == pytest.approx(high, rel=2e-3)
+        assert found["ratio"] == pytest.approx(np.exp(logs.mean()), abs=1e-3)
+    assert before_after.ratio([0.0])["low"] is None  # one round says nothing
+
+
+def test_a_small_run_or_few_rounds_do_not_get_published(tmp_path: Path) -> None:
+    for name, options, said in (
+        ("throughput", ["--rounds", "4"], "median of at least 5 rounds"),
+        ("experts", ["--quick"], "--quick needs --out"),
+    ):
+        command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), *options]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2 and said in done.stderr
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of what ManiSkill and robosuite could have written, made of an expert's two episodes."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("MANISKILL", "ROBOSUITE")}
+    path = tmp_path_factory.mktemp("own") / "run.h5"
+    env = manikin.make("PickCube-v2", 2, autoreset="disabled")
+    recorder = Recorder(env, path, policy="expert")
+    run_episodes(env, ExpertPolicy(env), range(2), observers=[recorder])
+    recorder.close()
+    env.close()
+    to_maniskill(path, folders["MANISKILL"] / "PickCube-v2.h5", observe="state_dict", num_envs=2)
+    with h5py.File(to_robomimic(path, folders["ROBOSUITE"] / "PickCube.hdf5"), "r+") as file:
+        for demo in file["data"].values():
+            demo["success"] = np.ones(len(demo["states"]) + 1, bool)  # as robosuite_demonstrations.py adds it
+    return folders
+
+
+@pytest.mark.parametrize("name", UNPUBLISHED)
+def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -> None:
+    if name == "docs/view_recording.py" and chromium() is None:
+        pytest.skip("no Chromium is installed")
+    said = run(words_of(UNPUBLISHED[name], {"OUT": tmp_path, **recordings}), tmp_path)
+    assert {path.stem for path in tmp_path.rglob("*.png")} == PICTURES.get(name, set())
+    if name == "docs/robots_pick.py":
+        assert said.endswith("/2 |\n")
+    elif name == "benchmarks/trajectories.py":
+        assert "success (theirs 2) the same in" in said and "2 succeed; tool apart at most 0.0 mm" in said
+    elif name == "benchmarks/demonstrations.py":
+        assert "tool apart 0.0 mm after 10" in said
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_script_of_a_peer_runs(name: str, tmp_path: Path) -> None:
+    folder = os.environ.get("MANIKIN_PEERS")
+    if not folder:
+        pytest.skip("MANIKIN_PEERS is not set: a folder with the Pythons of other libraries, as for --peers")
+    if name.endswith("_gpu"):
+        torch.cuda.is_available() or pytest.skip("no CUDA device")
+    python = Path(folder) / name.partition("_")[0] / "bin" / "python"
+    arguments = [word.replace("OUT", str(tmp_path)) for word in PEERS[name].split()]
+    said = run([str(python), "-P", str(ROOT / "benchmarks" / "peers" / f"{name}.py"), *arguments], tmp_path)
+    assert list(tmp_path.iterdir()) if "OUT" in PEERS[name] else float(said.split()[-1]) > 0
+
+
+def test_no_script_is_forgotten() -> None:
+    there = {
+        path.relative_to(ROOT).as_posix() for name in ("benchmarks", "docs") for path in (ROOT / name).glob("*.py")
+    }
+    assert there == {name for name, _, _ in PUBLISHED} | set(UNPUBLISHED) | set(ELSEWHERE)
+    assert {path.stem for path in (ROOT / "benchmarks" / "peers").glob("*.py")} == set(PEERS)
+    assert {file for _, _, file in PUBLISHED} == set(RESULTS.glob("*.json")), "a result without its command"
