@@ -93,6 +93,7 @@ MODULES: dict[str, str] = {
     "manikin.sim.warp_model": "manikin.sim.warp.model",
     "manikin.sim.warp_room": "manikin.sim.warp.room",
     "manikin.sim.warp_solve": "manikin.sim.warp.kernels.solve",
+    "manikin.tasks.robosuite.staged": "manikin.tasks.robosuite.staged_reward",
     "manikin.tasks.labels": "manikin.toolkit.labels",
     "manikin.tasks.tabletop.common": "manikin.toolkit",
     "manikin.tasks.two_arms": "manikin.toolkit.two_arms",
@@ -172,6 +173,15 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "manikin.sim.warp_library": {
         "takes_general_algorithm": "manikin.compat.mujoco_warp",
+    },
+    "manikin.tasks.robosuite.common": {
+        "held": "manikin.toolkit.grasps:all_fingers_touch",
+        "pick": "manikin.toolkit.waypoints",
+        "touching": "manikin.toolkit.grasps:fingers_touch",
+    },
+    "manikin.tasks.robosuite.staged": {
+        "near": "manikin.tasks.robosuite.staged_reward:still_near",
+        "stages": "manikin.tasks.robosuite.staged_reward:staged_reward",
     },
     "manikin.tasks.tabletop.common": {
         "OncePerStep": "manikin.toolkit.steps",

@@ -61,7 +61,7 @@ def test_package_is_asked_when_no_folder_is_named(no_data: pytest.MonkeyPatch, t
     no_data.setattr(menagerie.importlib, "import_module", lambda name: Package())
     (tmp_path / "arm.xml").write_text("<mujoco/>")
     assert menagerie.find(MODEL) == tmp_path / "arm.xml"
-    with pytest.raises(AssetError, match=r"could not give 'nobody'"):
+    with pytest.raises(AssetError, match=r"has not provided 'nobody'"):
         menagerie.find(MenagerieModel(folder="nobody", file="arm.xml"))
 
 

@@ -151,7 +151,7 @@ def test_collect_keeps_pictures_says_its_rate_and_asks_the_disk_first(
     with read_episodes(tmp_path / "unseen.h5") as episodes:
         assert episodes[0].observations is None and episodes[0].states is None
     capsys.readouterr()
-    assert "are for pictures: --observe rgb" in failed(capsys, *words, *chosen)
+    assert "need pictures, but --observe is 'state'" in failed(capsys, *words, *chosen)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_new_task_passes_check_and_its_own_test_as_it_is(capsys, tmp_path: Pat
     assert len(task.read_text().splitlines()) <= 80
     assert main(["check", str(task)]) == 0
     out = capsys.readouterr().out
-    assert "OpenDrawer-v1" in out and "all 22 promises kept" in out
+    assert "OpenDrawer-v1" in out and "all 22 checks passed" in out
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
     done = subprocess.run(command, cwd=test.parent, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -245,7 +245,7 @@ def test_reports_that_cannot_be_compared_or_read_say_why(tmp_path: Path) -> None
 def test_a_protocol_that_cannot_run_is_refused_before_anything_runs() -> None:
     with pytest.raises(ConfigError, match=r"PickCube-v9 does not exist; valid: PickCube-v1, PickCube-v2"):
         evaluate(protocol(tasks=("PickCube-v9",)), RandomPolicy)
-    with pytest.raises(ConfigError, match="cameras describe pictures, and observe = 'state' asks for none"):
+    with pytest.raises(ConfigError, match="cameras need pictures, but observe = 'state' has none"):
         evaluate(protocol(cameras=("base_camera",)), RandomPolicy)
     with pytest.raises(UnknownNameError, match="robot"):
         evaluate(protocol(robot="pand"), RandomPolicy)

@@ -99,7 +99,7 @@ def test_register_takes_arms_and_grippers_and_nothing_else() -> None:
     assert robot("panda+my_hand").gripper is hand
     with pytest.raises(TypeError, match=r"an ArmSpec .* or a GripperSpec, not 'panda'"):
         register("panda")  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match="a gripper is a GripperSpec"):
+    with pytest.raises(TypeError, match="a gripper must be a GripperSpec"):
         register_gripper(robot("panda").arm)  # type: ignore[arg-type]
 
 

@@ -117,7 +117,9 @@ def test_resume_refuses_other_seeds_and_another_choice(tmp_path: Path) -> None:
         ("states", False, "states: True there, False here"),
         ("observations", False, "observations: True there, False here"),
     ):
-        with pytest.raises(DataError, match=f"cannot be resumed.*{said}.*as it was begun, or .* another file"):
+        with pytest.raises(
+            DataError, match=f"cannot be resumed.*{said}.*Repeat the first command.* or .* another file"
+        ):
             Recorder(env, path, resume=True, **{**begun, name: other})
     again = Recorder(env, path, resume=True, **begun)
     run_episodes(env, Chase(), range(5, 11), numbers=[4, 5], observers=[again])
@@ -142,9 +144,9 @@ def test_without_a_finished_episode_there_is_no_file(tmp_path: Path) -> None:
         writer.write(dropped=[0])
     with EpisodeFile(path) as episodes:
         assert episodes.numbers == [] and episodes.dropped == {0}
-    with pytest.raises(DataError, match=r"run.h5 has no episode: the 1 that were run were not kept"):
+    with pytest.raises(DataError, match=r"run.h5 has no episode: --keep has dropped all 1"):
         replay(path)
-    with pytest.raises(DataError, match=r"run.h5 has no episode: the 1 that were run"):
+    with pytest.raises(DataError, match=r"run.h5 has no episode: --keep has dropped all 1"):
         Dataset(path)
     with pytest.raises(DataError, match="exists"):
         EpisodeWriter(path, HEADER)
@@ -313,7 +315,7 @@ def test_damage_is_named_and_the_rest_stays_readable(tmp_path: Path) -> None:
         writer.write(toy_episode(number))
     broken = parts_folder(path) / "000001.h5"
     broken.write_bytes(broken.read_bytes()[:700])
-    said = r"000001.h5 is damaged or cut short.*Move 000001.h5 away.*2 other files.*--resume runs again.*strict=False"
+    said = r"000001.h5 is damaged or cut short.*Move 000001.h5 to .*2 other files.*--resume then runs.*strict=False"
     with pytest.raises(DataError, match=said):
         EpisodeFile(path)
     with EpisodeFile(path, strict=False) as rest:

@@ -111,7 +111,7 @@ def test_a_flat_vector_that_mixes_in_what_is_privileged_has_to_be_named(tmp_path
     for word in ("state", "policy"):
         with EpisodeWriter(tmp_path / f"{word}.h5", Header(fingerprint={"task": "Made-v1", "observe": word})) as writer:
             writer.write(replace(_episode(1, 5), observations={"value": np.ones((6, 3), np.float32)}))
-    with pytest.raises(DataError, match=r"privileged, in whole or in part: value\. Name what to read"):
+    with pytest.raises(DataError, match=r"may be privileged: value\. To read them anyway, name them"):
         Dataset(tmp_path / "state.h5")
     with Dataset(tmp_path / "state.h5", observations=["value"]) as named, Dataset(tmp_path / "policy.h5") as data:
         assert named.observations == data.observations == ("value",)
@@ -230,7 +230,7 @@ def test_what_does_not_go_together_is_refused(
         Dataset(recording, keep="some")
     with EpisodeWriter(tmp_path / "pick.h5", Header(fingerprint={"task": "PickCube-v2"})) as writer:
         writer.write(_episode(1, 4))  # another mode than those of the task
-    with pytest.raises(DataError, match=r"no episode .* is kept by 'label:left_goal'"):
+    with pytest.raises(DataError, match=r"no episode .* matches keep='label:left_goal'"):
         Dataset(tmp_path / "pick.h5", keep="label:left_goal")  # the task has it, the recording has none
     with pytest.raises(UnknownNameError, match="Did you mean 'left_goal'"):
         Dataset(tmp_path / "pick.h5", keep="label:left_gaol")

@@ -99,7 +99,7 @@ def test_an_interrupted_writer_goes_on_and_bad_frames_are_refused(tmp_path: Path
     (root / "meta/parts/000001.0.mp4").write_bytes(b"half a film")  # killed between film and table
     with pytest.raises(DataError, match="exists"):
         LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
-    with pytest.raises(DataError, match=r"begun otherwise and cannot be resumed: fps: 20 then, 10 now$"):
+    with pytest.raises(DataError, match=r"cannot be resumed with other options: fps: 20 then, 10 now\. Repeat"):
         LeRobotWriter(root, fps=10, robot="panda", features=FEATURES, resume=True)
     with LeRobotWriter(root, fps=20, robot="panda", features=FEATURES, resume=True) as writer:
         assert writer.finished == [0]
@@ -304,7 +304,7 @@ def test_what_parts_when_played_again_is_refused_and_can_be_observed_in_its_stat
     bent = Path(shutil.copy(flat, tmp_path / "bent.h5"))
     with h5py.File(bent, "r+") as file:  # of the first episode, what the action after the second did is not this
         file["block_0/steps/actions"][2, 0] = -np.sign(file["block_0/steps/actions"][2, 0])
-    with pytest.raises(DataError, match=r"episode 0 parts from the recording after action 2 of 6 \(the state\)"):
+    with pytest.raises(DataError, match=r"episode 0 deviates from the recording after action 2 of 6 \(the state\)"):
         to_lerobot(bent, tmp_path / "a", observe="state_dict")
     assert main(["convert", str(bent), str(tmp_path / "b"), "--observe", "state_dict"]) == 2
     others = to_lerobot(bent, tmp_path / "others", observe="state_dict", numbers=[1])
@@ -328,11 +328,11 @@ def test_what_parts_when_played_again_is_refused_and_can_be_observed_in_its_stat
     assert (table(others)["observation.state"] == made["observation.state"][6:]).all()
     with h5py.File(bent, "r+") as file:  # as where the task's idea of success is another today
         file["block_0/steps/success"][8] = True
-    with pytest.raises(DataError, match=r"episode 1 parts from the recording after action 2 of 6 \(success\)"):
+    with pytest.raises(DataError, match=r"episode 1 deviates from the recording after action 2 of 6 \(success\)"):
         to_lerobot(bent, tmp_path / "d", observe="state_dict", numbers=[1])
     with pytest.raises(UnknownNameError, match=r"'state'.*actions, states"):
         to_lerobot(flat, tmp_path / "e", observe="rgb", way="state")
-    with pytest.raises(ConfigError, match="say what to observe"):
+    with pytest.raises(ConfigError, match="only valid with observe="):
         to_lerobot(flat, tmp_path / "e", way="states")
     assert main(["convert", str(flat), str(tmp_path / "e"), "--size", "8", "8"]) == 2
     assert main(["convert", str(flat), str(tmp_path / "e"), "--episodes", "7"]) == 2  # there is none
@@ -420,13 +420,16 @@ def test_another_recording_or_choice_does_not_go_on_with_a_dataset(
     root, turns = tmp_path / "set", iter([False, False, True, True])
     to_lerobot(paths[0], root, stop=lambda: next(turns))
     assert LeRobotWriter.reopen(root).finished == [0, 1]
-    with pytest.raises(DataError, match=r"cannot be resumed: source/created: .*-01T.* then, .*-02T.* now; source/file"):
+    with pytest.raises(
+        DataError,
+        match=r"cannot be resumed with other options: source/created: .*-01T.* then, .*-02T.* now; source/file",
+    ):
         to_lerobot(paths[1], root, resume=True)
     with pytest.raises(
         DataError, match="source/how: 'recorded' then, 'states' now; source/observe: None then, 'state'"
     ):
         to_lerobot(paths[0], root, observe="state", way="states", resume=True)
-    with pytest.raises(DataError, match=r"episodes that are not asked for now: 0$"):
+    with pytest.raises(DataError, match=r"episodes that are not selected now: 0\. Select"):
         to_lerobot(paths[0], root, numbers=[1, 2], resume=True)
     to_lerobot(paths[0], root, resume=True)
     assert json.loads((root / "meta/info.json").read_text())["total_episodes"] == 3

@@ -122,10 +122,10 @@ def test_collect_counts_what_is_there_and_its_status_says_so(
     monkeypatch.setattr(manikin.data.recording.write.EpisodeWriter, "write", remove)
     assert main([*WORDS, "--out", str(path)]) == 1
     told = capsys.readouterr().out
-    assert "run.h5 holds 4 " in told and "lacks 2 of 6 episodes that were finished (0-1)" in told
+    assert "run.h5 contains 4 episodes " in told and "lacks 2 of 6 finished episodes (0-1)" in told
     monkeypatch.undo()
     assert main([*WORDS, "--out", str(path), "--resume"]) == 0
-    assert "2 episodes" in (told := capsys.readouterr().out) and "run.h5 holds 6 " in told
+    assert "2 episodes" in (told := capsys.readouterr().out) and "run.h5 contains 6 episodes " in told
 
 
 def test_collect_says_what_failed_and_where_the_episodes_are(
@@ -141,4 +141,4 @@ def test_collect_says_what_failed_and_where_the_episodes_are(
     with read_episodes(path) as episodes:
         assert len(episodes) == 4
     assert main([*WORDS, "--out", str(path), "--resume"]) == 0
-    assert "run.h5 holds 6 " in capsys.readouterr().out
+    assert "run.h5 contains 6 episodes " in capsys.readouterr().out

@@ -202,15 +202,15 @@ def test_a_task_of_ones_own_is_found_again(
     (tmp_path / "else").mkdir()
     monkeypatch.chdir(tmp_path / "else")
     for place in ("rest_task.py:Rest", "../here/rest_task.py:Rest", f"{tmp_path.as_posix()}/here/rest_task.py:Rest"):
-        with pytest.raises(DataError, match=f"{place}, which is not in the current folder or below"):
+        with pytest.raises(DataError, match=f"{place}, which is not below the current folder"):
             recorded_task({**made, "task_class": place})
     recording = "../here/a b.h5"
     assert main(["replay", recording, "--check"]) == 2
-    assert "go where it is, or name it: manikin replay --task FILE.py" in capsys.readouterr().err
+    assert "or give the file: manikin replay --task FILE.py" in capsys.readouterr().err
     assert main(["replay", recording, "--check", "--task", "../here/rest_task.py"]) == 0
     Path("rest_task.py").write_text(OWN.replace("Rest-v1", "Rest-v2"))
     assert main(["replay", recording, "--check", "--task", "rest_task.py"]) == 2
-    assert "the recording is of 'Rest-v1', and rest_task.py has 'Rest-v2'" in capsys.readouterr().err
+    assert "the recording is of 'Rest-v1', but rest_task.py contains 'Rest-v2'" in capsys.readouterr().err
     Path("rest_task.py").write_text("import nothing_of_that_name")
     assert main(["replay", recording, "--check", "--task", "rest_task.py"]) == 2
     assert "rest_task.py of task Rest-v1 cannot be imported: ModuleNotFoundError" in capsys.readouterr().err
@@ -510,11 +510,11 @@ def test_what_cannot_be_played_says_why(recording: Path, tmp_path: Path) -> None
         with pytest.raises(ConfigError):
             command(ReplayOptions(file=recording, **wrong))  # type: ignore[arg-type]
     for words, said in (
-        ({"report": out}, "--report goes with --check"),
-        ({"report": out, "observe": "state", "way": "states"}, "--report goes with"),
-        ({"check": True, "stretch": 2.0}, "--stretch goes with --control"),
-        ({"check": True, "resume": True}, "--resume goes with a new recording"),
-        ({"check": True, "physics_hz": 250.0}, "--physics-hz goes with --control"),
+        ({"report": out}, "--report is only valid with --check"),
+        ({"report": out, "observe": "state", "way": "states"}, "--report is only valid with"),
+        ({"check": True, "stretch": 2.0}, "--stretch is only valid with --control"),
+        ({"check": True, "resume": True}, "--resume is only valid with a new recording"),
+        ({"check": True, "physics_hz": 250.0}, "--physics-hz is only valid with --control"),
     ):
         with pytest.raises(ConfigError, match=said):
             command(ReplayOptions(file=recording, **words))  # type: ignore[arg-type]
@@ -523,5 +523,5 @@ def test_what_cannot_be_played_says_why(recording: Path, tmp_path: Path) -> None
     recorder = Recorder(env, tmp_path / "bare.h5", states=False)
     run_episodes(env, ExpertPolicy(env), [0], observers=[recorder])
     recorder.close()
-    with pytest.raises(DataError, match="holds no states; play it from its actions"):
+    with pytest.raises(DataError, match="has no recorded states; play its actions"):
         rerecord(tmp_path / "bare.h5", tmp_path / "seen.h5", way="states", observe="state")

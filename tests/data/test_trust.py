@@ -51,7 +51,7 @@ def test_no_command_runs_the_file_until_it_is_told(
 ) -> None:
     assert main(words.split()) == 2 and not (folder / "it_ran").exists()
     told = capsys.readouterr().err
-    assert "Evil-v1 was recorded with evil.py:Evil, and to play it is to run that" in told
+    assert "playing Evil-v1 runs the file evil.py:Evil" in told
     assert "--trust" in told and "--task evil.py:Evil" in told
 
 
@@ -69,9 +69,9 @@ def test_python_is_asked_too_whatever_the_place_is_called(
     folder: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.syspath_prepend(str(folder))
-    with pytest.raises(DataError, match=r"to play it is to run that. Look into it, then say --trust \(trust=True"):
+    with pytest.raises(DataError, match=r"runs the file .*Read it first; then add --trust \(trust=True"):
         recorded_task({**FINGERPRINT, "task_class": place})
-    with pytest.raises(DataError, match="to play it is to run that"):
+    with pytest.raises(DataError, match=r"playing .* runs the file"):
         make_env({**FINGERPRINT, "task_class": place}, 1)
     assert not (folder / "it_ran").exists()
 
@@ -80,7 +80,7 @@ def test_a_file_elsewhere_is_not_run_even_if_trusted(folder: Path, monkeypatch: 
     (folder / "here").mkdir()
     monkeypatch.chdir(folder / "here")
     for place in (f"{folder.as_posix()}/evil.py:Evil", f"{folder.as_posix()}/evil.py", "../evil.py:Evil"):
-        with pytest.raises(DataError, match="not in the current folder or below"):
+        with pytest.raises(DataError, match="not below the current folder"):
             recorded_task({**FINGERPRINT, "task_class": place}, trust=True)
     assert not (folder / "it_ran").exists()
 

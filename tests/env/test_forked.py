@@ -43,7 +43,7 @@ _, status = os.waitpid(child, 0)
 env.step(action)  # goes on
 print("signal", status & 127, "status", status >> 8)
 """
-WORDS = "made by process PARENT, from which this one was forked without its threads; make another one here"
+WORDS = "belongs to process PARENT and cannot be used after a fork; make a new one in this process"
 
 
 def _in_child(code: str, task: str = "PickCube-v1", **options: object) -> str:

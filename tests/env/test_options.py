@@ -46,7 +46,7 @@ WRONG: list[tuple[str, Any, type[Exception], str]] = [
     ("looks", {"lights": 3}, ConfigError, "does not describe a Looks"),
     ("vision", "base_camera", ConfigError, "vision must be a Vision"),
     ("renderer", "vulkan", UnknownNameError, "unknown renderer 'vulkan'"),
-    ("sensors", [3], ConfigError, "sensors are imperfections by path"),
+    ("sensors", [3], ConfigError, "sensors must map paths to lists of imperfections"),
     ("out_of_range", "wrap", UnknownNameError, "unknown out_of_range 'wrap'"),
     ("threads", -1, ConfigError, "threads must be an integer"),
     ("render_mode", "human", UnknownNameError, "unknown render mode 'human'"),

@@ -127,13 +127,13 @@ def test_a_server_that_hangs_up_loses_nothing(
         most = 40
         assert evaluate_command(options(file, **words)) == 1
         said = " ".join(capsys.readouterr().out.split())
-        assert "hung up" in said and "go on with the same command and --resume" in said
+        assert "closed the connection" in said and "go on with the same command and --resume" in said
         partial = read_report(folder / "report.json")
         kept = partial["overall"]["n_episodes"]
         assert 10 <= kept < 20 and kept == episodes(folder)
-        assert partial["interrupted"] and "hung up" in partial["error"]
+        assert partial["interrupted"] and "closed the connection" in partial["error"]
         assert "It ended by an error: the policy server at ws" in (folder / "report.html").read_text()
-        with pytest.raises(DataError, match=rf"holds {kept} episodes of an evaluation that did not finish.*--resume"):
+        with pytest.raises(DataError, match=rf"contains {kept} episodes of an unfinished evaluation.*--resume"):
             evaluate_command(options(file, **words))
         server.seen.clear()
         assert evaluate_command(options(file, **words | {"num_envs": 1}, resume=True)) == 0
@@ -297,19 +297,21 @@ def test_damaged_lines_run_again(tmp_path: Path, whole: dict[str, Any], caplog: 
 def test_what_was_begun_otherwise_is_not_resumed(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     stopped(path, 4)
-    with pytest.raises(DataError, match=r"holds 4 episodes.*resume=True"):
+    with pytest.raises(DataError, match=r"contains 4 episodes.*resume=True"):
         Journal(path, {"policy": "random"})
-    with pytest.raises(DataError, match=r"begun otherwise: policy: 'random' there, 'expert' here"):
+    with pytest.raises(DataError, match=r"with other settings: policy: 'random' in the file, 'expert' now"):
         Journal(path, {"policy": "expert"}, resume=True)
     journal = Journal(path, {"policy": "random"}, resume=True)
-    with pytest.raises(DataError, match="being written by another evaluation"):
+    with pytest.raises(DataError, match="another evaluation is writing"):
         Journal(path, {"policy": "random"}, resume=True)
     changed = Protocol(name="short", tasks=TASKS, seeds=tuple(range(10)), horizon=8)
-    with pytest.raises(DataError, match=r"PickCube-v2 ran otherwise: horizon: 9 there, 8 here"):
+    with pytest.raises(
+        DataError, match=r"PickCube-v2 has run with other settings or versions: horizon: 9 there, 8 here"
+    ):
         evaluate(changed, RandomPolicy, journal=journal)
     journal.close()
     path.write_text("{}\n")
-    with pytest.raises(DataError, match="no journal of an evaluation"):
+    with pytest.raises(DataError, match="is not a journal of an evaluation"):
         Journal(path, {}, resume=True)
     with pytest.raises(DataError, match="cannot write"):
         Journal(tmp_path / "j.jsonl" / "below", {})
@@ -338,5 +340,5 @@ def test_a_policy_in_a_file_is_the_files_content(file: Path) -> None:
         evaluate_command(options(file, policy=word))
     assert episodes(file.parent / "out") == 10
     policy.write_text(OWN.replace("assert", "# assert"))
-    with pytest.raises(DataError, match="begun otherwise: file:"):
+    with pytest.raises(DataError, match="with other settings: file:"):
         evaluate_command(options(file, policy=word, resume=True))

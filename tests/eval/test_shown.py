@@ -194,7 +194,7 @@ def test_code_of_a_stage_of_ones_own_is_hashed_and_its_place_is_not(tmp_path: Pa
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"observe": "state"}, ConfigError, "cameras and size and stages describe pictures, and observe = 'state'"),
+        ({"observe": "state"}, ConfigError, "cameras and size and stages need pictures, but observe = 'state'"),
         ({"renderer": None}, ConfigError, "write renderer = one of gl, warp, rays, filament"),
         ({"renderer": "auto"}, UnknownNameError, "renderer of a protocol"),
         ({"renderer": "opengl"}, UnknownNameError, "renderer of a protocol"),

@@ -349,7 +349,7 @@ def test_what_is_no_exported_network_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"two\.pt2.*must take one observation"):
         load_policy(tmp_path / "two.pt2")
     policy = load_policy(exported(tmp_path / "net.pt2", torch.nn.Linear(9, 8), torch.rand(4, 9)))
-    said = r"net\.pt2 was exported for another observation: it takes \(B, 9\) float32, and is shown "
+    said = r"net\.pt2 expects the observation \(B, 9\) float32, but this environment gives "
     for shown, words in (
         (torch.zeros(3, 7), r"\(B, 7\) float32"),
         (torch.zeros(3, 9).double(), r"\(B, 9\) float64"),

@@ -324,7 +324,7 @@ def test_bad_input_is_said_and_loses_nothing(brick: Path, tmp_path: Path) -> Non
         ({"density": 0.0}, "density must be positive"),
         ({"mass": float("nan")}, "mass must be positive"),
         ({"rest": 9}, "has 6 rest poses, numbered from 0; there is no 9"),
-        ({"name": "../x"}, "no name for an object"),
+        ({"name": "../x"}, "not a valid name for an object"),
     ):
         with pytest.raises(ConfigError, match=words):
             make_object(brick, tmp_path / "out", **options)
@@ -407,5 +407,5 @@ def test_what_is_no_path_is_said(tmp_path: Path) -> None:
         lambda: prop_from_file("a\0b"),
         lambda: from_file("a\0b"),
     ):
-        with pytest.raises(AssetError, match="is no path: embedded null byte"):
+        with pytest.raises(AssetError, match="is not a valid path: embedded null byte"):
             attempt()

@@ -403,7 +403,7 @@ def test_the_table_names_what_numbers_stand_for():
     [
         ({"target": None}, "target.*quat"),
         ({"quat": (1, 0, 0, 0)}, "target.*quat"),
-        ({"target": FRONT.pos}, "looks at its own place"),
+        ({"target": FRONT.pos}, "target and pos are the same point"),
         ({"target": None, "quat": (0, 0, 0, 0)}, "zero"),
         ({"fovy": math.pi}, "fovy"),
         ({"pos": (0, 0, float("nan"))}, "finite"),
@@ -456,7 +456,7 @@ def test_states_that_cannot_be_drawn_are_named():
         rig.render(np.array([3]))
     model, data = world.data(0)
     data.cam_xpos[:] = np.nan
-    with pytest.raises(ConfigError, match="camera 'front' has no finite pose"):
+    with pytest.raises(ConfigError, match="camera 'front' has a pose that is not finite"):
         make_renderer("rays").images(model, data, "front")
     rig.close()
     rig.close()

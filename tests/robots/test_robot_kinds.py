@@ -111,7 +111,7 @@ def test_what_is_wrong_with_a_declaration_is_said() -> None:
         Base(kind="planar")
     with pytest.raises(UnknownNameError, match=r"base 'wheels'.*Valid: differential, planar"):
         robot("panda@wheels")
-    with pytest.raises(ConfigError, match="'fetch' has a base of its own, which is planar"):
+    with pytest.raises(ConfigError, match="'fetch' already has a planar base"):
         robot("fetch@planar")
     with pytest.raises(UnknownNameError, match=r"drives a base, and panda has none that does; try panda@planar"):
         Env(Yard, robot="panda", control="base_vel")
@@ -279,7 +279,7 @@ def test_a_free_base_is_put_where_the_scene_or_the_task_says() -> None:
     assert torch.allclose(env.robot.root_velocity[0], torch.tensor([0.5, 0, 0, 0, 0, 0]))
     env.reset(seed=1)
     assert torch.allclose(env.robot.root_pose[0, :3], torch.tensor(arm("go2").base_pos), atol=1e-6)
-    with pytest.raises(ConfigError, match="'go2' has a base of its own, which is free"):
+    with pytest.raises(ConfigError, match="'go2' already has a free base"):
         robot("go2@planar")
     with pytest.raises(ConfigError, match="'go2' has no tool, so it carries no 'panda_hand'"):
         assemble(*robot("go2+panda_hand")[:2])
@@ -367,7 +367,7 @@ def test_a_hand_goes_on_an_arm() -> None:
     assert env.robot.tcp_pos[0, 2] - before[0, 2] > 0.05
     both = robot("panda+allegro@planar")
     assert list(both.arm.groups) == ["base", "arm", "fingers"] and both.gripper is None
-    with pytest.raises(ConfigError, match="'so101' has no one flange that could carry 'allegro'"):
+    with pytest.raises(ConfigError, match="'so101' needs exactly one flange to carry 'allegro'"):
         robot("so101+allegro")
 
 

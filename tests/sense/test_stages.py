@@ -229,7 +229,7 @@ def test_a_stage_and_a_source_of_ones_own_are_described_recorded_and_played_agai
         run_episodes(env, RandomPolicy(env), [0, 1], observers=[recorder])
     assert replay(tmp_path / "run.h5").exact
     monkeypatch.delitem(sys.modules, mine.__name__)  # as in a process that has not run the file
-    with pytest.raises(DataError, match=r"observes through mine\.py:Height.*--trust"):
+    with pytest.raises(DataError, match=r"runs mine\.py:Height.*--trust"):
         make_env(said, 1)
     assert make_env(said, 1, trust=True).fingerprint()["vision"] == said["vision"]
     assert make_env(said, 1, observe="state", vision=Vision(size=(8, 8))).observe == "state"
@@ -243,14 +243,14 @@ def test_a_photograph_is_said_with_its_hash_and_another_file_is_refused(tmp_path
     assert "stages" not in Vision().describe()  # as recorded fingerprints have it
     assert Vision(size=(8, 8)).over(vision).stages == vision.stages
     png(tmp_path / "a.png", noise_image((8, 12), 1))
-    with pytest.raises(DataError, match=r"not those that were described: .*a\.png"):
+    with pytest.raises(DataError, match=r"have changed since they were described: .*a\.png"):
         Vision.of(said)
 
 
 @pytest.mark.parametrize(
     ("stages", "error", "message"),
     [
-        ([3], ConfigError, "a stage of a Vision is a Stage or an imperfection, not 3"),
+        ([3], ConfigError, "a stage must be a Stage or an imperfection, not 3"),
         ("Jitter", ConfigError, "a list"),
         ([Jitter], ConfigError, "not <class"),
         ([Noise(3.0)], ConfigError, r"On\(Noise\(\.\.\.\), outputs"),
@@ -265,7 +265,7 @@ def test_wrong_stages_are_refused_in_words(stages: object, error: type, message:
 def test_wrong_numbers_and_files_are_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="0 to 1, not 2"):
         Jitter(brightness=2)
-    with pytest.raises(ConfigError, match="whole numbers of pixels"):
+    with pytest.raises(ConfigError, match="in whole pixels"):
         Resize(0, 8)
     with pytest.raises(AssetError, match="no such file"):
         Photograph(str(tmp_path / "nothing.png"))
@@ -287,7 +287,7 @@ class Wrong(Stage):
 
 
 def test_a_stage_that_gives_no_picture_is_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match=r"Wrong\.apply gives the picture of 3 rows with K and T"):
+    with pytest.raises(ConfigError, match=r"Wrong\.apply must return a Picture of 3 rows with K and T"):
         make([Wrong()])
 
 

@@ -108,7 +108,7 @@ def test_an_expert_of_actions_acts_through_its_own_controller_alone():
         WaypointExecutor(env).act()
     env = manikin.make("PickCube-v2", control="joint_torque", reward="none")
     env.reset(seed=0)
-    with pytest.raises(ConfigError, match="no position to go towards"):
+    with pytest.raises(ConfigError, match="no target position, so a move needs a duration"):
         env.towards(env.arm_qpos)
 
 

@@ -124,7 +124,7 @@ def test_degrees_are_radians_and_percent_a_share_of_the_joints_range(port: Path)
     [
         ({"id": "new"}, "lerobot-calibrate --teleop.type=so101_leader"),
         ({"port": "/nowhere/tty"}, "no arm at /nowhere/tty"),
-        ({"python": "/nowhere/python"}, "cannot run /nowhere/python"),
+        ({"python": "/nowhere/python"}, "cannot start the Python of the leader arm, /nowhere/python"),
     ],
 )
 def test_an_arm_that_cannot_be_read_says_why(port: Path, options: dict, says: str) -> None:

@@ -69,9 +69,14 @@ def decimate(
     if not tolerance > 0:
         raise ConfigError(f"tolerance must be positive, not {tolerance}")
     if vertices.shape[1:] != (3,) or faces.shape[1:] != (3,) or len(uv) != len(vertices):
-        raise ConfigError(f"vertices {vertices.shape}, faces {faces.shape}, texcoord {uv.shape} are no triangle mesh")
+        raise ConfigError(
+            "this is not a triangle mesh: vertices must have shape (V, 3), faces (F, 3) and texcoord (V, 2), not "
+            f"{vertices.shape}, {faces.shape} and {uv.shape}"
+        )
     if not np.isfinite(vertices).all() or (len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices)):
-        raise ConfigError("the mesh has vertices that are not finite, or faces of vertices that it does not have")
+        raise ConfigError(
+            f"the mesh has vertices that are not finite, or faces with numbers outside 0..{len(vertices) - 1}"
+        )
     if not cache:
         return _decimate(vertices, faces, uv, tolerance)
     digest = hashlib.sha256(_VERSION + repr((tolerance, vertices.shape, faces.shape, uv.shape)).encode())

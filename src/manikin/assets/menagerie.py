@@ -46,7 +46,9 @@ def find(model: MenagerieModel) -> Path:
         return path
     base = root() if model.collection == "menagerie" else data_root()
     if base is None and model.collection != "menagerie":
-        raise AssetError(f"{model.folder!r} is looked for in the folder that MANIKIN_DATA names, which is not set.")
+        raise AssetError(
+            f"the model {model.folder!r} needs downloaded data: set MANIKIN_DATA to the folder that contains it."
+        )
     if base is None:
         folder = _from_package(model.folder)
     else:
@@ -88,4 +90,4 @@ def _from_package(folder: str) -> Path:
     try:
         return Path(package.get(folder).path())
     except Exception as error:  # unknown robot, no network, checksum: the package has its own hierarchy
-        raise AssetError(f"mujoco-menagerie could not give {folder!r}: {error}. {looked}. {_HOW}") from error
+        raise AssetError(f"mujoco-menagerie has not provided {folder!r}: {error}. {looked}. {_HOW}") from error

@@ -22,7 +22,7 @@ def absolute(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path).expanduser().resolve()
     except (ValueError, RuntimeError, OSError) as error:  # a null byte; no such home; links in a circle
-        raise AssetError(f"{str(path)!r:.200} is no path: {error}") from None
+        raise AssetError(f"{str(path)!r:.200} is not a valid path: {error}") from None
 
 
 def file_hash(path: Path) -> str:

@@ -55,7 +55,7 @@ def _other(path: Path, what: str) -> np.ndarray:
         import av
     except ImportError:
         raise AssetError(
-            f'{what} {str(path)!r} is no PNG; to read other formats, pip install "manikin[video]"'
+            f"{what} {str(path)!r} is not a PNG file; to read other formats: pip install 'manikin[video]'"
         ) from None
     try:
         with av.open(str(path)) as container:

@@ -99,7 +99,9 @@ def _description(t: Trial) -> str:
     if not t.task.instruction.strip():
         raise Broken("instruction is empty: say what the robot is asked to do, like 'put the ball into the bowl'")
     if not (t.task.__doc__ or "").strip() or t.task.__doc__ == Task.__doc__:
-        raise Broken("the class has no docstring: its page is made from it (what to do, Randomization:, Success:)")
+        raise Broken(
+            "the class has no docstring, from which its page is made; write what to do, Randomization: and Success:"
+        )
     return t.task.instruction
 
 
@@ -128,7 +130,7 @@ def _labels(t: Trial) -> str:
     for event in labels.events:
         if event.flag not in flags:
             raise Broken(
-                f"event {event.name!r} looks at {event.flag!r}, which evaluate() does not return; it has "
+                f"event {event.name!r} reads the flag {event.flag!r}, which evaluate() does not return; it returns: "
                 f"{', '.join(sorted(flags))}"
             )
     return f"{len(labels.modes)} modes; exactly one holds for each of {labels.check()} kinds of stories"
@@ -158,7 +160,7 @@ def _layouts(t: Trial) -> str:
         word = f"layout {layouts[seed % len(layouts)]!r}"
         alone.reset(seed=[seed])
         if alone.state_hash()[0] != start[seed]:
-            raise Broken(f"{word} does not start the same alone and beside others: draw only from ep.rng")
+            raise Broken(f"{word} starts differently alone and beside other rows; draw random numbers only from ep.rng")
     for action in t.actions(env, 3, seeds):
         _fits(env.step(action)[0], env.observation_space, "state")
     return ", ".join(layouts)
@@ -197,12 +199,12 @@ def _observations(t: Trial) -> str:
     seen = env.task.observe(env.h)
     odd = set(seen) - {"policy", "privileged"}
     if odd:
-        raise Broken(f"observe() returns the groups {sorted(odd)}; there are 'policy' and 'privileged'")
+        raise Broken(f"observe() returns the groups {sorted(odd)}; valid groups are 'policy' and 'privileged'")
     named: dict[str, Tensor] = {}
     for group in seen.values():
         for name, value in group.items():
             if name in named:
-                raise Broken(f"{name!r} is in both groups of observe(); two things have two names")
+                raise Broken(f"{name!r} is in both groups of observe(); give each observation its own name")
             named[name] = value
     for name, value in named.items():
         quantity = t.task.observations.get(name)
@@ -265,7 +267,7 @@ def _random_policy(t: Trial) -> str:
         raise Broken(f"random actions break the physics ({describe(run.health)}): raise physics hz or soften contacts")
     wins, of = int(run.succeeded.sum()), len(run.succeeded)
     if wins >= RANDOM_MAY_SUCCEED * of:
-        raise Broken(f"random actions succeed in {wins} of {of} episodes: success asks for too little")
+        raise Broken(f"random actions succeed in {wins} of {of} episodes; make the success condition stricter")
     return f"succeeds in {wins} of {of}"
 
 
@@ -274,7 +276,7 @@ def _expert(t: Trial) -> str:
     if run is None:
         return "not tried" if t.has_expert else "none (optional): expert() returns waypoints"
     if run.health:
-        raise Broken(f"the expert breaks the physics ({describe(run.health)}): slow its waypoints down")
+        raise Broken(f"the expert breaks the physics ({describe(run.health)}); slow its waypoints down")
     wins, of = int(run.succeeded.sum()), len(run.succeeded)
     if wins < EXPERT_MUST_SUCCEED * of:
         failed = [s for s, won in zip(t.seeds, run.succeeded.tolist(), strict=False) if not won][:5]

@@ -1,4 +1,4 @@
-"""Promises about starts and steps. Each function tries one on a task: returns what it found, or raises
+"""The rules about starts and steps. Each function checks one rule on a task. It returns a summary, or raises
 :class:`~manikin.author.trial.Broken` with what to change."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _seen(env: Env) -> Any:
-    """What all rows observe now; nothing is started."""
+    """The observation of all rows now, without starting any."""
     return env.reset(options={"reset_mask": np.zeros(env.num_envs, bool)})[0]
 
 
@@ -43,8 +43,8 @@ def start_again(t: Trial) -> str:
     different = first_difference(env.scene.model, first, env.save())
     if different:
         raise Broken(
-            f"start() of the same seed came out differently the second time ({different}): draw from ep.rng, never "
-            "from np.random, torch.rand or random, and use nothing from the episode before"
+            f"start() gives two different states for one seed ({different}). Draw random numbers only from ep.rng, "
+            "not from np.random, torch.rand or random, and read nothing from the previous episode"
         )
     return f"{len({row.tobytes() for row in first.state})} different starts for {t.n} seeds"
 
@@ -61,8 +61,8 @@ def start_anywhere(t: Trial) -> str:
             if different:
                 raise Broken(
                     f"seed {t.rows[row]} starts differently in row {row} of {t.n} and in row {at} of {len(rows)} "
-                    f"({different}): start() may use ep.rng and the row's own state, not ep.rows, h.n, other rows or "
-                    "randomness from elsewhere"
+                    f"({different}). In start() use only ep.rng and the row's own state, not ep.rows, h.n, other rows "
+                    "or other randomness"
                 )
     return "the same bits in another row, and in batches of 1 and 3"
 
@@ -79,17 +79,19 @@ def partial_reset(t: Trial) -> str:
         different = first_difference(env.scene.model, before, after, row, row)
         if different:
             raise Broken(
-                f"restarting row 1 changed row {row} ({different}): in start() set values through handles, which see "
-                "only the starting rows; do not write to the world or into a variable's data"
+                f"restarting row 1 changed row {row} ({different}). In start() write only through handles: they reach "
+                "only the starting rows. Do not write to the world or to a variable's data"
             )
     if not torch.equal(seen[others], seen_after[others]):
         raise Broken(
-            "restarting row 1 changed what other rows observe: observe() mixes rows, or memory is kept in self"
+            "restarting row 1 changed what other rows observe: observe() mixes rows, or self stores values between "
+            "steps. Compute each row alone, and store memory in b.variable(...)"
         )
     different = first_difference(env.scene.model, t.begun().save(), after, 1, 1)
     if different:
         raise Broken(
-            f"a row that restarts alone starts differently than with all ({different}): see 'start in any row'"
+            f"a row that restarts alone starts differently from one that restarts with all others ({different}). In "
+            "start() use only ep.rng and the row's own state"
         )
     return "one row restarts, the others keep every bit"
 
@@ -100,7 +102,7 @@ def _said(expert: Any) -> Any:
 
 
 def pure_functions(t: Trial) -> str:
-    """evaluate, observe, reward and expert only look."""
+    """evaluate, observe, reward and expert only read."""
     env = t.begun(4)
     task, h, action = env.task, env.h, torch.zeros(t.n, env.controller.card.size)
     functions: dict[str, Callable[[], Any]] = {"evaluate": lambda: task.evaluate(h), "observe": lambda: task.observe(h)}
@@ -114,15 +116,21 @@ def pure_functions(t: Trial) -> str:
         first = owned(function())
         different = first_difference(env.scene.model, before, env.save())
         if different:
-            raise Broken(f"{name}() changes {different}: it must only look; memory is for advance() and b.variable")
+            raise Broken(
+                f"{name}() changes {different}. It must only read; write in advance(), and store memory in "
+                "b.variable(...)"
+            )
         changed = unlike(first, function())
         if changed:
-            raise Broken(f"{name}() gives another {changed} when asked twice: it must only look, and draw no numbers")
+            raise Broken(
+                f"{name}() returns a different {changed} in a second call. It must only read, and draw no random "
+                "numbers"
+            )
     return ", ".join(functions)
 
 
 def no_hidden_memory(t: Trial) -> str:
-    """Nothing is remembered on the task or its handles, where it would be neither saved nor restarted."""
+    """The task and its handles store nothing between steps, because it would be neither saved nor reset."""
     env = t.make()
     kept = {"self": owned(vars(env.task)), "h": owned(vars(env.h))}
     env.reset(seed=t.rows)
@@ -132,14 +140,14 @@ def no_hidden_memory(t: Trial) -> str:
         for name, value in now.items():
             if name not in kept[owner] or unlike(kept[owner][name], value):
                 raise Broken(
-                    f"{owner}.{name} changes while episodes run, and is neither saved nor restarted with its row: "
-                    f'declare it in scene() as b.variable("{name.strip("_")}", shape) and use .set(...) and .value'
+                    f"{owner}.{name} changes during episodes, but it is neither saved nor reset. Declare it in "
+                    f'scene() as b.variable("{name.strip("_")}", shape), and use .set(...) and .value'
                 )
-    return "task and handles are as scene() left them"
+    return "task and handles do not change after scene()"
 
 
 def nothing_borrowed(t: Trial) -> str:
-    """No tensor that was read from a handle is used after its step."""
+    """No tensor from a handle is used after its step."""
     plain, poisoned = t.begun(), t.begun(poison=True)
     for k, action in enumerate(t.actions(plain, 12)):
         if k == 6:
@@ -149,8 +157,8 @@ def nothing_borrowed(t: Trial) -> str:
         for name, one, two in results:
             if unlike(one, two):
                 raise Broken(
-                    f"the {name} changes when tensors that are out of date are overwritten: something read from a "
-                    "handle is kept beyond its step. Read it again, or keep a copy in b.variable(...)"
+                    f"the {name} uses a tensor from a handle after the step it belongs to. Read it again in each "
+                    "step, or store a copy in b.variable(...)"
                 )
     return "the same with out-of-date tensors overwritten by NaN"
 
@@ -167,8 +175,9 @@ def any_batch_size(t: Trial) -> str:
             for name, many, few in zip(("observation", "reward"), whole, other.step(moves[k][rows]), strict=False):
                 if not torch.equal(many[rows], few):
                     raise Broken(
-                        f"the {name}{_column(env, many[rows], few)} has other bits in a batch of {len(rows)} than of "
-                        f"{t.n} (step {k + 1}): mix no rows; use manikin.math.atan2, whole powers, no sigmoid"
+                        f"the {name}{_column(env, many[rows], few)} differs between batches of {len(rows)} and {t.n} "
+                        f"rows (step {k + 1}). Do not mix rows; use manikin.math.atan2, integer powers, and no "
+                        "sigmoid"
                     )
     return f"the same bits in batches of 1, 3 and {t.n}"
 
@@ -181,7 +190,7 @@ def _column(env: Env, one: Tensor, two: Tensor) -> str:
 
 
 def save_and_load(t: Trial) -> str:
-    """From a loaded snapshot the episode goes on as it did, in any row."""
+    """An episode continues from a snapshot as it did before, in any row."""
     env = t.begun(4)
     moves, snapshot = t.actions(env, 14)[4:], env.save()
     course = [owned(env.step(action)[:4]) for action in moves]
@@ -189,29 +198,36 @@ def save_and_load(t: Trial) -> str:
     for k, action in enumerate(moves):
         if unlike(course[k], env.step(action)[:4]):
             raise Broken(
-                f"{k + 1} steps after loading a snapshot the episode goes on differently: some memory is not saved. "
-                "Keep it in b.variable(...), not in self or h"
+                f"{k + 1} steps after load() the episode continues differently: some memory is not saved. Store it in "
+                "b.variable(...), not in self or h"
             )
     other = t.make(3)
     other.reset(seed=t.rows[:3])
     seen, _ = other.load(env.save([t.n - 1]))
     if not torch.equal(seen, _seen(env)[-1].expand_as(seen)):
         raise Broken(
-            "a row loaded into another row observes something else: some memory is not saved, or rows are mixed"
+            "a row loaded into another row observes something else: some memory is not saved, or rows are mixed. "
+            "Store memory in b.variable(...), and compute each row alone"
         )
     return f"{len(moves)} steps after loading have the same bits; loads into other rows"
 
 
 def autoreset(t: Trial) -> str:
-    """A row that restarts by itself shows its end in ``final_obs`` and begins as after ``reset``."""
+    """After autoreset, ``final_obs`` shows the end of the old episode, and the new one starts as after ``reset``."""
     env, plain = t.begun(autoreset="same_step", horizon=3), t.begun(horizon=3)
     for action in t.actions(env, 3):
         seen, *_, info = env.step(action)
         last = plain.step(action)[0]
     if "final_obs" not in info or not bool(info["_final_obs"].all()):
-        raise Broken("not every row ended after 3 steps with horizon=3")
+        raise Broken("not every row ended after 3 steps, although horizon=3")
     if not torch.equal(info["final_obs"], last):
-        raise Broken("final_obs is not what the episode ended with: observe() depends on more than the state")
+        raise Broken(
+            "final_obs differs from the last observation of the episode: observe() depends on more than the state. "
+            "Store memory in b.variable(...)"
+        )
     if not torch.equal(seen, plain.reset()[0]):
-        raise Broken("a row that restarts by itself starts differently than by reset(): see 'start in any row'")
-    return "final_obs is the end of the old episode, the observation the start of the next"
+        raise Broken(
+            "a row starts differently after autoreset than after reset(). In start() use only ep.rng and the row's "
+            "own state"
+        )
+    return "final_obs belongs to the old episode, the observation to the next"

@@ -21,7 +21,9 @@ def names(word: str) -> tuple[str, str, str]:
     """
     found = re.fullmatch(r"([A-Za-z][A-Za-z0-9_ -]*?)(?:-v(\d+))?", word.strip())
     if not found:
-        raise ConfigError(f"{word!r} is no name for a task; use letters, digits and _, like StackBowls or stack_bowls")
+        raise ConfigError(
+            f"{word!r} is not a valid name for a task; use letters, digits and _, like StackBowls or stack_bowls"
+        )
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", found[1])
     camel = "".join(p[:1].upper() + p[1:] for p in parts)
     return camel, f"{camel}-v{found[2] or 1}", "_".join(p.lower() for p in parts)

@@ -1,4 +1,4 @@
-"""`manikin check`: does a task keep the promises that every task makes?"""
+"""`manikin check`: does a task satisfy the rules that hold for every task?"""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class CheckOptions(TaskOptions):
     num_envs: int = 8
     """Batch size of most checks, at least 3."""
     episodes: int = 64
-    """Seeds for the success rates; random actions play all, the expert the first 20."""
+    """Seeds for the success rates. Random actions play all of them, the expert the first 20."""
     expert: On = True
     """Leave out the task's expert."""
 
 
 def main(options: Annotated[CheckOptions, tyro.conf.arg(name="")]) -> int:
-    """Try on a task every promise that tasks make; what fails comes with what to change."""
+    """Check that a task satisfies every rule for tasks. A failed check says what to change."""
     return run(options)
 
 
 def run(options: CheckOptions) -> int:
-    """Check; 0 when the task keeps every promise, else 1."""
+    """Run the checks. Returns 0 if all pass, else 1."""
     import torch
     from rich.markup import escape
     from rich.padding import Padding
@@ -66,5 +66,5 @@ def run(options: CheckOptions) -> int:
         on_check=show,
     )
     failed = sum(not check.passed for check in checks)
-    out.print(f"\n[red]{failed} of {len(checks)} failed[/]" if failed else f"\nall {len(checks)} promises kept")
+    out.print(f"\n[red]{failed} of {len(checks)} failed[/]" if failed else f"\nall {len(checks)} checks passed")
     return NOT_GOOD if failed else OK

@@ -192,7 +192,8 @@ def own_robot(path: str | None) -> None:
     """
     if path is not None and not path.lower().endswith(ROBOT_FILES):
         raise ConfigError(
-            f"--robot names the file of a robot of your own here (*{', *'.join(ROBOT_FILES)}), not {path!r}"
+            f"--robot takes a robot file here (*{', *'.join(ROBOT_FILES)}), not {path!r}; the command takes built-in "
+            "robots from the recording or protocol"
         )
     if path is not None:
         chosen_robot(path)

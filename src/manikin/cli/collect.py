@@ -1,4 +1,4 @@
-"""`manikin collect`: run a policy and keep its episodes."""
+"""`manikin collect`: run a policy and record its episodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CollectOptions(TaskOptions, WarpOptions, PictureOptions):
     episodes: int = 100
     """How many episodes."""
     num_envs: int = 16
-    """How many run side by side; does not change what is collected."""
+    """How many run in parallel; does not change what is collected."""
     policy: str = "expert"
     """expert, random, policy.pt2 (a network by torch.export), ws://host:port (openpi's protocol), or your own as
     module:function or file.py:function."""
@@ -40,11 +40,12 @@ class CollectOptions(TaskOptions, WarpOptions, PictureOptions):
     keep: str = "all"
     """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
     observations: bool = False
-    """Also keep what the policy was shown where that is one row of numbers; what has names is kept without this."""
+    """Also record flat observations. Observations with names are recorded without this."""
     pictures: On = True
-    """Do not keep what cameras showed the policy; it can be had again by manikin replay --observe."""
+    """Leave out camera pictures. `manikin replay --observe` can render them again."""
     states: On = True
-    """Leave out the physics state of every step, by which a failed replay says how far it is off: a smaller file."""
+    """Leave out the physics state of every step. The file is smaller, but a failed replay cannot say how far it
+    deviates."""
     resume: bool = False
     """Continue a recording that was interrupted."""
     shard: str | None = None
@@ -86,7 +87,10 @@ def run(options: CollectOptions) -> int:
     observe, task = options.observe.replace(",", "+"), chosen_task(options.task)
     seeing = bool({*observe.split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS})
     if (vision := options.vision()) is not None and not seeing:
-        raise ConfigError("--camera, --size and --renderer are for pictures: --observe rgb, for example")
+        raise ConfigError(
+            f"--camera, --size and --renderer need pictures, but --observe is {observe!r}; write for example "
+            "--observe rgb"
+        )
     named = options.pictures if seeing else observe not in ("state", "policy")
     shown = options.observations or named
     settings = options.env_options(
@@ -137,14 +141,14 @@ def run(options: CollectOptions) -> int:
     size = f"{path.stat().st_size / 1e6:.1f} MB" if path.exists() else "nothing"
     out.print(
         f"{counted(len(done.results), 'episode')}, {wins} successful, {rate:,.0f} control steps/s; "
-        f"{path} holds {least}{len(recorder.kept)} ({size})",
+        f"{path} contains {least}{counted(len(recorder.kept), 'episode')} ({size})",
         soft_wrap=True,
     )
     if lost:
         out.print(f"[red]{escape(lost)}[/]", soft_wrap=True)
         return NOT_GOOD
     if done.interrupted:
-        out.print("interrupted; go on with the same command and --resume")
+        out.print("interrupted; repeat the command with --resume")
         return INTERRUPTED
     if done.unhealthy:
         out.print(f"[red]{escape(done.unhealthy_words())}[/]", soft_wrap=True)
@@ -158,7 +162,7 @@ def run(options: CollectOptions) -> int:
 
 
 def _closed(recorder: Recorder) -> str:
-    """Complete the recording; what was removed from it meanwhile, in words."""
+    """Complete the recording. Return a sentence about files that something has removed, or an empty string."""
     from manikin.errors import DataError
 
     try:

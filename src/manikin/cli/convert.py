@@ -16,32 +16,33 @@ __all__ = ["ConvertOptions", "main", "run"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertOptions(PictureOptions):
-    """Options of `manikin convert`. Those of pictures go with --observe."""
+    """Options of `manikin convert`. Options for pictures need --observe."""
 
     file: tyro.conf.Positional[Path]
     """The recording."""
     out: tyro.conf.Positional[Path]
-    """What is written: a folder for LeRobot, a file for robomimic, NAME.h5 for ManiSkill."""
+    """Where to write: a folder for LeRobot, a file for robomimic, NAME.h5 for ManiSkill."""
     to: Literal["lerobot", "robomimic", "maniskill"] = "lerobot"
     """lerobot: LeRobotDataset v3.0, parquet and mp4. robomimic: HDF5. maniskill: HDF5 and JSON."""
     observe: str | None = None
-    """Play the episodes again and keep what is observed: state_dict, rgb, ...; by default what was recorded."""
+    """Play the episodes again with this observation: state_dict, rgb, ...; by default the recorded observations."""
     way: Annotated[Literal["actions", "states"], tyro.conf.arg(name="from")] = "actions"
-    """With --observe. actions: simulate them; they have to come out as recorded. states: set the recorded states."""
+    """With --observe. actions: simulate the recorded actions; they must lead to the recorded states. states: set the
+    recorded states."""
     episodes: tuple[int, ...] = ()
     """Numbers of the episodes; by default all."""
     keep: str = "all"
     """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
     num_envs: int = 16
-    """How many are played side by side; does not change the result."""
+    """How many episodes to play in parallel; does not change the result."""
     resume: bool = False
-    """Go on with a conversion that was interrupted (lerobot)."""
+    """Continue an interrupted conversion (lerobot)."""
     valid: float = 0.0
-    """Share of the episodes that a mask sets aside for validation (robomimic)."""
+    """Fraction of the episodes for validation, marked by a mask (robomimic)."""
     task: str | None = None
-    """Where a task of your own is: file.py, file.py:Class or module:Class. It is run."""
+    """File of your own task: file.py, file.py:Class or module:Class. Loading it runs its code."""
     trust: bool = False
-    """Run the file that the recording names for a task of your own, which lies in this folder or below."""
+    """Allow the recording to run its task's file, which must be in this folder or below."""
 
 
 def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
@@ -59,9 +60,15 @@ def run(options: ConvertOptions) -> int:
 
     lerobot = options.to == "lerobot"
     if options.resume and not lerobot:
-        raise ConfigError(f"a {options.to} file is written as a whole: --resume is for --to lerobot")
+        raise ConfigError(
+            f"--resume works only with --to lerobot: a {options.to} file is written in one piece. Leave --resume out "
+            "and convert again"
+        )
     if options.valid and options.to != "robomimic":
-        raise ConfigError("--valid is for --to robomimic; the others split a dataset when they train")
+        raise ConfigError(
+            f"--valid works only with --to robomimic, not with --to {options.to}; leave it out and split the dataset "
+            "in the trainer"
+        )
     out = console()
     with read_episodes(options.file) as file:
         numbers = list(dict.fromkeys(options.episodes or file.numbers))
@@ -69,7 +76,9 @@ def run(options: ConvertOptions) -> int:
         keep = keep_recorded(options.keep, (about["mode"] for about in told.values()), [file.header])
         numbers = [n for n in numbers if keep(told[n]["success_once"], told[n]["mode"])]
     if not numbers and told:
-        raise DataError(f"no episode of {options.file} is kept by --keep {options.keep}")
+        raise DataError(
+            f"no episode of {options.file} matches --keep {options.keep}; valid: all, success, failure, label:MODE"
+        )
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
         shared: dict[str, Any] = {"observe": options.observe, "way": options.way, "numbers": numbers}
         shared |= {"num_envs": options.num_envs, "on_episode": advance, "stop": stop}
@@ -82,7 +91,7 @@ def run(options: ConvertOptions) -> int:
         else:
             to_robomimic(options.file, options.out, valid=options.valid, **shared)
     if stop.requested:
-        out.print("interrupted; go on with the same command and --resume" if lerobot else "interrupted: no file")
+        out.print("interrupted; repeat the command with --resume" if lerobot else "interrupted; no file was written")
         return INTERRUPTED
     out.print(f"{counted(len(numbers), 'episode')} in {options.out}", soft_wrap=True)
     if lerobot:

@@ -119,13 +119,22 @@ def _refuse(options: ReplayOptions) -> None:
     from manikin.errors import ConfigError
 
     if options.way == "states" and (options.check or options.control is not None):
-        raise ConfigError("--from states simulates nothing, so there is nothing to --check and no --control to convert")
+        raise ConfigError(
+            "--from states sets recorded states and simulates nothing. Leave out --check and --control, or write "
+            "--from actions"
+        )
     if options.way == "states" and not _writes(options):
-        raise ConfigError("--from states is for observing anew: say what to --observe, or give --out or --reward")
+        raise ConfigError("--from states writes a new recording; add --observe WORD, --reward KIND or --out FILE")
     if options.video is not None and _writes(options):
-        raise ConfigError("--video is for playing as recorded; film the new recording afterwards")
+        raise ConfigError(
+            "--video films the recorded episodes and cannot be combined with a new recording; afterwards run: "
+            "manikin replay NEW.h5 --video FILE"
+        )
     if options.check and options.control is not None:
-        raise ConfigError("actions of another controller cannot come out as recorded: --check the new recording")
+        raise ConfigError(
+            "--check compares with the recording, whose actions --control replaces. Leave out --check; afterwards "
+            "run: manikin replay NEW.h5 --check"
+        )
     compared = options.check or options.device is not None or (_writes(options) and options.way == "actions")
     for word, given, fits, what in (
         ("--report", options.report, compared, "--check, --device, or a new recording from actions"),
@@ -141,7 +150,7 @@ def _refuse(options: ReplayOptions) -> None:
         ),
     ):
         if given is not None and not fits:
-            raise ConfigError(f"{word} goes with {what}")
+            raise ConfigError(f"{word} is only valid with {what}")
     if options.report is not None:  # said now, not after hours
         options.report.parent.mkdir(parents=True, exist_ok=True)
         options.report.open("a").close()

@@ -152,7 +152,7 @@ def _device(word: str) -> Device:
         )
     made = named_callable(word, "device")()
     if not isinstance(made, Device):
-        raise ConfigError(f"{word} gave a {type(made).__name__}, not a Device")
+        raise ConfigError(f"{word} returned a {type(made).__name__}; it must return a manikin.teleop.device.Device")
     return made
 
 

@@ -133,7 +133,9 @@ def _viewer(options: ViewOptions, session: Session) -> Any:
         try:
             from manikin.view.studio import StudioViewer
         except ImportError as error:
-            raise ConfigError(f"MuJoCo Studio is not installed ({error}); --viewer stream needs it not") from error
+            raise ConfigError(
+                f"MuJoCo Studio is not installed ({error}); use --viewer stream, which does not need it"
+            ) from error
         return StudioViewer(session, host=options.host, port=options.port)
     from manikin.render import make_renderer
     from manikin.view.picture import Painter

@@ -22,7 +22,7 @@ _refusals: weakref.WeakKeyDictionary[socket.socket, Refusal] = weakref.WeakKeyDi
 
 
 def _checked(serve: Callable[..., Any]) -> Callable[..., Any]:
-    """What starts Studio's server, with a refusal in front of it for the sockets that have one."""
+    """Wrap the function that starts Studio's server: sockets with a refusal check each request first."""
 
     def start(*args: Any, sock: socket.socket, process_request: Callable[..., Any], **options: Any) -> Any:
         address, refusal = sock.getsockname()[0], _refusals.get(sock)

@@ -38,8 +38,8 @@ def check_groups(whole: Whole, arm: RobotSpec) -> dict[str, tuple[str, ...]]:
     for name, control in whole.parts:
         if control.name in POSE_CONTROLLERS and len(groups[name]) < needed:
             raise ConfigError(
-                f"{control.name} brings a tool to a pose, for which the group {name!r} of {arm.name} has too few "
-                f"joints ({len(groups[name])} of {needed}); use a joint controller, osc_position or ee_delta_pos"
+                f"{control.name} needs a group with at least {needed} joints, and {name!r} of {arm.name} has "
+                f"{len(groups[name])}; use a joint controller, osc_position or ee_delta_pos"
             )
     return {name: groups[name] for name in names}
 

@@ -422,7 +422,7 @@ class JointTorque(_TorqueController):
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
         if within is None:
-            raise ConfigError("joint_torque has no position to go towards; give it a time, within=, to be there")
+            raise ConfigError("joint_torque has no target position, so a move needs a duration: give within=SECONDS")
         d = self.dynamics
         speed = torch.as_tensor(d.qvel)
         way = (qpos - reading.qpos[:, : self._n]).to(speed) - within * speed

@@ -102,7 +102,7 @@ class Dataset:
             raise ConfigError(f"paths must be one recording or several; got {paths!r:.80}")
         self.paths = [Path(path) for path in given]
         if not self.paths:
-            raise DataError("a dataset needs a recording")
+            raise DataError("paths is empty; give at least one recording, for example Dataset('run.h5')")
         self.batch_size, self.chunk, self.stack, self.seed = batch_size, chunk, stack, seed
         self.shuffle, self.drop_last, self.epoch = shuffle, drop_last, 0
         self._files = [EpisodeFile(path) for path in self.paths]
@@ -113,7 +113,8 @@ class Dataset:
             self._files[0].needed_header()  # says why there is no episode
         if len(shapes) > 1:
             raise DataError(
-                "the recordings' arrays differ in shape (other robots, sizes or objects); train on each alone"
+                "the recordings' arrays differ in shape (other robots, sizes or objects); make one Dataset for each "
+                "recording"
             )
         self.available = [name for name, _ in next(iter(shapes)) if name != "actions"]
         if not self.available:
@@ -137,7 +138,10 @@ class Dataset:
         self.episodes = sum(len(ks) for *_, ks in chosen)
         self.frames = sum(int(block.table["length"][k]) for _, block, ks in chosen for k in ks)
         if not self.frames:
-            raise DataError(f"no episode of {', '.join(map(str, self.paths))} is kept by {keep!r}")
+            raise DataError(
+                f"no episode of {', '.join(map(str, self.paths))} matches keep={keep!r}; valid: all, success, "
+                "failure, label:MODE"
+            )
         most = memory_mb * 1e6 / (_COPIES * _PARTS)
         self._runs = [run for i, block, ks in chosen for run in self._split(i, block, ks, most)]
 
@@ -149,9 +153,9 @@ class Dataset:
         shown = [name for name in self.available if not name.startswith(hidden)]
         if not shown:
             raise DataError(
-                f"what {self.paths[0]} holds is privileged, in whole or in part: {', '.join(self.available)}. Name "
-                f"what to read (observations=[{self.available[0]!r}]), or observe its episodes anew with "
-                f"'manikin replay {self.paths[0].name} --observe state_dict --out NEW.h5'"
+                f"all observations in {self.paths[0]} may be privileged: {', '.join(self.available)}. To read them "
+                f"anyway, name them: observations=[{self.available[0]!r}]. To record others: manikin replay "
+                f"{self.paths[0].name} --observe state_dict --out NEW.h5"
             )
         return shown
 

@@ -399,8 +399,8 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
             raise ClosedError("this environment is closed")
         if self._process != os.getpid():
             raise ClosedError(
-                f"this environment was made by process {self._process}, from which this one was forked without its "
-                "threads; make another one here"
+                f"this environment belongs to process {self._process} and cannot be used after a fork; make a new one "
+                "in this process"
             )
 
 

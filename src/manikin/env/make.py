@@ -77,7 +77,7 @@ def make(
 
     one_of("kind of arrays", arrays, ("torch", "numpy"))
     if flag("agents", agents) and arrays != "torch":
-        raise ConfigError("agents=True gives tensors; leave arrays out")
+        raise ConfigError("agents=True always returns tensors; leave out arrays=")
     env = batched(task_class(task), options=options, num_envs=num_envs, **given)
     if agents:
         return AgentsEnv(env)

@@ -74,7 +74,7 @@ def register(task: type[Task]) -> type[Task]:
 
     known = _registered.get(checked_task(task).id)
     if task.id in _BUILTIN or (known is not None and known.__qualname__ != task.__qualname__):
-        raise ConfigError(f"there is a task {task.id!r} already; choose another name or raise the version")
+        raise ConfigError(f"a task {task.id!r} is already registered; choose another name or a higher version")
     _registered[task.id] = task
     _tell_gymnasium(task.id)
     return task

@@ -187,7 +187,7 @@ class Task:
         try:
             self.labels.check()  # once for each set of labels
         except ConfigError as error:
-            raise ConfigError(f"the labels of {self.id} leave something open: {error}") from None
+            raise ConfigError(f"the labels of {self.id} are incomplete: {error}") from None
 
     def scene(self, b: SceneBuilder) -> Any:
         """Declare robots, parts, variables, cameras and contact questions; return an object with their handles.

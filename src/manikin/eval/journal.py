@@ -78,7 +78,9 @@ class Journal:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise DataError(f"{self.path} is being written by another evaluation; give another folder") from None
+            raise DataError(
+                f"another evaluation is writing {self.path}; wait until it ends, or give another folder"
+            ) from None
 
     def _open(self, settings: dict[str, Any], resume: bool) -> None:
         content = self.path.read_bytes()
@@ -91,19 +93,25 @@ class Journal:
         lines = [_read(line) for line in whole.splitlines()]
         first = lines[0] or {}
         if "evaluation" not in first:
-            raise DataError(f"{self.path} is no journal of an evaluation, or its first line is damaged")
+            raise DataError(
+                f"{self.path} is not a journal of an evaluation, or its first line is damaged; write to another "
+                "folder, or remove the file"
+            )
         self._replay([line for line in lines if line is not None])
         if not resume:
             raise DataError(
-                f"{self.path} holds {len(self)} episodes of an evaluation that did not finish. Go on with it by "
-                "--resume (resume=True), write to another folder, or remove the file"
+                f"{self.path} contains {len(self)} episodes of an unfinished evaluation. Continue it with --resume "
+                "(resume=True), write to another folder, or remove the file"
             )
         then = first["evaluation"]
         keys = sorted({*then, *settings})
         if said := [
-            f"{k}: {then.get(k)!r} there, {settings.get(k)!r} here" for k in keys if then.get(k) != settings.get(k)
+            f"{k}: {then.get(k)!r} in the file, {settings.get(k)!r} now" for k in keys if then.get(k) != settings.get(k)
         ]:
-            raise DataError(f"{self.path} cannot be resumed, it was begun otherwise: {'; '.join(said)}")
+            raise DataError(
+                f"{self.path} cannot be resumed with other settings: {'; '.join(said)}. Repeat the first command with "
+                "--resume, or write to another folder"
+            )
         if damaged := lines.count(None):
             log.warning("%s: %d damaged lines; their episodes run again", self.path, damaged)
         os.ftruncate(self._handle, len(whole))  # a line that was cut off
@@ -133,7 +141,10 @@ class Journal:
         now: dict[str, Any] = json.loads(json.dumps(fingerprint))
         then = self._prints.setdefault(task, now)
         if said := differences(Header(fingerprint=then), Header(fingerprint=now)):
-            raise DataError(f"{self.path} cannot be resumed, {task} ran otherwise: {'; '.join(said)}")
+            raise DataError(
+                f"{self.path} cannot be resumed: {task} has run with other settings or versions: {'; '.join(said)}. "
+                "Restore them, or write to another folder"
+            )
         self._task = task
         self._write({"task": task, "fingerprint": now})
         kept = self._tasks.setdefault(task, Kept())

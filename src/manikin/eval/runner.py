@@ -194,11 +194,16 @@ def run_episodes(
         ActionError: the policy's actions have the wrong shape, are not finite, or out of range.
     """
     if env.metadata.get("autoreset_mode") != gymnasium.vector.AutoresetMode.DISABLED:
-        raise ConfigError('the runner hands out episodes itself: make the environment with autoreset="disabled"')
+        raise ConfigError(
+            "the runner starts episodes itself, but this environment restarts rows on its own; make it with "
+            'autoreset="disabled"'
+        )
     keys = [_key(e) for e in episodes] if isinstance(episodes, Iterable) else []
     queue = list(range(len(keys)) if numbers is None else numbers)
-    if not keys or any(not 0 <= number < len(keys) for number in queue):
-        raise ConfigError(f"nothing to run, or a number outside the list of {len(keys)} episodes")
+    if not keys:
+        raise ConfigError("episodes is empty; give at least one seed")
+    if wrong := [number for number in queue if not 0 <= number < len(keys)]:
+        raise ConfigError(f"numbers must be from 0 to {len(keys) - 1}, the episodes of this run; got {wrong}")
     began = time.perf_counter()
     if not queue:
         return Run(results=(), interrupted=False, seconds=0.0, env_steps=0)

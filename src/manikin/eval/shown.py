@@ -53,15 +53,15 @@ def shown_options(protocol: Shown) -> dict[str, Any]:
     given = [name for name, value in described.items() if value]
     if given and not observation.needs:
         raise ConfigError(
-            f"{who}: {' and '.join(given)} describe pictures, and observe = {protocol.observe!r} asks for none; write "
-            "observe = 'rgb' or 'rgb+state'"
+            f"{who}: {' and '.join(given)} need pictures, but observe = {protocol.observe!r} has none; write observe "
+            "= 'rgb' or 'rgb+state'"
         )
     if protocol.renderer is not None and protocol.renderer not in _RENDERERS:
         raise UnknownNameError("renderer of a protocol", protocol.renderer, _RENDERERS)
     if given and protocol.renderer is None:
         raise ConfigError(
-            f"{who}: what renders its pictures decides what the policy sees; write renderer = one of "
-            f"{', '.join(_RENDERERS)} (rays works on every machine)"
+            f"{who}: a protocol with pictures must name its renderer; write renderer = one of {', '.join(_RENDERERS)} "
+            "(rays works on every machine)"
         )
     if given or protocol.renderer is not None:
         options["vision"] = Vision(
@@ -151,7 +151,7 @@ def _observation(protocol: Shown) -> Observation:
     try:
         return Observation.of(found)
     except TypeError as error:
-        raise ConfigError(f"protocol {protocol.name!r}: observe = {found!r:.80} is no observation: {error}") from error
+        raise ConfigError(f"protocol {protocol.name!r}: observe = {found!r:.80} is not valid: {error}") from error
 
 
 def without_none(value: Any) -> Any:

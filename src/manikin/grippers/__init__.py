@@ -43,7 +43,7 @@ def register(spec: GripperSpec) -> GripperSpec:
         TypeError: for what is no gripper.
     """
     if not isinstance(spec, GripperSpec):
-        raise TypeError(f"a gripper is a GripperSpec (gripper_from_file gives one), not {spec!r:.80}")
+        raise TypeError(f"a gripper must be a GripperSpec, such as gripper_from_file(...) returns, not {spec!r:.80}")
     if spec.name in (*_NAMES, "none") or not spec.name.replace("_", "").isalnum():
         raise ConfigError(f"a gripper of your own cannot be called {spec.name!r}: letters, digits and _, not {_NAMES}")
     _own[spec.name] = spec

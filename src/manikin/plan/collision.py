@@ -49,7 +49,7 @@ class CollisionChecker:
         if margin < 0:
             raise ConfigError(f"margin must be at least 0 m, not {margin}")
         if held is not None and held.kind != "dynamic":
-            raise ConfigError(f"{held.name} is {held.kind}; only a dynamic part can be held")
+            raise ConfigError(f"{held.name} is a {held.kind} part; only a dynamic part can be held")
         self._world, self.robot, self.margin, self.held = world, robot, margin, held
         scene = world.scene.model
         joints = [int(scene.joint(robot.prefix + j).id) for j in robot.arm.joints]

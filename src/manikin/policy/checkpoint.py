@@ -37,8 +37,8 @@ class _Module(torch.nn.Module):
         shown = flatten(observation)
         if _kinds(shown) != _kinds(self.takes):
             raise ConfigError(
-                f"{self._name} was exported for another observation: it takes {_said(self.takes)}, and is shown "
-                f"{_said(shown)}"
+                f"{self._name} expects the observation {_said(self.takes)}, but this environment gives "
+                f"{_said(shown)}; change observe=, or export the policy again"
             )
         return self._run(observation)
 

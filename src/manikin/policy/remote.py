@@ -28,26 +28,26 @@ KEY = "MANIKIN_POLICY_KEY"  # environment variable with the server's API key
 
 
 class RemotePolicy:
-    """Asks a policy server for each row's next actions: one request per row, answered with a chunk (H, A).
+    """Asks a policy server for the next actions of each row. One request per row returns one chunk (H, A).
 
     A request is a dictionary: the row's observation by name (``policy/qpos``, ``cameras/base_camera/rgb``; a flat one
     is ``state``), and ``prompt``, the instruction. A server that expects other names gets them through ``adapt``.
 
     Each request has one answer. A server whose metadata has ``request_id: True`` is also given a number under this
-    name, and must return it with the answer. The protocol knows no such number. So of other servers an answer that
-    nobody asked for is noticed only if it has arrived before the next request.
+    name, and must return it with the answer. openpi's protocol has no such number. From other servers, an extra
+    answer is detected only if it arrives before the next request.
 
     Args:
         url: ``ws://host:port``.
-        adapt: from such a dictionary (NumPy arrays) to what the server expects.
-        restore: from the server's actions (H, D) to actions (H, A) in [-1, 1]; default as they are.
+        adapt: turns such a dictionary (NumPy arrays) into the dictionary that the server expects.
+        restore: turns the server's actions (H, D) into actions (H, A) in [-1, 1]. Default: no change.
 
     Attributes:
-        metadata: what the server said of itself.
+        metadata: the first message of the server, which describes it.
 
     Raises:
         AssetError: msgpack or websockets is not installed.
-        ConfigError: nobody answers at the address, or not in this protocol.
+        ConfigError: no server answers at the address, or it uses another protocol.
     """
 
     stateless = True
@@ -86,17 +86,19 @@ class RemotePolicy:
         except (OSError, ValueError, WebSocketException, ActionError) as error:
             if hasattr(self, "_socket"):
                 self._socket.close()
-            raise ConfigError(f"no policy server answers at {url}: {error}") from None
+            raise ConfigError(
+                f"cannot connect to a policy server at {url}: {error}; start it, or check the address (ws://HOST:PORT)"
+            ) from None
 
     def reset(self, rows: torch.Tensor) -> None:
-        """Nothing: the protocol has no message for it."""
+        """Does nothing: the protocol has no message for a reset."""
 
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
         """(N, H, A).
 
         Raises:
-            ActionError: the server failed (its own words), hung up, took too long, answered more than once, or its
-                answer has no actions, too many, some that are not finite, or not the same number for each row.
+            ActionError: the server reported a failure, closed the connection, took longer than 60 s, or answered twice.
+                Or its answer has no actions, too many, some that are not finite, or another shape for each row.
         """
         tree = observation if isinstance(observation, Mapping) else {"state": observation}
         leaves = {name: to_numpy(value) for name, value in flatten(tree).items()}
@@ -108,7 +110,10 @@ class RemotePolicy:
         shapes = sorted({chunk.shape for chunk in chunks})
         if len(shapes) > 1:
             said = " and ".join(map(str, shapes))
-            raise ActionError(f"the policy server at {self.url} answered with actions of shapes {said}, not of one")
+            raise ActionError(
+                f"the policy server at {self.url} returned actions of different shapes for different rows: {said}; "
+                "all rows need one shape (H, A)"
+            )
         return torch.from_numpy(np.stack(chunks))
 
     def _chunk(self, answer: Any) -> np.ndarray:
@@ -119,11 +124,16 @@ class RemotePolicy:
             actions = np.empty(0, np.float32)
         if actions.ndim != 2 or not actions.size:
             found = f"shape {answer.shape}" if isinstance(answer, np.ndarray) else repr(answer)[:80]
-            raise ActionError(f"the policy server at {self.url} must answer with actions (H, A), not {found}")
+            raise ActionError(
+                f"the policy server at {self.url} must return 'actions' of shape (H, A); it returned {found}"
+            )
         if len(actions) > STEPS:
-            raise ActionError(f"the policy server at {self.url} answered with {len(actions)} steps, more than {STEPS}")
+            raise ActionError(
+                f"the policy server at {self.url} returned a chunk of {len(actions)} steps; at most {STEPS} are "
+                "accepted"
+            )
         if not np.isfinite(actions).all():
-            raise ActionError(f"the policy server at {self.url} answered with actions that are not finite")
+            raise ActionError(f"the policy server at {self.url} returned actions that are not finite")
         return actions if self._restore is None else np.asarray(self._restore(actions), np.float32)
 
     def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,22 +149,25 @@ class RemotePolicy:
             raise ActionError(f"the policy server at {self.url} {_said(error)}") from None
         if not isinstance(answer, dict) or "actions" not in answer:
             keys = sorted(map(str, answer)) if isinstance(answer, dict) else type(answer).__name__
-            raise ActionError(f"the policy server at {self.url} answered without 'actions': {keys}")
+            raise ActionError(
+                f"the policy server at {self.url} must return a dictionary with 'actions'; it returned {keys}"
+            )
         if numbered and answer.get(IDS) != number:
             raise ActionError(
-                f"the policy server at {self.url} answered request {number} with the answer to {answer.get(IDS)!r}"
+                f"the policy server at {self.url} returned {IDS} {answer.get(IDS)!r} for request {number}; it must "
+                "return the number of the request"
             )
         return answer
 
     def _expect_nothing(self) -> None:
-        """Between requests no answer may be waiting: the next one would be taken for another request's."""
+        """Raise if an answer waits already: the next request would receive it."""
         try:
             self._socket.recv(timeout=0)
         except TimeoutError:
             return
         raise ActionError(
-            f"the policy server at {self.url} sent an answer that was not asked for; which answer belongs to which "
-            "request is not known any more"
+            f"the policy server at {self.url} sent an extra answer that no request asked for, so later answers cannot "
+            "be trusted; the server must send one answer per request. Restart it"
         )
 
     def _receive(self) -> Any:
@@ -164,18 +177,18 @@ class RemotePolicy:
         try:
             return unpack(message)
         except DataError as error:
-            raise ActionError(f"the policy server at {self.url} answered with what is {error}") from None
+            raise ActionError(f"the policy server at {self.url} sent a message that cannot be read: {error}") from None
 
     def close(self) -> None:
-        """Hang up. Idempotent."""
+        """Close the connection. Idempotent."""
         self._socket.close()
 
 
 def _said(error: Exception) -> str:
-    """What went wrong with a connection."""
+    """The failure of a connection, to follow 'the policy server'."""
     sent = getattr(error, "sent", None)
     if sent is not None and sent.code == 1009:  # by the client, to a message beyond its limit
-        return f"sent a message of more than {LARGEST >> 20} MiB"
+        return f"sent a message of more than {LARGEST >> 20} MiB, the limit"
     if isinstance(error, TimeoutError) or isinstance(error.__cause__, BlockingIOError):
-        return f"took longer than {TIMEOUT:g} s"
-    return f"hung up: {error}"
+        return f"did not answer within {TIMEOUT:g} s"
+    return f"closed the connection: {error}"

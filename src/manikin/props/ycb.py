@@ -91,7 +91,10 @@ def ycb(names: tuple[str, ...] = GRASPABLE, *, meshes: bool | None = None) -> li
     folder = root / "ycb" if root is not None else None
     there = folder is not None and folder.is_dir()
     if meshes and not there:
-        raise AssetError("there is no folder MANIKIN_DATA/ycb with the scanned YCB objects; meshes=False needs none")
+        raise AssetError(
+            "the scanned YCB objects are missing: there is no folder MANIKIN_DATA/ycb. meshes=False uses simple "
+            "shapes instead"
+        )
     if folder is None or not there or meshes is False:
         return [_stand_in(name) for name in names]
     return [_scan(folder, name) for name in names]

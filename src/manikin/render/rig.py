@@ -87,7 +87,7 @@ class CameraRig:
             raise ConfigError(f"a rig needs cameras with different names; got {names}")
         check_outputs("auto", self.outputs, OUTPUTS)
         if threads < 0:
-            raise ConfigError(f"threads must be 0 (chosen) or positive; got {threads}")
+            raise ConfigError(f"threads must be 0 (automatic) or positive, not {threads}")
         self._world = world
         model = world.scene.model
         self.table = SegmentationTable.of(model)

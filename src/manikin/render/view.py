@@ -153,7 +153,7 @@ def mount_of(model: mujoco.MjModel, camera: CameraSpec) -> int:
 
 def _check_finite(pos: np.ndarray, rotation: np.ndarray, name: str) -> None:
     if not (np.isfinite(pos).all() and np.isfinite(rotation).all()):
-        raise ConfigError(f"camera {name!r} has no finite pose: {pos}; the state it is seen in has diverged")
+        raise ConfigError(f"camera {name!r} has a pose that is not finite: {pos}; the simulation has diverged")
 
 
 def _camera_id(model: mujoco.MjModel, camera: str | int) -> int:
@@ -170,5 +170,5 @@ def _camera_id(model: mujoco.MjModel, camera: str | int) -> int:
 def _size(width: int | None, height: int | None, default: tuple[int, ...]) -> tuple[int, int]:
     size = (default[0] if width is None else int(width), default[1] if height is None else int(height))
     if not 1 <= min(size) <= max(size) <= MAX_SIZE:
-        raise ConfigError(f"a picture of {size[0]} x {size[1]} pixels is not possible; 1 to {MAX_SIZE} each way are")
+        raise ConfigError(f"a picture must have 1 to {MAX_SIZE} pixels in each direction, not {size[0]} x {size[1]}")
     return size

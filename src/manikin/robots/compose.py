@@ -57,7 +57,9 @@ def _driven(
         raise UnknownNameError("base", kind, DRIVEN, f"(in {name}@{kind})")
     spec = carried[0][0]
     if spec.base.kind != "fixed":
-        raise ConfigError(f"{name!r} has a base of its own, which is {spec.base.kind}; it goes on no other")
+        raise ConfigError(
+            f"{name!r} already has a {spec.base.kind} base and cannot stand on another; leave out @{kind}"
+        )
     height = max(_DECK, FLOOR + spec.base_pos[2])
     chassis = _chassis(kind, height, apart * (len(carried) - 1))
     ahead = _turned((_AHEAD, 0, 0), spec.base_quat)
@@ -89,7 +91,10 @@ def with_hand(spec: RobotSpec, hand: RobotSpec) -> RobotSpec:
         ConfigError: the robot has no flange, or several.
     """
     if len(spec.tools) != 1 or not spec.flange_body:
-        raise ConfigError(f"{spec.name!r} has no one flange that could carry {hand.name!r}")
+        raise ConfigError(
+            f"{spec.name!r} needs exactly one flange to carry {hand.name!r}; it has "
+            f"{0 if not spec.tools else len(spec.tools)} tools"
+        )
     (label, tool), (_, own) = next(iter(spec.tools.items())), next(iter(hand.tools.items()))
     return put_together(
         f"{spec.name}+{hand.name}",

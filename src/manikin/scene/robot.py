@@ -243,7 +243,10 @@ def _pair(arm: RobotSpec, tool: Tool, gripper: GripperSpec | None, *, first: boo
     own = tool.gripper.name if isinstance(tool.gripper, GripperSpec) else tool.gripper
     hand = gripper if first else tool.gripper
     if isinstance(hand, str):
-        raise ConfigError(f"{arm.name!r}: gripper {hand!r} is only a name here; manikin.robots.robot looks it up")
+        raise ConfigError(
+            f"{arm.name!r}: gripper {hand!r} is a name, and a GripperSpec is needed; give "
+            f"manikin.grippers.gripper({hand!r})"
+        )
     if hand is not None and not hand.links and hand.name != own:
         raise ConfigError(f"gripper {hand.name!r} is part of its arm's model and does not attach to {arm.name!r}")
     if not tool.body and (hand is None or hand.links):

@@ -307,7 +307,10 @@ class SensorSuite:
 
     def __init__(self, sensors: Mapping[str, Sequence[Imperfection]], *, control_hz: float) -> None:
         if not isinstance(sensors, Mapping):
-            raise ConfigError(f"sensors are imperfections by path, {{'policy/qpos': [Delay(1)]}}, not {sensors!r:.60}")
+            raise ConfigError(
+                "sensors must map paths to lists of imperfections, like {'policy/qpos': [Delay(1)]}, not "
+                f"{sensors!r:.60}"
+            )
         self.models = {path: SensorModel(made, control_hz=control_hz, name=path) for path, made in sensors.items()}
 
     def describe(self) -> dict[str, Any]:

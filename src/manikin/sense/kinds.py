@@ -77,7 +77,7 @@ def made(plain: Mapping[str, Any], base: type[T], what: str) -> T:
     cls = _class(kind, what)
     fields = {name: _value(value, what) for name, value in plain.items() if name != "kind"}
     if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise ConfigError(f"{kind!r} is no {what}: it is not derived from {base.__name__}")
+        raise ConfigError(f"{kind!r} is not a {what}: it is not derived from {base.__name__}")
     try:
         return cls(**fields)
     except TypeError as error:

@@ -61,7 +61,9 @@ class Photograph(Stage):
         found = tuple(_sha256(file) for file in self.files)
         if self.sha256 and tuple(self.sha256) != found:
             changed = [file for file, *both in zip(self.files, self.sha256, found, strict=False) if both[0] != both[1]]
-            raise DataError(f"photographs are not those that were described: {', '.join(changed) or self.files}")
+            raise DataError(
+                f"the photographs have changed since they were described: {', '.join(changed) or self.files}"
+            )
         object.__setattr__(self, "sha256", found)
 
     def apply(self, picture: Picture, shot: Shot) -> Picture:
@@ -94,7 +96,7 @@ class Jitter(Stage):
         for name in ("brightness", "contrast", "saturation"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise ConfigError(f"{name} of a Jitter is a number from 0 to 1, not {value!r:.40}")
+                raise ConfigError(f"Jitter: {name} must be a number from 0 to 1, not {value!r:.40}")
         if self.per not in ("episode", "step"):
             raise UnknownNameError("rate of a Jitter", self.per, ("episode", "step"))
 
@@ -130,7 +132,7 @@ class Resize(Stage):
     def __post_init__(self) -> None:
         for side in (self.width, self.height):
             if isinstance(side, bool) or not isinstance(side, int) or not 1 <= side <= 8192:
-                raise ConfigError(f"Resize takes width and height, whole numbers of pixels, not {side!r:.40}")
+                raise ConfigError(f"Resize takes width and height in whole pixels, not {side!r:.40}")
 
     def apply(self, picture: Picture, shot: Shot) -> Picture:
         out: Picture = {}

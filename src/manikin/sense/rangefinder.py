@@ -76,11 +76,11 @@ class RangeFinder(Source):
         super().__post_init__()
         checked_place(self, self.pos, self.quat)
         if isinstance(self.rays, bool) or not isinstance(self.rays, int) or not 1 <= self.rays <= 4096:
-            raise ConfigError(f"rays of {self.name!r} are 1 to 4096, a whole number, not {self.rays!r:.40}")
+            raise ConfigError(f"rays of {self.name!r} must be a whole number from 1 to 4096, not {self.rays!r:.40}")
         if not isinstance(self.far, int | float) or not 0 < self.far < 1e6:
             raise ConfigError(f"far of {self.name!r} must be a positive number, not {self.far!r:.40}")
         if len(self.angles) != 2 or not all(isinstance(a, int | float) and abs(a) < 100 for a in self.angles):
-            raise ConfigError(f"angles of {self.name!r} are two numbers [rad], not {self.angles!r:.40}")
+            raise ConfigError(f"angles of {self.name!r} must be two numbers [rad], not {self.angles!r:.40}")
 
     def declare(self, b: SceneBuilder) -> RangeHandle:
         """Add a sensor per ray to a scene; also for tasks, which read the handle."""

@@ -95,7 +95,7 @@ class Source:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or "/" in self.name:
-            raise ConfigError(f"a source of observations has a name without '/', not {self.name!r}")
+            raise ConfigError(f"the name of a source must be text without '/', not {self.name!r}")
 
     def declare(self, b: SceneBuilder) -> Any:
         """Add to the scene what it needs there, such as sensors, after the task has; what it gives is

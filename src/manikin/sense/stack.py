@@ -40,7 +40,7 @@ class Stack:
             raise ConfigError(f"a Stack takes 1 to 1024 frames, a whole number, not {self.frames!r}")
         paths = (self.paths,) if isinstance(self.paths, str) else self.paths
         if not isinstance(paths, Sequence) or not all(isinstance(path, str) for path in paths):
-            raise ConfigError(f"paths of a Stack are words like 'policy/qpos' or 'cameras', not {self.paths!r:.80}")
+            raise ConfigError(f"Stack: paths must be words like 'policy/qpos' or 'cameras', not {self.paths!r:.80}")
         object.__setattr__(self, "paths", tuple(paths))
 
     def describe(self) -> dict[str, Any]:

@@ -102,13 +102,13 @@ def checked_stages(stages: Any, cameras: Sequence[str]) -> tuple[Any, ...]:
         UnknownNameError: a stage names a camera that is not looked through.
     """
     if isinstance(stages, str | bytes) or not isinstance(stages, Sequence):
-        raise ConfigError(f"stages of a Vision are a list, such as [Jitter(brightness=0.2)], not {stages!r:.80}")
+        raise ConfigError(f"Vision: stages must be a list, such as [Jitter(brightness=0.2)], not {stages!r:.80}")
     for stage in stages:
         effect = stage.effect if isinstance(stage, On) else stage
         if not (isinstance(stage, Stage) or callable(getattr(effect, "apply", None))) or isinstance(stage, type):
-            raise ConfigError(f"a stage of a Vision is a Stage or an imperfection, not {stage!r:.80}")
+            raise ConfigError(f"Vision: a stage must be a Stage or an imperfection, not {stage!r:.80}")
         if isinstance(stage, Noise) or (isinstance(effect, Noise) and not stage.outputs):
-            raise ConfigError('noise is of some outputs: On(Noise(...), outputs=("rgb",))')
+            raise ConfigError("Vision: say which outputs an imperfection changes: On(Noise(...), outputs=('rgb',))")
         for name in getattr(stage, "cameras", None) or ():
             if name not in cameras:
                 raise UnknownNameError(f"camera of {type(stage).__name__}", name, cameras)
@@ -205,7 +205,7 @@ def _checked(found: Any, before: Picture, stage: Any) -> Picture:
     good = isinstance(found, Mapping) and found.keys() >= {"K", "T"}
     if not good or not all(isinstance(value, Tensor) and len(value) == n for value in found.values()):
         shapes = {k: tuple(np.shape(v)) for k, v in found.items()} if isinstance(found, Mapping) else f"{found!r:.80}"
-        raise ConfigError(f"{type(stage).__name__}.apply gives the picture of {n} rows with K and T, not {shapes}")
+        raise ConfigError(f"{type(stage).__name__}.apply must return a Picture of {n} rows with K and T, not {shapes}")
     return dict(found)
 
 

@@ -476,7 +476,10 @@ class CpuWorld:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_b" and self.__dict__.get("_closed"):
-            raise ClosedError("this world belongs to the process that this one was forked from")
+            raise ClosedError(
+                "this world belongs to another process and cannot be used after a fork; make a new environment in "
+                "this process"
+            )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def close(self) -> None:

@@ -76,8 +76,8 @@ class Snapshot:
         """
         if kind != self.kind:
             raise DataError(
-                f"this snapshot was taken on {self.kind!r} and cannot be loaded on {kind!r}: snapshots do not pass "
-                "from one kind of device to the other"
+                f"this snapshot was taken on {self.kind!r} and cannot be loaded on {kind!r}; load it on the same kind "
+                "of device"
             )
         if scene_hash != self.scene_hash:
             raise DataError(f"this snapshot belongs to scene {self.scene_hash}, not to {scene_hash}")

@@ -67,7 +67,7 @@ class CameraSpec:
         if (self.target is None) == (self.quat is None):
             raise ConfigError(f"{who}: give either target, which it looks at, or quat")
         if self.target is not None and np.linalg.norm(np.subtract(self.target, self.pos)) < 1e-9:
-            raise ConfigError(f"{who} looks at its own place {self.pos}")
+            raise ConfigError(f"{who}: target and pos are the same point {self.pos}; choose another target")
         if self.quat is not None and np.linalg.norm(self.quat) < 1e-9:
             raise ConfigError(f"{who}: quat must not be zero")
         if not 0 < self.fovy < math.pi:
@@ -75,7 +75,9 @@ class CameraSpec:
         if self.intrinsics is not None and not min(self.intrinsics[:2]) > 0:
             raise ConfigError(f"{who}: focal lengths must be positive; got {self.intrinsics[:2]}")
         if not 1 <= min(self.width, self.height) <= max(self.width, self.height) <= MAX_SIZE:
-            raise ConfigError(f"{who}: {self.width} x {self.height} pixels; possible are 1 to {MAX_SIZE} each way")
+            raise ConfigError(
+                f"{who}: the size must be 1 to {MAX_SIZE} pixels in each direction, not {self.width} x {self.height}"
+            )
 
     @property
     def rotation(self) -> np.ndarray:

@@ -347,7 +347,7 @@ def _boolean(node: ast.expr, events: tuple[str, ...], where: str) -> Callable[[S
         if node.func.id == "starts":
             return lambda story: story.events[: len(names)] == names
         return lambda story: bool(names) and story.events[-len(names) :] == names
-    raise ConfigError(f"{where}{ast.unparse(node)!r} is no condition; see manikin.spec.labels for the language")
+    raise ConfigError(f"{where}{ast.unparse(node)!r} is not a condition; see manikin.spec.labels for the language")
 
 
 def _number(node: ast.expr, events: tuple[str, ...], where: str) -> Callable[[Story], int]:
@@ -367,7 +367,9 @@ def _number(node: ast.expr, events: tuple[str, ...], where: str) -> Callable[[St
         if function == "first":
             return lambda story: story.events.index(name) if name in story.events else -1
         return lambda story: len(story.events) - 1 - story.events[::-1].index(name) if name in story.events else -1
-    raise ConfigError(f"{where}{ast.unparse(node)!r} is no number: use length, last(), first(), count() or an integer")
+    raise ConfigError(
+        f"{where}{ast.unparse(node)!r} is not a number: use length, last(), first(), count() or an integer"
+    )
 
 
 def _event(node: ast.expr, events: tuple[str, ...], where: str) -> str:

@@ -93,7 +93,7 @@ class Gamepad(Device):
         controller.init()
         known = [i for i in range(controller.get_count()) if controller.is_controller(i)]
         if not known:
-            raise ConfigError("no gamepad is plugged in that SDL knows")
+            raise ConfigError("no gamepad found; plug in one that SDL supports, or use --device keyboard")
         self._pygame, self._pad = pygame, controller.Controller(known[0])
 
     def read(self) -> Motion:

@@ -94,7 +94,7 @@ class LeaderArm(Device):
                 env=environment,
             )
         except OSError as error:
-            raise ConfigError(f"cannot run {self._python}: {error}") from None
+            raise ConfigError(f"cannot start the Python of the leader arm, {self._python}: {error}") from None
         readers = (self._listen, self._overhear)
         self._readers = [threading.Thread(target=reader, args=(self._process,), daemon=True) for reader in readers]
         for thread in self._readers:

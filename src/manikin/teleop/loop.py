@@ -121,7 +121,7 @@ class Loop:
     ) -> None:
         if env.num_envs != 1 or env.autoreset != "disabled":
             raise ConfigError(
-                f"one environment with autoreset='disabled' is driven by hand, not {env.num_envs} with "
+                f"teleoperation needs one environment with autoreset='disabled', not {env.num_envs} with "
                 f"{env.autoreset!r}: make(task, 1, autoreset='disabled')"
             )
         self.env, self.device, self.seed = env, device, seed

@@ -61,8 +61,8 @@ class Pilot:
             arm = env.robot.arm
             if len(env.robots) > 1 or len(arm.joints) != joints:
                 raise ConfigError(
-                    f"the leader arm has {joints} joints; {'+'.join(r.arm.name for r in env.robots)} has "
-                    f"{sum(len(r.arm.joints) for r in env.robots)}: choose the --robot it is a copy of"
+                    f"the leader arm has {joints} joints, but {'+'.join(r.arm.name for r in env.robots)} has "
+                    f"{sum(len(r.arm.joints) for r in env.robots)}; choose its follower with --robot"
                 )
             self._range = env.robot.ranges[:joints]
             self._most = torch.tensor(arm.joint_delta or (0.1,) * joints)
@@ -70,8 +70,8 @@ class Pilot:
         if not self._ways:
             valid = [c for c in CONTROLS if c in env.robot.arm.controllers]
             raise ConfigError(
-                f"{env.controller.name} does not move the tool step by step, so it cannot be steered by hand; "
-                f"{env.robot.arm.name} can with {', '.join(valid) or 'none of its controllers'}"
+                f"{env.controller.name} cannot be driven by hand, because it does not move the tool by small steps; "
+                f"valid for {env.robot.arm.name}: {', '.join(valid) or 'none'}"
             )
         self.limbs = tuple(self._ways)
         self._grippers: dict[int, str] = {}

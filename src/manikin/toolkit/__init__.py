@@ -1,12 +1,14 @@
-"""What tasks share: ``from manikin.toolkit import above, closeness, noisy_rest, per_step, top_down``."""
+"""Functions that tasks share: ``from manikin.toolkit import above, closeness, noisy_rest, per_step, top_down``."""
 
 from manikin.toolkit.geometry import above, along_x, lies_on
+from manikin.toolkit.grasps import all_fingers_touch, fingers_touch
 from manikin.toolkit.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
 from manikin.toolkit.rewards import bonus, closeness
 from manikin.toolkit.robots import base_yaw, bearing, facing_down, finger_gap, is_still, top_down
 from manikin.toolkit.starts import first_valid, full_turn, noisy_rest
 from manikin.toolkit.steps import ONE, ZERO, constant, per_step
 from manikin.toolkit.two_arms import ARRANGEMENTS, aside, tilted, two_robots
+from manikin.toolkit.waypoints import pick
 
 __all__ = [
     "above",
@@ -27,6 +29,8 @@ __all__ = [
     "ZERO",
     "constant",
     "per_step",
+    "all_fingers_touch",
+    "fingers_touch",
     "CLOSE",
     "GRASP",
     "OPEN",
@@ -37,4 +41,5 @@ __all__ = [
     "aside",
     "tilted",
     "two_robots",
+    "pick",
 ]

@@ -119,7 +119,10 @@ class HandSession(Session):
         if wish not in ("keys", "drag"):
             super()._take(wish, checked)
         elif not isinstance(device, Keyboard):
-            raise ConfigError(f"the {device.name} moves the arm; for keys and mouse use --device keyboard")
+            raise ConfigError(
+                f"{device.name} drives the arm, so the page cannot; restart with --device keyboard to use keys and "
+                "mouse"
+            )
         elif wish == "keys":
             device.hold(checked["held"], checked["order"])
         else:

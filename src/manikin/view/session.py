@@ -58,7 +58,7 @@ def _speed(name: str, value: Any) -> float:
 
 def _name(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"{name} must be the name of a body; got {value!r}")
+        raise ConfigError(f"{name} must be the name of a body, not {value!r}")
     return value
 
 

@@ -139,7 +139,7 @@ def _pull(values: dict[str, Any]) -> dict[str, float]:
     for name in ("x", "y", "right", "up"):
         value = values.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= 10:
-            raise ConfigError(f"pull takes x, y, right and up in shares of the picture; {name} is {value!r}")
+            raise ConfigError(f"pull takes x, y, right and up as fractions of the picture; {name} is {value!r}")
     return {name: float(values[name]) for name in ("x", "y", "right", "up")}
 
 

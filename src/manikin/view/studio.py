@@ -312,10 +312,14 @@ class StudioViewer:
             where = studio.listening_address(viewer)
             if is_loopback(host) and not is_loopback(where):
                 viewer.close()
-                raise ConfigError(f"MuJoCo Studio listens on {where} though told {host}; use --viewer stream")
+                raise ConfigError(
+                    f"MuJoCo Studio listens on {where} instead of {host}, which may expose it; use --viewer stream"
+                )
             if not _refuses_others(self.port, where):
                 viewer.close()
-                raise ConfigError("MuJoCo Studio answers pages of other sites, unlike expected; use --viewer stream")
+                raise ConfigError(
+                    "MuJoCo Studio answers requests from other websites, which is not safe; use --viewer stream"
+                )
             viewer_protocol.run_viewer_loop(viewer)
 
         self._handle = launch_thread.launch_thread(target, sim_plugins=[self._steps])

@@ -98,7 +98,7 @@ def test_wrong_actions_are_refused_in_words() -> None:
         with pytest.raises(ActionError, match=message):
             env.step(bad)
     assert torch.equal(env.unwrapped.state_hash(), before)
-    with pytest.raises(ConfigError, match="leave arrays out"):
+    with pytest.raises(ConfigError, match="leave out arrays="):
         manikin.make(PAIR, 2, agents=True, arrays="numpy")  # type: ignore[call-overload]
 
 

@@ -103,7 +103,7 @@ def test_a_snapshot_keeps_stacks_and_noise_to_the_bit_also_in_another_environmen
     assert torch.equal(other.step(given[4][[1, 0, 0]])[0][[2, 0]], after[0])
     plain = manikin.make(TASK, 2, **{**options, "observe": "state"})
     plain.reset(seed=0)
-    with pytest.raises(DataError, match="other sensor imperfections or stacks"):
+    with pytest.raises(DataError, match="other sensors or stacks; load it into an environment with the same"):
         env.load(plain.save())
 
 
@@ -149,13 +149,13 @@ def test_what_is_asked_for_is_said_and_can_be_asked_for_again() -> None:
     [
         (["state_dict", Stack(2, "policy/qposs")], UnknownNameError, "Did you mean 'policy/qpos'"),
         (["rgbb", Stack(2)], UnknownNameError, "Did you mean 'rgb'"),
-        (["state", 3], ConfigError, "3 is none"),
-        ([Stack(2)], ConfigError, "an observation of nothing"),
+        (["state", 3], ConfigError, "takes words, sources and stacks, not 3"),
+        ([Stack(2)], ConfigError, "observe is empty; give a word such as 'state'"),
         (["policy", Stack(2, "policy/qpos")], ConfigError, "state_dict"),
-        ([], ConfigError, "an observation of nothing"),
+        ([], ConfigError, "observe is empty; give a word such as 'state'"),
         (["state", {"kind": "Stak", "frames": 2}], UnknownNameError, "Did you mean 'Stack'"),
         (["state", {"kind": "Stack", "frame": 2}], ConfigError, "does not describe a Stack"),
-        (["state", {"kind": "Noise", "std": 2.0}], ConfigError, "is none"),
+        (["state", {"kind": "Noise", "std": 2.0}], ConfigError, "takes words, sources and stacks, not Noise"),
     ],
 )
 def test_a_list_that_cannot_be_observed_is_refused_in_words(observe: list, error: type, said: str) -> None:

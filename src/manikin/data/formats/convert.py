@@ -325,7 +325,8 @@ def _check(observe: str | None, way: str, overrides: Mapping[str, Any]) -> None:
     said = [*([f"way={way!r}"] if way != "actions" else []), *(name for name in overrides if name not in OF_TASK)]
     if observe is None and said:
         raise ConfigError(
-            f"{', '.join(said)}: for playing the episodes again, so say what to observe (state_dict, rgb, ...)"
+            f"{', '.join(said)} is only valid with observe=, which plays the episodes again; for example "
+            "observe='state_dict'"
         )
 
 
@@ -345,7 +346,10 @@ def _convert(
     places = {number: place for place, number in enumerate(asked)}
     done = export.finished()
     if others := sorted(done - set(asked)):
-        raise DataError(f"what was begun holds episodes that are not asked for now: {', '.join(map(str, others))}")
+        raise DataError(
+            f"the unfinished conversion contains episodes that are not selected now: {', '.join(map(str, others))}. "
+            "Select them too, or write to another folder"
+        )
     wanted: Sequence[int] = [n for n in asked if n not in done]
     clipped, every = 0, 0
 

@@ -55,8 +55,8 @@ class Model:
         """
         if not text.lstrip().startswith("<"):
             raise DataError(
-                f"{where}: its model is not in the file (model_file is {text!r}), so it is not known which number of a "
-                "state is which joint; it can be listed but not played"
+                f"{where}: the file has no model (model_file is {text!r}), so the meaning of its states is unknown; "
+                "this demonstration can be listed but not played"
             )
         with reading(f"{where}: its model cannot be read"):
             world = ElementTree.fromstring(text).find("worldbody")
@@ -162,7 +162,10 @@ def control_of(env_kwargs: Mapping[str, Any]) -> Control:
         parts = config["body_parts"]
         config = parts.get("right", parts.get("arms", {}).get("right"))
     if not isinstance(config, dict) or "type" not in config:
-        raise DataError(f"the recording names no controller that can be read here: controller_configs is {config!r}")
+        raise DataError(
+            f"cannot read the recording's controller: controller_configs is {config!r}, expected a dictionary with "
+            "'type'"
+        )
     try:
         with reading("it"):
             return _osc(config)
@@ -172,10 +175,10 @@ def control_of(env_kwargs: Mapping[str, Any]) -> Control:
 
 def _osc(config: Mapping[str, Any]) -> Control:
     if config["type"] != "OSC_POSE":
-        raise ConfigError("only OSC_POSE is played")
+        raise ConfigError(f"its type is {config['type']!r}; only 'OSC_POSE' can be played")
     for key, usual in (("impedance_mode", "fixed"), ("position_limits", None), ("orientation_limits", None)):
         if config.get(key, usual) != usual:
-            raise ConfigError(f"{key}={config[key]!r}; only {usual!r} is played")
+            raise ConfigError(f"{key} is {config[key]!r}; only {usual!r} can be played")
     low, high = (np.broadcast_to(np.asarray(config[k], float), (6,)) for k in ("output_min", "output_max"))
     if (low != -high).any() or len(set(high[:3])) > 1 or len(set(high[3:])) > 1 or (_input(config) != (-1, 1)):
         raise ConfigError("the ranges of its input and output must be symmetric, the same in x, y and z")

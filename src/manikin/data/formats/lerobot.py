@@ -145,7 +145,9 @@ class LeRobotWriter:
             DataError: a feature is missing, unknown or of another shape, or the disk is full.
         """
         if frames.keys() != self.features.keys():
-            raise DataError(f"episode {number} has {sorted(frames)}, the dataset {sorted(self.features)}")
+            raise DataError(
+                f"episode {number} has the columns {sorted(frames)}, but the dataset has {sorted(self.features)}"
+            )
         length = len(next(iter(frames.values())))
         for name, value in frames.items():
             if value.shape != (length, *self.features[name][1]) or not length:
@@ -209,8 +211,8 @@ class LeRobotWriter:
             raise
         except Exception as error:
             raise DataError(
-                f"cannot complete {self.root}: {error}; every episode is safe in {self._parts}, so put that right and "
-                "resume"
+                f"cannot complete {self.root}: {error}. Every episode is safe in {self._parts}; remove the cause, "
+                "then run the command again with --resume (resume=True)"
             ) from None
         shutil.rmtree(self._parts)
 
@@ -363,7 +365,9 @@ def _refuse_other(root: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -
     a, b = flatten(then), flatten(now)
     each = "; ".join(f"{k}: {a.get(k)!r} then, {b.get(k)!r} now" for k in sorted(a | b) if a.get(k) != b.get(k))
     if each:
-        raise DataError(f"{root} was begun otherwise and cannot be resumed: {each}")
+        raise DataError(
+            f"{root} cannot be resumed with other options: {each}. Repeat the first command, or write to another folder"
+        )
 
 
 def _missing(root: Path) -> list[str]:

@@ -236,7 +236,9 @@ class ManiSkillExport:
         scene = self._env.env_for(episode.seed)
         model, states = scene.scene.model, episode.states
         if states.shape[1] != mujoco.mj_stateSize(model, _STATE):
-            raise DataError(f"episode {episode.number}: its states are not those of {self._header.task} on this MuJoCo")
+            raise DataError(
+                f"episode {episode.number}: its states do not fit {self._header.task} in this version of MuJoCo"
+            )
         names = {one.prefix: self._robot(one) for one in scene.robots}
         at = self._twin.parts if self._twin else {}
         found: dict[str, dict[str, np.ndarray]] = {"actors": {}, "articulations": {}}

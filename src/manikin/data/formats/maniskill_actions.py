@@ -128,5 +128,5 @@ def mode_named(theirs: str, where: str) -> str:
     found = [own for own, mode in MODES.items() if mode.name == theirs]
     if not found:
         known = ", ".join(mode.name for mode in MODES.values())
-        raise DataError(f"{where}: actions of {theirs} cannot be played; those of {known} can")
+        raise DataError(f"{where}: cannot play actions of {theirs!r}; valid: {known}")
     return found[0]

@@ -77,11 +77,13 @@ def twin_of(demos: Demos) -> tuple[Twin, str]:
         DataError: manikin plays no demonstrations of this environment or robot.
     """
     if demos.env not in TWINS:
-        raise DataError(f"demonstrations of {demos.env} can be listed, not played; played are: {', '.join(TWINS)}")
+        raise DataError(f"cannot play demonstrations of {demos.env!r}, only list them; playable: {', '.join(TWINS)}")
     twin, robots = TWINS[demos.env], demos.env_kwargs.get("robots", "Panda")
     robot = robots[0] if isinstance(robots, list) and len(robots) == 1 else robots
     if robot not in twin.robots:
-        raise DataError(f"demonstrations by {robots} cannot be played on {twin.task}; only by {', '.join(twin.robots)}")
+        raise DataError(
+            f"cannot play demonstrations of robot {robots!r} on {twin.task}; playable: {', '.join(twin.robots)}"
+        )
     return twin, twin.robots[robot]
 
 
@@ -221,8 +223,8 @@ class RobosuiteStage(_NamedStage):
         fingers = [at for name, at in theirs.joints.items() if name.startswith("gripper0_")]
         if len(arm) != self._arm or len(arm) + len(fingers) != len(self._robot):
             raise DataError(
-                f"{where}: {len(arm)} arm joints and {len(fingers)} of the gripper; {env.robot.arm.name} has "
-                f"{self._arm} and {len(self._robot) - self._arm}"
+                f"{where}: the recording has {len(arm)} arm joints and {len(fingers)} gripper joints, but "
+                f"{env.robot.arm.name} has {self._arm} and {len(self._robot) - self._arm}; choose the recorded robot"
             )
         for (q_to, v_to), (q_from, v_from) in zip(self._robot, arm + fingers, strict=True):
             # robosuite's fingers open in opposite directions of one axis, manikin's each in its own
@@ -231,7 +233,7 @@ class RobosuiteStage(_NamedStage):
         spot, there = self.twin.origin
         for place in (spot, "robot0_base"):
             if place not in theirs.places:
-                raise DataError(f"{where}: its model has no {place!r}, so it is not known where things stand")
+                raise DataError(f"{where}: its model has no body or site {place!r}, from which positions are measured")
         origin = theirs.places[spot] - there
         for joint, thing in self.twin.things.items():
             if joint not in theirs.joints:
@@ -271,11 +273,13 @@ class ManiSkillStage(_NamedStage):
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
         if demos.env not in COUNTERPARTS:
             raise DataError(
-                f"trajectories of {demos.env} can be listed, not played; played are: {', '.join(COUNTERPARTS)}"
+                f"cannot play trajectories of {demos.env!r}, only list them; playable: {', '.join(COUNTERPARTS)}"
             )
         self._parts = COUNTERPARTS[demos.env].parts
         if len(demos.robots) != 1 or demos.robots[0] not in ROBOTS:
-            raise DataError(f"trajectories of {', '.join(demos.robots)} cannot be played, only of {', '.join(ROBOTS)}")
+            raise DataError(
+                f"cannot play trajectories of robot {', '.join(demos.robots)!r}; playable: {', '.join(ROBOTS)}"
+            )
         self._named = demos.robots[0]
         env = _made(COUNTERPARTS[demos.env].task, ROBOTS[self._named], num_envs, options)
         super().__init__(demos, env, COUNTERPARTS[demos.env].main)
@@ -293,7 +297,9 @@ class ManiSkillStage(_NamedStage):
         """(T + 1, width) states of an actor or articulation."""
         where, key = f"{self.where}, {demo.name}", f"{kind}/{name}"
         if key not in demo.parts:
-            raise DataError(f"{where}: no states of {key}; it has {', '.join(demo.parts) or 'none'}")
+            raise DataError(
+                f"{where}: the recording has no states of {key!r}; it has: {', '.join(demo.parts) or 'none'}"
+            )
         if demo.parts[key].ndim != 2 or demo.parts[key].shape[1] != width:
             raise DataError(f"{where}: states of {key} have shape {demo.parts[key].shape}, not (T + 1, {width})")
         return demo.parts[key].astype(np.float64)
@@ -328,9 +334,9 @@ class ManiSkillStage(_NamedStage):
             rests = self._body(demo, "peg")[0][0, 2], self._body(demo, "box")[0][0, 2]
             if max(abs(rests[0] - width), abs(rests[1] - length)) > 1e-3:
                 raise DataError(
-                    f"{self.where}, {demo.name}: peg and box lie {rests[0]:.4f} and {rests[1]:.4f} m high, so they are "
-                    f"not those of seed {demo.attributes.get('episode_seed')} ({width:.4f}, {length:.4f}); was it "
-                    "recorded on a GPU, or in several environments?"
+                    f"{self.where}, {demo.name}: peg and box lie {rests[0]:.4f} and {rests[1]:.4f} m high, but seed "
+                    f"{demo.attributes.get('episode_seed')} gives {width:.4f} and {length:.4f} m. Sizes follow from "
+                    "the seed only in recordings of one environment on a CPU"
                 )
         rows = torch.from_numpy(sizes).expand(self.env.num_envs, 4)
         task.shape(self.env.h, rows[:, 0], rows[:, 1], rows[:, 2:])
@@ -347,7 +353,10 @@ class ManiSkillStage(_NamedStage):
             if (to := self.free(part)) is not None:
                 q[:, to[0] : to[0] + 7], v[:, to[1] : to[1] + 6] = pose, velocity
             elif np.abs(pose - pose[:1]).max() > 1e-3:
-                raise DataError(f"{self.where}, {demo.name}: {self._parts[part].name} moves; here it stands fast")
+                raise DataError(
+                    f"{self.where}, {demo.name}: {self._parts[part].name} moves in the recording, but {part!r} is "
+                    f"fixed in {self.env.task.id}"
+                )
         base = self.env.robot.base_pose[:3].cpu().numpy() - robot[0, :3]
         return Mapped(q, v, self._commands(demo, q), base)
 
@@ -395,8 +404,10 @@ class RecordedStage(Stage["BatchEnv"]):
             raise DataError(f"{where}: no states were recorded")
         states = demo.states if demo.final_state is None else np.vstack([demo.states, demo.final_state])
         if states.ndim != 2 or states.shape[1] != one.state_size:
-            told = f"{states.shape[1:]}, {one.state_size}"
-            raise DataError(f"{where}: its states are not those of {self.env.task.id} here: {told}")
+            raise DataError(
+                f"{where}: a state has {states.shape[1:]} numbers, but {self.env.task.id} needs {one.state_size} here; "
+                "was it recorded with another robot or version?"
+            )
         return states, one.scene.model
 
     def prepare(self, demos: Sequence[Demo]) -> None:
@@ -408,8 +419,8 @@ class RecordedStage(Stage["BatchEnv"]):
             at = columns(model, "QPOS")
             if np.abs(states[0][at] - here[at]).max() > 1e-4:
                 raise DataError(
-                    f"{self.where}, {demo.name} does not begin as an episode of seed {self.seed(demo)} does here: it "
-                    "was recorded with options of reset, or by another version"
+                    f"{self.where}, {demo.name}: its first state differs from the start of seed {self.seed(demo)} "
+                    "here. It was recorded with reset options or by another version, and cannot be played"
                 )
 
     def mapped(self, demo: Demo) -> Mapped:
@@ -436,7 +447,10 @@ def stage_for(demos: Demos, num_envs: int, *, acting: bool = False, **options: A
     else:
         kind = RecordedStage if "model_hash" in demos.env_kwargs else RobosuiteStage
     if kind is not RecordedStage and (said := [name for name in OF_TASK if name in options]):
-        raise ConfigError(f"{' and '.join(said)}: for demonstrations that are manikin's own; {demos.path} holds others")
+        raise ConfigError(
+            f"{' and '.join(said)}: only valid for recordings that manikin exported, and {demos.path} is from another "
+            "project; leave it out"
+        )
     if acting and "control" not in options and kind is not RecordedStage:
         options["control"] = kind.control(demos)
     return kind(demos, num_envs, **options)

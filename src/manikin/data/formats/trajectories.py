@@ -73,7 +73,7 @@ def read_trajectories(path: Path, file: Any) -> Trajectories:
     beside = path.with_suffix(".json")
     if not beside.is_file():
         raise DataError(
-            f"{path} is ManiSkill's, and {beside.name}, which says what its trajectories are, is not beside it"
+            f"{path} needs the file {beside.name} in the same folder; ManiSkill writes the task and the seeds there"
         )
     about = read_json(beside, f"{beside} is damaged or not ManiSkill's")
     with reading(f"{beside} is damaged or not ManiSkill's"):

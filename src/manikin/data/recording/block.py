@@ -232,7 +232,7 @@ class Block:
             data = self.datasets[name]
             _check_form(name, data)
             if rows.stop > len(data):
-                raise ValueError(f"its shape is {data.shape}, and it is to have at least {rows.stop} rows")
+                raise ValueError(f"its shape is {data.shape}, but at least {rows.stop} rows are needed")
             return np.asarray(data[rows], data.dtype.newbyteorder("="))
 
     def span(self, name: str, k: int) -> slice:

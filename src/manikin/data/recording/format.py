@@ -232,8 +232,8 @@ def parted(observations: Mapping[str, np.ndarray], columns: Callable[[], Sequenc
     flat, names = observations["value"], columns()
     if len(names) != flat.shape[1]:
         raise DataError(
-            f"the recording's observation has {flat.shape[1]} numbers, of which {task} here names {len(names)}: "
-            "convert with --observe state_dict"
+            f"the recorded observations have {flat.shape[1]} numbers, but {task} here has {len(names)}; convert with "
+            "--observe state_dict"
         )
     at: dict[str, list[int]] = {}
     for i, name in enumerate(names):

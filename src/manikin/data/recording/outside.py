@@ -39,7 +39,7 @@ def reading(what: str) -> Iterator[None]:
     except Exception as error:
         said = str(error) or type(error).__name__
         if isinstance(error, KeyError) and " " not in said:  # a name alone
-            said = f"it says no {said}"
+            said = f"the entry {said} is missing"
         raise DataError(f"{what}: {said}") from error
 
 
@@ -68,7 +68,8 @@ def open_hdf5(path: Path, *, again: bool = False) -> Any:
         again: it was opened before by this process, so it is not walked over once more.
 
     Raises:
-        DataError: it is no HDF5 file, is damaged, leads to another file or in a circle, or declares more than it holds.
+        DataError: the file is not HDF5, is damaged, links to another file or in a circle, or declares
+            more than it contains.
     """
     with reading(f"{path} cannot be opened"):
         _refuse_special(path)

@@ -1,4 +1,4 @@
-"""Reading recorded episodes: finished files, interrupted ones, and what is left of damaged ones."""
+"""Reads recorded episodes from finished, interrupted and partly damaged files."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ class EpisodeFile:
     """A recording, opened for reading. Episodes are loaded one at a time; iterate, or index by number.
 
     Args:
-        path: the recording, for example ``run.h5``. An interrupted one (only ``run.h5.parts`` exists) reads alike.
-        strict: a damaged part is an error; otherwise it is listed in ``damaged`` and the others are read.
+        path: the recording, for example ``run.h5``. An interrupted recording (only ``run.h5.parts`` exists) opens the
+            same way.
+        strict: raise for a damaged part. If false, list it in ``damaged`` and read the others.
 
     Attributes:
-        header: what the episodes have in common; None while nothing is finished.
-        numbers: of the episodes, ascending.
-        dropped: numbers of episodes that were run and not kept.
-        damaged: one sentence per file, or block of one, that cannot be read.
+        header: what the episodes have in common. None before the first episode is finished.
+        numbers: the numbers of the episodes, ascending.
+        dropped: the numbers of the episodes that ``keep`` excluded.
+        damaged: one sentence for each file, or block of a file, that cannot be read.
 
     Raises:
-        DataError: no such file; not a recording; damaged; written by a newer version.
+        DataError: the file is missing, is not a recording, is damaged, or has a newer format.
     """
 
     def __init__(self, path: str | Path, *, strict: bool = True) -> None:
@@ -55,8 +56,8 @@ class EpisodeFile:
                     self.close()
                     others = len(sources) - 1
                     rest = (
-                        f". Move {source.name} away: then the {others} other files of this recording open, and "
-                        "--resume runs again what was in it (in Python strict=False opens them as they are)"
+                        f". Move {source.name} to another folder to read the {others} other files of this recording; "
+                        "--resume then runs its episodes again. In Python, strict=False skips damaged files"
                     )
                     raise DataError(f"{error}{rest if others else ''}") from None
         self.numbers = sorted(self._where)
@@ -108,7 +109,10 @@ class EpisodeFile:
             raise DataError(f"{self.path} has no finished episode")
         if not self.numbers:
             gone = len(self.dropped)
-            raise DataError(f"{self.path} has no episode{f': the {gone} that were run were not kept' if gone else ''}")
+            raise DataError(
+                f"{self.path} has no episode{f': --keep has dropped all {gone}' if gone else ''}; record again, for "
+                "example with --keep all"
+            )
         return self.header
 
     def blocks(self) -> list[tuple[Block, list[int]]]:
@@ -119,7 +123,10 @@ class EpisodeFile:
         """
         sources = dict.fromkeys(source for source, _, _ in self._where.values())
         if len(sources) > _HANDLES:
-            raise DataError(f"{self.path} is {len(sources)} parts; complete it first (manikin collect ... --resume)")
+            raise DataError(
+                f"{self.path} is unfinished and in {len(sources)} parts; first run manikin collect again with "
+                "--resume, which merges them"
+            )
         places: dict[tuple[Path, int], list[int]] = {}
         for source, block, k in self._where.values():
             places.setdefault((source, block), []).append(k)
@@ -190,8 +197,8 @@ def _sources(path: Path) -> tuple[Path, list[Path]]:
     if not path.is_file() and not parts.is_dir():
         if (path / "meta" / "info.json").is_file():
             raise DataError(f"{path} is a LeRobot dataset, not a manikin recording; manikin view {path} shows it")
-        what = f"{path} is a folder, not a recording" if path.is_dir() else f"no recording {path}"
-        raise DataError(f"{what} (and no {parts.name} beside it)")
+        what = f"{path} is a folder, not a recording" if path.is_dir() else f"there is no recording {path}"
+        raise DataError(f"{what}, and no unfinished one in {parts.name}; give a file that manikin collect wrote")
     return path, ([path] if path.is_file() else []) + (sorted(parts.glob("*.h5")) if parts.is_dir() else [])
 
 

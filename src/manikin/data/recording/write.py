@@ -84,8 +84,8 @@ class EpisodeWriter:
                         if different := differences(old.header, self.header):
                             said = "; ".join(different)
                             raise DataError(
-                                f"{self.path} cannot be resumed, it was recorded differently: {said}. "
-                                "Resume it as it was begun, or write to another file"
+                                f"{self.path} cannot be resumed with other settings: {said}. Repeat the first command "
+                                "with --resume, or write to another file"
                             )
                         self.header = old.header
                     self.dropped = set(old.dropped)
@@ -145,8 +145,8 @@ class EpisodeWriter:
             self.finished -= lost
             self.dropped -= lost
             raise DataError(
-                f"{self.path} lacks {len(lost)} of {len(lost) + len(self.finished)} episodes that were finished "
-                f"({ranges(sorted(lost))}): their files were removed meanwhile. --resume runs them again"
+                f"{self.path} lacks {len(lost)} of {len(lost) + len(self.finished)} finished episodes "
+                f"({ranges(sorted(lost))}): something has removed their files. --resume runs them again"
             )
 
     def __enter__(self) -> EpisodeWriter:

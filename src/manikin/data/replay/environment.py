@@ -89,18 +89,21 @@ def recorded_task(
 
     name, place = str(fingerprint.get("task", "")), fingerprint.get("task_class")
     if not name:
-        raise DataError("the recording's fingerprint names no task, so its environment cannot be built again")
+        raise DataError(
+            "the recording does not name its task, so its environment cannot be made; give it: --task FILE.py (task= "
+            "in Python)"
+        )
     if given is None and name not in task_versions() and place:
         file = Path(place.rpartition(":")[0] or place)
         if file.suffix == ".py" and not (file.is_file() and file.resolve().is_relative_to(Path.cwd().resolve())):
             raise DataError(
-                f"{name} was recorded with {place}, which is not in the current folder or below; go where it is, or "
-                "name it: manikin replay --task FILE.py, task= in Python"
+                f"the task {name} is defined in {place}, which is not below the current folder. Change to its folder, "
+                "or give the file: manikin replay --task FILE.py (task= in Python)"
             )
         if not trust and not _has_run(file):
             raise DataError(
-                f"{name} was recorded with {place}, and to play it is to run that. Look into it, then say --trust "
-                f"(trust=True in Python), or name it: --task {place}"
+                f"playing {name} runs the file {place}. Read it first; then add --trust (trust=True in Python), or "
+                f"give the task yourself: --task {place}"
             )
         given = str(place)
     try:
@@ -110,7 +113,7 @@ def recorded_task(
     except Exception as error:  # importing a user's file may raise anything
         raise DataError(f"{given} of task {name} cannot be imported: {type(error).__name__}: {error}") from error
     if found.id != name:
-        raise DataError(f"the recording is of {name!r}, and {given} has {found.id!r}")
+        raise DataError(f"the recording is of {name!r}, but {given} contains {found.id!r}; give the file of {name!r}")
     return found
 
 
@@ -125,7 +128,7 @@ def _refuse_untrusted(described: Mapping[str, Any], *, trust: bool) -> None:
     for place in own_places(described):
         if not trust and not _has_run(Path(place.rpartition(":")[0])):
             raise DataError(
-                f"the recording observes through {place}, and to play it is to run that. Look into it, then say "
+                f"playing the recording runs {place}, where its observations are defined. Read it first; then add "
                 "--trust (trust=True in Python), or observe something else: --observe state"
             )
 

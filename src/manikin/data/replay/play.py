@@ -104,7 +104,7 @@ class Follow:
             if episode.actions.ndim != 2 or episode.actions.shape[1] != size:
                 raise DataError(
                     f"episode {episode.number} has actions of shape {episode.actions.shape}; this environment takes "
-                    f"{size}"
+                    f"(steps, {size}). Give the recorded controller: control="
                 )
         self._env, self._batch = env, batch
         self._at = np.zeros(env.num_envs, np.int64)
@@ -137,7 +137,9 @@ class Show:
         """Raises :class:`DataError` for an episode without states."""
         for episode in batch:
             if episode.states is None:
-                raise DataError(f"episode {episode.number} holds no states; play it from its actions")
+                raise DataError(
+                    f"episode {episode.number} has no recorded states; play its actions: --from actions (way='actions')"
+                )
         self._env, self._batch, self._at = env, batch, np.zeros(env.num_envs, np.int64)
         self._health = np.array([e.health for e in batch] + [0] * (env.num_envs - len(batch)))
         return observation
@@ -210,8 +212,8 @@ class Completed:
             episode, instants, rewards = self._seen.pop(row)
             if len(instants) != len(episode) + 1:
                 raise DataError(
-                    f"episode {episode.number} ended after {len(instants) - 1} of {len(episode)} steps when played "
-                    "again: manikin replay --check says where it parts"
+                    f"episode {episode.number} ended after {len(instants) - 1} of {len(episode)} steps when its "
+                    "actions were played again; see where it deviates: manikin replay FILE --check"
                 )
             new: dict[str, Any] = {"observations": {k: np.stack([one[k] for one in instants]) for k in instants[0]}}
             if self._rewards:
@@ -230,9 +232,9 @@ class Completed:
             if words:
                 where = f"after action {at - 1} of {len(episode)}" if at else "at the start"
                 raise DataError(
-                    f"played again, episode {episode.number} parts from the recording {where} ({' and '.join(words)}); "
-                    "what is seen from there on is not what happened then. Observe it in the recorded states (--from "
-                    "states, way='states') or leave it out; manikin replay --check says by how much"
+                    f"episode {episode.number} deviates from the recording {where} ({' and '.join(words)}), so later "
+                    "observations would be of other states. Play the recorded states instead: --from states "
+                    "(way='states'). Or leave the episode out. How far it deviates: manikin replay FILE --check"
                 )
 
     def _look(self, rows: np.ndarray, observation: Any) -> None:

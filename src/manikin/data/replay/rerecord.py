@@ -62,7 +62,10 @@ def rerecord(
     if way not in WAYS:
         raise UnknownNameError("way to play a recording", way, WAYS)
     if "control" in overrides:
-        raise ConfigError("recorded actions are for the recorded controller; retarget() converts them to another")
+        raise ConfigError(
+            "control cannot be changed here: recorded actions belong to the recorded controller; convert them with "
+            "retarget() (manikin replay FILE --control WORD)"
+        )
     with EpisodeFile(path) as file:
         played = file.needed_header()
         then = played.fingerprint

@@ -166,7 +166,10 @@ class Track:
         card, n = env.controller.card, env.num_envs
         self._to = list(card.grippers)
         if len(self._to) != len(self._from):
-            raise ConfigError(f"{card.controller} moves {len(self._to)} grippers, the recording {len(self._from)}")
+            raise ConfigError(
+                f"{card.controller} controls {len(self._to)} grippers, but the recording has {len(self._from)}; "
+                "choose a robot with as many grippers"
+            )
         self._env, self._batch, self._turns = env, batch, card.turns
         self._withins = np.linspace(self._way.ahead, 1, _HASTE + 1) / env.control_hz  # [s] by haste
         self._haste = np.zeros(n, np.int64)

@@ -35,7 +35,10 @@ class AgentsEnv(VectorWrapper):
 
     def __init__(self, env: BatchEnv) -> None:
         if not hasattr(env, "robots"):
-            raise ConfigError(f"agents are the robots of an environment of manikin, not of {type(env).__name__}")
+            raise ConfigError(
+                f"agents need a manikin environment, not a {type(env).__name__}; make one with manikin.make(..., "
+                "agents=True)"
+            )
         super().__init__(env)
         self.shares = env.shares
         self.agents = self.shares.agents

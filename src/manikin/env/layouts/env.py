@@ -119,8 +119,8 @@ class LayoutEnv(BatchEnv):
         """
         if name in _OF_ONE_LAYOUT:
             raise AttributeError(
-                f"rows of {self._kind.id} have different joints, so every layout has its own {name}: "
-                f"env.part(row)[0].{name}, or of each layout that rows have: env.parts()"
+                f"{self._kind.id} has several layouts, and each has its own {name}: use env.part(row)[0].{name} for "
+                "one row, or loop over env.parts()"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -246,7 +246,7 @@ class LayoutEnv(BatchEnv):
         self._check_open()
         index = row_numbers(rows, self.num_envs, once=True)
         if not isinstance(snapshot, LayoutSnapshot):
-            raise DataError(f"an environment loads what its save() gave, not {type(snapshot).__name__}")
+            raise DataError(f"load() takes a snapshot that save() returned, not a {type(snapshot).__name__}")
         if len(snapshot) not in (1, len(index)):
             raise DataError(f"a snapshot of {len(snapshot)} rows cannot be loaded into {len(index)}")
         pieces = list(zip(snapshot.pieces, snapshot.layouts, strict=True))

@@ -53,14 +53,14 @@ class Vision:
         """Raises ConfigError for values of other kinds."""
         cameras, size = self.cameras, self.size
         if not (cameras is None or isinstance(cameras, Sequence)) or isinstance(cameras, str | bytes):
-            raise ConfigError(f"cameras of a Vision are a list of names or CameraSpecs, not {cameras!r:.80}")
+            raise ConfigError(f"Vision: cameras must be a list of names or CameraSpecs, not {cameras!r:.80}")
         if wrong := [camera for camera in cameras or () if not isinstance(camera, str | CameraSpec)]:
-            raise ConfigError(f"a camera of a Vision is a name or a CameraSpec, not {wrong[0]!r:.80}")
+            raise ConfigError(f"Vision: a camera must be a name or a CameraSpec, not {wrong[0]!r:.80}")
         if size is not None and not (isinstance(size, tuple | list) and [type(side) for side in size] == [int, int]):
-            raise ConfigError(f"size of a Vision is width and height, whole numbers of pixels, not {size!r:.80}")
+            raise ConfigError(f"Vision: size must be (width, height) in whole pixels, not {size!r:.80}")
         for name, kind in (("renderer", str), ("pointcloud", PointCloudSpec), ("voxel", VoxelSpec)):
             if not isinstance(value := getattr(self, name), kind):
-                raise ConfigError(f"{name} of a Vision is a {kind.__name__}, not {value!r:.80}")
+                raise ConfigError(f"Vision: {name} must be a {kind.__name__}, not {value!r:.80}")
         object.__setattr__(self, "stages", checked_stages(self.stages, self.names))
 
     @classmethod
@@ -87,9 +87,7 @@ class Vision:
             clouds = {"pointcloud": PointCloudSpec(**fields["pointcloud"]), "voxel": VoxelSpec(**fields["voxel"])}
             return cls(**{**fields, **clouds})
         except (KeyError, TypeError) as error:
-            raise ConfigError(
-                f"vision must be a Vision, not {plain!r}, which does not describe one: {error!r}"
-            ) from error
+            raise ConfigError(f"this dictionary does not describe a Vision: {error!r} in {plain!r}") from error
 
     def describe(self) -> dict[str, Any]:
         """All of it as plain values for JSON; :meth:`of` reads them."""

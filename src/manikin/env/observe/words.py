@@ -74,7 +74,10 @@ class Observation:
         sources = tuple(one for one in items if isinstance(one, Source))
         stacks = tuple(one for one in items if isinstance(one, Stack))
         if wrong := [one for one in items if not isinstance(one, str | Source | Stack)]:
-            raise ConfigError(f"an observation is a list of words, sources and stacks; {wrong[0]!r:.80} is none")
+            raise ConfigError(
+                f"observe takes words, sources and stacks, not {wrong[0]!r:.80}; for example observe=['state', "
+                "Stack(4)]"
+            )
         if len(words) > 1:  # what cameras give has the group policy beside it, and state_dict is state with names
             words = [{"state_dict": "state"}.get(word, word) for word in words if word != "policy"]
         word = "+".join(dict.fromkeys(words))
@@ -84,7 +87,7 @@ class Observation:
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(f"two sources of an observation are named {', '.join(sorted(twice))}")
         if not names:
-            raise ConfigError("an observation of nothing: give a word such as 'state', or a source")
+            raise ConfigError("observe is empty; give a word such as 'state', or a source")
         if word in ("state", "policy") and not sources and (len(stacks) > 1 or any(stack.paths for stack in stacks)):
             raise ConfigError(
                 f"{word!r} is one flat tensor, so one Stack takes all of it; to stack some paths, observe 'state_dict'"

@@ -79,7 +79,8 @@ def task_code(task: type) -> str | None:
         if file is None or Path(file).resolve() in digests:
             if file is None and module == task.__module__:
                 raise ConfigError(
-                    f"the code of task {task.__qualname__} is in no file, so it has no hash; put it in one"
+                    f"task {task.__qualname__} is not defined in a file, so its code has no hash; move it into a .py "
+                    "file"
                 )
             continue
         path = Path(file).resolve()

@@ -40,15 +40,21 @@ def load(made: Assembly, loop: Loop, snapshot: Snapshot, index: np.ndarray) -> N
             or set of sensors.
     """
     if not isinstance(snapshot, Snapshot):
-        raise DataError(f"an environment loads what its save() gave, not {type(snapshot).__name__}")
+        raise DataError(f"load() takes a snapshot that save() returned, not a {type(snapshot).__name__}")
     which, extra = snapshot.index_for(len(index), made.scene.physics_hash, made.world.kind), snapshot.extra
     if "carry" not in extra:
         raise DataError("this snapshot was taken from a World, not from an Env; load it into env.world")
     if extra["carry"].shape[1] != loop.carry.shape[1]:
-        raise DataError(f"this snapshot was taken with another controller than {made.controller.name}")
+        raise DataError(
+            f"this snapshot belongs to another controller than {made.controller.name!r}; load it into an environment "
+            "with the same control="
+        )
     sensors = extra.get("sensors", {})
     if loop.observer.carry and set(sensors) != set(loop.observer.carry):
-        raise DataError("this snapshot was taken with other sensor imperfections or stacks")
+        raise DataError(
+            "this snapshot belongs to other sensors or stacks; load it into an environment with the same sensors= "
+            "and observe="
+        )
     made.world.load(snapshot, index)
     at = torch.from_numpy(index).to(made.world.device)
     for variable in made.builder.variables:

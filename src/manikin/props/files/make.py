@@ -102,7 +102,7 @@ def make_object(
             raise ConfigError(f"{word} must be positive, not {number}")
     label = name or re.sub(r"\W+", "_", source.stem).strip("_") or "object"
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", label):
-        raise ConfigError(f"{label!r} is no name for an object; use letters, digits, _ and -")
+        raise ConfigError(f"{label!r} is not a valid name for an object; use letters, digits, _ and -")
     folder = absolute(out) if out is not None else source.with_name(label)
     if folder.exists() and not (overwrite and (folder / ABOUT).is_file()):
         why = "overwrite=True replaces it" if (folder / ABOUT).is_file() else "and it is no object; choose another"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import norm, pose, quat_to_matrix
-from manikin.spec.plan import Waypoint
 from manikin.toolkit import (
     ZERO,
     above,
@@ -30,6 +31,18 @@ __all__ = ["TwoRobotPickCube"]
 
 _WIDE = 0.08  # [m] between the open fingers of the gripper that the reward was published for
 _LEAVE = -0.2  # [m] the line that the first arm goes back to
+
+
+@dataclass
+class TwoRobotPickCubeHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot  # the first
+    robots: tuple[Robot, Robot]
+    cube: Part
+    grasps: list[Grasp]  # one per robot
+    goal: Variable  # (3,) [m]
+    marker: Marker
 
 
 class TwoRobotPickCube(Task):
@@ -82,21 +95,21 @@ class TwoRobotPickCube(Task):
         goal_radius: float = 0.025  # [m]
         still_speed: float = 0.2  # [rad/s]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> TwoRobotPickCubeHandles:
         table(b, base_camera=((1.0, 0, 0.75), (0, 0, 0.25)), human_camera=((1.4, 0.8, 0.75), (0, 0.1, 0.1)))
         c = self.config
         robots = two_robots(b, arrangement="opposed", away=0.75, height=0.0, level=0.0)
         cube = b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.85, 0.1, 0.1, 1))
-        return {
-            "robot": robots[0],
-            "robots": robots,
-            "cube": cube,
-            "grasps": [b.grasp(robot, cube) for robot in robots],
-            "goal": b.variable("goal", (3,)),
-            "marker": b.marker("goal_marker", size=(c.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
-        }
+        return TwoRobotPickCubeHandles(
+            robot=robots[0],
+            robots=robots,
+            cube=cube,
+            grasps=[b.grasp(robot, cube) for robot in robots],
+            goal=b.variable("goal", (3,)),
+            marker=b.marker("goal_marker", size=(c.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: TwoRobotPickCubeHandles, ep: Episode) -> None:
         c = self.config
         for robot in h.robots:
             noisy_rest(robot, ep)
@@ -108,13 +121,13 @@ class TwoRobotPickCube(Task):
         h.marker.set_pose(goal)
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: TwoRobotPickCubeHandles) -> tuple[Tensor, Tensor]:
         """Offsets from the TCPs to the cube and from the cube to the goal (n, 3, 3) [m], and their lengths."""
         cube = h.cube.pos
         offsets = torch.stack([cube - h.robots[0].tcp_pos, cube - h.robots[1].tcp_pos, h.goal.value - cube], 1)
         return offsets, norm(offsets)
 
-    def evaluate(self, h):
+    def evaluate(self, h: TwoRobotPickCubeHandles) -> dict[str, Tensor]:
         placed = self._geometry(h)[1][:, 2] <= constant(self.config.goal_radius)
         first, second = (grasp.value for grasp in h.grasps)
         return {
@@ -124,7 +137,7 @@ class TwoRobotPickCube(Task):
             "is_handed_over": second,
         }
 
-    def observe(self, h):
+    def observe(self, h: TwoRobotPickCubeHandles) -> dict[str, dict[str, Tensor]]:
         offsets, _ = self._geometry(h)
         one, two = h.robots
         return {
@@ -143,7 +156,7 @@ class TwoRobotPickCube(Task):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: TwoRobotPickCubeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         one, two = h.robots
         held, placed, across = ev["is_handed_over"], ev["is_placed"], h.cube.pos[:, 1] >= ZERO
         near = closeness(self._geometry(h)[1], 5.0)
@@ -171,7 +184,7 @@ class TwoRobotPickCube(Task):
 
     # ---- expert ----------------------------------------------------------------------------------------------------
 
-    def expert(self, h):
+    def expert(self, h: TwoRobotPickCubeHandles) -> list[tuple[Waypoint, ...]]:
         one, two = h.robots
         cube, tcp, quat = h.cube.pos, one.tcp_pos, one.tcp_quat
         down, take = top_down(h.cube.quat, one), top_down(h.cube.quat, two)
@@ -180,7 +193,7 @@ class TwoRobotPickCube(Task):
         away, ready = (aside(robot) for robot in h.robots)
         goal = h.goal.value + two.tcp_pos - cube  # where the TCP is when the held cube is at the goal
 
-        def stage(name, to, gripper, **options):
+        def stage(name: str, to: Tensor, gripper: float, **options: Any) -> Waypoint:
             return Waypoint(name=name, pose=to, gripper=gripper, **{"pos_tol": 0.01, **options})
 
         waits = stage("wait", ready, 1, pos_tol=0.1, rot_tol=0.5)

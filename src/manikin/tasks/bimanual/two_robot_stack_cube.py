@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 
+from manikin import (
+    Episode,
+    Grasp,
+    Handles,
+    Marker,
+    Part,
+    Physics,
+    Quantity,
+    Robot,
+    SceneBuilder,
+    Task,
+    Variable,
+    Waypoint,
+)
 from manikin.arenas.table import table
-from manikin.env.task import Quantity, Task
 from manikin.math import atan2, norm, pose
-from manikin.spec.physics import Physics
-from manikin.spec.plan import Waypoint
 from manikin.toolkit import (
     ONE,
     ZERO,
@@ -33,6 +46,19 @@ __all__ = ["TwoRobotStackCube"]
 
 _LEAVE = 0.2  # [m] the line that the second arm goes back to
 _LEAN = 0.45  # [rad] the expert's pushing hand is raised by this much, to reach further
+
+
+@dataclass
+class TwoRobotStackCubeHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot  # the first
+    robots: tuple[Robot, Robot]
+    blue: Part
+    green: Part
+    grasps: list[Grasp]  # of the first robot on blue, of the second on green
+    goal: Variable  # (3,) [m]
+    disc: Marker
 
 
 class TwoRobotStackCube(Task):
@@ -85,7 +111,7 @@ class TwoRobotStackCube(Task):
         goal_radius: float = 0.06  # [m]
         stack_tol: float = 0.005  # [m] beyond half a cube's diagonal sideways, and in height
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> TwoRobotStackCubeHandles:
         table(b, human_camera=((0.9, 0.5, 0.6), (-0.1, 0, 0.1)))
         c = self.config
         half = (c.cube_half_size,) * 3
@@ -94,17 +120,17 @@ class TwoRobotStackCube(Task):
         green = b.box("green", half_size=half, rgba=(0.1, 0.65, 0.15, 1))
         self._up = torch.tensor([0.0, 0.0, 2 * c.cube_half_size])
         self._behind = torch.tensor([0.0, c.cube_half_size + 0.005, 0.0])
-        return {
-            "robot": robots[0],
-            "robots": robots,
-            "blue": blue,
-            "green": green,
-            "grasps": [b.grasp(robots[0], blue), b.grasp(robots[1], green)],
-            "goal": b.variable("goal", (3,)),
-            "disc": b.marker("disc", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
-        }
+        return TwoRobotStackCubeHandles(
+            robot=robots[0],
+            robots=robots,
+            blue=blue,
+            green=green,
+            grasps=[b.grasp(robots[0], blue), b.grasp(robots[1], green)],
+            goal=b.variable("goal", (3,)),
+            disc=b.marker("disc", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: TwoRobotStackCubeHandles, ep: Episode) -> None:
         c = self.config
         for robot in h.robots:
             noisy_rest(robot, ep)
@@ -119,7 +145,7 @@ class TwoRobotStackCube(Task):
         h.goal.set(goal)
         h.disc.set_pose(goal)
 
-    def evaluate(self, h):
+    def evaluate(self, h: TwoRobotStackCubeHandles) -> dict[str, Tensor]:
         c = self.config
         stacked = lies_on(h.blue.pos, h.green.pos, c.cube_half_size, c.stack_tol)
         placed = norm((h.green.pos - h.goal.value)[:, :2]) < constant(c.goal_radius)
@@ -132,7 +158,7 @@ class TwoRobotStackCube(Task):
             "green_is_grasped": second,
         }
 
-    def observe(self, h):
+    def observe(self, h: TwoRobotStackCubeHandles) -> dict[str, dict[str, Tensor]]:
         one, two = h.robots
         return {
             "policy": {"robot0_tcp_pose": one.tcp_pose, "robot1_tcp_pose": two.tcp_pose, "goal_pos": h.goal.value},
@@ -145,7 +171,7 @@ class TwoRobotStackCube(Task):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: TwoRobotStackCubeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         one, two = h.robots
         blue, green = h.blue.pos, h.green.pos
         held, done = ev["is_grasped"], ev["is_stacked"] & ev["is_placed"]
@@ -169,7 +195,7 @@ class TwoRobotStackCube(Task):
 
     # ---- expert ----------------------------------------------------------------------------------------------------
 
-    def expert(self, h):
+    def expert(self, h: TwoRobotStackCubeHandles) -> list[tuple[Waypoint, ...]]:
         one, two = h.robots
         blue, green, tcp, quat = h.blue.pos, h.green.pos, one.tcp_pos, one.tcp_quat
         down = top_down(h.blue.quat, one)
@@ -183,7 +209,7 @@ class TwoRobotStackCube(Task):
         back = two.tcp_pos - way * 0.05
         away = aside(two)
 
-        def stage(name, to, gripper, **options):
+        def stage(name: str, to: Tensor, gripper: float, **options: Any) -> Waypoint:
             return Waypoint(name=name, pose=to, gripper=gripper, **{"pos_tol": 0.01, "rot_tol": 0.1, **options})
 
         up = stage("hold", pose(torch.cat([blue[:, :2], torch.full((h.n, 1), 0.2)], 1), quat), -1, timeout_s=0.0)

@@ -7,12 +7,24 @@ from dataclasses import dataclass
 
 import mujoco
 import torch
+from torch import Tensor
 
+from manikin import (
+    Articulation,
+    Episode,
+    Event,
+    Handles,
+    Labels,
+    Mode,
+    Physics,
+    Quantity,
+    Robot,
+    SceneBuilder,
+    Shape,
+    Task,
+    Variable,
+)
 from manikin.arenas.ground import ground
-from manikin.env.task import Quantity, Task
-from manikin.spec.labels import Event, Labels, Mode
-from manikin.spec.physics import Physics
-from manikin.spec.prop import Shape
 
 __all__ = ["CartpoleBalance"]
 
@@ -20,6 +32,15 @@ HEIGHT = 1.0  # [m] of the rail
 # force [10 N] per state: cart [m], pole [rad] and their velocities; the linear-quadratic regulator of the model at
 # 100 Hz for a cost of x^2 + angle^2 + (velocities^2) / 10 + action^2
 FEEDBACK = (0.93173, 6.39049, 1.04218, 1.65040)
+
+
+@dataclass
+class CartpoleHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    pole: Articulation
+    steady_for: Variable  # [control steps]
 
 
 class CartpoleBalance(Task):
@@ -79,20 +100,20 @@ class CartpoleBalance(Task):
         upright_cos: float = 0.995  # [1] ... and the cosine of the pole's angle at least this
         hold_steps: int = 500  # [control steps] success: steady for so long
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> CartpoleHandles:
         ground(b, height=0.0, base_camera=((0, -2.6, 1.6), (0, 0, 1.3)), human_camera=((0.9, -3.0, 1.9), (0, 0, 1.2)))
         for side in (-1, 1):
             place, along_x = (0, 0.07 * side, HEIGHT), (0.5**0.5, 0, 0.5**0.5, 0)
             rail = Shape(type="capsule", size=(0.02, 2.0), pos=place, quat=along_x)
             b.fixture(f"rail_{'left' if side > 0 else 'right'}", rail, contype=0, conaffinity=0)
         cart = b.robot(pos=(0, 0, HEIGHT))
-        return {
-            "robot": cart,
-            "pole": b.articulation("pole", _pole(), on=cart),
-            "steady_for": b.variable("steady_for"),  # [control steps]
-        }
+        return CartpoleHandles(
+            robot=cart,
+            pole=b.articulation("pole", _pole(), on=cart),
+            steady_for=b.variable("steady_for"),  # [control steps]
+        )
 
-    def start(self, h, ep):
+    def start(self, h: CartpoleHandles, ep: Episode) -> None:
         c = self.config
         spot = ep.rng.uniform("cart", -c.cart_start, c.cart_start, (1,))
         angle = ep.rng.uniform("pole", -c.angle_start, c.angle_start, (1,))
@@ -100,37 +121,37 @@ class CartpoleBalance(Task):
         h.robot.set_qpos(spot, qvel=speed[:, :1])
         h.pole.set_qpos(angle, speed[:, 1:])
 
-    def _steady(self, h):
+    def _steady(self, h: CartpoleHandles) -> Tensor:
         upright = torch.cos(h.pole.qpos[:, 0]) >= self.config.upright_cos
         return upright & (h.robot.qpos[:, 0].abs() <= self.config.centre)
 
-    def advance(self, h):
+    def advance(self, h: CartpoleHandles) -> None:
         h.steady_for.set((h.steady_for.value + 1.0) * self._steady(h))
 
-    def evaluate(self, h):
+    def evaluate(self, h: CartpoleHandles) -> dict[str, Tensor]:
         return {
             "success": h.steady_for.value >= self.config.hold_steps,
             "fail": torch.cos(h.pole.qpos[:, 0]) < 0,
             "steady": self._steady(h),
         }
 
-    def observe(self, h):
+    def observe(self, h: CartpoleHandles) -> dict[str, dict[str, Tensor]]:
         angle = h.pole.qpos
         return {"policy": {"pole": torch.cat([torch.cos(angle), torch.sin(angle)], 1), "pole_rate": h.pole.qvel}}
 
-    def reward(self, h, ev, action):
+    def reward(self, h: CartpoleHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         upright = (1.0 + torch.cos(h.pole.qpos[:, 0])) / 2
         centred = (1.0 + _bell(h.robot.qpos[:, 0], 2.0)) / 2
         calm = (5.0 - action[:, 0] ** 2) / 5
         slow = (1.0 + _bell(h.pole.qvel[:, 0], 5.0)) / 2
         return {"balance": upright * centred * calm * slow}
 
-    def expert(self, h):
+    def expert(self, h: CartpoleHandles) -> Tensor:
         state = torch.cat([h.robot.qpos, h.pole.qpos, h.robot.qvel, h.pole.qvel], 1)
         return state @ torch.tensor(FEEDBACK)[:, None]
 
 
-def _bell(value: torch.Tensor, margin: float) -> torch.Tensor:
+def _bell(value: Tensor, margin: float) -> Tensor:
     """dm_control's tolerance: 1 at zero, 0.1 at the margin, a Gaussian between."""
     return torch.exp(math.log(0.1) * (value / margin) ** 2)
 

@@ -8,18 +8,26 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manikin import Articulation, Episode, Handles, Quantity, Robot, SceneBuilder, Variable, Waypoint
 from manikin.arenas.square_table import square_table
 from manikin.env.placement import Place
-from manikin.env.task import Quantity
 from manikin.math import norm, pose, pose_mul, quat_from_axis_angle, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.door import HINGE, LEVER, PULL, door
-from manikin.spec.plan import Waypoint
 from manikin.tasks.robosuite.common import OFFSET, TCP, StagedTask, ready
 from manikin.toolkit import bonus, closeness, constant, per_step
 
 __all__ = ["Door"]
 
 _Y, _Z = torch.tensor([0.0, 1.0, 0.0]), torch.tensor([0.0, 0.0, 1.0])
+
+
+@dataclass
+class DoorHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    door: Articulation
+    place: Variable  # (7,) pose of the closed panel [m, quaternion]
 
 
 class Door(StagedTask):
@@ -57,7 +65,7 @@ class Door(StagedTask):
         spread: tuple[float, float] = (0.01, 0.01)  # [m] it varies by
         turn: tuple[float, float] = (-math.pi / 2 - 0.25, -math.pi / 2)  # [rad]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> DoorHandles:
         latch = self.config.latch
         robot = square_table(
             b, size=(0.8, 0.3), centre=(-0.2, -0.35), human_camera=((0.55, 0.65, 0.7), (-0.25, -0.2, 0.25))
@@ -66,13 +74,13 @@ class Door(StagedTask):
         self._middle = pose(torch.tensor([0.0, -0.08, 0.3]), quat_from_yaw(torch.tensor(-math.pi / 2)))
         self._unlatched = torch.zeros(1, 1)
         keep = [("lever", "frame")] if latch else []
-        return {
-            "robot": robot,
-            "door": b.articulation("door", door(latch), collide=keep),
-            "place": b.variable("door_place", (7,)),
-        }
+        return DoorHandles(
+            robot=robot,
+            door=b.articulation("door", door(latch), collide=keep),
+            place=b.variable("door_place", (7,)),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: DoorHandles, ep: Episode) -> None:
         c = self.config
         ready(h.robot, ep)
         low, high = [tuple(p + s * d for p, d in zip(c.place, c.spread, strict=True)) for s in (-1, 1)]
@@ -83,7 +91,7 @@ class Door(StagedTask):
         h.door.set_qpos(torch.zeros(len(h.door.joints)))
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: DoorHandles) -> tuple[Tensor, Tensor, Tensor]:
         """Offsets from the TCP to door and handle (n, 2, 3) [m], distance to the handle [m], joints (n, 2) [rad]."""
         offset = h.door.places - h.robot.tcp_pos[:, None]
         joints = h.door.qpos
@@ -91,14 +99,14 @@ class Door(StagedTask):
             joints = torch.cat([joints, self._unlatched.expand(h.n, 1)], 1)
         return offset, norm(offset[:, 1]), joints
 
-    def evaluate(self, h):
+    def evaluate(self, h: DoorHandles) -> dict[str, Tensor]:
         joints = self._geometry(h)[2]
         return {
             "success": joints[:, 0] > constant(self.config.open_angle),
             "is_turned": joints[:, 1].abs() > constant(1.15),
         }
 
-    def observe(self, h):
+    def observe(self, h: DoorHandles) -> dict[str, dict[str, Tensor]]:
         offset, _, joints = self._geometry(h)
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose},
@@ -112,7 +120,7 @@ class Door(StagedTask):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: DoorHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         _, distance, joints = self._geometry(h)
         terms = {
             "reach": constant(0.25) * closeness(distance, 10.0),
@@ -120,7 +128,7 @@ class Door(StagedTask):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: DoorHandles) -> list[Waypoint]:
         def at(hinge: float, turn: float, back: float = 0.0) -> Tensor:
             """TCP pose that holds the lever when the door is open by ``hinge`` and the lever turned by ``turn``."""
             return pose_mul(_lever(h.place.value, hinge, turn), _hold(back).expand(h.n, 7))

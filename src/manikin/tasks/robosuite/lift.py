@@ -5,17 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Part, Quantity, Robot, SceneBuilder, Uniform, Waypoint
 from manikin.arenas.square_table import square_table
 from manikin.env.placement import Place
-from manikin.env.task import Quantity
 from manikin.math import norm, pose
-from manikin.spec.plan import Waypoint
-from manikin.spec.vary import Uniform
-from manikin.tasks.robosuite.common import DROP, TCP, StagedTask, held, pick, ready
-from manikin.toolkit import bonus, closeness, constant, top_down
+from manikin.tasks.robosuite.common import DROP, TCP, StagedTask, ready
+from manikin.toolkit import all_fingers_touch, bonus, closeness, constant, pick, top_down
 
 __all__ = ["Lift"]
+
+
+@dataclass
+class LiftHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    cube: Part
+    grasp: Grasp
 
 
 class Lift(StagedTask):
@@ -48,39 +56,39 @@ class Lift(StagedTask):
         spawn_half_size: float = 0.03  # [m]
         lift_height: float = 0.04  # [m]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> LiftHandles:
         robot = square_table(b)
         low, high = self.config.half_size
         cube = b.box("cube", half_size=Uniform((low,) * 3, (high,) * 3), rgba=(0.85, 0.1, 0.1, 1))
-        return {"robot": robot, "cube": cube, "grasp": b.grasp(robot, cube)}
+        return LiftHandles(robot=robot, cube=cube, grasp=b.grasp(robot, cube))
 
-    def start(self, h, ep):
+    def start(self, h: LiftHandles, ep: Episode) -> None:
         ready(h.robot, ep)
         r = self.config.spawn_half_size
         height = h.cube.size[:, 2] + DROP
         spot = ep.scatter([Place(low=(-r, -r), high=(r, r), z=height)], name="cube")[:, 0]
         h.cube.set_pose(spot[:, :3], spot[:, 3:])
 
-    def evaluate(self, h):
+    def evaluate(self, h: LiftHandles) -> dict[str, Tensor]:
         return {
             "success": h.cube.pos[:, 2] > constant(self.config.lift_height),
-            "is_grasped": held([h.grasp])[:, 0],
+            "is_grasped": all_fingers_touch([h.grasp])[:, 0],
         }
 
-    def observe(self, h):
+    def observe(self, h: LiftHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose},
             "privileged": {"cube_pose": h.cube.pose, "tcp_to_cube": h.cube.pos - h.robot.tcp_pos},
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: LiftHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         terms = {
             "reach": closeness(norm(h.cube.pos - h.robot.tcp_pos), 10.0),
             "grasp": ev["is_grasped"] * constant(0.25),
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h):
+    def expert(self, h: LiftHandles) -> list[Waypoint]:
         goal = torch.cat([h.robot.tcp_pos[:, :2], torch.full((h.n, 1), 0.12)], 1)
         return [
             *pick(h.cube.pos, top_down(h.cube.quat, h.robot), h.robot, clear=0.08),

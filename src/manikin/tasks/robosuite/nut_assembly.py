@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Waypoint
 from manikin.arenas.pegs import PEGS, pegs
 from manikin.env.placement import Place
-from manikin.env.task import Quantity
 from manikin.math import norm, pose, quat_conj, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.props.nuts import HANDLE, round_nut, square_nut
-from manikin.spec.physics import Physics
-from manikin.spec.plan import Waypoint
-from manikin.tasks.robosuite.common import OFFSET, POSE, TCP, StagedTask, held, pick, ready
-from manikin.tasks.robosuite.staged import TERMS, near, stages
-from manikin.toolkit import above, facing_down, per_step
+from manikin.tasks.robosuite.common import OFFSET, POSE, TCP, StagedTask, ready
+from manikin.tasks.robosuite.staged_reward import TERMS, staged_reward, still_near
+from manikin.toolkit import above, all_fingers_touch, facing_down, per_step, pick
 
 __all__ = ["NutAssembly", "NutAssemblyRound", "NutAssemblySquare"]
 
@@ -32,6 +31,15 @@ def _observed(*nuts: str) -> dict[str, Quantity]:
     for t in nuts:
         out |= {f"{t}_pose": POSE, f"tcp_to_{t}": OFFSET, f"{t}_quat_in_tcp": Quantity("quaternion wxyz", "tcp")}
     return out
+
+
+@dataclass
+class NutHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    parts: list[Part]  # one per nut
+    grasps: list[Grasp]
 
 
 class NutAssembly(StagedTask):
@@ -60,15 +68,14 @@ class NutAssembly(StagedTask):
         peg_tol: float = 0.03  # [m] of a nut's centre from its peg's axis, in x and in y
         low: float = 0.05  # [m] a nut around its peg is lower
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> NutHandles:
         robot = pegs(b)
-        options = {"density": 100.0, "friction": 0.95}
-        parts = [b.part(name, _SHAPES[name](), rgba=_COLOUR[name], **options) for name in self.nuts]
+        parts = [b.part(name, _SHAPES[name](), rgba=_COLOUR[name], density=100.0, friction=0.95) for name in self.nuts]
         self._peg = torch.tensor([PEGS[name] for name in self.nuts])  # (k, 2)
         self._handle = torch.tensor([[HANDLE[name], 0.0, 0.0] for name in self.nuts])
-        return {"robot": robot, "parts": parts, "grasps": [b.grasp(robot, p) for p in parts]}
+        return NutHandles(robot=robot, parts=parts, grasps=[b.grasp(robot, p) for p in parts])
 
-    def start(self, h, ep):
+    def start(self, h: NutHandles, ep: Episode) -> None:
         c = self.config
         ready(h.robot, ep)
         for name, part in zip(self.nuts, h.parts, strict=True):
@@ -78,30 +85,30 @@ class NutAssembly(StagedTask):
             part.set_pose(spot[:, :3], spot[:, 3:])
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: NutHandles) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Of the nuts, positions (n, k, 3), quaternions (n, k, 4), offsets TCP to handle (n, k, 3), their lengths."""
         pos, quat = torch.stack([p.pos for p in h.parts], 1), torch.stack([p.quat for p in h.parts], 1)
         reach = pos + quat_rotate(quat, self._handle.expand_as(pos)) - h.robot.tcp_pos[:, None]
         return pos, quat, reach, norm(reach)
 
     @per_step
-    def _flags(self, h):
+    def _flags(self, h: NutHandles) -> tuple[Tensor, Tensor]:
         """Which of the nuts is in its place, and which is grasped, (n, k) bool each."""
         c = self.config
         pos = self._geometry(h)[0]
         around = ((pos[..., :2] - self._peg).abs() < c.peg_tol).all(-1) & (pos[..., 2] < c.low)
-        clear = ~near(norm(pos - h.robot.tcp_pos[:, None]))
+        clear = ~still_near(norm(pos - h.robot.tcp_pos[:, None]))
         placed = around & clear
-        return placed, held(h.grasps)
+        return placed, all_fingers_touch(h.grasps)
 
-    def evaluate(self, h):
+    def evaluate(self, h: NutHandles) -> dict[str, Tensor]:
         placed, grasped = self._flags(h)
         flags = {"success": placed.all(1)}
         for name, *each in zip(self.nuts, placed.unbind(1), grasped.unbind(1), strict=True):
             flags[f"{name}_placed"], flags[f"{name}_grasped"] = each
         return flags
 
-    def observe(self, h):
+    def observe(self, h: NutHandles) -> dict[str, dict[str, Tensor]]:
         pos, quat, _, _ = self._geometry(h)
         turned = quat_mul(quat_conj(h.robot.tcp_quat)[:, None].expand_as(quat), quat)
         offset = pos - h.robot.tcp_pos[:, None]
@@ -112,15 +119,15 @@ class NutAssembly(StagedTask):
             privileged[f"{name}_quat_in_tcp"] = turned[:, k]
         return {"policy": {"tcp_pose": h.robot.tcp_pose}, "privileged": privileged}
 
-    def reward(self, h, ev, action):
+    def reward(self, h: NutHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         pos, _, _, reach = self._geometry(h)
         away = norm(pos[..., :2] - self._peg)
         placed, grasped = self._flags(h)
-        return stages(placed, reach, grasped, self.config.lift_height - pos[..., 2], away)
+        return staged_reward(placed, reach, grasped, self.config.lift_height - pos[..., 2], away)
 
     # ---- expert ----------------------------------------------------------------------------------------------------
 
-    def expert(self, h):
+    def expert(self, h: NutHandles) -> list[Waypoint]:
         c = self.config
         pos, quats, reach, _ = self._geometry(h)
         tcp, quat = h.robot.tcp_pos, h.robot.tcp_quat

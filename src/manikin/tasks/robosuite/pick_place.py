@@ -10,15 +10,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Waypoint
 from manikin.arenas.two_bins import FLOOR, FROM, INNER, QUARTERS, WALL_TOP, two_bins
 from manikin.env.placement import Place
-from manikin.env.task import Quantity
 from manikin.math import norm, pose, quat_conj, quat_from_yaw, quat_mul, quat_to_yaw
 from manikin.props.groceries import GROCERIES
-from manikin.spec.plan import Waypoint
-from manikin.tasks.robosuite.common import OFFSET, POSE, TCP, StagedTask, held, pick, ready
-from manikin.tasks.robosuite.staged import TERMS, near, stages
-from manikin.toolkit import facing_down, per_step
+from manikin.tasks.robosuite.common import OFFSET, POSE, TCP, StagedTask, ready
+from manikin.tasks.robosuite.staged_reward import TERMS, staged_reward, still_near
+from manikin.toolkit import all_fingers_touch, facing_down, per_step, pick
 
 __all__ = ["PickPlace", "PickPlaceBread", "PickPlaceCan", "PickPlaceCereal", "PickPlaceMilk"]
 
@@ -32,6 +31,16 @@ def _observed(*things: str) -> dict[str, Quantity]:
     for t in things:
         out |= {f"{t}_pose": POSE, f"tcp_to_{t}": OFFSET, f"{t}_quat_in_tcp": Quantity("quaternion wxyz", "tcp")}
     return out
+
+
+@dataclass
+class PickPlaceHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    parts: list[Part]  # one per thing
+    marks: list[Marker]  # where each belongs
+    grasps: list[Grasp]
 
 
 class PickPlace(StagedTask):
@@ -60,7 +69,7 @@ class PickPlace(StagedTask):
         lift_height: float = 0.25  # [m] of a thing's middle, where lifting is complete
         low: float = 0.1  # [m] a thing in its quarter is no higher
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> PickPlaceHandles:
         robot = two_bins(b)
         parts, marks = [], []
         for name in self.things:
@@ -74,9 +83,9 @@ class PickPlace(StagedTask):
         self._radius = torch.tensor([GROCERIES[name].radius for name in self.things])
         self._round = torch.tensor([GROCERIES[name].round for name in self.things])
         self._room = torch.tensor([side / 4 for side in INNER])
-        return {"robot": robot, "parts": parts, "marks": marks, "grasps": [b.grasp(robot, p) for p in parts]}
+        return PickPlaceHandles(robot=robot, parts=parts, marks=marks, grasps=[b.grasp(robot, p) for p in parts])
 
-    def start(self, h, ep):
+    def start(self, h: PickPlaceHandles, ep: Episode) -> None:
         ready(h.robot, ep)
         half = [side / 2 - self.config.margin for side in INNER]
         low, high = [tuple(c + s * r for c, r in zip(FROM, half, strict=True)) for s in (-1, 1)]
@@ -90,7 +99,7 @@ class PickPlace(StagedTask):
             mark.set_pose(torch.cat([self._quarter[k], FLOOR + self._half[k, 2:]]))
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: PickPlaceHandles) -> tuple[Tensor, Tensor, Tensor]:
         """Positions (n, k, 3) of the things, offsets from the TCP (n, k, 3) and their lengths (n, k) [m]."""
         pos = torch.stack([p.pos for p in h.parts], 1)
         reach = pos - h.robot.tcp_pos[:, None]
@@ -101,21 +110,21 @@ class PickPlace(StagedTask):
         return ((pos[..., :2] - self._quarter).abs() < self._room).all(-1)
 
     @per_step
-    def _flags(self, h):
+    def _flags(self, h: PickPlaceHandles) -> tuple[Tensor, Tensor]:
         """Which of the things is in its place, and which is grasped, (n, k) bool each."""
         pos, _, reach = self._geometry(h)
         z = pos[..., 2]
-        placed = self._in_quarter(pos) & (z > 0) & (z < self.config.low) & ~near(reach)
-        return placed, held(h.grasps)
+        placed = self._in_quarter(pos) & (z > 0) & (z < self.config.low) & ~still_near(reach)
+        return placed, all_fingers_touch(h.grasps)
 
-    def evaluate(self, h):
+    def evaluate(self, h: PickPlaceHandles) -> dict[str, Tensor]:
         placed, grasped = self._flags(h)
         flags = {"success": placed.all(1)}
         for name, *each in zip(self.things, placed.unbind(1), grasped.unbind(1), strict=True):
             flags[f"{name}_placed"], flags[f"{name}_grasped"] = each
         return flags
 
-    def observe(self, h):
+    def observe(self, h: PickPlaceHandles) -> dict[str, dict[str, Tensor]]:
         _, reach, _ = self._geometry(h)
         quat = torch.stack([p.quat for p in h.parts], 1)
         turned = quat_mul(quat_conj(h.robot.tcp_quat)[:, None].expand_as(quat), quat)
@@ -126,16 +135,16 @@ class PickPlace(StagedTask):
             privileged[f"{name}_quat_in_tcp"] = turned[:, k]
         return {"policy": {"tcp_pose": h.robot.tcp_pose}, "privileged": privileged}
 
-    def reward(self, h, ev, action):
+    def reward(self, h: PickPlaceHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         pos, _, reach = self._geometry(h)
         away = norm(pos[..., :2] - self._quarter)
         rise = self.config.lift_height - pos[..., 2]
         placed, grasped = self._flags(h)
-        return stages(placed, reach, grasped, rise, away, self._in_quarter(pos))
+        return staged_reward(placed, reach, grasped, rise, away, self._in_quarter(pos))
 
     # ---- expert ----------------------------------------------------------------------------------------------------
 
-    def expert(self, h):
+    def expert(self, h: PickPlaceHandles) -> list[Waypoint]:
         pos, _, reach = self._geometry(h)
         tcp, quat = h.robot.tcp_pos, h.robot.tcp_quat
         there = self._in_quarter(pos) & (pos[..., 2] < self.config.low) & (reach > 0.06)
@@ -169,7 +178,7 @@ class PickPlace(StagedTask):
         last = Waypoint(name="end", pose=away, gripper=1).hold()
         return [*one * self.rounds, last]
 
-    def _within_reach(self, h, which: Tensor) -> Tensor:
+    def _within_reach(self, h: PickPlaceHandles, which: Tensor) -> Tensor:
         """(n, 2) [m] of the quarter of thing ``which`` (n,) the middle, or what is nearest to it within reach."""
         quarter, base = self._quarter[which], h.robot.base_pose[:2]
         way = quarter - base
@@ -177,7 +186,7 @@ class PickPlace(StagedTask):
         room = self._room - 0.016 - self._radius[which, None]
         return torch.maximum(torch.minimum(near, quarter + room), quarter - room)
 
-    def _grasp(self, h, pos: Tensor, which: Tensor, height: Tensor) -> Tensor:
+    def _grasp(self, h: PickPlaceHandles, pos: Tensor, which: Tensor, height: Tensor) -> Tensor:
         """(n, 4) orientation of the TCP for grasping thing ``which`` (n,) at ``height`` (n,) [m]: of the turns that fit
         it one in which open fingers and palm meet neither other things nor walls, and near the gripper's turn at rest.
         """

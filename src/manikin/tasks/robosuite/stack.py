@@ -6,16 +6,27 @@ from dataclasses import dataclass
 from math import sqrt
 
 import torch
+from torch import Tensor
 
+from manikin import ContactForce, Episode, Grasp, Handles, Part, Quantity, Robot, SceneBuilder, Waypoint
 from manikin.arenas.square_table import square_table
 from manikin.env.placement import Place
-from manikin.env.task import Quantity
 from manikin.math import norm, pose, quat_mul, quat_rotate_inv
-from manikin.spec.plan import Waypoint
-from manikin.tasks.robosuite.common import DROP, TCP, StagedTask, pick, ready, touching
-from manikin.toolkit import ONE, ZERO, above, closeness, constant, top_down
+from manikin.tasks.robosuite.common import DROP, TCP, StagedTask, ready
+from manikin.toolkit import ONE, ZERO, above, closeness, constant, fingers_touch, pick, top_down
 
 __all__ = ["Stack"]
+
+
+@dataclass
+class StackHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    red: Part
+    green: Part
+    grasp: Grasp
+    contact: ContactForce  # of the red cube on the green one
 
 
 class Stack(StagedTask):
@@ -52,21 +63,21 @@ class Stack(StagedTask):
         spawn_half_size: float = 0.08  # [m]
         lift_height: float = 0.04  # [m] the red cube's centre, when off the table
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> StackHandles:
         c = self.config
         robot = square_table(b)
         red = b.box("red", half_size=(c.red_half_size,) * 3, rgba=(0.85, 0.1, 0.1, 1))
         green = b.box("green", half_size=(c.green_half_size,) * 3, rgba=(0.1, 0.65, 0.15, 1))
         self._quarter = torch.tensor([sqrt(0.5), 0.0, 0.0, sqrt(0.5)])
-        return {
-            "robot": robot,
-            "red": red,
-            "green": green,
-            "grasp": b.grasp(robot, red),
-            "contact": b.contact_force(red, green),
-        }
+        return StackHandles(
+            robot=robot,
+            red=red,
+            green=green,
+            grasp=b.grasp(robot, red),
+            contact=b.contact_force(red, green),
+        )
 
-    def start(self, h, ep):
+    def start(self, h: StackHandles, ep: Episode) -> None:
         c, r = self.config, self.config.spawn_half_size
         ready(h.robot, ep)
         sizes = (c.red_half_size, c.green_half_size)
@@ -75,8 +86,8 @@ class Stack(StagedTask):
         h.red.set_pose(spots[:, 0, :3], spots[:, 0, 3:])
         h.green.set_pose(spots[:, 1, :3], spots[:, 1, 3:])
 
-    def evaluate(self, h):
-        fingers = touching([h.grasp])[:, 0]
+    def evaluate(self, h: StackHandles) -> dict[str, Tensor]:
+        fingers = fingers_touch([h.grasp])[:, 0]
         lifted = h.red.pos[:, 2] > constant(self.config.lift_height)
         rests = h.contact.value.count_nonzero(1) > 0
         return {
@@ -85,7 +96,7 @@ class Stack(StagedTask):
             "is_lifted": lifted,
         }
 
-    def observe(self, h):
+    def observe(self, h: StackHandles) -> dict[str, dict[str, Tensor]]:
         red, green, tcp = h.red.pos, h.green.pos, h.robot.tcp_pos
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose},
@@ -98,7 +109,7 @@ class Stack(StagedTask):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: StackHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         offset = h.red.pos - h.green.pos
         reach = constant(0.25) * (closeness(norm(h.red.pos - h.robot.tcp_pos), 10.0) + ev["is_grasped"])
         lift = ONE + constant(0.5) * closeness(norm(offset[:, :2]), 1.0)
@@ -109,7 +120,7 @@ class Stack(StagedTask):
             "stack": stacked * constant(2.0),
         }
 
-    def expert(self, h):
+    def expert(self, h: StackHandles) -> list[Waypoint]:
         c, tcp, quat = self.config, h.robot.tcp_pos, h.robot.tcp_quat
         in_hand = tcp - h.red.pos
         on = above(h.green.pos, c.green_half_size + c.red_half_size) + in_hand
@@ -121,12 +132,12 @@ class Stack(StagedTask):
             Waypoint(name="up", pose=pose(above(tcp, 0.1), quat), gripper=1, pos_tol=0.0, timeout_s=1e9, speed=0.3),
         ]
 
-    def _grasp(self, h):
+    def _grasp(self, h: StackHandles) -> Tensor:
         """The grasp that turns the gripper least, or the next where an open finger would meet the green cube."""
         first = top_down(h.red.quat, h.robot)
         other = quat_mul(first, self._quarter)
 
-        def blocked(quat):
+        def blocked(quat: Tensor) -> Tensor:
             local = quat_rotate_inv(quat, h.green.pos - h.red.pos).abs()
             return (local[:, 0] < 0.05) & (local[:, 1] < 0.11)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 
+from manikin import ChosenPart, Episode, Grasp, Handles, Robot, SceneBuilder, Uniform, Waypoint
 from manikin.arenas.square_table import small_table
 from manikin.math import (
     atan2,
@@ -20,14 +23,23 @@ from manikin.math import (
     quat_to_matrix,
 )
 from manikin.props.hammer import HANDLE_SHAPES, hammers
-from manikin.spec.plan import Waypoint
-from manikin.spec.vary import Uniform
-from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.toolkit import ZERO, above, closeness, constant, per_step, tilted, two_robots
+from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, ready
+from manikin.toolkit import ZERO, above, all_fingers_touch, closeness, constant, per_step, tilted, two_robots
 
 __all__ = ["TwoArmHandover"]
 
 _KINDS = 64  # hammers to draw from
+
+
+@dataclass
+class HandoverHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot  # the first
+    robots: tuple[Robot, Robot]
+    hammer: ChosenPart
+    whole: Grasp  # of the first robot, anywhere on the hammer
+    handle: Grasp  # of the second robot, on the handle
 
 
 class TwoArmHandover(StagedTask):
@@ -71,7 +83,7 @@ class TwoArmHandover(StagedTask):
         spawn_half_size: tuple[float, float] = (0.1, 0.05)  # [m]
         lift_height: float = 0.1  # [m]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> HandoverHandles:
         small_table(
             b,
             size=(0.8, 0.3),
@@ -89,9 +101,9 @@ class TwoArmHandover(StagedTask):
         self._z = torch.tensor([[0.0, 0.0, 1.0]])
         # lying with its handle along x, its face along y and against it
         self._sides = torch.tensor([[0.5, 0.5, 0.5, 0.5], [0.5, -0.5, 0.5, -0.5]])
-        return {"robot": robots[0], "robots": robots, "hammer": tool, "whole": whole, "handle": handle}
+        return HandoverHandles(robot=robots[0], robots=robots, hammer=tool, whole=whole, handle=handle)
 
-    def start(self, h, ep):
+    def start(self, h: HandoverHandles, ep: Episode) -> None:
         for robot in h.robots:
             ready(robot, ep)
         rx, ry = self.config.spawn_half_size
@@ -102,7 +114,7 @@ class TwoArmHandover(StagedTask):
         h.hammer.set_pose(torch.cat([xy, height], 1), quat_mul(quat_from_yaw(heading), side))
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: HandoverHandles) -> tuple[Tensor, Tensor]:
         """Distances (n, 2) of the TCPs from the handle's middle, and the hammer's height (n,) [m]."""
         pos, sizes = h.hammer.pos, self._sizes[h.hammer.choice]
         away = norm(torch.stack([pos - r.tcp_pos for r in h.robots], 1))
@@ -111,9 +123,9 @@ class TwoArmHandover(StagedTask):
         height = pos[:, 2] - sizes[:, 0] - reach * rise
         return away, height
 
-    def evaluate(self, h):
+    def evaluate(self, h: HandoverHandles) -> dict[str, Tensor]:
         _, height = self._geometry(h)
-        first, second = held([h.whole])[:, 0], held([h.handle])[:, 0]
+        first, second = all_fingers_touch([h.whole])[:, 0], all_fingers_touch([h.handle])[:, 0]
         lifted = height > constant(self.config.lift_height)
         return {
             "success": lifted & second & ~first,
@@ -122,7 +134,7 @@ class TwoArmHandover(StagedTask):
             "second_holds": second,
         }
 
-    def observe(self, h):
+    def observe(self, h: HandoverHandles) -> dict[str, dict[str, Tensor]]:
         one, two = h.robots
         return {
             "policy": {"robot0_tcp_pose": one.tcp_pose, "robot1_tcp_pose": two.tcp_pose},
@@ -133,7 +145,7 @@ class TwoArmHandover(StagedTask):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: HandoverHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         away, _ = self._geometry(h)
         close = constant(0.25) * closeness(away, 1.0)
         lifted, first, second = ev["is_lifted"], ev["first_holds"], ev["second_holds"]
@@ -149,7 +161,7 @@ class TwoArmHandover(StagedTask):
 
     # ---- expert ----------------------------------------------------------------------------------------------------
 
-    def expert(self, h):
+    def expert(self, h: HandoverHandles) -> list[tuple[Waypoint, ...]]:
         one, two = h.robots
         sizes, pos, axes = self._sizes[h.hammer.choice], h.hammer.pos, quat_to_matrix(h.hammer.quat)
         along = axes[..., 2]  # of the handle, towards the head
@@ -174,7 +186,7 @@ class TwoArmHandover(StagedTask):
         aside = pose(torch.cat([away, torch.tensor([0.5])]).expand(h.n, 3), wait)
         back = tcp - quat_to_matrix(quat)[..., 2] * 0.15
 
-        def first(name, to, gripper, **options):
+        def first(name: str, to: Tensor, gripper: float, **options: Any) -> Waypoint:
             return Waypoint(name=name, pose=to, gripper=gripper, **{"pos_tol": 0.02, "rot_tol": 0.1, **options})
 
         here, there = pose(tcp, quat), pose(two.tcp_pos, two.tcp_quat)
@@ -195,7 +207,7 @@ class TwoArmHandover(StagedTask):
         ]
 
 
-def _nearest(candidates: torch.Tensor, to: torch.Tensor) -> torch.Tensor:
+def _nearest(candidates: Tensor, to: Tensor) -> Tensor:
     """(n, 3) of the directions (n, k, 3) the nearest to ``to`` (n, 3)."""
     best = (candidates * to[:, None]).sum(-1).argmax(1)
     return candidates[torch.arange(len(to), device=to.device), best]

@@ -6,16 +6,37 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Grasp, Handles, Part, Robot, SceneBuilder, Waypoint
 from manikin.arenas.square_table import small_table
 from manikin.env.placement import Place
 from manikin.math import norm, pose, quat_rotate
 from manikin.props import pot
-from manikin.spec.plan import Waypoint
-from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, held, ready
-from manikin.toolkit import ZERO, above, base_yaw, closeness, constant, per_step, top_down, two_robots
+from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, ready
+from manikin.toolkit import (
+    ZERO,
+    above,
+    all_fingers_touch,
+    base_yaw,
+    closeness,
+    constant,
+    per_step,
+    top_down,
+    two_robots,
+)
 
 __all__ = ["TwoArmLift"]
+
+
+@dataclass
+class PotHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot  # the first
+    robots: tuple[Robot, Robot]
+    pot: Part
+    grasps: list[Grasp]  # of each robot, on its handle
 
 
 class TwoArmLift(StagedTask):
@@ -53,16 +74,16 @@ class TwoArmLift(StagedTask):
         turn: float = math.pi / 3  # [rad] the pot is turned at most, either way
         lift_height: float = 0.1  # [m]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> PotHandles:
         small_table(b, base_camera=((0.75, 0, 0.7), (0, 0, 0.1)), human_camera=((1.15, 0.45, 0.75), (0, 0, 0.15)))
         robots = two_robots(b, arrangement=self.config.arrangement, away=0.56, height=0.113, level=0.0, floor=-0.8)
         vessel = b.part("pot", pot.pot())
         grasps = [b.grasp(r, vessel, shapes=s) for r, s in zip(robots, pot.HANDLE_SHAPES, strict=True)]
         self._handles = torch.tensor(pot.HANDLES)
         self._up = torch.tensor([[0.0, 0.0, 1.0]])
-        return {"robot": robots[0], "robots": robots, "pot": vessel, "grasps": grasps}
+        return PotHandles(robot=robots[0], robots=robots, pot=vessel, grasps=grasps)
 
-    def start(self, h, ep):
+    def start(self, h: PotHandles, ep: Episode) -> None:
         for robot in h.robots:
             ready(robot, ep)
         r, turn = self.config.spawn_half_size, self.config.turn
@@ -70,22 +91,22 @@ class TwoArmLift(StagedTask):
         h.pot.set_pose(spot[:, :3], spot[:, 3:])
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: PotHandles) -> tuple[Tensor, Tensor]:
         """Offsets (n, 2, 3) from each TCP to its handle, and their lengths."""
         pos, quat = h.pot.pos[:, None].expand(-1, 2, 3), h.pot.quat[:, None].expand(-1, 2, 4)
         tcp = torch.stack([r.tcp_pos for r in h.robots], 1)
         reach = pos + quat_rotate(quat, self._handles.expand_as(pos)) - tcp
         return reach, norm(reach)
 
-    def evaluate(self, h):
+    def evaluate(self, h: PotHandles) -> dict[str, Tensor]:
         upright = quat_rotate(h.pot.quat, self._up.expand_as(h.pot.pos))[:, 2]
         return {
             "success": h.pot.pos[:, 2] - constant(pot.HALF) > constant(self.config.lift_height),
-            "is_grasped": held(h.grasps).all(1),
+            "is_grasped": all_fingers_touch(h.grasps).all(1),
             "is_upright": upright >= constant(math.cos(math.pi / 6)),
         }
 
-    def observe(self, h):
+    def observe(self, h: PotHandles) -> dict[str, dict[str, Tensor]]:
         reach, _ = self._geometry(h)
         one, two = h.robots
         return {
@@ -97,18 +118,18 @@ class TwoArmLift(StagedTask):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: PotHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         _, away = self._geometry(h)
         rise = h.pot.pos[:, 2] - constant(pot.HALF + 0.05)
         terms = {
             "reach": constant(0.5) * closeness(away, 10.0).sum(1),
-            "grasp": constant(0.25) * held(h.grasps).sum(1),
+            "grasp": constant(0.25) * all_fingers_touch(h.grasps).sum(1),
             "lift": constant(10.0) * rise.clamp(0.0, 0.15) * ev["is_upright"],
         }
         missing = constant(3.0) * ev["is_upright"] - torch.stack(list(terms.values()), -1).sum(-1)
         return {**terms, "success": torch.where(ev["success"], missing, ZERO)}
 
-    def expert(self, h):
+    def expert(self, h: PotHandles) -> list[tuple[Waypoint, ...]]:
         reach, _ = self._geometry(h)
         stages = []
         for k, robot in enumerate(h.robots):

@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from manikin import Episode, Handles, Part, Quantity, Robot, SceneBuilder, Uniform, Waypoint
 from manikin.arenas.ground import ground
-from manikin.env.task import Quantity
 from manikin.math import dot, norm, pose, quat_mul, quat_rotate
 from manikin.props.plate import plate
-from manikin.spec.plan import Waypoint
-from manikin.spec.vary import Uniform
 from manikin.tasks.robosuite.common import OFFSET, POSE, StagedTask, ready
 from manikin.toolkit import ONE, base_yaw, closeness, constant, per_step, tilted, two_robots
 
@@ -22,6 +21,16 @@ _HANG = 0.17  # [m] from the second arm's flange to the middle of the hole
 _HALF = 0.13  # [m] half the peg's length
 _SLANT = math.radians(60.0)  # of the peg, from the vertical, as the expert holds it
 _RULED = 0.1  # [m] along the plate's x, where the published rule has the hole; the hole itself is 1 cm further
+
+
+@dataclass
+class PegInHoleHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot  # the first
+    robots: tuple[Robot, Robot]
+    peg: Part
+    plate: Part
 
 
 class TwoArmPegInHole(StagedTask):
@@ -66,7 +75,7 @@ class TwoArmPegInHole(StagedTask):
         ahead: float = 0.14  # [m]
         least_cosine: float = 0.95  # of the angle between the axis and the normal
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> PegInHoleHandles:
         low, high = self.config.radius
         b.robots = [(arm, None, menagerie) for arm, _, menagerie in b.robots]
         ground(b, height=0.0, base_camera=((1.1, 0, 1.7), (0, 0, 1.2)), human_camera=((1.5, 0.4, 1.6), (0, 0, 1.15)))
@@ -80,14 +89,14 @@ class TwoArmPegInHole(StagedTask):
         self._hole = torch.tensor([[_RULED, 0.0, 0.0]])
         self._quarter = torch.tensor([[math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)]])
         self._z = torch.tensor([[0.0, 0.0, 1.0]])
-        return {"robot": one, "robots": robots, "peg": peg, "plate": board}
+        return PegInHoleHandles(robot=one, robots=robots, peg=peg, plate=board)
 
-    def start(self, h, ep):
+    def start(self, h: PegInHoleHandles, ep: Episode) -> None:
         for robot in h.robots:
             ready(robot, ep)
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: PegInHoleHandles) -> tuple[Tensor, Tensor, Tensor]:
         """Each (n,): along the peg's axis to the hole, aside of it, cosine of the angle."""
         peg, at = h.peg.pos, h.plate.pos
         axis = quat_rotate(h.peg.quat, self._z.expand_as(peg))
@@ -97,13 +106,13 @@ class TwoArmPegInHole(StagedTask):
         aside = norm(torch.linalg.cross(axis, offset))
         return along, aside, dot(axis, normal).abs()
 
-    def evaluate(self, h):
+    def evaluate(self, h: PegInHoleHandles) -> dict[str, Tensor]:
         c = self.config
         along, aside, cosine = self._geometry(h)
         inside = (along >= constant(c.behind)) & (along <= constant(c.ahead))
         return {"success": inside & (aside < constant(c.axis_tol)) & (cosine > constant(c.least_cosine))}
 
-    def observe(self, h):
+    def observe(self, h: PegInHoleHandles) -> dict[str, dict[str, Tensor]]:
         along, aside, cosine = self._geometry(h)
         one, two = h.robots
         return {
@@ -118,7 +127,7 @@ class TwoArmPegInHole(StagedTask):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: PegInHoleHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         along, aside, cosine = self._geometry(h)
         return {
             "reach": closeness(norm(h.peg.pos - h.plate.pos), 1.0),
@@ -128,7 +137,7 @@ class TwoArmPegInHole(StagedTask):
             "success": ev["success"] * ONE,
         }
 
-    def expert(self, h):
+    def expert(self, h: PegInHoleHandles) -> list[tuple[Waypoint, ...]]:
         one, two = h.robots
         # the peg comes down at a slant; the plate hangs under the second arm, raised by as much
         slant = tilted(one, _SLANT)

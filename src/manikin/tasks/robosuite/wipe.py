@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manikin import ContactForce, Episode, Handles, Quantity, Robot, SceneBuilder, Variable, Waypoint
 from manikin.arenas.wipe_table import SIZE, wipe_table
-from manikin.env.task import Quantity
 from manikin.math import atan2, norm, pose, quat_conj, quat_rotate
-from manikin.spec.plan import Waypoint
+from manikin.scene.handles.markers import Markers
 from manikin.tasks.robosuite.common import TCP, StagedTask, ready
 from manikin.toolkit import ONE, ZERO, above, closeness, constant, facing_down, per_step
 
@@ -19,6 +19,19 @@ __all__ = ["Wipe"]
 
 _TURNS = 16  # directions tried where a trail meets the edge
 _GONE = torch.tensor(-0.03)  # [m] height of marks that are wiped off: inside the table
+
+
+@dataclass
+class WipeHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    marks: Markers
+    eraser_force: ContactForce  # on the table
+    arm_force: ContactForce  # of the whole arm on the table
+    dirt: Variable  # (marks, 3) [m]
+    wiped: Variable  # (marks,) 0 or 1
+    new: Variable  # marks wiped in this step
 
 
 class Wipe(StagedTask):
@@ -67,27 +80,27 @@ class Wipe(StagedTask):
         force_max: float = 70.0  # [N]
         limit_margin: float = 0.1  # [rad]
 
-    def scene(self, b):
+    def scene(self, b: SceneBuilder) -> WipeHandles:
         c = self.config
         robot, top, marks = wipe_table(b, marks=c.marks, radius=c.mark_radius)
         self._face = torch.tensor([*c.face, c.height])
-        return {
-            "robot": robot,
-            "marks": marks,
-            "eraser_force": b.contact_force(robot, top, link="eraser"),
-            "arm_force": b.contact_force(robot, top),
-            "dirt": b.variable("dirt", (c.marks, 3)),  # [m]
-            "wiped": b.variable("wiped", (c.marks,)),
-            "new": b.variable("new"),  # marks wiped in this step
-        }
+        return WipeHandles(
+            robot=robot,
+            marks=marks,
+            eraser_force=b.contact_force(robot, top, link="eraser"),
+            arm_force=b.contact_force(robot, top),
+            dirt=b.variable("dirt", (c.marks, 3)),  # [m]
+            wiped=b.variable("wiped", (c.marks,)),
+            new=b.variable("new"),  # marks wiped in this step
+        )
 
-    def start(self, h, ep):
+    def start(self, h: WipeHandles, ep: Episode) -> None:
         ready(h.robot, ep)
         spots = self._trail(ep)
         h.dirt.set(torch.cat([spots, torch.zeros_like(spots[..., :1])], 2))
         h.marks.set_places(h.dirt.value)
 
-    def _trail(self, ep) -> Tensor:
+    def _trail(self, ep: Episode) -> Tensor:
         """(n, marks, 2) [m] a walk that turns now and then, and at the edge of what may be dirty."""
         c, rng, n = self.config, ep.rng, ep.rng.n
         edge = torch.tensor([c.coverage * side / 2 - c.mark_radius for side in SIZE])
@@ -109,13 +122,13 @@ class Wipe(StagedTask):
         return torch.stack(out, 1)
 
     @per_step
-    def _geometry(self, h):
+    def _geometry(self, h: WipeHandles) -> tuple[Tensor, Tensor, Tensor]:
         """Offsets from the TCP to the marks (n, marks, 3) [m], force of eraser and of the arm on the table (n,) [N]."""
         offset = h.dirt.value - h.robot.tcp_pos[:, None]
         eraser = h.eraser_force.value
         return offset, norm(eraser), norm(h.arm_force.value - eraser)
 
-    def advance(self, h):
+    def advance(self, h: WipeHandles) -> None:
         offset, force, _ = self._geometry(h)
         inverse = quat_conj(h.robot.tcp_quat)[:, None].expand(*offset.shape[:2], 4)
         under = (quat_rotate(inverse, offset).abs() < self._face).all(2)
@@ -128,14 +141,14 @@ class Wipe(StagedTask):
         places[..., 2] = torch.where(wiped, _GONE, ZERO)
         h.marks.set_places(places)
 
-    def _unsafe(self, h) -> Tensor:
+    def _unsafe(self, h: WipeHandles) -> Tensor:
         """(n,) bool: the arm touches the table, or a joint is near its limit."""
         q = h.robot.arm_qpos
         limits = h.robot.limits[: q.shape[1]]
         near = torch.minimum(q - limits[:, 0], limits[:, 1] - q).amin(1) < constant(self.config.limit_margin)
         return near | (self._geometry(h)[2] > constant(0.1))
 
-    def evaluate(self, h):
+    def evaluate(self, h: WipeHandles) -> dict[str, Tensor]:
         wiped = h.wiped.value > 0
         return {
             "success": wiped.all(1),
@@ -143,7 +156,7 @@ class Wipe(StagedTask):
             "is_unsafe": self._unsafe(h),
         }
 
-    def observe(self, h):
+    def observe(self, h: WipeHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "force": h.eraser_force.value},
             "privileged": {
@@ -153,7 +166,7 @@ class Wipe(StagedTask):
             },
         }
 
-    def reward(self, h, ev, action):
+    def reward(self, h: WipeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         offset, force, _ = self._geometry(h)
         safe = ONE - ev["is_unsafe"].float()
         left = ONE - h.wiped.value
@@ -168,7 +181,7 @@ class Wipe(StagedTask):
             "unsafe": (ONE - safe) * constant(-10.0),
         }
 
-    def expert(self, h):
+    def expert(self, h: WipeHandles) -> list[Waypoint]:
         down = facing_down(h.robot)
         offset = norm(self._geometry(h)[0]) + 10.0 * h.wiped.value
         nearest = h.dirt.value[torch.arange(h.n), offset.argmin(1)]

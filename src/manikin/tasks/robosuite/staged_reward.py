@@ -1,5 +1,4 @@
-"""The reward that picking and placing shares with nuts and pegs: things brought to their places, and the best of four
-stages for what is not there yet."""
+"""The staged reward of PickPlace and NutAssembly: 1 per thing in its place, and the best of four stages otherwise."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from torch import Tensor
 
 from manikin.toolkit import ONE, ZERO, closeness, constant
 
-__all__ = ["TERMS", "near", "stages"]
+__all__ = ["TERMS", "staged_reward", "still_near"]
 
 _REACH, _GRASP, _LIFT, _HOVER = 0.1, 0.35, 0.5, 0.7  # what each stage is worth at most
 _FAR = torch.tensor(1e3)
@@ -21,23 +20,23 @@ TERMS = {
 }
 
 
-def near(distance: Tensor) -> Tensor:
-    """bool: so near that a thing is not yet let go of, by the published rule 1 - tanh(10 d) >= 0.6."""
+def still_near(distance: Tensor) -> Tensor:
+    """bool, like ``distance`` [m]: the gripper is too near to have released the thing, 1 - tanh(10 d) >= 0.6."""
     return closeness(distance, 10.0) >= constant(0.6)
 
 
-def stages(
+def staged_reward(
     done: Tensor, reach: Tensor, held: Tensor, rise: Tensor, away: Tensor, above: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """The terms ``done`` and ``stage``, each (n,), from what is true of k things.
+    """The reward terms ``done`` and ``stage``, each (n,), of k things.
 
     Args:
-        done: (n, k) bool, in place.
-        reach: (n, k) [m] from TCP.
-        held: (n, k) bool.
-        rise: (n, k) [m] still to be lifted.
-        away: (n, k) [m] horizontal distance to its place.
-        above: (n, k) bool, over its place, where hovering counts from 0.5 up, held or not; None for nowhere.
+        done: (n, k) bool, whether the thing is in its place.
+        reach: (n, k) distance from the TCP [m].
+        held: (n, k) bool, whether the gripper holds it.
+        rise: (n, k) height that is missing for a complete lift [m].
+        away: (n, k) horizontal distance to its place [m].
+        above: (n, k) bool, whether it is over its place, where hovering counts from 0.5, held or not. None: nowhere.
     """
     reaching = constant(_REACH) * closeness(torch.where(done, _FAR, reach).amin(1), 10.0)
     grasped = (held & ~done).any(1)
