@@ -183,6 +183,39 @@ def test_file_can_be_read_in_one_sitting(path: Path) -> None:
     assert lines < LONGEST
 
 
+OTHERS = re.compile("lerobot|robomimic|maniskill|robosuite", re.IGNORECASE)
+
+
+def names_of_others(tree: ast.AST) -> list[str]:
+    """Names, imports, arguments and texts that name another project. What an error tells its reader may name one."""
+    told = {id(part) for node in ast.walk(tree) if isinstance(node, ast.Raise) for part in ast.walk(node)}
+    words = []
+    for node in ast.walk(tree):
+        if id(node) in told:
+            continue
+        for _, value in ast.iter_fields(node):
+            words += [value] if isinstance(value, str) else []
+    return [word for word in words if OTHERS.search(word)]
+
+
+def test_the_format_rooms_alone_know_other_projects() -> None:
+    hits = {}
+    for path in (SOURCE / "data").rglob("*.py"):
+        if not path.is_relative_to(SOURCE / "data" / "formats") and (
+            found := names_of_others(ast.parse(path.read_text()))
+        ):
+            hits[str(path.relative_to(SOURCE))] = found
+    assert not hits
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import lerobot", "from manikin.data.formats import robomimic", "def to_maniskill(): pass", "x = 'RoboSuite'"],
+)
+def test_a_name_of_another_project_is_noticed(code: str) -> None:
+    assert names_of_others(ast.parse(code))
+
+
 def committed_text() -> Iterator[tuple[Path, str]]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
