@@ -195,3 +195,37 @@ def test_a_recording_is_observed_anew_through_sensors_that_it_was_made_without(t
         assert seen["imu/gyro"].shape == (5, 3) and seen["range"].shape == (5, 1)
         assert np.allclose(states[1].observations["range"], seen["range"], atol=1e-5)
         assert np.allclose(states[1].observations["imu/gyro"], seen["imu/gyro"], atol=1e-5)
+
+
+def test_a_robots_own_unit_is_observed_by_its_name() -> None:
+    """Against the robot's own handle, in motion; and noise and a turn on top of it. Its base is elsewhere."""
+    half = math.sqrt(0.5)
+    sources = (
+        Imu(on="robot/imu"),
+        Imu(name="turned", on="robot/imu", quat=(half, 0.0, 0.0, half)),
+        Imu(name="noisy", on="robot/imu", gyro_noise=[Noise(0.1)]),
+        Imu(name="base", on="robot"),
+    )
+
+    class Walking(Falling):
+        id, control, robots = "Walking-v0", "joint_target_delta_pos", ("go2",)
+
+        def start(self, h, ep):
+            h.robot.set_root((0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0), (0.3, 0.0, 0.0, 0.4, -0.2, 0.6))
+            h.robot.set_qpos(h.robot.keyframe())
+            h.ball.set_pose((3.0, 3.0, 3.0))
+
+    env = manikin.make(Walking, 2, observe=["state", *sources], autoreset="disabled", reward="sparse")
+    env.reset(seed=0)
+    for _ in range(6):  # it falls and lands
+        seen = env.step(env.hold() + 0.2)[0]
+        own = env.robots[0].imus["imu"]
+        assert torch.equal(seen["imu"]["accelerometer"], own.acceleration)
+        assert torch.equal(seen["imu"]["gyro"], own.gyro) and own.gyro.norm() > 0.05
+        x, y, z = own.gyro.unbind(1)
+        assert torch.allclose(seen["turned"]["gyro"], torch.stack([y, -x, z], 1), atol=1e-5)
+        assert 0.01 < (seen["noisy"]["gyro"] - own.gyro).abs().max() < 1.0
+    assert (seen["base"]["accelerometer"] - own.acceleration).abs().max() > 1e-3
+    assert env.fingerprint()["observe"][1] == {"kind": "Imu", "on": "robot/imu"}
+    with pytest.raises(UnknownNameError, match=r"'robot/imo'. Did you mean 'robot/imu'"):
+        manikin.make(Walking, 1, observe=["state", Imu(on="robot/imo")])

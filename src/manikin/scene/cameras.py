@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import mujoco
 import numpy as np
@@ -16,8 +16,11 @@ __all__ = ["add_camera", "mount"]
 _PIXEL = 1e-5  # [m] on the sensor of a camera with intrinsics; only ratios count
 
 
-def mount(spec: mujoco.MjSpec, on: str, robots: Sequence[Robot], what: str) -> mujoco.MjsBody:
+def mount(
+    spec: mujoco.MjSpec, on: str, robots: Sequence[Robot], what: str, others: Iterable[str] = ()
+) -> mujoco.MjsBody:
     """The body that something is fixed to: of a part, of a robot (its base), ``robot/link``, or "" for the world.
+    ``others`` are further names that the caller knows, for the error.
 
     Raises:
         UnknownNameError: there is nothing of that name; lists what there is.
@@ -26,7 +29,7 @@ def mount(spec: mujoco.MjSpec, on: str, robots: Sequence[Robot], what: str) -> m
     of_robot = {robot.name: f"{robot.prefix}{robot.model.base_body}" for robot in robots}
     where = of_robot.get(on, on)
     if where and where not in names:
-        raise UnknownNameError(f"mount of {what}", on, {*names[1:], *of_robot})
+        raise UnknownNameError(f"mount of {what}", on, {*names[1:], *of_robot, *others})
     return spec.body(where) if where else spec.worldbody
 
 

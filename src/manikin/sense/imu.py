@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import mujoco
+import numpy as np
 from torch import Tensor
 
 from manikin.errors import ConfigError
@@ -53,7 +54,8 @@ class Imu(Source):
     read, its bias at start ``Noise(..., bias_std=...)``, its random walk of the bias ``Drift(...)``.
 
     Attributes:
-        on: what it is fixed to: a part, a robot (its base) or ``robot/link``.
+        on: what it is fixed to: a part, a robot (its base), ``robot/link``, or the robot's own unit by its name,
+            ``robot/imu`` (:attr:`manikin.spec.robot.RobotSpec.sensors`), whose place and frame it then has.
         pos: [m] in the frame of that.
         quat: (w, x, y, z) of the sensor's frame in that of ``on``.
         accelerometer_noise, gyro_noise: imperfections of the two, in order; the episode's own, by its seed alone.
@@ -76,9 +78,20 @@ class Imu(Source):
     def declare(self, b: SceneBuilder) -> ImuHandle:
         """Add the two sensors to a scene; also for tasks, which read the handle."""
         handle = ImuHandle(b.scope, f"imu/{self.name}")
-        site = mount(b.spec, self.on, b.robot_handles, f"imu {self.name!r}").add_site(
-            name=handle.name, pos=self.pos, quat=self.quat, size=(0.002, 0.002, 0.002), group=4
-        )
+        own = {
+            robot.prefix + unit.name: b.spec.site(robot.prefix + unit.name)
+            for robot in b.robot_handles
+            for unit in robot.arm.sensors
+        }
+        pos: Sequence[float]
+        quat: Sequence[float]
+        if self.on in own:
+            body = own[self.on].parent
+            pos, quat = _placed(own[self.on], self.pos, self.quat)
+        else:
+            body = mount(b.spec, self.on, b.robot_handles, f"imu {self.name!r}", own)
+            pos, quat = self.pos, self.quat
+        site = body.add_site(name=handle.name, pos=pos, quat=quat, size=(0.002, 0.002, 0.002), group=4)
         for what, kind in _SENSORS.items():
             b.spec.add_sensor(
                 name=f"{handle.name}/{what}", type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site.name
@@ -93,6 +106,16 @@ class Imu(Source):
     def imperfections(self) -> Mapping[str, Sequence[Imperfection]]:
         both = {"accelerometer": self.accelerometer_noise, "gyro": self.gyro_noise}
         return {name: effects for name, effects in both.items() if effects}
+
+
+def _placed(
+    site: mujoco.MjsSite, pos: Sequence[float], quat: Sequence[float]
+) -> tuple[Sequence[float], Sequence[float]]:
+    """A place [m] and frame (w, x, y, z) given in a site's frame, in that of its body."""
+    moved, turned = np.zeros(3), np.zeros(4)
+    mujoco.mju_rotVecQuat(moved, np.array(pos, float), site.quat)
+    mujoco.mju_mulQuat(turned, site.quat, np.array(quat, float))
+    return (site.pos + moved).tolist(), turned.tolist()
 
 
 def checked_place(sensor: Source, pos: Sequence[float], quat: Sequence[float]) -> None:
