@@ -564,3 +564,18 @@ def test_the_list_shows_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
     rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
     assert rows["go2"][1:4] == ["12", "free", "legs"] and rows["tiago"][2] == "differential"
     assert rows["h1"][3:7] == ["legs", "torso", "left_arm", "right_arm"] and rows["allegro"][3] == "fingers"
+
+
+@pytest.mark.parametrize("control", ["joint_impedance:goal=commanded", "joint_impedance"])
+def test_an_arm_driven_by_torques_keeps_its_posture_while_the_base_starts_and_stops(control: str) -> None:
+    """What throws an arm about is its inertia times the base's acceleration, and that torque is added."""
+    env = yard("panda@planar", f"base: base_vel, arm: {control}")
+    posture = env.robot.qpos[:, 3:10].clone()
+    away = []
+    for step in range(60):
+        action = env.hold()
+        action[:, 0] = 0.5 if step < 30 else 0.0
+        env.step(action)
+        away.append((env.robot.qpos[:, 3:10] - posture).abs().max())
+    assert env.robot.root_pose[0, 0] > 0.6  # it has driven
+    assert max(away) < 0.01, max(away)  # [rad] 0.05 to 0.1 without

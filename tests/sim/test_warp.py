@@ -326,3 +326,29 @@ def test_a_closed_environment_keeps_no_room(seen):
             asked()
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         world.other  # noqa: B018
+
+
+class Aloft(FreeArm):
+    """Nothing is touched: a robot with a free base begins in the air."""
+
+    def start(self, h, ep):
+        super().start(h, ep)
+        if h.robot.arm.base.kind == "free":
+            h.robot.set_root((0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0), (0.5, 0.0, 0.0, 0.0, 1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("word", "control"), [("go2", "joint_target_delta_pos"), ("panda@planar", "base: base_vel, arm: joint_pos")]
+)
+def test_a_robot_whose_base_moves_takes_a_step_as_on_the_cpu(word, control):
+    """A free base that falls and one that drives: one control step within 1e-5 (float32 against float64)."""
+    seen = {}
+    for device in ("cpu", "warp:cpu"):
+        env = manikin.make(Aloft, num_envs=2, robot=word, control=control, device=device, reward="none")
+        env.reset(seed=0)
+        start = env.robot.root_pose.clone()
+        size = env.controller.card.size
+        env.step(torch.linspace(-0.6, 0.8, 2 * size).reshape(2, size))
+        seen[device] = torch.cat([env.robot.qpos, env.robot.root_pose], 1).clone()
+        assert (env.robot.root_pose - start).abs().amax(1).min() > 1e-3
+    assert torch.allclose(seen["cpu"], seen["warp:cpu"], atol=1e-5, rtol=0)

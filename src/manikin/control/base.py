@@ -46,6 +46,7 @@ class Limb(Reading, Protocol):
     scope: Scope
     prefix: str
     model: Any
+    carriers: tuple[str, ...]  # joints of a base that drives, where it carries these joints and they are none of them
 
 
 class Kinematics(Protocol):

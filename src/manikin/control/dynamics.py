@@ -41,6 +41,8 @@ class Dynamics:
         self._bias, self._passive = _columns(world.flat("qfrc_bias"), dofs), _columns(world.flat("qfrc_passive"), dofs)
         self._lift = _columns(world.flat("qfrc_gravcomp"), dofs)
         self._inertia = world.flat("M")
+        self._carried = self._carriers(model, robot, dofs)
+        self._shove = _columns(world.flat("qacc_warmstart"), self._carried[0]) if self._carried[0] else None
         self._entries, self._present = self._pattern(model, dofs)
         if operational:
             tcp = int(model.body(robot.prefix + robot.model.tcp_body).id)
@@ -77,6 +79,26 @@ class Dynamics:
         self._half, self._half_present = where[lower], None if present[lower].all() else present[lower]
         entries = where.ravel() if self.numpy else torch.as_tensor(where.ravel(), device=self.device)
         return entries, None if present.all() else self.array(present)
+
+    def _carriers(self, model: mujoco.MjModel, robot: Limb, dofs: list[int]) -> tuple[list[int], Any]:
+        """Degrees of freedom of the driven base that carries these joints, and where in the sparse inertia matrix
+        (joint, base) is, joint by joint."""
+        base = [int(model.joint(robot.prefix + name).dofadr[0]) for name in robot.carriers]
+        where = []
+        for row in dofs:  # of a joint that the base carries, the base's degrees of freedom come before its own
+            start = int(model.M_rowadr[row])
+            columns = model.M_colind[start : start + int(model.M_rownnz[row])].tolist()
+            where += [start + columns.index(column) for column in base]
+        return base, where if self.numpy or not where else torch.as_tensor(where, device=self.device)
+
+    def _moved(self, held: Array) -> Array:
+        """``held`` (n, m) and the torques that the base's acceleration in the last physics step asks for: without them
+        each start and stop of the base would throw the arm out of its posture."""
+        if self._shove is None:
+            return held
+        flat, where = self._inertia, self._carried[1]
+        flat = flat.take(where, 1) if self.numpy else flat.index_select(1, where)
+        return held + (flat.reshape(self.n, self.size, -1) * self._shove()[:, None]).sum(2)
 
     @property
     def qpos(self) -> Array:
@@ -135,11 +157,11 @@ class Dynamics:
     def gravity(self) -> Array:
         """(n, m) torques that hold the arm against gravity and Coriolis forces, less what the model's own gravity
         compensation gives."""
-        return self._bias() - self._lift()
+        return self._moved(self._bias() - self._lift())
 
     def compensation(self) -> Array:
         """(n, m) torques that leave nothing but inertia: gravity, Coriolis forces and the joints' own friction."""
-        return self._bias() - self._passive()
+        return self._moved(self._bias() - self._passive())
 
     def apply(self, torque: Array, rows: np.ndarray | None) -> None:
         """Command torques (n, m), limited to what the motors can; ``rows`` (numbers) or all."""

@@ -69,6 +69,7 @@ class Group:
         tool = next((tool for tool in robot.tools.values() if tool.group == name), None)
         self._acts: Robot | RobotTool = tool or robot  # where its tool is
         self.tool = tool.key if tool is not None else robot.model.tools[0].name
+        self.carriers: tuple[str, ...] = arm.base.joints if arm.base.drives and own.joints != arm.base.joints else ()
         self.model, self.tools = self._acts.model, dict[str, Any]()
         self.gripper: Any = None
         self.drivers: tuple[str, ...] = ()

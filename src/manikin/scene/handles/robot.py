@@ -31,7 +31,10 @@ class Robot(Handle):
         groups: name: where its joints are in those vectors.
         tools: name: a handle of each tool. What is said here of a TCP or a gripper is the first tool's.
         imus: name: a handle of each inertial measurement unit.
+        carriers: joints that carry it and are none of its own; a whole robot has none.
     """
+
+    carriers: tuple[str, ...] = ()
 
     def __init__(self, scope: Scope, name: str, model: Any, prefix: str, base_pos: Any, base_quat: Any) -> None:
         super().__init__(scope, name)
