@@ -182,3 +182,42 @@ def test_the_command(six: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -
     script.write_text("ARM = 3\n")
     assert main(["robot-check", str(script)]) == 2
     assert "declares no ArmSpec called ARM" in capsys.readouterr().err
+
+
+TWO_ARMS = """<mujoco model="twin"><compiler angle="radian"/><worldbody><body name="chassis" pos="0 0 0.25">
+  <geom type="box" size="0.25 0.3 0.2" mass="60"/>{}</body></worldbody><actuator>{}</actuator></mujoco>"""
+
+
+def test_a_robot_of_two_arms_whose_tools_name_their_grippers(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    arms, servos = "", ""
+    for side, y in (("left", 0.25), ("right", -0.25)):
+        inside, shape = "", '<geom type="cylinder" size="0.03 0.04" pos="0 0 0.07" mass="1"/>'
+        for k, axis in reversed(list(enumerate(("0 0 1", "0 1 0", "0 1 0", "0 0 1", "0 1 0", "0 0 1")))):
+            place = f"0.3 {y} 0.4" if k == 0 else "0 0 0.15"
+            hinge = f'<joint name="{side}_{k}" axis="{axis}" range="-2.8 2.8" damping="1" armature="0.1"/>'
+            inside = f'<body name="{side}_link{k}" pos="{place}">{hinge}{shape}{inside}</body>'
+            servos += f'<position joint="{side}_{k}" kp="800" kv="80" forcerange="-80 80"/>'
+        arms += inside
+    (tmp_path / "twin.xml").write_text(TWO_ARMS.format(arms, servos))
+    script = tmp_path / "twin.py"
+    script.write_text(
+        "from manikin.robots import from_file\nfrom manikin.spec.robot import Tool\nSIDES = ('left', 'right')\n"
+        f"ARM = from_file({str(tmp_path / 'twin.xml')!r}, base='planar',\n"
+        "  groups={f'{s}_arm': tuple(f'{s}_{k}' for k in range(6)) for s in SIDES},\n"
+        "  tools={s: Tool(body=f'{s}_link5', pos=(0, 0, 0.15), group=f'{s}_arm', gripper='rethink') for s in SIDES},\n"
+        "  rest=(0.0, 0.5, 1.6, 0.0, 1.04, 0.0) * 2)\n"
+    )
+    main(["robot-check", str(script), "--no-reach"])
+    said = capsys.readouterr().out
+    assert "only a name" not in said
+    assert "has no inertia" not in said  # every shape says its mass
+    (tmp_path / "twin.xml").write_text(TWO_ARMS.format(arms.replace(' mass="1"', ""), servos))
+    main(["robot-check", str(script), "--no-reach"])
+    assert "'left_link5' moves and has no inertia" in capsys.readouterr().out
+
+
+def test_a_file_of_a_gripper_alone_is_told_to_name_an_arm(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    script = tmp_path / "claw.py"
+    script.write_text("GRIPPER = 'a gripper'\n")
+    assert main(["robot-check", str(script)]) == 2
+    assert "write ARM = manikin.robots.arm('panda') to try GRIPPER on that arm" in capsys.readouterr().err

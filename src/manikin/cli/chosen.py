@@ -218,9 +218,10 @@ def arm_in(path: str | Path) -> tuple[RobotSpec, GripperSpec | None]:
         space = vars(run_file(path))
     declared = space.get("ROBOT", space.get("ARM"))
     if not isinstance(declared, RobotSpec):
-        raise ConfigError(
-            f"{path} declares no ArmSpec called ARM and no RobotSpec called ROBOT; write ARM = from_file(...)"
-        )
+        line = "ARM = from_file(...)"
+        if "GRIPPER" in space:  # a gripper moves and grasps on an arm only
+            line = "ARM = manikin.robots.arm('panda') to try GRIPPER on that arm"
+        raise ConfigError(f"{path} declares no ArmSpec called ARM and no RobotSpec called ROBOT; write {line}")
     return declared, space.get("GRIPPER")
 
 

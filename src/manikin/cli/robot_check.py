@@ -44,11 +44,12 @@ def chosen_robot(word: str, gripper: str | None = None) -> Robot:
     A Python file is run; its ``ARM`` is taken, with ``GRIPPER`` when it declares one.
     """
     from manikin.grippers import gripper as gripper_named
-    from manikin.robots import Robot, robot
+    from manikin.robots import Robot, robot, with_grippers
 
     if not word.lower().endswith(ROBOT_FILES):
         return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
     arm, hand = arm_in(word)
+    arm = with_grippers(arm, gripper)
     name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
     if hand is not None and name == hand.name:
         return Robot(arm, hand, False)

@@ -37,6 +37,7 @@ __all__ = [
     "stand_together",
     "team",
     "teams",
+    "with_grippers",
 ]
 
 _MODULES = {  # arm: the file it is in
@@ -196,11 +197,17 @@ def robot(word: str) -> Robot:
         spec = with_hand(spec, arm(gripper_name))
     if base:
         spec = on_base(spec, base)
-    if len(spec.tools) > 1:
-        spec = replace(
-            spec, tools={key: replace(t, gripper=_carried(t, gripper_name)) for key, t in spec.tools.items()}
-        )
-    return Robot(spec, hand, model == "menagerie")
+    return Robot(with_grippers(spec, gripper_name), hand, model == "menagerie")
+
+
+def with_grippers(spec: RobotSpec, named: str | None = None) -> RobotSpec:
+    """A robot of several tools with the grippers that its tools name looked up; all are ``named`` where that is given.
+
+    Raises :class:`UnknownNameError` for an unknown gripper.
+    """
+    if len(spec.tools) < 2:
+        return spec
+    return replace(spec, tools={key: replace(tool, gripper=_carried(tool, named)) for key, tool in spec.tools.items()})
 
 
 def _pieces(names: str) -> tuple[str, str | None, str]:

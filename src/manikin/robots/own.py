@@ -264,10 +264,17 @@ def _links(
                 pos=pos if first else tuple(map(float, body.pos)),  # type: ignore[arg-type]
                 quat=quat if first else tuple(map(float, body.quat)),  # type: ignore[arg-type]
                 joint=joints if len(joints) > 1 else joints[0] if joints else None,
-                mass=float(body.mass) if body.explicitinertial else 0.0,
+                mass=_declared_mass(body),
             )
         )
     return tuple(links)
+
+
+def _declared_mass(body: mujoco.MjsBody) -> float:
+    """[kg] that the file gives a body or its shapes; 0 where it gives none and MuJoCo takes water's density."""
+    if body.explicitinertial:
+        return float(body.mass)
+    return sum(float(geom.mass) for geom in body.geoms if geom.mass > 0)  # NaN where it is not given
 
 
 def _joint(joint: mujoco.MjsJoint) -> Joint:
