@@ -64,16 +64,15 @@ class Grasp(Handle):
         return [(f"{self.name}/{i}/{k}", fingers[i], self.geoms[k]) for i, k in pairs]
 
     def bind(self, model: mujoco.MjModel) -> None:
-        world, forces, closing = self.scope.world, [], []
-        for sensor, *_ in self.sensors():
-            adr = int(model.sensor(sensor).adr[0])
-            forces.append(("sensordata", adr, adr + 3))
-        for site in self.robot.model.finger_sites:
-            s = int(model.site(self.robot.prefix + site).id)
-            closing += [("site_xmat", 9 * s + k, 9 * s + k + 1) for k in (2, 5, 8)]  # z axis
-        fingers = len(self.robot.model.finger_sites)
-        shape = (fingers, len(self.geoms), 3) if self.geoms else (fingers, 3)
-        self._force, self._closing = world.channel(forces, shape), world.channel(closing, (fingers, 3))
+        world, sites, fingers = self.scope.world, self.robot.model.finger_sites, len(self.robot.model.finger_sites)
+        adr = [int(model.sensor(sensor).adr[0]) for sensor, *_ in self.sensors()]
+        forces = [("sensordata", a, a + 3) for a in adr]
+        self._force = world.channel(forces, (fingers, len(self.geoms), 3) if self.geoms else (fingers, 3))
+        ids = [int(model.site(self.robot.prefix + site).id) for site in sites]
+        closing = [("site_xmat", 9 * s + k, 9 * s + k + 1) for s in ids for k in (2, 5, 8)]  # z axis
+        count = max(len(self.geoms), 1)
+        by_geom = [forces[i * count + k] for k in range(count) for i in range(fingers)]
+        self._both = world.channel([*closing, *by_geom], (1 + count, fingers, 3))
 
     @property
     def force(self) -> Tensor:
@@ -84,7 +83,8 @@ class Grasp(Handle):
     @property
     def touches(self) -> Tensor:
         """(n,) bool, whether any finger presses on the part, in whatever direction."""
-        return _tensor((_length(self._numbers(self.force)) >= self._least).any(-1))
+        force = self._numbers(self.force)
+        return _tensor((_root((force * force).sum(-1)) >= self._least).any(-1))
 
     @property
     def value(self) -> Tensor:
@@ -92,8 +92,12 @@ class Grasp(Handle):
         scope = self.scope
         if scope.rows is None and self._seen == scope.world.version:
             return self._value
-        force, closing = self._numbers(self.force), self._numbers(self._get(self._closing))
-        size, along = _length(force), (force * closing).sum(-1)
+        both = self._get(self._both)  # closing directions, then forces by geom
+        if self.geoms:
+            both = torch.cat([both[:, :1], both[:, 1:].sum(1, keepdim=True)], 1)
+        both = self._numbers(both)
+        products = (both[:, 1:] * both).sum(-1)  # of the force with the closing direction, and with itself
+        along, size = products[:, 0], _root(products[:, 1])
         presses = (size >= self._least) & (along >= size * self._cos)
         if self._sides:  # one finger of each is enough
             value = reduce(and_, (reduce(or_, (presses[:, i] for i in side)) for side in self._sides))
@@ -109,11 +113,8 @@ def _tensor(value: Array) -> Tensor:
     return value if isinstance(value, Tensor) else torch.from_numpy(value)
 
 
-def _length(vectors: Array) -> Array:
-    """(..., 3) -> (...)."""
-    if isinstance(vectors, Tensor):
-        return torch.linalg.vector_norm(vectors, dim=-1)
-    return np.sqrt((vectors * vectors).sum(-1))
+def _root(value: Array) -> Array:
+    return value.sqrt() if isinstance(value, Tensor) else np.sqrt(value)
 
 
 class ContactForce(Handle):

@@ -26,6 +26,7 @@ from manikin.toolkit import (
     above,
     bonus,
     closeness,
+    constant,
     first_valid,
     full_turn,
     is_still,
@@ -130,7 +131,7 @@ class PickCube(Task):
         return norm(self.cube_to_goal(h))
 
     def evaluate(self, h: Things) -> dict[str, Tensor]:
-        is_placed = self.distance_to_goal(h) <= self.config.goal_radius
+        is_placed = self.distance_to_goal(h) <= constant(self.config.goal_radius)
         return {
             "success": is_placed & is_still(h.robot, self.config.still_speed),
             "is_placed": is_placed,
