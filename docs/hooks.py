@@ -28,7 +28,7 @@ from manikin.render import make_renderer
 from manikin.robots import arm, arms
 from manikin.spec.control import ALIASES, CONTROLLERS, IMPEDANCES, Control
 from manikin.tasks.robosuite.common import StagedTask
-from manikin.view.recorder import Recorder
+from manikin.view.recorder import FilmRecorder
 
 FILM: dict[str, Any] = {"fps": 10, "width": 240, "height": 180}
 FILMS_S = 300.0  # [s] most time that one build begins new films in; the next one goes on
@@ -119,7 +119,7 @@ def film(task_id: str, deadline: float = math.inf) -> bytes | None:
             if time.monotonic() > deadline:
                 return None
             renderer = make_renderer("auto")
-            with Recorder(env, kept, renderer, captions=False, **FILM) as recorder:
+            with FilmRecorder(env, kept, renderer, captions=False, **FILM) as recorder:
                 recorder.play(ExpertPolicy(env), seeds=[0])
             renderer.close()
         return kept.read_bytes()

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from manikin.scene.builder import SceneBuilder
     from manikin.scene.handles import Marker, Part, Robot, Variable
     from manikin.scene.handles.articulation import Articulation
-    from manikin.scene.handles.chosen import ChosenPart
     from manikin.scene.handles.grasp import ContactForce, Grasp
     from manikin.scene.handles.named import Handles
+    from manikin.scene.handles.variant import VariantPart
     from manikin.spec.budget import Budget
     from manikin.spec.camera import CameraSpec
     from manikin.spec.labels import Event, Labels, Mode
@@ -44,7 +44,7 @@ __all__ = [
     "Budget",
     "CameraSpec",
     "Choice",
-    "ChosenPart",
+    "VariantPart",
     "ContactForce",
     "Env",
     "Episode",
@@ -83,7 +83,7 @@ _LAZY = {
     "Budget": "manikin.spec.budget",
     "CameraSpec": "manikin.spec.camera",
     "Choice": "manikin.spec.vary",
-    "ChosenPart": "manikin.scene.handles.chosen",
+    "VariantPart": "manikin.scene.handles.variant",
     "ContactForce": "manikin.scene.handles.grasp",
     "Env": "manikin.env.env",
     "Episode": "manikin.env.task",
@@ -121,6 +121,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_LAZY[name]), name)
         globals()[name] = value  # looked up once
         return value
+    if name in moved.NAMES["manikin"]:
+        return moved.old_names("manikin", frames=4)(name)
     raise AttributeError(f"module 'manikin' has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 

@@ -19,12 +19,15 @@ from typing import Any
 __all__ = ["MODULES", "NAMES", "install", "old_names"]
 
 MODULES: dict[str, str] = {
+    "manikin.cli.chosen": "manikin.cli.options",
+    "manikin.control.straight": "manikin.control.operational_code",
     "manikin.data.block": "manikin.data.recording.block",
     "manikin.data.compare": "manikin.data.replay.compare",
     "manikin.data.convert": "manikin.data.formats.convert",
     "manikin.data.demonstrations": "manikin.data.formats.demonstrations",
     "manikin.data.durable": "manikin.data.recording.durable",
     "manikin.data.format": "manikin.data.recording.format",
+    "manikin.data.formats.stage": "manikin.data.formats.importers",
     "manikin.data.health": "manikin.data.replay.health",
     "manikin.data.labels": "manikin.data.recording.labels",
     "manikin.data.lerobot": "manikin.data.formats.lerobot",
@@ -38,7 +41,7 @@ MODULES: dict[str, str] = {
     "manikin.data.rerecord": "manikin.data.replay.rerecord",
     "manikin.data.robomimic": "manikin.data.formats.robomimic",
     "manikin.data.scope": "manikin.data.replay.scope",
-    "manikin.data.stage": "manikin.data.formats.stage",
+    "manikin.data.stage": "manikin.data.formats.importers",
     "manikin.data.text": "manikin.data.recording.text",
     "manikin.data.track": "manikin.data.retarget.track",
     "manikin.data.trajectories": "manikin.data.formats.trajectories",
@@ -61,11 +64,15 @@ MODULES: dict[str, str] = {
     "manikin.env.speed": "manikin.author.speed",
     "manikin.env.trial": "manikin.author.trial",
     "manikin.env.window": "manikin.env.adapters.window",
+    "manikin.eval.shown": "manikin.eval.picture_options",
+    "manikin.policy.random": "manikin.policy.random_policy",
     "manikin.render.backdrop": "manikin.render.backends.backdrop",
+    "manikin.render.backends.lists": "manikin.render.backends.display_lists",
     "manikin.render.caption": "manikin.render.files.caption",
     "manikin.render.filament": "manikin.render.backends.filament",
     "manikin.render.gl": "manikin.render.backends.gl",
-    "manikin.render.lists": "manikin.render.backends.lists",
+    "manikin.render.kept": "manikin.render.asset_cache",
+    "manikin.render.lists": "manikin.render.backends.display_lists",
     "manikin.render.meshes": "manikin.render.backends.meshes",
     "manikin.render.rays": "manikin.render.backends.rays",
     "manikin.render.rgb": "manikin.render.backends.rgb",
@@ -79,36 +86,58 @@ MODULES: dict[str, str] = {
     "manikin.robots.finding": "manikin.author.robot.finding",
     "manikin.robots.tried": "manikin.author.robot.tried",
     "manikin.scene.articulation": "manikin.scene.handles.articulation",
-    "manikin.scene.chosen": "manikin.scene.handles.chosen",
+    "manikin.scene.bank": "manikin.scene.candidates",
+    "manikin.scene.chosen": "manikin.scene.handles.variant",
     "manikin.scene.forces": "manikin.scene.handles.forces",
     "manikin.scene.grasp": "manikin.scene.handles.grasp",
+    "manikin.scene.handles.chosen": "manikin.scene.handles.variant",
+    "manikin.scene.handles.team": "manikin.scene.handles.combined",
     "manikin.scene.markers": "manikin.scene.handles.markers",
     "manikin.scene.sensors": "manikin.scene.handles.sensors",
-    "manikin.scene.team": "manikin.scene.handles.team",
+    "manikin.scene.team": "manikin.scene.handles.combined",
     "manikin.scene.tool": "manikin.scene.handles.tool",
+    "manikin.sim.warp.room": "manikin.sim.warp.capacity",
     "manikin.sim.warp_arm": "manikin.sim.warp.kernels.arm",
     "manikin.sim.warp_channel": "manikin.sim.warp.channel",
     "manikin.sim.warp_contacts": "manikin.sim.warp.kernels.contacts",
     "manikin.sim.warp_library": "manikin.sim.warp.library",
     "manikin.sim.warp_model": "manikin.sim.warp.model",
-    "manikin.sim.warp_room": "manikin.sim.warp.room",
+    "manikin.sim.warp_room": "manikin.sim.warp.capacity",
     "manikin.sim.warp_solve": "manikin.sim.warp.kernels.solve",
-    "manikin.tasks.robosuite.staged": "manikin.tasks.robosuite.staged_reward",
     "manikin.tasks.labels": "manikin.toolkit.labels",
+    "manikin.tasks.robosuite.staged": "manikin.tasks.robosuite.staged_reward",
     "manikin.tasks.tabletop.common": "manikin.toolkit",
     "manikin.tasks.two_arms": "manikin.toolkit.two_arms",
 }
 """Old module -> new module."""
 
 NAMES: dict[str, dict[str, str]] = {
+    "manikin": {
+        "ChosenPart": "manikin.scene.handles.variant:VariantPart",
+    },
+    "manikin.assets.meshes": {
+        "Surface": "manikin.assets.meshes:TriangleMesh",
+    },
+    "manikin.cli.checks": {
+        "Finding": "manikin.cli.checks:Diagnosis",
+    },
+    "manikin.cli.chosen": {
+        "arm_in": "manikin.cli.options:robot_in_file",
+        "chosen_robot": "manikin.cli.options:load_robot",
+        "chosen_task": "manikin.cli.options:load_task",
+        "own_robot": "manikin.cli.options:register_robot_file",
+    },
     "manikin.cli.new": {
         "names": "manikin.author.scaffold",
         "write_task": "manikin.author.scaffold",
     },
     "manikin.control.composite": {
-        "Group": "manikin.control.group",
+        "Group": "manikin.control.group:JointGroup",
         "GroupChain": "manikin.control.group",
         "check_groups": "manikin.control.group",
+    },
+    "manikin.control.group": {
+        "Group": "manikin.control.group:JointGroup",
     },
     "manikin.data.demonstrations": {
         "Demo": "manikin.data.formats.demos",
@@ -116,8 +145,27 @@ NAMES: dict[str, dict[str, str]] = {
         "arrays": "manikin.data.formats.demos",
         "numbers": "manikin.data.formats.demos",
     },
+    "manikin.data.formats.maniskill_actions": {
+        "Mode": "manikin.data.formats.maniskill_actions:ActionMode",
+    },
+    "manikin.data.formats.playback": {
+        "Seen": "manikin.data.formats.playback:PlaybackResult",
+    },
+    "manikin.data.formats.stage": {
+        "ManiSkillStage": "manikin.data.formats.importers:ManiSkillImporter",
+        "RecordedStage": "manikin.data.formats.importers:RecordingImporter",
+        "RobosuiteStage": "manikin.data.formats.importers:RobosuiteImporter",
+        "Stage": "manikin.data.formats.importers:StateImporter",
+        "stage_for": "manikin.data.formats.importers:importer_for",
+    },
     "manikin.data.labels": {
         "keep_recorded": "manikin.data.replay.environment",
+    },
+    "manikin.data.maniskill_actions": {
+        "Mode": "manikin.data.formats.maniskill_actions:ActionMode",
+    },
+    "manikin.data.playback": {
+        "Seen": "manikin.data.formats.playback:PlaybackResult",
     },
     "manikin.data.record": {
         "Recorder": "manikin.data.recorder",
@@ -137,6 +185,13 @@ NAMES: dict[str, dict[str, str]] = {
         "EpisodeConversion": "manikin.data.retarget.conversion",
         "RESIDUALS": "manikin.data.recording.format",
         "retarget": "manikin.data.retarget.conversion",
+    },
+    "manikin.data.stage": {
+        "ManiSkillStage": "manikin.data.formats.importers:ManiSkillImporter",
+        "RecordedStage": "manikin.data.formats.importers:RecordingImporter",
+        "RobosuiteStage": "manikin.data.formats.importers:RobosuiteImporter",
+        "Stage": "manikin.data.formats.importers:StateImporter",
+        "stage_for": "manikin.data.formats.importers:importer_for",
     },
     "manikin.data.track": {
         "RESIDUALS": "manikin.data.recording.format",
@@ -164,15 +219,74 @@ NAMES: dict[str, dict[str, str]] = {
         "save": "manikin.env.state.saving",
         "size_of": "manikin.env.state.saving",
     },
+    "manikin.eval.journal": {
+        "Kept": "manikin.eval.journal:JournaledTask",
+    },
+    "manikin.eval.shown": {
+        "hashed_shown": "manikin.eval.picture_options:hashed_picture_options",
+        "shown_options": "manikin.eval.picture_options:picture_options",
+    },
+    "manikin.props.files.checks": {
+        "Check": "manikin.props.files.checks:ObjectCheck",
+    },
+    "manikin.render.kept": {
+        "Kept": "manikin.render.asset_cache:AssetCache",
+    },
+    "manikin.scene.bank": {
+        "Bank": "manikin.scene.candidates:Candidates",
+    },
+    "manikin.scene.chosen": {
+        "ChosenPart": "manikin.scene.handles.variant:VariantPart",
+    },
     "manikin.scene.handles": {
         "View": "manikin.scene.handles.named:Handles",
+    },
+    "manikin.scene.handles.chosen": {
+        "ChosenPart": "manikin.scene.handles.variant:VariantPart",
+    },
+    "manikin.scene.handles.team": {
+        "Team": "manikin.scene.handles.combined:CombinedRobot",
+    },
+    "manikin.scene.handles.tool": {
+        "ImuHandle": "manikin.scene.handles.tool:RobotImu",
+    },
+    "manikin.scene.looks.distractors": {
+        "Clutter": "manikin.scene.looks.distractors:DistractorSlots",
+    },
+    "manikin.scene.team": {
+        "Team": "manikin.scene.handles.combined:CombinedRobot",
+    },
+    "manikin.scene.tool": {
+        "ImuHandle": "manikin.scene.handles.tool:RobotImu",
+    },
+    "manikin.scene.varying": {
+        "Servos": "manikin.scene.handles.servos",
+    },
+    "manikin.sense.tactile": {
+        "Light": "manikin.sense.tactile:GelLight",
     },
     "manikin.sim.warp": {
         "Rows": "manikin.sim.warp.channel",
         "WarpWorld": "manikin.sim.warp.world",
     },
+    "manikin.sim.warp.room": {
+        "Room": "manikin.sim.warp.capacity:Capacity",
+    },
     "manikin.sim.warp_library": {
         "takes_general_algorithm": "manikin.compat.mujoco_warp",
+    },
+    "manikin.sim.warp_room": {
+        "Room": "manikin.sim.warp.capacity:Capacity",
+    },
+    "manikin.spec.robot": {
+        "Geom": "manikin.spec.links",
+        "Imu": "manikin.spec.robot:ImuSpec",
+        "Joint": "manikin.spec.links",
+        "RGBA": "manikin.spec.links",
+        "box": "manikin.spec.links",
+        "capsule": "manikin.spec.links",
+        "cylinder": "manikin.spec.links",
+        "pad": "manikin.spec.links",
     },
     "manikin.tasks.robosuite.common": {
         "held": "manikin.toolkit.grasps:all_fingers_touch",
@@ -186,36 +300,39 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.tasks.tabletop.common": {
         "OncePerStep": "manikin.toolkit.steps",
     },
-    "manikin.scene.varying": {
-        "Servos": "manikin.scene.handles.servos",
+    "manikin.teleop.loop": {
+        "Loop": "manikin.teleop.loop:TeleopLoop",
     },
-    "manikin.spec.robot": {
-        "Geom": "manikin.spec.links",
-        "Joint": "manikin.spec.links",
-        "RGBA": "manikin.spec.links",
-        "box": "manikin.spec.links",
-        "capsule": "manikin.spec.links",
-        "cylinder": "manikin.spec.links",
-        "pad": "manikin.spec.links",
+    "manikin.view.contacts": {
+        "Touch": "manikin.view.contacts:BodyContact",
+    },
+    "manikin.view.recorder": {
+        "Recorder": "manikin.view.recorder:FilmRecorder",
+    },
+    "manikin.view.sources": {
+        "Source": "manikin.view.sources:EpisodeSource",
     },
 }
 """Old module, or a package of today -> names that went elsewhere -> the module they are in now, and after a colon the
 name that they have there, where it is another one."""
 
 
-def _warn(old: str, new: str) -> None:
-    warnings.warn(f"{old} has moved to {new}; the old name goes with the next release", DeprecationWarning, 3)
+def _warn(old: str, new: str, frames: int = 3) -> None:
+    warnings.warn(f"{old} has moved to {new}; the old name goes with the next release", DeprecationWarning, frames)
 
 
-def old_names(package: str) -> Callable[[str], Any]:
-    """A ``__getattr__`` for a module that names have left, or for a package with the name of a former module."""
+def old_names(package: str, *, frames: int = 3) -> Callable[[str], Any]:
+    """A ``__getattr__`` for a module that names have left, or for a package with the name of a former module.
+
+    ``frames`` is where in the stack the warning belongs; one more for each function that calls this one.
+    """
 
     def find(name: str) -> Any:
         new = NAMES.get(package, {}).get(name)
         if new is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, _, now = new.partition(":")
-        _warn(f"{package}.{name}", f"{module}.{now or name}")
+        _warn(f"{package}.{name}", f"{module}.{now or name}", frames)
         return getattr(importlib.import_module(module), now or name)
 
     return find

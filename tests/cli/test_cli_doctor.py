@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from manikin.cli import COMMANDS, checks, main
-from manikin.cli.checks import FAILED, MISSING, OK, Finding
+from manikin.cli.checks import FAILED, MISSING, OK, Diagnosis
 
 
 def manikin(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -18,7 +18,7 @@ def manikin(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **env}, check=False)
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[Diagnosis]) -> dict[str, Diagnosis]:
     return {finding.name: finding for finding in findings}
 
 
@@ -102,7 +102,7 @@ def test_doctor_fails_when_the_core_does_not_work(monkeypatch, capsys) -> None:
 
 
 def test_optional_parts_never_fail_the_doctor(monkeypatch, capsys) -> None:
-    bad = Finding(group="renderers", name="egl", state=FAILED, detail="no device [driver]", hint="install one")
+    bad = Diagnosis(group="renderers", name="egl", state=FAILED, detail="no device [driver]", hint="install one")
     monkeypatch.setattr(checks, "CHECKS", (checks.core, lambda: iter([bad])))
     assert main(["doctor"]) == 0
     assert "no device [driver]" in capsys.readouterr().out  # brackets are text, not markup

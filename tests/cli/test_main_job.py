@@ -40,7 +40,7 @@ from manikin.eval.runner import EpisodeResult, run_episodes
 from manikin.policy.choices import policy_maker
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.network import NetworkPolicy
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from toy_episodes import first_step
 
 SEEDS = (1000, 7, 123456789, 42, 2**40, 3, 99, 1, 2, 64)

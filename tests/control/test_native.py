@@ -14,7 +14,7 @@ import pytest
 from manikin.control import native as native_module
 from manikin.control.law import operational, operational_torque, orientation_error, task_jacobian
 from manikin.control.native import compiler, native
-from manikin.control.straight import OperationalProgram, _program
+from manikin.control.operational_code import OperationalProgram, _program
 
 
 @pytest.fixture

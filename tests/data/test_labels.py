@@ -16,7 +16,7 @@ from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.spec.labels import PLAIN, Event, Labels, Mode, Story
 from manikin.tasks.tabletop.pick_cube import PickCube
 from manikin.toolkit import CLOSE, GRASP, OPEN, PICK, PLACE, transport

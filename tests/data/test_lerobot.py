@@ -27,7 +27,7 @@ from manikin.data.recording.write import EpisodeWriter
 from manikin.data.statistics import aggregate, summarize
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.view.sources import open_source
 from toy_episodes import HEADER, toy_episode
 from toy_frames import FEATURES, frames

@@ -26,7 +26,7 @@ from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 
 class Gentle(RandomPolicy):

@@ -19,14 +19,14 @@ import manikin
 from manikin.cli import main
 from manikin.data.formats.convert import to_maniskill, to_robomimic
 from manikin.data.formats.demonstrations import Model, control_of, read_demos
-from manikin.data.formats.playback import Seen, play_actions, play_states, write_seen
+from manikin.data.formats.playback import PlaybackResult, play_actions, play_states, write_seen
 from manikin.data.formats.robomimic import obs_of
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.view.sources import open_source
 
 
@@ -205,7 +205,7 @@ def test_what_an_import_writes_is_whole_or_not_there(
 ) -> None:
     demos = read_demos(exported)
 
-    def broken() -> Iterator[Seen]:
+    def broken() -> Iterator[PlaybackResult]:
         yield next(play_states(demos, observe="policy", num_envs=5))
         raise DataError("the second is damaged")
 

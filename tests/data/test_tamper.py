@@ -17,7 +17,7 @@ from manikin.data.replay.environment import make_env
 from manikin.data.replay.verify import ReplayReport, replay
 from manikin.errors import DataError
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip ins
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
 from manikin.sim.budget import _CONVEX_SPARE, Meter, _room  # noqa: E402
-from manikin.sim.warp.room import Room  # noqa: E402
+from manikin.sim.warp.capacity import Capacity  # noqa: E402
 from manikin.sim.warp.world import WarpWorld  # noqa: E402
 
 ROBOT = {"robot": "panda", "control": "joint_delta_pos", "control_hz": 20.0, "physics_hz": 100.0}
@@ -276,7 +276,7 @@ def test_every_kind_of_overflow_is_said():
     }
     budget = Budget()
     for kind, words in cases.items():
-        room = Room({"nconmax": 64, "njmax": 256, "nccdmax": 64}, 3, torch.device("cpu"), Kind)
+        room = Capacity({"nconmax": 64, "njmax": 256, "nccdmax": 64}, 3, torch.device("cpu"), Kind)
         room.lose(torch.tensor([0, int(kind), 0], dtype=torch.int32))
         said = advice([(budget, room.shortages(), range(3))])
         assert (

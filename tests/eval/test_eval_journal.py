@@ -24,7 +24,7 @@ from manikin.eval.evaluation import evaluate
 from manikin.eval.journal import Journal
 from manikin.eval.protocol import Protocol
 from manikin.eval.report import as_dict, read_report
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 TASKS = ("PickCube-v2", "PushCube-v2")
 PROTOCOL = Protocol(name="short", tasks=TASKS, seeds=tuple(range(10)), horizon=9)
@@ -70,7 +70,7 @@ RUN = """
 import sys, time
 from pathlib import Path
 from manikin.cli.evaluate import EvalOptions, run
-import manikin.policy.random as random
+import manikin.policy.random_policy as random
 
 class Slow(random.RandomPolicy):
     def act(self, observation, instruction):
@@ -318,7 +318,7 @@ def test_what_was_begun_otherwise_is_not_resumed(tmp_path: Path) -> None:
 
 
 OWN = """
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 
 class Mine(RandomPolicy):

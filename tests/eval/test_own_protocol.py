@@ -17,7 +17,7 @@ from manikin.eval.evaluation import evaluate
 from manikin.eval.html import render_html
 from manikin.eval.protocol import Protocol, load_protocol
 from manikin.eval.report import as_dict, compare, read_report
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 REST = """
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol, load_protocol
 from manikin.eval.report import read_report
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.render import write_png
 from manikin.sense.imu import Imu
 from manikin.sense.pixels import Jitter, Photograph, Resize

@@ -19,7 +19,7 @@ from manikin.data.recorder import Recorder
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 TASKS = ["PushCube-v2", "CartpoleBalance-v1", "Lift-v2", "PlaceSphere-v2", "StackCube-v2"]
 OPTIONS = """robot control observe reward autoreset device budget deterministic graphs physics_hz control_hz horizon

@@ -28,7 +28,7 @@ from manikin.eval.protocol import Protocol
 from manikin.eval.report import as_dict, compare, read_report, write_report
 from manikin.eval.runner import run_episodes
 from manikin.policy.choices import policy_maker
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.view.sources import open_source
 
 SIMULATED = 0.1  # share of the trials that simulate, which take longer

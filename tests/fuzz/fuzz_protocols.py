@@ -10,7 +10,7 @@ from fuzz_values import Case, Draw, any_value, changed_bytes, changed_tree, chos
 
 from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol, load_protocol
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 FULL = Protocol(
     name="short",

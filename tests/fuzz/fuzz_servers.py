@@ -19,7 +19,7 @@ import manikin.policy.remote
 from manikin.data.recorder import Recorder
 from manikin.errors import ManikinError
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.policy.remote import RemotePolicy
 from manikin.policy.wire import pack
 from manikin.render import make_renderer

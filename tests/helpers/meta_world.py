@@ -11,9 +11,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from manikin.sim.warp.capacity import Capacity
 from manikin.sim.warp.channel import STATE
 from manikin.sim.warp.library import modules
-from manikin.sim.warp.room import Room
 from manikin.sim.warp.world import WarpWorld
 
 META = torch.device("meta")
@@ -64,7 +64,7 @@ class MetaWorld(WarpWorld):
         self._d, self._counters = SimpleNamespace(qacc=None), [one.clone(), one.clone()]
         self._views, self._reads, self._model = {}, {}, MetaModel(scene.model, num_worlds)
         self._model.write = lambda writes, mask: _write(self._model, writes, mask)
-        self._health, self._room = rows.clone(), Room({}, num_worlds, META, self._mjw.OverflowType)
+        self._health, self._room = rows.clone(), Capacity({}, num_worlds, META, self._mjw.OverflowType)
         self._acc = torch.arange(scene.model.nsensordata, device=META)
         self._before, self._before_forces, self._last = self._state(), self._served(), self._state()
         self.set_home()

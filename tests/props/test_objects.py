@@ -20,8 +20,8 @@ from manikin.props import make_object, prop_from_file
 from manikin.props.files.measure import guess_units, mass_properties, narrowest, thickness
 from manikin.props.files.rest import drop, stable_poses
 from manikin.robots import from_file
-from manikin.scene.bank import Bank
 from manikin.scene.builder import SceneBuilder
+from manikin.scene.candidates import Candidates
 from manikin.sim import make_world
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Mesh, Prop, Shape
@@ -153,7 +153,7 @@ def test_a_brick_becomes_an_object(brick: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in made.folder.iterdir()) == [
         *("brick.png", "brick.xml", "object.json", "piece_00.obj", "visual.obj"),
     ]
-    bank = Bank("x", [prop_from_file(made.folder)])
+    bank = Candidates("x", [prop_from_file(made.folder)])
     assert bank.masses == pytest.approx([about["mass"]]) and bank.extents[0] == pytest.approx(SIDES / 2, abs=1e-6)
     assert np.abs(bank.centres).max() < 1e-6
     lying = make_object(brick, tmp_path / "lying", rest=1)
@@ -368,7 +368,7 @@ def test_a_folder_that_was_changed_is_refused(brick: Path, tmp_path: Path) -> No
 def test_com_and_inertia_need_one_another() -> None:
     shape = Shape(type="box", size=(0.01, 0.01, 0.01))
     with pytest.raises(SceneError, match="given together"):
-        Bank("x", [Prop(name="x", shapes=(shape,), com=(0, 0, 0))])
+        Candidates("x", [Prop(name="x", shapes=(shape,), com=(0, 0, 0))])
 
 
 # -- pictures, textures, the command ----------------------------------------------------------------------------------

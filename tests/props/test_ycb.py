@@ -11,7 +11,7 @@ import torch
 import manikin
 from manikin.errors import AssetError, UnknownNameError
 from manikin.props.ycb import GRASPABLE, NAMES, ycb
-from manikin.scene.bank import Bank
+from manikin.scene.candidates import Candidates
 
 # of the set's own table: the three sides of the box around each [m]; a curved one is measured a few mm more or less
 SIDES = {
@@ -29,7 +29,7 @@ SIDES = {
 def test_objects_have_their_size_and_fit_the_gripper(meshes, request):
     if meshes:
         request.getfixturevalue("data_root")
-    bank = Bank("x", ycb(GRASPABLE, meshes=meshes))
+    bank = Candidates("x", ycb(GRASPABLE, meshes=meshes))
     for name, half, centre in zip(GRASPABLE, bank.extents, bank.centres, strict=True):
         assert np.sort(2 * half) == pytest.approx(np.array(SIDES[name]), abs=0.009), name
         assert np.abs(centre).max() < 1e-6, name  # the origin is the middle

@@ -17,7 +17,7 @@ from manikin.eval.html import render_html
 from manikin.eval.protocol import load_protocol
 from manikin.eval.report import as_dict
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from toy_env import Chase, ToyEnv
 
 

@@ -18,7 +18,7 @@ from manikin.data.replay.rerecord import rerecord
 from manikin.env.observe import Observation
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.rng import EpisodeRng
 from manikin.sense.imperfect import Drift, Noise
 from manikin.sense.imu import Imu

@@ -23,7 +23,7 @@ from manikin.data.replay.verify import replay
 from manikin.env.observe import Vision
 from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.sense.imperfect import Delay, Dropout, Noise
 from manikin.sense.pixels import Jitter, Photograph, Resize
 from manikin.sense.stack import Stack

@@ -14,7 +14,7 @@ from gripped import Gripped, closed, gripped
 from manikin.errors import AssetError, ConfigError, DataError, SceneError, UnknownNameError
 from manikin.rng import EpisodeRng
 from manikin.scene.gel import SHAPES, Gel, entry, indent
-from manikin.sense.tactile import SENSORS, Calibrated, Light, ThreeLights, skin, slopes
+from manikin.sense.tactile import SENSORS, Calibrated, GelLight, ThreeLights, skin, slopes
 
 # ---- shapes and depths in closed form --------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ def test_three_lights_colour_the_sides_that_face_them():
         angle = math.radians(degrees)
         facing, away = (side(picture, optics.background, a)[colour] for a in (angle, angle + math.pi))
         assert facing > 40 and away < -20
-    grey = ThreeLights(lights=[Light(math.pi, (100, 100, 100))])(ball_print(), SIZE)[0]
+    grey = ThreeLights(lights=[GelLight(math.pi, (100, 100, 100))])(ball_print(), SIZE)[0]
     assert torch.equal(grey[..., 0], grey[..., 2]) and side(grey, optics.background, math.pi)[0] > 20
 
 

@@ -19,7 +19,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.robots import arm
 from manikin.teleop.device import Motion
 from manikin.teleop.leader import LeaderArm
-from manikin.teleop.loop import Loop
+from manikin.teleop.loop import TeleopLoop
 from manikin.teleop.pilot import Pilot
 
 # the names and calls of LeRobot 0.4.4 that are used; the arm's readings are in a file that a test writes
@@ -173,7 +173,7 @@ def test_the_robot_goes_where_the_leader_is_and_the_episode_is_kept(port: Path, 
     _hold(port, *rest, 100.0)
     with LeaderArm("so101_leader", port=str(port), id="a") as device:
         _read_until(device, math.radians(rest[0]))
-        loop = Loop(env, device, out=tmp_path / "led.h5")
+        loop = TeleopLoop(env, device, out=tmp_path / "led.h5")
         loop.begin()
         for _ in range(3):
             assert loop.tick() is None  # it rests, so nothing begins

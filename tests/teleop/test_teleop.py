@@ -28,7 +28,7 @@ from manikin.render import make_renderer
 from manikin.teleop.device import BUTTONS, Motion, ScriptedDevice, square
 from manikin.teleop.gamepad import Gamepad, gamepad_motion
 from manikin.teleop.keyboard import KEYS, LEASE, Keyboard
-from manikin.teleop.loop import Begun, Latency, Loop, Stepped
+from manikin.teleop.loop import Begun, Latency, Stepped, TeleopLoop
 from manikin.teleop.pilot import LINEAR, Pilot
 from manikin.teleop.spacemouse import SpaceMouse, SpaceState, parse_report
 from manikin.view.hand import HandSession
@@ -298,7 +298,7 @@ def drive(loop, most=10_000):
 
 def test_a_scripted_hand_picks_a_cube_and_the_episode_replays_bit_for_bit(env, tmp_path):
     out = tmp_path / "hand.h5"
-    loop = Loop(env, ScriptedDevice(()), out=out, seed=3)
+    loop = TeleopLoop(env, ScriptedDevice(()), out=out, seed=3)
     loop.device = ScriptedDevice(grasping(env))
     made = drive(loop)
     assert bool(made[-1].info["success"][0]) and loop.saved == 1 and loop.number == 1
@@ -326,7 +326,7 @@ def test_discarding_begins_the_same_episode_and_keeping_the_next(env, tmp_path):
         Motion(buttons=("save",)),
         Motion(linear=(0, 0, 1)),  # never kept
     ]
-    loop = Loop(env, ScriptedDevice(script), out=tmp_path / "a.h5", seed=50)
+    loop = TeleopLoop(env, ScriptedDevice(script), out=tmp_path / "a.h5", seed=50)
     began, seeds, said, phases = loop.begin(), [], [], []
     start = began.info["episode_seed"].item()
     for _ in script:
@@ -342,8 +342,8 @@ def test_discarding_begins_the_same_episode_and_keeping_the_next(env, tmp_path):
     with EpisodeFile(tmp_path / "a.h5") as file:
         assert list(file.numbers) == [0] and len(file[0]) == 2
     with pytest.raises(DataError, match="resume"):
-        Loop(env, ScriptedDevice(()), out=tmp_path / "a.h5")
-    again = Loop(env, ScriptedDevice(square(2)), out=tmp_path / "a.h5", seed=50, resume=True)
+        TeleopLoop(env, ScriptedDevice(()), out=tmp_path / "a.h5")
+    again = TeleopLoop(env, ScriptedDevice(square(2)), out=tmp_path / "a.h5", seed=50, resume=True)
     assert again.number == 1
     drive(again)
     again.close()
@@ -354,7 +354,7 @@ def test_discarding_begins_the_same_episode_and_keeping_the_next(env, tmp_path):
 
 def test_an_episode_that_ends_waits_to_be_kept_or_discarded(tmp_path):
     env = make("PickCube-v2", 1, autoreset="disabled", control="ee_delta_pose", horizon=3)
-    loop = Loop(env, ScriptedDevice([Motion(linear=(0, 0, 1))] * 6), out=tmp_path / "a.h5")
+    loop = TeleopLoop(env, ScriptedDevice([Motion(linear=(0, 0, 1))] * 6), out=tmp_path / "a.h5")
     assert len(drive(loop)) == 3 and loop.phase == "ended"
     assert isinstance(loop.keep(), Begun)
     loop.close()
@@ -367,7 +367,7 @@ def test_an_episode_that_ends_waits_to_be_kept_or_discarded(tmp_path):
 def test_only_one_environment_is_driven_by_hand():
     env = make("PickCube-v2", 2, autoreset="disabled", control="ee_delta_pose")
     with pytest.raises(ConfigError, match="one environment"):
-        Loop(env, ScriptedDevice(()))
+        TeleopLoop(env, ScriptedDevice(()))
     env.close()
 
 
@@ -379,7 +379,7 @@ def test_arm_goes_straight_where_the_person_points_and_stays_when_let_go(control
     for axis in range(3):
         linear = tuple(1.0 if i == axis else 0.0 for i in range(3))
         script = [Motion(linear=linear)] * 20 + [Motion()] * 20
-        loop = Loop(env, ScriptedDevice(script), speed=0.5)
+        loop = TeleopLoop(env, ScriptedDevice(script), speed=0.5)
         loop.begin()
         tool = env.robot.tcp_pose.clone()
         places = []
@@ -415,7 +415,7 @@ def test_an_input_waits_half_a_control_step_and_the_way_to_the_action_is_short(e
     clock, keyboard = Clock(), Keyboard()
     keyboard._clock = clock
     monkeypatch.setattr("manikin.teleop.loop.time.monotonic", clock)
-    loop, count = Loop(env, keyboard), 0
+    loop, count = TeleopLoop(env, keyboard), 0
 
     def sleep(seconds):
         nonlocal count
@@ -429,7 +429,7 @@ def test_an_input_waits_half_a_control_step_and_the_way_to_the_action_is_short(e
     assert len(loop.latency) == 60
     assert loop.latency.mean == pytest.approx(0.025, abs=0.002) and loop.latency.p95 <= 0.05
     monkeypatch.undo()
-    computing = Loop(env, ScriptedDevice([Motion(linear=(0, 0, 1))] * 40))
+    computing = TeleopLoop(env, ScriptedDevice([Motion(linear=(0, 0, 1))] * 40))
     drive(computing)
     quartile = float(np.quantile(np.array(computing.latency._seconds), 0.25))
     record_property("computing_ms", 1000 * quartile)
@@ -444,7 +444,7 @@ def test_loop_keeps_true_time(env):
         slept.append(seconds)
         clock.now += seconds
 
-    loop = Loop(env, ScriptedDevice([Motion(linear=(0, 0, 1))] * 10))
+    loop = TeleopLoop(env, ScriptedDevice([Motion(linear=(0, 0, 1))] * 10))
     loop.run(clock=clock, sleep=sleep)
     assert clock.now - 100 == pytest.approx(10 / 20) and max(slept) == pytest.approx(0.05)
 
@@ -455,7 +455,7 @@ def test_loop_keeps_true_time(env):
 @contextmanager
 def hand_page(env, device, **options):
     """A loop's page, served from a thread."""
-    session = HandSession(Loop(env, device, **options))
+    session = HandSession(TeleopLoop(env, device, **options))
     viewer, over = StreamViewer(session, Painter(session, make_renderer("rays"), width=160, height=120)), []
     thread = threading.Thread(target=viewer.run, args=(lambda: bool(over),))
     thread.start()
@@ -528,7 +528,7 @@ def test_keys_in_a_browser_move_the_arm_and_keep_an_episode(env, tmp_path):
 
 
 def test_wishes_of_the_page_are_checked(env):
-    session = HandSession(Loop(env, ScriptedDevice(())))
+    session = HandSession(TeleopLoop(env, ScriptedDevice(())))
     for wish, values, said in (
         ("play", {}, "save"),
         ("keys", {"held": "KeyW", "order": 1}, "list"),
@@ -551,7 +551,7 @@ def test_what_goes_wrong_in_the_loop_is_told_to_whoever_waits_for_it(env):
         yield Motion(linear=(1, 0, 0))
         raise OSError("unplugged")
 
-    session = HandSession(Loop(env, ScriptedDevice(broken())))
+    session = HandSession(TeleopLoop(env, ScriptedDevice(broken())))
     session.advance()
     session._thread.join(30)
     with pytest.raises(OSError, match="unplugged"):

@@ -27,12 +27,12 @@ from manikin.cli.view import run as view_command
 from manikin.env.make import make
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.policy.expert import ExpertPolicy
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.render import make_renderer, view_of
 from manikin.render.files.video import encode_png
 from manikin.view.hold import HoldPolicy
 from manikin.view.picture import FREE, Painter, free_camera
-from manikin.view.recorder import Recorder
+from manikin.view.recorder import FilmRecorder
 from manikin.view.session import Session
 from manikin.view.site import as_json, bound, is_loopback
 from manikin.view.stream import StreamViewer
@@ -278,7 +278,7 @@ def test_film_lasts_as_long_as_the_simulation(tmp_path, fps):
     av = pytest.importorskip("av")
     env = make("PickCube-v2", 2, autoreset="disabled")
     renderer = make_renderer("rays")
-    with Recorder(env, tmp_path / "film.mp4", renderer, fps=fps, width=160, height=90) as film:
+    with FilmRecorder(env, tmp_path / "film.mp4", renderer, fps=fps, width=160, height=90) as film:
         wins = film.play(ExpertPolicy(env), seeds=[0, 1], tail_s=0.0)
     steps = int(env.save().extra["elapsed"].max())
     assert wins == 2
@@ -309,9 +309,9 @@ def test_film_says_what_is_wrong(tmp_path):
     renderer = make_renderer("rays")
     for wrong in ({"rows": [1]}, {"rows": []}, {"fps": 0.0}):
         with pytest.raises(ConfigError):
-            Recorder(env, tmp_path / "film.mp4", renderer, **wrong)
+            FilmRecorder(env, tmp_path / "film.mp4", renderer, **wrong)
     _, info = env.reset(seed=0)
-    film = Recorder(env, tmp_path / "film.nonsense", renderer, width=32, height=32)
+    film = FilmRecorder(env, tmp_path / "film.nonsense", renderer, width=32, height=32)
     with pytest.raises(UnknownNameError, match=r"'\.nonsense'.*\.mp4"):
         for_ever(film, info)
     assert not list(tmp_path.iterdir())
@@ -631,7 +631,7 @@ def test_a_studio_without_the_checks_is_not_served(monkeypatch):
     monkeypatch.setattr(import_module("manikin.compat.studio").web_server, "serve", websockets_serve())
     with session(1, HoldPolicy, playing=False) as s:
         viewer = module.StudioViewer(s)
-        with pytest.raises(ConfigError, match="pages of other sites"):
+        with pytest.raises(ConfigError, match="requests from other websites"):
             viewer.run()
         viewer.close()
 

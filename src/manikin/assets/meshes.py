@@ -14,8 +14,9 @@ import numpy as np
 
 from manikin.assets.paths import cache_root
 from manikin.errors import AssetError, ConfigError, SceneError
+from manikin.moved import old_names
 
-__all__ = ["CONVEX", "Surface", "convex_pieces", "package", "piece_files", "read_mesh", "read_obj", "write_obj"]
+__all__ = ["CONVEX", "TriangleMesh", "convex_pieces", "package", "piece_files", "read_mesh", "read_obj", "write_obj"]
 
 CONVEX = {"threshold": 0.05, "max_convex_hull": 16, "seed": 0}
 """Options of CoACD; part of the cache's key. ``threshold`` is the concavity that a piece may keep."""
@@ -34,7 +35,7 @@ def package(name: str, what: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
+class TriangleMesh:
     """The triangles of a mesh file, in the file's own axes and units.
 
     Attributes:
@@ -50,7 +51,7 @@ class Surface:
     colour: tuple[int, int, int, int]
 
 
-def read_mesh(source: Path) -> Surface:
+def read_mesh(source: Path) -> TriangleMesh:
     """All meshes of a file as one.
 
     Raises:
@@ -84,7 +85,7 @@ def read_mesh(source: Path) -> Surface:
     if not faces:
         raise SceneError(f"{source} has no faces")
     uv = [t for t, v in zip(texcoord, vertices, strict=True) if t is not None and len(t) == len(v)]
-    return Surface(
+    return TriangleMesh(
         vertices=np.concatenate(vertices),
         faces=np.concatenate(faces),
         texcoord=np.concatenate(uv).astype(float) if len(uv) == len(vertices) else None,
@@ -158,3 +159,6 @@ def _decompose(vertices: Any, faces: Any, target: Path, key: str) -> None:
         fresh.rename(target)
     except OSError:  # another process was faster
         shutil.rmtree(fresh)
+
+
+__getattr__ = old_names(__name__)

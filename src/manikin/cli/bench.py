@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import TaskOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import TaskOptions, load_task
 from manikin.cli.terminal import OK, console, counted, show_table
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(options: BenchOptions) -> int:
     for n in options.num_envs:
         positive_int("num_envs", n)
     torch_device(options.device)
-    out, task = console(), chosen_task(options.task)
+    out, task = console(), load_task(options.task)
     settings = options.env_options(task)
     here = machine()
     where = processor(options.device)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.chosen import On, TaskOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import On, TaskOptions, load_task
 from manikin.cli.terminal import NOT_GOOD, OK, console
 
 __all__ = ["CheckOptions", "main", "run"]
@@ -45,7 +45,7 @@ def run(options: CheckOptions) -> int:
     from manikin.plan.executor import WaypointExecutor
 
     torch.set_num_threads(1)  # small tensors: more threads only wait for each other
-    out, task = console(), chosen_task(options.task)
+    out, task = console(), load_task(options.task)
     out.print(f"[bold]{getattr(task, 'id', task.__name__)}[/]")
 
     def show(check: Check) -> None:

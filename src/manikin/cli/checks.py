@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHECKS", "Finding", "run_checks"]
+from manikin.moved import old_names
+
+__all__ = ["CHECKS", "Diagnosis", "run_checks"]
 
 OK, MISSING, FAILED = "ok", "missing", "failed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Diagnosis:
     """One line of the report.
 
     Attributes:
@@ -80,11 +82,11 @@ def _try_import(module: str) -> Callable[[], str]:
     return lambda: f"{module} {importlib.import_module(module).__version__}"
 
 
-def core() -> Iterator[Finding]:
+def core() -> Iterator[Diagnosis]:
     """Python and the packages without which nothing runs, each tried and not only looked up."""
     version = platform.python_version()
     right = sys.version_info >= (3, 11)
-    yield Finding(
+    yield Diagnosis(
         group="core",
         name="python",
         state=OK if right else FAILED,
@@ -101,14 +103,14 @@ def core() -> Iterator[Finding]:
     }
     for name, attempt in tries.items():
         try:
-            yield Finding(group="core", name=name, state=OK, detail=attempt(), core=True)
+            yield Diagnosis(group="core", name=name, state=OK, detail=attempt(), core=True)
         except Exception as error:  # a broken install may raise anything; that it did is the finding
             detail = f"{type(error).__name__}: {_last_line(str(error))}"
             hint = "install again: pip install -c constraints/cpu.txt -e ."
-            yield Finding(group="core", name=name, state=FAILED, detail=detail, hint=hint, core=True)
+            yield Diagnosis(group="core", name=name, state=FAILED, detail=detail, hint=hint, core=True)
 
 
-def compute() -> Iterator[Finding]:
+def compute() -> Iterator[Diagnosis]:
     """CPU threads and memory; GPU as torch and Warp see it."""
     from manikin.control.native import compiler
     from manikin.sim.device import processors
@@ -116,20 +118,20 @@ def compute() -> Iterator[Finding]:
     detail = f"{processors()} threads"
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         detail += f", {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB memory"
-    yield Finding(group="compute", name="cpu", state=OK, detail=detail)
+    yield Diagnosis(group="compute", name="cpu", state=OK, detail=detail)
     if path := compiler():
-        yield Finding(group="compute", name="compiler", state=OK, detail=f"{path}, for osc_* control on the CPU")
+        yield Diagnosis(group="compute", name="compiler", state=OK, detail=f"{path}, for osc_* control on the CPU")
     else:
         hint = "install gcc or clang, or name one in MANIKIN_CC; without, osc_* control is slower"
-        yield Finding(group="compute", name="compiler", state=MISSING, detail="no C compiler", hint=hint)
+        yield Diagnosis(group="compute", name="compiler", state=MISSING, detail="no C compiler", hint=hint)
     yield _gpu()
     warp = _version("mujoco-warp")
     if warp:
         detail = f"mujoco-warp {warp}, warp {_version('warp-lang')}; {_kernels()}"
-        yield Finding(group="compute", name="warp", state=OK, detail=detail)
+        yield Diagnosis(group="compute", name="warp", state=OK, detail=detail)
     else:
         hint = 'for simulation on an NVIDIA GPU: pip install -c constraints/cuda.txt -e ".[gpu]"'
-        yield Finding(group="compute", name="warp", state=MISSING, detail="mujoco-warp is not installed", hint=hint)
+        yield Diagnosis(group="compute", name="warp", state=MISSING, detail="mujoco-warp is not installed", hint=hint)
 
 
 def _kernels() -> str:
@@ -141,25 +143,25 @@ def _kernels() -> str:
     return f"{count} compiled modules in {folder}" if count else f"no kernels compiled yet in {folder}: manikin warmup"
 
 
-def _gpu() -> Finding:
+def _gpu() -> Diagnosis:
     try:
         import torch
 
         if torch.cuda.is_available():
             cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
             detail = ", ".join(f"{card.name} ({card.total_memory / 2**30:.0f} GiB)" for card in cards)
-            return Finding(group="compute", name="gpu", state=OK, detail=detail)
+            return Diagnosis(group="compute", name="gpu", state=OK, detail=detail)
         build_has_cuda = torch.version.cuda is not None
     except Exception as error:
         detail = f"torch cannot be asked: {type(error).__name__}: {_last_line(str(error))}"
-        return Finding(group="compute", name="gpu", state=FAILED, detail=detail)
+        return Diagnosis(group="compute", name="gpu", state=FAILED, detail=detail)
     if not (shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists()):
-        return Finding(group="compute", name="gpu", state=MISSING, detail="no NVIDIA GPU; everything runs on the CPU")
+        return Diagnosis(group="compute", name="gpu", state=MISSING, detail="no NVIDIA GPU; everything runs on the CPU")
     if build_has_cuda:
         detail, hint = "there is a driver, but torch sees no GPU", "see what nvidia-smi says; the driver may be too old"
     else:
         detail, hint = "there is a driver, but torch is the CPU build", "pip install -c constraints/cuda.txt -e ."
-    return Finding(group="compute", name="gpu", state=FAILED, detail=detail, hint=hint)
+    return Diagnosis(group="compute", name="gpu", state=FAILED, detail=detail, hint=hint)
 
 
 # Runs in a process of its own: a GL library that does not fit may abort, and MuJoCo chooses one per process.
@@ -187,7 +189,7 @@ _GL_HINTS = {
 }
 
 
-def renderers() -> Iterator[Finding]:
+def renderers() -> Iterator[Diagnosis]:
     """OpenGL without a screen and Filament, tried in processes of their own; ray casting, which needs nothing."""
     probes = {}
     if platform.system() == "Linux":
@@ -202,25 +204,25 @@ def renderers() -> Iterator[Finding]:
             out, err = probe.communicate()
             err += "\nno answer in 120 s"
         if probe.returncode == 0 and out.strip():
-            yield Finding(group="renderers", name=backend, state=OK, detail=_last_line(out))
+            yield Diagnosis(group="renderers", name=backend, state=OK, detail=_last_line(out))
         else:
             why, hint = _last_line(err), _GL_HINTS[backend]
-            yield Finding(group="renderers", name=backend, state=MISSING, detail=why, hint=hint)
+            yield Diagnosis(group="renderers", name=backend, state=MISSING, detail=why, hint=hint)
     yield _filament()
     yield _rays()
 
 
-def _filament() -> Finding:
+def _filament() -> Diagnosis:
     from manikin.render.backends.filament import probe
 
     interface, why = probe()
     if interface is not None:
-        return Finding(group="renderers", name="filament", state=OK, detail=f"physically based, through {interface}")
+        return Diagnosis(group="renderers", name="filament", state=OK, detail=f"physically based, through {interface}")
     reason, _, hint = why.rpartition("; ")
-    return Finding(group="renderers", name="filament", state=MISSING, detail=reason, hint=hint)
+    return Diagnosis(group="renderers", name="filament", state=MISSING, detail=reason, hint=hint)
 
 
-def _rays() -> Finding:
+def _rays() -> Diagnosis:
     try:
         import mujoco
         import numpy as np
@@ -234,13 +236,13 @@ def _rays() -> Finding:
         )
         if abs(distance[0] - 1.5) > 1e-9:
             raise RuntimeError(f"a ray of 1.5 m measured {distance[0]} m")
-        return Finding(group="renderers", name="rays", state=OK, detail="ray casting on the CPU, no GL needed")
+        return Diagnosis(group="renderers", name="rays", state=OK, detail="ray casting on the CPU, no GL needed")
     except Exception as error:
         detail = f"{type(error).__name__}: {_last_line(str(error))}"
-        return Finding(group="renderers", name="rays", state=FAILED, detail=detail)
+        return Diagnosis(group="renderers", name="rays", state=FAILED, detail=detail)
 
 
-def data() -> Iterator[Finding]:
+def data() -> Iterator[Diagnosis]:
     """Roots of real data, the cache, video."""
     for variable, what, hint in (
         ("MANIKIN_DATA", "recordings and real models", "optional: set it to a folder of real data"),
@@ -252,46 +254,46 @@ def data() -> Iterator[Finding]:
     ):
         value = os.environ.get(variable)
         if not value:
-            yield Finding(group="data", name=variable, state=MISSING, detail=f"not set ({what})", hint=hint)
+            yield Diagnosis(group="data", name=variable, state=MISSING, detail=f"not set ({what})", hint=hint)
             continue
         folder = Path(value).expanduser()
         if not folder.is_dir():
-            yield Finding(group="data", name=variable, state=FAILED, detail=f"{folder} is not a folder", hint=hint)
+            yield Diagnosis(group="data", name=variable, state=FAILED, detail=f"{folder} is not a folder", hint=hint)
             continue
         names = sorted(p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
         listed = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        yield Finding(group="data", name=variable, state=OK, detail=f"{folder}: {listed or 'empty'}")
+        yield Diagnosis(group="data", name=variable, state=OK, detail=f"{folder}: {listed or 'empty'}")
     yield _cache()
     yield _video()
 
 
-def _cache() -> Finding:
+def _cache() -> Diagnosis:
     from manikin.assets.paths import cache_root
 
     folder = cache_root()
     existing = next(p for p in (folder, *folder.parents) if p.exists())
     if not os.access(existing, os.W_OK):
         hint = "set MANIKIN_CACHE to a folder that can be written"
-        return Finding(group="data", name="cache", state=FAILED, detail=f"{folder} cannot be written", hint=hint)
+        return Diagnosis(group="data", name="cache", state=FAILED, detail=f"{folder} cannot be written", hint=hint)
     free = shutil.disk_usage(existing).free / 2**30
-    return Finding(group="data", name="cache", state=OK, detail=f"{folder}, {free:.0f} GiB free")
+    return Diagnosis(group="data", name="cache", state=OK, detail=f"{folder}, {free:.0f} GiB free")
 
 
-def _video() -> Finding:
+def _video() -> Diagnosis:
     hint = 'pip install -e ".[video]"'
     try:
         import av
     except ImportError:
-        return Finding(group="data", name="video", state=MISSING, detail="av is not installed", hint=hint)
+        return Diagnosis(group="data", name="video", state=MISSING, detail="av is not installed", hint=hint)
     encoders = [name for name in ("libx264", "libopenh264", "mpeg4") if name in av.codec.codecs_available]
     if not encoders:
-        return Finding(
+        return Diagnosis(
             group="data", name="video", state=FAILED, detail=f"av {av.__version__} has no encoder", hint=hint
         )
-    return Finding(group="data", name="video", state=OK, detail=f"av {av.__version__}, {encoders[0]}")
+    return Diagnosis(group="data", name="video", state=OK, detail=f"av {av.__version__}, {encoders[0]}")
 
 
-def extras() -> Iterator[Finding]:
+def extras() -> Iterator[Diagnosis]:
     """The optional parts that the package declares, and whether what they need is installed."""
     try:
         metadata = importlib.metadata.metadata("manikin")
@@ -306,7 +308,7 @@ def extras() -> Iterator[Finding]:
         versions = {name: _version(name) for name in distributions}
         lacking = [name for name, version in versions.items() if version is None]
         there = ", ".join(f"{name} {version}" for name, version in versions.items()) or "nothing more to install"
-        yield Finding(
+        yield Diagnosis(
             group="extras",
             name=extra,
             state=MISSING if lacking else OK,
@@ -315,9 +317,12 @@ def extras() -> Iterator[Finding]:
         )
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (core, compute, renderers, data, extras)
+CHECKS: tuple[Callable[[], Iterator[Diagnosis]], ...] = (core, compute, renderers, data, extras)
 
 
-def run_checks() -> list[Finding]:
+def run_checks() -> list[Diagnosis]:
     """All findings, in the order of the report. Takes a few seconds: torch, MuJoCo and GL are really tried."""
     return [finding for check in CHECKS for finding in check()]
+
+
+__getattr__ = old_names(__name__)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.chosen import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, load_task
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run(options: CollectOptions) -> int:
         raise ConfigError(f"--episodes must be at least 1 and less than 2^31, got {options.episodes}")
     shard, shards = _shard(options.shard)
     out, maker = console(), policy_maker(options.policy)
-    observe, task = options.observe.replace(",", "+"), chosen_task(options.task)
+    observe, task = options.observe.replace(",", "+"), load_task(options.task)
     seeing = bool({*observe.split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS})
     if (vision := options.vision()) is not None and not seeing:
         raise ConfigError(

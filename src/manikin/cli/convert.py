@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.chosen import PictureOptions
+from manikin.cli.options import PictureOptions
 from manikin.cli.terminal import INTERRUPTED, OK, bar, console, counted
 
 __all__ = ["ConvertOptions", "main", "run"]

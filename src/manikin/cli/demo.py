@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import RendererWord, TaskOptions, load_task
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(options: DemoOptions) -> int:
 
     began, out = time.perf_counter(), console()
     out.print(f"[bold]manikin demo[/] {options.task}" + (f" with {options.robot}" if options.robot else ""))
-    task = chosen_task(options.task)
+    task = load_task(options.task)
     env = make(task, options=options.env_options(task, num_envs=options.num_envs, autoreset="disabled"))
     options.out.mkdir(parents=True, exist_ok=True)
     recording = options.out / "episodes.h5"

@@ -7,7 +7,7 @@ import json as json_module
 from itertools import groupby
 
 from manikin._version import __version__
-from manikin.cli.checks import FAILED, MISSING, OK, Finding, run_checks
+from manikin.cli.checks import FAILED, MISSING, OK, Diagnosis, run_checks
 
 __all__ = ["main"]
 
@@ -33,7 +33,7 @@ def main(*, json: bool = False) -> int:
     return 0 if works else 1
 
 
-def _show(findings: list[Finding], works: bool) -> None:
+def _show(findings: list[Diagnosis], works: bool) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

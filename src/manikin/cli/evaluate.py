@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from manikin.assets.paths import file_hash
-from manikin.cli.chosen import RendererWord, WarpOptions, chosen_task, own_robot
 from manikin.cli.collect import file_name
 from manikin.cli.documented import documented
+from manikin.cli.options import RendererWord, WarpOptions, load_task, register_robot_file
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ def run(options: EvalOptions) -> int:
     from manikin.render.api import make_renderer
     from manikin.sim import torch_device
 
-    own_robot(options.robot)
+    register_robot_file(options.robot)
     out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
     torch_device(options.device)
     for word in protocol.tasks:
         if ":" in word or word.endswith(".py"):  # a file of one's own, which may not work
-            chosen_task(word)
+            load_task(word)
     other = read_report(options.against) if options.against else None
     if other is not None:
         refuse_another(about_protocol(protocol), other)

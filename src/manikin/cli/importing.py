@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.chosen import PictureOptions
 from manikin.cli.documented import documented
+from manikin.cli.options import PictureOptions
 from manikin.cli.terminal import NOT_GOOD, OK, bar, console, counted
 
 __all__ = ["ImportOptions", "main", "run"]
@@ -50,7 +50,7 @@ def main(options: Annotated[ImportOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ImportOptions) -> int:
     """Import; 0 listed or every state playback ended in success, 1 some did not."""
     from manikin.data.formats.demonstrations import read_demos
-    from manikin.data.formats.playback import Seen, play_actions, play_states, write_seen
+    from manikin.data.formats.playback import PlaybackResult, play_actions, play_states, write_seen
 
     out = console()
     demos = read_demos(options.file)
@@ -66,11 +66,11 @@ def run(options: ImportOptions) -> int:
     whose: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if (vision := options.vision()) is not None:
         whose["vision"] = vision
-    names, kept = list(options.demos or demos.lengths), list[Seen]()
+    names, kept = list(options.demos or demos.lengths), list[PlaybackResult]()
     for name in names:
         demos.check(name)
 
-    def watched() -> Iterator[Seen]:
+    def watched() -> Iterator[PlaybackResult]:
         """One demonstration after the other; what is kept of each is small."""
         for one in play_states(demos, names=names, observe=options.observe, num_envs=options.num_envs, **whose):
             yield one

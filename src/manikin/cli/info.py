@@ -8,8 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import RendererWord, TaskOptions, load_task
 from manikin.cli.terminal import OK, console
 
 __all__ = ["InfoOptions", "main", "run"]
@@ -43,7 +43,7 @@ def run(options: InfoOptions) -> int:
     from manikin.author.sheet import task_sheet
     from manikin.errors import ConfigError
 
-    out, task = console(), chosen_task(options.task)
+    out, task = console(), load_task(options.task)
     if options.picture is not None and options.picture.suffix.lower() != ".png":
         raise ConfigError(f"--picture writes PNG files, so its name ends in .png, not {options.picture.name!r}")
     chosen = options.chosen(task)

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from manikin.cli.chosen import RendererWord
 from manikin.cli.documented import documented
+from manikin.cli.options import RendererWord
 from manikin.cli.terminal import NOT_GOOD, OK, console, counted
 
 __all__ = ["ObjectOptions", "main", "run"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.markup import escape
 
-from manikin.cli.chosen import PictureOptions, WarpOptions, own_robot
+from manikin.cli.options import PictureOptions, WarpOptions, register_robot_file
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run(options: ReplayOptions) -> int:
     from manikin.sim import torch_device
 
     out = console()
-    own_robot(options.robot)
+    register_robot_file(options.robot)
     options.warp()  # a budget that is none is said before anything else
     with read_episodes(options.file) as file:
         header = file.needed_header()

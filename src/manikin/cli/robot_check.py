@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.chosen import ROBOT_FILES, On, RendererWord, arm_in
 from manikin.cli.documented import documented
+from manikin.cli.options import ROBOT_FILES, On, RendererWord, robot_in_file
 from manikin.cli.terminal import NOT_GOOD, OK, console, counted
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def chosen_robot(word: str, gripper: str | None = None) -> Robot:
 
     if not word.lower().endswith(ROBOT_FILES):
         return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
-    arm, hand = arm_in(word)
+    arm, hand = robot_in_file(word)
     arm = with_grippers(arm, gripper)
     name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
     if hand is not None and name == hand.name:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import OTHERWISE, RendererWord, TaskOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import OTHERWISE, RendererWord, TaskOptions, load_task
 from manikin.cli.terminal import OK, console, counted
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
     """Serve until interrupted. ``ready`` is told the viewer (which has ``url``) once it serves."""
     from manikin.errors import ConfigError
     from manikin.render import make_renderer
-    from manikin.teleop.loop import Loop
+    from manikin.teleop.loop import TeleopLoop
     from manikin.view.hand import HandSession
     from manikin.view.picture import Painter
     from manikin.view.stream import StreamViewer
@@ -83,7 +83,7 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
     try:
         with device:
             path = options.out or Path("runs") / f"{env.task.id}-teleop.h5"
-            loop = Loop(env, device, out=path, resume=options.resume, seed=options.seed, speed=options.speed)
+            loop = TeleopLoop(env, device, out=path, resume=options.resume, seed=options.seed, speed=options.speed)
             session = HandSession(loop)
             painter = Painter(session, make_renderer(options.renderer), width=options.size[0], height=options.size[1])
             viewer = StreamViewer(session, painter, host=options.host, port=options.port)
@@ -118,7 +118,7 @@ def _env(options: TeleopOptions, *, steered: bool) -> BatchEnv:
     from manikin.env.make import make
     from manikin.teleop.pilot import CONTROLS
 
-    task = chosen_task(options.task)
+    task = load_task(options.task)
     chosen = options.env_options(task, autoreset="disabled")
     first = make(task, options=replace(chosen, control=None))
     rate, has = first.control_hz, first.robot.arm.controllers

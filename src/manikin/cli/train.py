@@ -127,7 +127,7 @@ def run(options: TrainOptions) -> int:
 
 
 def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
-    from manikin.cli.chosen import chosen_task
+    from manikin.cli.options import load_task
     from manikin.errors import ConfigError
     from manikin.learn.run.recipe import ALGORITHMS, load_recipe, recipe_for
 
@@ -140,7 +140,7 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
         if not options.algorithm or not options.task:
             known = ", ".join(ALGORITHMS)
             raise ConfigError(f"name an algorithm ({known}) and a task: manikin train ppo PickCube-v2")
-        recipe, own = recipe_for(options.algorithm, chosen_task(options.task).id)
+        recipe, own = recipe_for(options.algorithm, load_task(options.task).id)
     settings, env = _settings(options.set)
     return recipe.replace(settings=settings, env=env), own
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.chosen import RendererWord, TaskOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import RendererWord, TaskOptions, load_task
 from manikin.cli.terminal import OK, console, counted
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
         hint = "Or give your own as module:function or file.py:function."
         raise UnknownNameError("policy", options.policy, (*POLICIES, "hold"), hint)
     maker = HoldPolicy if options.policy == "hold" else policy_maker(options.policy)
-    task = chosen_task(options.task)
+    task = load_task(options.task)
     env = make(task, options=options.env_options(task, num_envs=options.num_envs, autoreset="disabled"))
     try:
         if options.film is not None:
@@ -148,11 +148,11 @@ def _viewer(options: ViewOptions, session: Session) -> Any:
 def _film(options: ViewOptions, env: BatchEnv, policy: Any) -> int:
     from manikin.cli.terminal import bar
     from manikin.render import make_renderer
-    from manikin.view.recorder import Recorder
+    from manikin.view.recorder import FilmRecorder
 
     assert options.film is not None
     out, renderer = console(), make_renderer(options.renderer, samples=2)
-    recorder = Recorder(env, options.film, renderer, width=options.size[0], height=options.size[1])
+    recorder = FilmRecorder(env, options.film, renderer, width=options.size[0], height=options.size[1])
     with bar(out, f"filming {env.task.id}", env.horizon) as advance, recorder as film:
         wins = film.play(policy, seeds=range(options.seed, options.seed + env.num_envs), on_step=advance)
     renderer.close()

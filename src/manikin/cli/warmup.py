@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from manikin.cli.chosen import TaskOptions, WarpOptions, chosen_task
 from manikin.cli.documented import documented
+from manikin.cli.options import TaskOptions, WarpOptions, load_task
 from manikin.cli.terminal import NOT_GOOD, OK, console, show_table
 
 __all__ = ["WarmupOptions", "main", "run"]
@@ -22,7 +22,7 @@ import json, sys, time
 import torch
 import manikin
 from manikin.author.speed import bytes_per_env
-from manikin.cli.chosen import chosen_robot
+from manikin.cli.options import chosen_robot
 task, num_envs, options = json.loads(sys.argv[1])
 if "robot" in options:
     options["robot"] = chosen_robot(options["robot"])
@@ -75,7 +75,7 @@ def run(options: WarmupOptions) -> int:
     out, failed = console(), 0
     tasks = options.tasks or tuple(task_ids())
     for task in tasks:
-        options.chosen(chosen_task(task))
+        options.chosen(load_task(task))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("task", "first creation", "second creation", "memory each"):
         table.add_column(heading, justify="left" if heading == "task" else "right", no_wrap=True)
@@ -99,7 +99,7 @@ def run(options: WarmupOptions) -> int:
 
 def _options(task: str, options: WarmupOptions) -> dict[str, Any]:
     """For ``manikin.make`` in a process that has not yet read the robot's file."""
-    chosen = options.chosen(chosen_task(task)) | {
+    chosen = options.chosen(load_task(task)) | {
         "robot": options.robot,
         "control": options.control,
         "device": options.device,

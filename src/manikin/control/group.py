@@ -11,12 +11,13 @@ from torch import Tensor
 
 from manikin.control.ik import Chain, IkResult, IkSolver
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.moved import old_names
 from manikin.scene.handles import Robot
 from manikin.scene.handles.tool import RobotTool
 from manikin.spec.control import CONTROLLERS, Whole
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, Base, RobotSpec
 
-__all__ = ["Group", "GroupChain", "GroupSolver", "check_groups"]
+__all__ = ["JointGroup", "GroupChain", "GroupSolver", "check_groups"]
 
 
 def check_groups(whole: Whole, arm: RobotSpec) -> dict[str, tuple[str, ...]]:
@@ -44,7 +45,7 @@ def check_groups(whole: Whole, arm: RobotSpec) -> dict[str, tuple[str, ...]]:
     return {name: groups[name] for name in names}
 
 
-class Group:
+class JointGroup:
     """One group of a robot's joints, without its grippers, as a controller sees a robot. Its tool is the one that is
     declared with this group, else the robot's first."""
 
@@ -126,3 +127,6 @@ class GroupSolver:
         whole[:, self._columns] = start.double()
         found = self._solver.solve(pos, quat, whole, **options)
         return dataclasses.replace(found, q=found.q[:, self._columns])
+
+
+__getattr__ = old_names(__name__)

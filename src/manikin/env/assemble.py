@@ -19,8 +19,8 @@ from manikin.env.task import Task, checked_task
 from manikin.errors import ConfigError
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Robot
+from manikin.scene.handles.combined import CombinedRobot
 from manikin.scene.handles.named import Handles
-from manikin.scene.handles.team import Team
 from manikin.scene.looks import Dresser
 from manikin.sense.imperfect import SensorSuite
 from manikin.sim import make_world, on_device, torch_device
@@ -87,7 +87,7 @@ class Assembly(Composition):
     budget: Budget | None
     world: World
     robots: tuple[Robot, ...]
-    driven: Robot | Team
+    driven: Robot | CombinedRobot
     controller: Controller
     controllers: tuple[Controller, ...]
 
@@ -176,12 +176,12 @@ def assemble(task: type[Task] | Task, options: EnvOptions, *, find_budget: FindB
         chains = [Chain(one.arm, one.gripper, world.device) for one in robots]
         for one, chain in zip(robots, chains, strict=True):
             one.solver = IkSolver(chain)
-        driven: Robot | Team = robots[0]
+        driven: Robot | CombinedRobot = robots[0]
         if len(robots) == 1:
             whole: Controller = controller(made.controls[0], robots[0], chains[0], made.control_hz)
             each: tuple[Controller, ...] = (whole,)
         else:
-            driven = Team(robots)
+            driven = CombinedRobot(robots)
             whole = both = side_by_side(made.controls, robots, chains, made.control_hz)
             each = tuple(part.controller for part in both.parts)
         for one in robots:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from manikin.env.state.layouts import LayoutSnapshot
     from manikin.scene.builder import SceneBuilder
     from manikin.scene.handles import Robot
-    from manikin.scene.handles.team import Team
+    from manikin.scene.handles.combined import CombinedRobot
     from manikin.sim.world import World
     from manikin.spec.scene import CompiledScene
 
@@ -415,7 +415,7 @@ class SceneEnv(BatchEnv):
 
     scene: CompiledScene
     world: World
-    driven: Robot | Team
+    driven: Robot | CombinedRobot
     substeps: int
     _made: Assembly
     _loop: Loop

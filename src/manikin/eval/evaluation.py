@@ -15,7 +15,7 @@ from manikin.env.options import EnvOptions
 from manikin.env.registry import task_versions
 from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
-from manikin.eval.journal import Journal, Kept
+from manikin.eval.journal import Journal, JournaledTask
 from manikin.eval.protocol import SUCCESS_RULES, Protocol
 from manikin.eval.runner import EpisodeResult, run_episodes
 from manikin.eval.stats import Interval, wilson
@@ -200,12 +200,12 @@ class _Ran:
         self.tasks: list[TaskResult] = []
         self.reels: dict[str, Sequence[Reel]] = {}
         self._about: dict[str, Any] | None = None  # the task that runs
-        self._kept, self._new, self._began = Kept(), list[EpisodeResult](), 0.0
+        self._kept, self._new, self._began = JournaledTask(), list[EpisodeResult](), 0.0
 
     def begin(self, task: str, env: BatchEnv) -> list[int]:
         """Numbers of the episodes that are to be run."""
         made_of = env.fingerprint()
-        self._kept = Kept() if self.journal is None else self.journal.begin(task, made_of)
+        self._kept = JournaledTask() if self.journal is None else self.journal.begin(task, made_of)
         self._new, self._began = [], time.perf_counter()
         self._about = {
             "task": task,

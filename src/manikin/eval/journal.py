@@ -21,14 +21,15 @@ from manikin.data.recording.durable import sync
 from manikin.data.recording.format import Header, differences
 from manikin.errors import DataError
 from manikin.eval.runner import EpisodeResult
+from manikin.moved import old_names
 
-__all__ = ["Journal", "Kept"]
+__all__ = ["Journal", "JournaledTask"]
 
 log = logging.getLogger("manikin.eval")
 
 
 @dataclasses.dataclass
-class Kept:
+class JournaledTask:
     """What a journal has of one task.
 
     Attributes:
@@ -55,7 +56,7 @@ class Journal:
 
     def __init__(self, path: str | Path, settings: Mapping[str, Any], *, resume: bool = False) -> None:
         self.path = Path(path)
-        self._tasks: dict[str, Kept] = {}
+        self._tasks: dict[str, JournaledTask] = {}
         self._prints: dict[str, dict[str, Any]] = {}
         self._task, self._before = "", 0.0
         try:
@@ -122,7 +123,7 @@ class Journal:
             if "task" in line:
                 task = line["task"]
                 self._prints.setdefault(task, line["fingerprint"])
-                before = self._tasks.setdefault(task, Kept()).seconds
+                before = self._tasks.setdefault(task, JournaledTask()).seconds
             elif "episode" in line and task:
                 result = _result(line["episode"])
                 self._tasks[task].results[result.number] = result
@@ -132,7 +133,7 @@ class Journal:
         """How many episodes it holds, over all tasks."""
         return sum(len(kept.results) for kept in self._tasks.values())
 
-    def begin(self, task: str, fingerprint: Mapping[str, Any]) -> Kept:
+    def begin(self, task: str, fingerprint: Mapping[str, Any]) -> JournaledTask:
         """What is there of a task already; the results that are added next are its own.
 
         Raises:
@@ -147,9 +148,9 @@ class Journal:
             )
         self._task = task
         self._write({"task": task, "fingerprint": now})
-        kept = self._tasks.setdefault(task, Kept())
+        kept = self._tasks.setdefault(task, JournaledTask())
         self._before = kept.seconds
-        return Kept(dict(kept.results), kept.seconds)
+        return JournaledTask(dict(kept.results), kept.seconds)
 
     def add(self, result: EpisodeResult, seconds: float) -> None:
         """Bring a result to the disk.
@@ -202,3 +203,6 @@ def _read(line: bytes) -> dict[str, Any] | None:
 
 def _result(values: dict[str, Any]) -> EpisodeResult:
     return EpisodeResult(**{**values, "events": tuple(values["events"])})
+
+
+__getattr__ = old_names(__name__)

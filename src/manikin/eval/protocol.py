@@ -46,7 +46,7 @@ from manikin.env.options import EnvOptions
 from manikin.env.registry import is_own, task_class
 from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError
-from manikin.eval.shown import cameras_of, hashed_shown, shown_options, without_none
+from manikin.eval.picture_options import cameras_of, hashed_picture_options, picture_options, without_none
 from manikin.sense.kinds import describe
 from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import Looks
@@ -176,7 +176,7 @@ class Protocol:
         Raises:
             ManikinError: as :attr:`own_tasks`.
         """
-        content = self._content() | hashed_shown(self)
+        content = self._content() | hashed_picture_options(self)
         if own := self.own_tasks:
             content["tasks"] = [own[word]["id"] if word in own else word for word in self.tasks]
             content["config"] = {word: value for word, value in content["config"].items() if word not in own}
@@ -199,9 +199,9 @@ class Protocol:
         """Options of the environment that a task is evaluated in, for ``manikin.make(task, options=...)``, with those
         that are no part of a protocol: ``num_envs``, ``device``, ``budget``, ``deterministic``.
 
-        Raises as :func:`manikin.eval.shown.shown_options` and :class:`~manikin.env.options.EnvOptions`.
+        Raises as :func:`manikin.eval.picture_options.picture_options` and :class:`~manikin.env.options.EnvOptions`.
         """
-        options: dict[str, Any] = {**shown_options(self), **{k: getattr(self, k) for k in ("reward", "terminate")}}
+        options: dict[str, Any] = {**picture_options(self), **{k: getattr(self, k) for k in ("reward", "terminate")}}
         options["autoreset"] = "disabled"
         for key in ("robot", "control", "horizon", "physics_hz", "control_hz"):
             if getattr(self, key) is not None:

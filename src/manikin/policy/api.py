@@ -22,7 +22,7 @@ class Policy(Protocol):
     A policy may keep memory per row; ``reset(rows)`` says which rows begin a new episode. What it does in a row must
     depend on that row alone, so that a result does not depend on how many episodes run side by side. One that draws
     random numbers keys them by the row's episode (``info["episode_seed"]`` and ``info["episode_index"]``, also in
-    ``env.save(rows).extra``), as :class:`manikin.policy.random.RandomPolicy` does.
+    ``env.save(rows).extra``), as :class:`manikin.policy.random_policy.RandomPolicy` does.
 
     Two optional attributes: ``name`` (str) for reports, and ``stateless`` (bool): True promises that ``act`` keeps no
     memory and takes any number of rows, so that it need not be asked for rows that still have a chunk to execute.

@@ -15,7 +15,7 @@ from manikin.policy.trained import FILE, trained_policy
 
 __all__ = ["POLICIES", "named_callable", "policy_maker"]
 
-POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random:RandomPolicy"}
+POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random_policy:RandomPolicy"}
 
 
 def policy_maker(word: str) -> Callable[[Any], Policy]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from manikin.spec.links import Geom as Shape
 from manikin.spec.links import Joint, Link, Vec3, box, capsule, cylinder, mirrored
-from manikin.spec.robot import Base, Gains, Imu, JointGroup, MenagerieModel, RobotSpec
+from manikin.spec.robot import Base, Gains, ImuSpec, JointGroup, MenagerieModel, RobotSpec
 
 WHITE, GREY, DARK = (0.92, 0.93, 0.95, 1), (0.62, 0.65, 0.7, 1), (0.08, 0.08, 0.09, 1)
 X, Y = (1, 0, 0), (0, 1, 0)
@@ -134,6 +134,6 @@ ROBOT = RobotSpec(
         "joint_vel_pid",
         "joint_torque",
     ),
-    sensors=(Imu(name="imu", body="base", pos=(-0.02557, 0, 0.04232)),),
+    sensors=(ImuSpec(name="imu", body="base", pos=(-0.02557, 0, 0.04232)),),
     source="mujoco_menagerie unitree_go2",
 )

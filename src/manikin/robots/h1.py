@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from manikin.spec.links import Geom as Shape
 from manikin.spec.links import Joint, Link, Vec3, box, capsule, cylinder, mirrored
-from manikin.spec.robot import Base, Gains, Imu, JointGroup, MenagerieModel, RobotSpec, Tool
+from manikin.spec.robot import Base, Gains, ImuSpec, JointGroup, MenagerieModel, RobotSpec, Tool
 
 DARK, GREY, WHITE = (0.1, 0.1, 0.11, 1), (0.35, 0.36, 0.38, 1), (0.9, 0.9, 0.92, 1)
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
@@ -222,6 +222,6 @@ ROBOT = RobotSpec(
         "joint_torque",
     ),
     excludes=(("torso_link", "left_shoulder_roll_link"), ("torso_link", "right_shoulder_roll_link")),
-    sensors=(Imu(name="imu", body="torso_link", pos=(-0.04452, -0.01891, 0.27756)),),
+    sensors=(ImuSpec(name="imu", body="torso_link", pos=(-0.04452, -0.01891, 0.27756)),),
     source="mujoco_menagerie unitree_h1",
 )

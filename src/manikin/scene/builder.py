@@ -13,19 +13,19 @@ import numpy as np
 
 from manikin.assets.compiled import compiled
 from manikin.errors import SceneError, UnknownNameError
-from manikin.scene.bank import TYPES, Bank, add_geom
 from manikin.scene.cameras import add_camera
+from manikin.scene.candidates import TYPES, Candidates, add_geom
 from manikin.scene.gel import Gel
 from manikin.scene.handles import sensors
 from manikin.scene.handles.articulation import Articulation
 from manikin.scene.handles.base import Handle, Scope, Variable
-from manikin.scene.handles.chosen import ChosenPart
 from manikin.scene.handles.forces import declare_link_forces
 from manikin.scene.handles.grasp import ContactForce, Grasp
 from manikin.scene.handles.markers import Markers
 from manikin.scene.handles.part import Marker, Part
 from manikin.scene.handles.robot import Robot
 from manikin.scene.handles.tool import RobotTool, equip
+from manikin.scene.handles.variant import VariantPart
 from manikin.scene.robot import assemble, folders
 from manikin.scene.varying import Variation, factors
 from manikin.spec.camera import CameraSpec
@@ -177,7 +177,7 @@ class SceneBuilder:
         pos: Sequence[float] = (0, 0, 0),
         quat: Sequence[float] = (1, 0, 0, 0),
         draw: bool = True,
-    ) -> ChosenPart:
+    ) -> VariantPart:
         """An object that is another one in every row: drawn for each episode, all of ``choice`` equally likely.
 
         All rows share one layout, so candidates may differ in shapes, size, mass, friction and looks, not in joints.
@@ -186,15 +186,15 @@ class SceneBuilder:
         """
         if kind not in ("dynamic", "kinematic"):
             raise UnknownNameError("kind of chosen part", kind, ("dynamic", "kinematic"))
-        bank = Bank(name, choice)
+        bank = Candidates(name, choice)
         body = self.spec.worldbody.add_body(name=self._claim(name), pos=pos, quat=quat, mocap=kind == "kinematic")
         if kind == "dynamic":
             body.add_freejoint(name=name)
         bank.declare(self.spec, body)
         chosen, absent = (self.variable(f"{word}/{name}", persist=True) for word in ("choice", "absent"))
-        place = sum(isinstance(h, ChosenPart) for h in self.handles)
+        place = sum(isinstance(h, VariantPart) for h in self.handles)
         handle = self._add(
-            ChosenPart(self.scope, name, kind=kind, bank=bank, choice=chosen, absent=absent, place=place)
+            VariantPart(self.scope, name, kind=kind, bank=bank, choice=chosen, absent=absent, place=place)
         )
         if draw:
             self.variations.append(Variation(handle, "choice", Choice(tuple(range(len(choice))))))

@@ -24,8 +24,9 @@ from torch import Tensor
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.math import atan2
+from manikin.moved import old_names
 
-__all__ = ["SENSORS", "Calibrated", "Light", "ThreeLights", "skin", "slopes"]
+__all__ = ["SENSORS", "Calibrated", "GelLight", "ThreeLights", "skin", "slopes"]
 
 SENSORS = {"digit": "tactile/taxim/calibs/digit", "gelsight_r1.5": "tactile/taxim/calibs/gelsight_r1.5"}
 _FRAME = (480, 640)  # rows and columns of the frames that the tables were fitted on
@@ -109,7 +110,7 @@ def _finish(colour: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Light:
+class GelLight:
     """A coloured light beside the gel.
 
     Attributes:
@@ -134,10 +135,10 @@ class ThreeLights:
         resolution: (H, W) of the picture; None for 240 rows of square pixels.
     """
 
-    lights: Sequence[Light] = (
-        Light(math.radians(210), (190, 20, 20)),
-        Light(math.radians(330), (20, 190, 20)),
-        Light(math.radians(90), (20, 20, 190)),
+    lights: Sequence[GelLight] = (
+        GelLight(math.radians(210), (190, 20, 20)),
+        GelLight(math.radians(330), (20, 190, 20)),
+        GelLight(math.radians(90), (20, 20, 190)),
     )
     background: tuple[float, float, float] = _GREY
     specular: float = 0.15
@@ -275,3 +276,6 @@ def _smoothed(table: np.ndarray, width: float) -> np.ndarray:
     ring, line = (m / m.sum(1, keepdims=True) for m in (ring, line))
     out: np.ndarray = np.einsum("is,csdk,jd->cijk", line, table, ring, optimize=True)
     return out
+
+
+__getattr__ = old_names(__name__)

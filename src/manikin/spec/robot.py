@@ -27,7 +27,7 @@ __all__ = [
     "Finger",
     "Gains",
     "GripperSpec",
-    "Imu",
+    "ImuSpec",
     "JointGroup",
     "MenagerieModel",
     "MotionLimits",
@@ -226,7 +226,7 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imu:
+class ImuSpec:
     """An inertial measurement unit on a body: angular velocity, acceleration and orientation, in its own frame."""
 
     name: str
@@ -288,7 +288,7 @@ class RobotSpec:
     )
     excludes: tuple[tuple[str, str], ...] = ()
     cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
-    sensors: tuple[Imu, ...] = ()
+    sensors: tuple[ImuSpec, ...] = ()
     reach: float = 0.0  # [m] the figure commonly given, not confirmed; 0: none is known
     payload: float = 0.0  # [kg] likewise
     source: str = ""

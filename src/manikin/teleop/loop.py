@@ -14,13 +14,14 @@ import torch
 from manikin.data.collect import outcome_of
 from manikin.data.recorder import Recorder
 from manikin.errors import ConfigError
+from manikin.moved import old_names
 from manikin.teleop.device import Device, Motion
 from manikin.teleop.pilot import Pilot
 
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
 
-__all__ = ["Begun", "Latency", "Loop", "Stepped"]
+__all__ = ["Begun", "Latency", "TeleopLoop", "Stepped"]
 
 BEHIND = 0.25  # a loop that is later than this lets the time go [s]
 STIR = 0.05  # [rad] a leader arm that rests in a hand moves less
@@ -82,7 +83,7 @@ class Latency:
         return f"input to action: {1000 * mean:.1f} ms on average, 95 % within {1000 * p95:.1f} ms ({len(self)} inputs)"
 
 
-class Loop:
+class TeleopLoop:
     """An environment, a device, and the episodes that are kept.
 
     An episode waits in phase ``ready`` until the device asks for something, so that a recording begins with the first
@@ -233,3 +234,6 @@ class Loop:
             self.recorder.step(ROW, action, made.observation, outcome)
         self.phase = "ended" if bool((made.terminated | made.truncated)[0]) else "running"
         return made
+
+
+__getattr__ = old_names(__name__)

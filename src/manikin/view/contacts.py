@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from manikin.moved import old_names
 from manikin.render.files.caption import draw_arrow
 from manikin.render.view import View
 
-__all__ = ["Touch", "draw_touches", "touches"]
+__all__ = ["BodyContact", "draw_touches", "touches"]
 
 
 @dataclass(frozen=True, eq=False)
-class Touch:
+class BodyContact:
     """Two bodies that press on each other; all their contact points together.
 
     Attributes:
@@ -35,7 +36,7 @@ class Touch:
         return float(np.linalg.norm(self.force))
 
 
-def touches(model: mujoco.MjModel, data: mujoco.MjData, least: float = 1e-3) -> list[Touch]:
+def touches(model: mujoco.MjModel, data: mujoco.MjData, least: float = 1e-3) -> list[BodyContact]:
     """Pairs of bodies in contact, strongest first.
 
     The second body of a pair is the one that can move; of two that can, the one later in the model.
@@ -67,11 +68,11 @@ def touches(model: mujoco.MjModel, data: mujoco.MjData, least: float = 1e-3) -> 
             continue
         pos = np.sum([pos * size for pos, _, size in parts], axis=0) / total
         force = np.sum([force for _, force, _ in parts], axis=0)
-        pairs.append(Touch((model.body(first).name, model.body(second).name), pos, force, len(parts)))
+        pairs.append(BodyContact((model.body(first).name, model.body(second).name), pos, force, len(parts)))
     return sorted(pairs, key=lambda touch: -touch.newtons)
 
 
-def draw_touches(image: np.ndarray, view: View, pairs: list[Touch], metres_per_newton: float = 0.02) -> None:
+def draw_touches(image: np.ndarray, view: View, pairs: list[BodyContact], metres_per_newton: float = 0.02) -> None:
     """Draw forces as arrows into a picture (height, width, 3) uint8 taken from ``view``, in place, not hidden by
     anything. An arrow is at most 0.25 m long in the world."""
     for touch in pairs:
@@ -81,3 +82,6 @@ def draw_touches(image: np.ndarray, view: View, pairs: list[Touch], metres_per_n
         if (ahead > 0.02).all():
             start, end = view.project(np.stack([touch.pos, tip]))
             draw_arrow(image, start, end, width=max(2.0, view.width / 320), colour=(255, 170, 0))
+
+
+__getattr__ = old_names(__name__)

@@ -13,7 +13,7 @@ import numpy as np
 
 from manikin.errors import ConfigError
 from manikin.teleop.keyboard import KEYS, Keyboard
-from manikin.teleop.loop import BEHIND, ROW, Begun, Loop
+from manikin.teleop.loop import BEHIND, ROW, Begun, TeleopLoop
 from manikin.view.hold import HoldPolicy
 from manikin.view.session import Session, Wishes
 
@@ -42,7 +42,7 @@ def _vector(name: str, value: Any) -> tuple[float, float, float]:
 
 
 class HandSession(Session):
-    """Shows a :class:`~manikin.teleop.loop.Loop` as a session does its episodes.
+    """Shows a :class:`~manikin.teleop.loop.TeleopLoop` as a session does its episodes.
 
     It takes other wishes: ``keys`` (``held``: those that are down, ``order``: grows from message to message) and
     ``drag`` (``by``: steps at full speed along x, y, z) go to the keyboard at once; ``save`` keeps the episode, and
@@ -62,7 +62,7 @@ class HandSession(Session):
         "reset": {},
     }
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: TeleopLoop) -> None:
         self.loop = loop
         self._thread = threading.Thread(target=self._drive, daemon=True)
         self._over = False

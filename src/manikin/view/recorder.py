@@ -16,6 +16,7 @@ import torch
 
 from manikin.errors import ClosedError, ConfigError, ManikinError
 from manikin.eval.film import camera_of
+from manikin.moved import old_names
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
 from manikin.render.files.caption import caption
@@ -28,7 +29,7 @@ from manikin.view.picture import word_colour
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
 
-__all__ = ["Recorder", "episode_caption"]
+__all__ = ["FilmRecorder", "episode_caption"]
 
 
 def episode_caption(task: str, row: int, info: dict[str, Any], reward: float | None = None) -> tuple[list[str], str]:
@@ -55,7 +56,7 @@ def episode_caption(task: str, row: int, info: dict[str, Any], reward: float | N
     return [first, f"reward {reward:.2f}  {terms}".rstrip()], word
 
 
-class Recorder:
+class FilmRecorder:
     """Writes a film of an environment while somebody steps it. A context manager.
 
     Time in the film is time in the simulation: one control step lasts 1 / control_hz. With another ``fps`` pictures are
@@ -170,7 +171,7 @@ class Recorder:
         self._raise()
         return self.path
 
-    def __enter__(self) -> Recorder:
+    def __enter__(self) -> FilmRecorder:
         return self
 
     def __exit__(
@@ -224,3 +225,6 @@ class Recorder:
             if isinstance(error, ManikinError):
                 raise error
             raise ConfigError(f"{self.path} cannot be written: {error}") from error
+
+
+__getattr__ = old_names(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from manikin.errors import ManikinError
 from manikin.render.files.video import encode_png
 from manikin.view.site import Answer, Handler, Site, as_json
-from manikin.view.sources import Source
+from manikin.view.sources import EpisodeSource
 
 __all__ = ["RecordingViewer"]
 
@@ -25,7 +25,7 @@ class RecordingViewer(Site):
         ConfigError: the port is taken.
     """
 
-    def __init__(self, source: Source, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, source: EpisodeSource, *, host: str = "127.0.0.1", port: int = 0) -> None:
         super().__init__("recording.html", host=host, port=port, handler=Handler)
         self.source = source
         self.open()

@@ -14,15 +14,16 @@ from manikin.data.recording.format import Episode
 from manikin.data.recording.outside import read_json, reading
 from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError
+from manikin.moved import old_names
 
-__all__ = ["LeRobotSource", "RecordingSource", "Source", "is_recording", "open_source"]
+__all__ = ["LeRobotSource", "RecordingSource", "EpisodeSource", "is_recording", "open_source"]
 
 _SEEN = "instants/observations/"
 _OWN = "manikin/"  # columns of the table of episodes that this project adds
 _INDEX = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 
 
-class Source(Protocol):
+class EpisodeSource(Protocol):
     """Episodes of a file or folder. Called from many threads."""
 
     def about(self) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def is_recording(word: str) -> bool:
     return path.suffix in (".h5", ".hdf5", ".parts") or (path.is_dir() and (path / "meta").is_dir())
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path) -> EpisodeSource:
     """A recording of this project, or a LeRobotDataset v3.0.
 
     Raises:
@@ -290,3 +291,6 @@ def _shown(image: np.ndarray, first: np.ndarray) -> np.ndarray:
     near = 1.0 - np.clip(np.nan_to_num(image.astype(np.float64), posinf=far) / far, 0.0, 1.0)
     grey = (255 * near).astype(np.uint8).reshape(image.shape[0], image.shape[1], 1)
     return np.repeat(grey, 3, 2)
+
+
+__getattr__ = old_names(__name__)

@@ -27,7 +27,7 @@ from manikin.plan.planner import Planner
 from manikin.policy.expert import ExpertPolicy
 from manikin.props.cabinet import CABINETS
 from manikin.teleop.device import Motion, ScriptedDevice
-from manikin.teleop.loop import Loop
+from manikin.teleop.loop import TeleopLoop
 from manikin.teleop.pilot import Pilot
 from manikin.view.hand import HandSession
 from manikin.view.hold import HoldPolicy
@@ -188,7 +188,7 @@ def test_cabinets_are_opened_by_hand_and_the_episodes_replay(tmp_path):
     env = manikin.make(CABINET, 1, autoreset="disabled", control="ee_delta_pose", horizon=60)
     up = [Motion(linear=(0, 0, 1))] * 12
     script = [*up, Motion(buttons=frozenset({"save"})), Motion(), *up, Motion(buttons=frozenset({"save"}))]
-    loop = Loop(env, ScriptedDevice(script), out=tmp_path / "a.h5")
+    loop = TeleopLoop(env, ScriptedDevice(script), out=tmp_path / "a.h5")
     heights, layouts = [], []
     loop.begin()
     while not loop.device.over:
@@ -226,7 +226,7 @@ def test_a_hand_moves_the_tool_where_it_points(task):
 
 def test_a_page_of_teleoperation_shows_the_cabinet_that_it_drives():
     env = manikin.make(CABINET, 1, autoreset="disabled", control="ee_delta_pose")
-    session = HandSession(Loop(env, ScriptedDevice(()), seed=2))
+    session = HandSession(TeleopLoop(env, ScriptedDevice(()), seed=2))
     assert session.look()[0].njnt == 9 + len(CABINETS[NAMES[2]].build().joints)
     assert "cabinet/drawer1_0" in session.bodies or any(name.startswith("cabinet/drawer") for name in session.bodies)
     session.loop.number = 3

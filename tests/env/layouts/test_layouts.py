@@ -24,7 +24,7 @@ from manikin.eval.film import Film
 from manikin.eval.runner import run_episodes
 from manikin.plan.executor import WaypointExecutor
 from manikin.policy.expert import ExpertPolicy
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.props.cabinet import CABINETS, Cabinet
 from manikin.render import make_renderer
 from manikin.spec.budget import Budget

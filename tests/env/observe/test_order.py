@@ -18,7 +18,7 @@ from manikin.data.formats.convert import to_lerobot, to_robomimic
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 TASKS = ["PickCube-v2", "TwoRobotPickCube-v2", "OpenCabinetDrawer-v2"]
 

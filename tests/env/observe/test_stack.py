@@ -19,7 +19,7 @@ from manikin.data.replay.verify import replay
 from manikin.env.observe import Observation, Vision
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 from manikin.sense.imperfect import Noise
 from manikin.sense.stack import Stack
 from manikin.spec.camera import CameraSpec

@@ -17,7 +17,7 @@ from manikin.data.recorder import Recorder
 from manikin.data.replay.verify import replay
 from manikin.errors import ConfigError
 from manikin.eval.runner import run_episodes
-from manikin.policy.random import RandomPolicy
+from manikin.policy.random_policy import RandomPolicy
 
 RICH = """<mujoco><worldbody>
 <light mode="trackcom" pos="0 0 3"/><camera mode="trackcom" pos="1 0 1"/><geom type="plane" size="1 1 1"/>

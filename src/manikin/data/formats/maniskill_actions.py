@@ -18,15 +18,16 @@ from manikin.math import (
     quat_to_euler,
     quat_to_rotvec,
 )
+from manikin.moved import old_names
 
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
 
-__all__ = ["MODES", "Mode", "mode_named", "same"]
+__all__ = ["MODES", "ActionMode", "mode_named", "same"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mode:
+class ActionMode:
     """A controller of ManiSkill's Panda.
 
     Attributes:
@@ -108,13 +109,13 @@ def _from_euler(angles: np.ndarray) -> torch.Tensor:
 
 
 MODES = {
-    "joint_pos": Mode(name="pd_joint_pos", theirs=_absolute, ours=_share),
-    "joint_delta_pos": Mode(name="pd_joint_delta_pos", theirs=same, ours=same),
-    "joint_target_delta_pos": Mode(name="pd_joint_target_delta_pos", theirs=same, ours=same),
-    "joint_vel": Mode(name="pd_joint_vel", theirs=same, ours=same),
-    "ee_delta_pos": Mode(name="pd_ee_delta_pos", theirs=same, ours=same),
-    "ee_delta_pose": Mode(name="pd_ee_delta_pose", theirs=_turning, ours=_turned),
-    "ee_pose": Mode(name="pd_ee_pose", theirs=_placing, ours=_placed),
+    "joint_pos": ActionMode(name="pd_joint_pos", theirs=_absolute, ours=_share),
+    "joint_delta_pos": ActionMode(name="pd_joint_delta_pos", theirs=same, ours=same),
+    "joint_target_delta_pos": ActionMode(name="pd_joint_target_delta_pos", theirs=same, ours=same),
+    "joint_vel": ActionMode(name="pd_joint_vel", theirs=same, ours=same),
+    "ee_delta_pos": ActionMode(name="pd_ee_delta_pos", theirs=same, ours=same),
+    "ee_delta_pose": ActionMode(name="pd_ee_delta_pose", theirs=_turning, ours=_turned),
+    "ee_pose": ActionMode(name="pd_ee_pose", theirs=_placing, ours=_placed),
 }
 """manikin's controller of a Panda -> ManiSkill's."""
 
@@ -130,3 +131,6 @@ def mode_named(theirs: str, where: str) -> str:
         known = ", ".join(mode.name for mode in MODES.values())
         raise DataError(f"{where}: cannot play actions of {theirs!r}; valid: {known}")
     return found[0]
+
+
+__getattr__ = old_names(__name__)

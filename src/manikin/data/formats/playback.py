@@ -20,18 +20,19 @@ import torch
 from manikin.data.collect import initial_state
 from manikin.data.formats.convert import Export, LeRobotExport
 from manikin.data.formats.demos import Demo, Demos
+from manikin.data.formats.importers import StateImporter, importer_for
 from manikin.data.formats.maniskill import ManiSkillExport
 from manikin.data.formats.robomimic import RobomimicWriter
-from manikin.data.formats.stage import Stage, stage_for
 from manikin.data.recording.format import Episode, Header, flatten, parted
 from manikin.env.arrays import to_numpy
 from manikin.errors import DataError, UnknownNameError
+from manikin.moved import old_names
 
-__all__ = ["Divergence", "Seen", "play_actions", "play_states", "write_seen"]
+__all__ = ["Divergence", "PlaybackResult", "play_actions", "play_states", "write_seen"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class PlaybackResult:
     """What manikin's task sees in the T states of a demonstration.
 
     Attributes:
@@ -86,7 +87,7 @@ def play_states(
     observe: str = "state_dict",
     num_envs: int = 16,
     **options: Any,
-) -> Iterator[Seen]:
+) -> Iterator[PlaybackResult]:
     """Set the recorded states one by one on manikin's task, observe it, and ask whether it succeeded.
 
     Args:
@@ -99,7 +100,7 @@ def play_states(
     Raises:
         DataError: manikin has no such task, or the states cannot be understood; says why.
     """
-    stage = stage_for(demos, num_envs, observe=observe, **options)
+    stage = importer_for(demos, num_envs, observe=observe, **options)
     still = torch.zeros(num_envs, stage.env.controller.card.size)
     try:
         for name in demos.lengths if names is None else names:
@@ -120,7 +121,7 @@ def play_states(
                 pieces.append({key: to_numpy(value)[: length - start].copy() for key, value in leaves.items()})
             whole = {key: np.concatenate([piece[key] for piece in pieces]) for key in pieces[0]}
             seen = {key.removeprefix("seen/"): value for key, value in whole.items() if key.startswith("seen/")}
-            yield Seen(
+            yield PlaybackResult(
                 name=name,
                 tcp=whole["tcp"],
                 thing=whole["thing"],
@@ -137,7 +138,7 @@ def play_states(
 
 
 def play_actions(
-    demos: Demos, seen: Sequence[Seen], *, on_step: Callable[[], None] | None = None, **options: Any
+    demos: Demos, seen: Sequence[PlaybackResult], *, on_step: Callable[[], None] | None = None, **options: Any
 ) -> list[Divergence]:
     """Start from each demonstration's first state, take its actions, and compare with its states.
 
@@ -154,7 +155,7 @@ def play_actions(
         return []
     played = [demos[one.name] for one in seen]
     steps = [len(one.tcp) - 1 for one in seen]  # robosuite's last action has no state after it
-    stage = stage_for(demos, len(played), acting=True, terminate=False, horizon=max(1, *steps), **options)
+    stage = importer_for(demos, len(played), acting=True, terminate=False, horizon=max(1, *steps), **options)
     env = stage.env
     try:
         size = env.controller.card.size
@@ -192,7 +193,9 @@ def play_actions(
     ]
 
 
-def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path, *, to: str = "robomimic", **options: Any) -> Path:
+def write_seen(
+    demos: Demos, seen: Iterable[PlaybackResult], path: str | Path, *, to: str = "robomimic", **options: Any
+) -> Path:
     """Write a file with what manikin observes in the states of demonstrations.
 
     robosuite's last action has no state after it, so the last observation and its success stand for it.
@@ -217,7 +220,7 @@ def write_seen(demos: Demos, seen: Iterable[Seen], path: str | Path, *, to: str 
     return Path(path)
 
 
-def _write_robomimic(demos: Demos, seen: Iterable[Seen], path: Path, options: Mapping[str, Any]) -> None:
+def _write_robomimic(demos: Demos, seen: Iterable[PlaybackResult], path: Path, options: Mapping[str, Any]) -> None:
     kwargs = dict(demos.env_kwargs)
     writer = RobomimicWriter(
         path, {"env_name": demos.env, "env_version": demos.version, "type": 1, "env_kwargs": kwargs}
@@ -242,11 +245,11 @@ def _write_robomimic(demos: Demos, seen: Iterable[Seen], path: Path, options: Ma
     writer.close()
 
 
-def _write_maniskill(demos: Demos, seen: Iterable[Seen], path: Path, options: Mapping[str, Any]) -> None:
+def _write_maniskill(demos: Demos, seen: Iterable[PlaybackResult], path: Path, options: Mapping[str, Any]) -> None:
     _write_episodes(demos, seen, lambda header, env: ManiSkillExport(path, header, env), options)
 
 
-def _write_lerobot(demos: Demos, seen: Iterable[Seen], path: Path, options: Mapping[str, Any]) -> None:
+def _write_lerobot(demos: Demos, seen: Iterable[PlaybackResult], path: Path, options: Mapping[str, Any]) -> None:
     source, new = {"file": demos.path.name, "how": "states"}, not path.exists()
     try:
         _write_episodes(
@@ -261,15 +264,15 @@ def _write_lerobot(demos: Demos, seen: Iterable[Seen], path: Path, options: Mapp
         raise
 
 
-def _by_name(demos: Demos, seen: Iterable[Seen]) -> Iterator[Seen]:
+def _by_name(demos: Demos, seen: Iterable[PlaybackResult]) -> Iterator[PlaybackResult]:
     """The same with flat observations taken apart."""
     return (replace(one, observations=parted(one.observations, one.columns.copy, demos.env)) for one in seen)
 
 
 def _write_episodes(
-    demos: Demos, seen: Iterable[Seen], export: Callable[[Header, Any], Export], options: Mapping[str, Any]
+    demos: Demos, seen: Iterable[PlaybackResult], export: Callable[[Header, Any], Export], options: Mapping[str, Any]
 ) -> None:
-    stage = stage_for(demos, 1, acting=True, **options)
+    stage = importer_for(demos, 1, acting=True, **options)
     try:
         header = Header(fingerprint=stage.env.fingerprint(), policy=f"demonstrations of {demos.env}")
         writer = export(header, stage.env)
@@ -284,7 +287,7 @@ def _write_episodes(
         stage.env.close()
 
 
-def _episode(number: int, demo: Demo, one: Seen, stage: Stage[Any]) -> Episode:
+def _episode(number: int, demo: Demo, one: PlaybackResult, stage: StateImporter[Any]) -> Episode:
     """A demonstration as if manikin had recorded it."""
     length = len(demo)
     last = np.minimum(np.arange(length + 1), len(one.success) - 1)
@@ -307,3 +310,6 @@ def _episode(number: int, demo: Demo, one: Seen, stage: Stage[Any]) -> Episode:
 
 
 _WRITERS = {"robomimic": _write_robomimic, "maniskill": _write_maniskill, "lerobot": _write_lerobot}
+
+
+__getattr__ = old_names(__name__)

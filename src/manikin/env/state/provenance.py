@@ -16,7 +16,7 @@ from manikin._version import __version__
 from manikin.assets.python_file import class_place
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError
-from manikin.scene.handles.chosen import ChosenPart
+from manikin.scene.handles.variant import VariantPart
 
 if TYPE_CHECKING:
     from manikin.env.assemble import Assembly
@@ -133,7 +133,7 @@ def _imports(text: str, package: str) -> set[str]:
 def fingerprint(made: Assembly) -> dict[str, Any]:
     """Task, config, robot, control, rates, compiled model, software and processor, ready for JSON."""
     options, vision = made.options, made.vision.describe()
-    chosen = [h for h in made.builder.handles if isinstance(h, ChosenPart)]
+    chosen = [h for h in made.builder.handles if isinstance(h, VariantPart)]
     return {
         "task": made.task.id,
         "task_class": class_place(type(made.task)),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from manikin.assets.decimate import Decimated, decimate
-from manikin.assets.meshes import Surface, convex_pieces, package, read_mesh, write_obj
+from manikin.assets.meshes import TriangleMesh, convex_pieces, package, read_mesh, write_obj
 from manikin.assets.paths import absolute, file_hash
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.props.files import checks as judge
@@ -255,7 +255,7 @@ def _decimated(vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray | None, m
     return plain
 
 
-def _texture(source: Path, mesh: Surface) -> bytes | None:
+def _texture(source: Path, mesh: TriangleMesh) -> bytes | None:
     """The PNG on the mesh's surface, where an OBJ's MTL file names exactly one; else None."""
     if mesh.texcoord is not None and source.suffix.lower() == ".obj":
         library = re.search(r"^mtllib\s+(.+?)\s*$", source.read_text(errors="replace"), re.MULTILINE)

@@ -11,7 +11,7 @@ import numpy as np
 from manikin.props.files.rest import to_matrix
 from manikin.render import make_renderer
 from manikin.render.files.caption import caption
-from manikin.scene.bank import add_geom
+from manikin.scene.candidates import add_geom
 from manikin.spec.camera import CameraSpec
 from manikin.spec.prop import Mesh, Prop, Shape
 

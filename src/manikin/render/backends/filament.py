@@ -25,9 +25,9 @@ import numpy as np
 
 from manikin.compat.mujoco import load_filament
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.render.asset_cache import AssetCache
 from manikin.render.backends.backdrop import backdrop
 from manikin.render.backends.rgb import RgbOfImages
-from manikin.render.kept import Kept
 from manikin.render.quiet import hushed
 from manikin.render.renderer import check_outputs
 from manikin.render.view import View, view_of
@@ -168,7 +168,9 @@ class FilamentRenderer(RgbOfImages):
         self._around = (middle**2 / 2**self._look.exposure).astype(np.float32)  # linear; seen at edges only
         self._targets: dict[Any, Any] = {}
         # A context holds one model's assets at a time: with a second model's, drawing fails (MuJoCo 4.0).
-        self._stages: Kept[_Stage] = Kept(lambda model: _Stage(mjrf, self._context, model, self._look), most=1)
+        self._stages: AssetCache[_Stage] = AssetCache(
+            lambda model: _Stage(mjrf, self._context, model, self._look), most=1
+        )
 
     def images(
         self,

@@ -22,7 +22,7 @@ import numpy as np
 from manikin.compat.gl import free_before_platform, make_context
 from manikin.errors import ConfigError
 from manikin.render.backends.backdrop import backdrop
-from manikin.render.backends.lists import lay_cheaper_lists
+from manikin.render.backends.display_lists import lay_cheaper_lists
 from manikin.render.backends.meshes import lighter
 from manikin.render.backends.rgb import RgbOfImages
 from manikin.render.backends.shading import place_lights
@@ -113,7 +113,7 @@ class GlRenderer(RgbOfImages):
 
     Unless ``light`` is False, meshes with many faces are drawn with fewer
     (:func:`manikin.render.backends.meshes.lighter`), and floors and round walls too
-    (:mod:`manikin.render.backends.lists`).
+    (:mod:`manikin.render.backends.display_lists`).
     """
 
     outputs = frozenset({"rgb", "depth", "segmentation"})

@@ -23,12 +23,12 @@ import torch
 from manikin.assets.paths import cache_root
 from manikin.compat.mujoco_warp import camera_context, render, render_context, world_arrays
 from manikin.errors import ConfigError
+from manikin.render.asset_cache import AssetCache
 from manikin.render.backends.backdrop import backdrop
 from manikin.render.backends.meshes import lighter
 from manikin.render.backends.rays import Picture
 from manikin.render.backends.rgb import RgbOfImages
 from manikin.render.backends.shading import Light, lights_of, see_through
-from manikin.render.kept import Kept
 from manikin.render.quiet import hushed
 from manikin.render.renderer import check_outputs
 from manikin.render.view import View, view_of
@@ -396,7 +396,7 @@ class WarpRenderer(RgbOfImages):
         _libraries()
         self.name = f"warp ({device})"
         self._samples = samples
-        self._scenes: Kept[WarpScene] = Kept(
+        self._scenes: AssetCache[WarpScene] = AssetCache(
             lambda model: WarpScene(lightened(model) if light else model, shadows=shadows, device=device)
         )
         self._closed = False

@@ -17,7 +17,7 @@ from manikin.scene.handles.base import Handle, Scope, declared, expand, runs
 from manikin.scene.handles.grasp import Grasp
 from manikin.scene.handles.part import Part
 from manikin.scene.handles.servos import Servos
-from manikin.scene.handles.tool import ImuHandle, RobotTool
+from manikin.scene.handles.tool import RobotImu, RobotTool
 from manikin.scene.robot import FAR, FREE
 
 __all__ = ["Robot"]
@@ -51,7 +51,7 @@ class Robot(Handle):
             for (name, group), start in zip(self.arm.groups.items(), at, strict=False)
         }
         self.tools: dict[str, RobotTool] = {}  # given by the builder, as what follows
-        self.imus: dict[str, ImuHandle] = {}
+        self.imus: dict[str, RobotImu] = {}
         self.grasps: WeakValueDictionary[str, Grasp] = WeakValueDictionary()  # the builder keeps them
         self.forces: Any  # LinkForces, given by the builder
 

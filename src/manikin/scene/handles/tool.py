@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from manikin.errors import SceneError
+from manikin.moved import old_names
 from manikin.scene.handles.base import Handle, Scope, declared
 from manikin.scene.handles.part import Part
 from manikin.scene.robot import ToolModel
-from manikin.spec.robot import Imu
+from manikin.spec.robot import ImuSpec
 
-__all__ = ["ImuHandle", "Owner", "RobotTool", "equip"]
+__all__ = ["RobotImu", "Owner", "RobotTool", "equip"]
 
 
 class Owner(Protocol):
@@ -28,7 +29,7 @@ class Owner(Protocol):
     arm: Any
     grasps: Any
     tools: dict[str, RobotTool]
-    imus: dict[str, ImuHandle]
+    imus: dict[str, RobotImu]
 
     @property
     def tcp_pose(self) -> Tensor: ...
@@ -102,10 +103,10 @@ class RobotTool(Handle):
         return value
 
 
-class ImuHandle(Handle):
+class RobotImu(Handle):
     """What an inertial measurement unit of a robot measures, without noise, in its own frame."""
 
-    def __init__(self, scope: Scope, robot: str, imu: Imu) -> None:
+    def __init__(self, scope: Scope, robot: str, imu: ImuSpec) -> None:
         super().__init__(scope, f"{robot}/{imu.name}")
 
     def bind(self, model: mujoco.MjModel) -> None:
@@ -138,9 +139,9 @@ def equip(spec: mujoco.MjSpec, robot: Owner) -> list[Handle]:
     return [*robot.tools.values(), *robot.imus.values()]
 
 
-def _declare_imu(spec: mujoco.MjSpec, robot: Owner, imu: Imu) -> ImuHandle:
+def _declare_imu(spec: mujoco.MjSpec, robot: Owner, imu: ImuSpec) -> RobotImu:
     """Add an IMU's sensors to a scene; its site is in the robot's model."""
-    handle, kinds = ImuHandle(robot.scope, robot.name, imu), mujoco.mjtSensor
+    handle, kinds = RobotImu(robot.scope, robot.name, imu), mujoco.mjtSensor
     for what, kind in (
         ("gyro", kinds.mjSENS_GYRO),
         ("accelerometer", kinds.mjSENS_ACCELEROMETER),
@@ -153,3 +154,6 @@ def _declare_imu(spec: mujoco.MjSpec, robot: Owner, imu: Imu) -> ImuHandle:
             objname=robot.prefix + imu.name,
         )
     return handle
+
+
+__getattr__ = old_names(__name__)

@@ -18,7 +18,7 @@ from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles.base import Handle
 from manikin.scene.looks.cameras import cameras
-from manikin.scene.looks.distractors import Clutter
+from manikin.scene.looks.distractors import DistractorSlots
 from manikin.scene.looks.item import Item, Rngs, Values
 from manikin.scene.looks.lights import lights
 from manikin.scene.looks.surfaces import surfaces
@@ -51,7 +51,7 @@ class Dresser(Handle):
             *cameras(looks, builder),
             *lights(looks, builder.spec),
             *surfaces(looks, builder),
-            *([Clutter(builder.spec, looks.distractors)] if looks.distractors is not None else []),
+            *([DistractorSlots(builder.spec, looks.distractors)] if looks.distractors is not None else []),
         ]
         self._stepping = [item for item in self._items if item.per_step]
         builder.handles.append(self)

@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from manikin.math import quat_from_yaw
+from manikin.moved import old_names
 from manikin.scene.looks.item import Rngs, Values, counts, draw, most
 from manikin.sim.world import World
 from manikin.spec.looks import Distractors
 from manikin.spec.vary import Uniform
 
-__all__ = ["Clutter"]
+__all__ = ["DistractorSlots"]
 
 _G = mujoco.mjtGeom
 _TYPES = {
@@ -30,7 +31,7 @@ _TRIES = 10  # places tried for each
 _TURN = Uniform(-torch.pi, torch.pi)
 
 
-class Clutter:
+class DistractorSlots:
     """Slots of fixed shapes, of which a row shows some. Absent ones have alpha 0, which no renderer draws."""
 
     def __init__(self, spec: mujoco.MjSpec, look: Distractors) -> None:
@@ -100,3 +101,6 @@ class Clutter:
             first = good.to(torch.uint8).argmax(1)
             place[:, i], found[:, i] = tries[rows, i, first], good[rows, first]
         return place, found
+
+
+__getattr__ = old_names(__name__)

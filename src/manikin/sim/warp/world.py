@@ -21,10 +21,10 @@ from manikin.sim.device import torch_device
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
+from manikin.sim.warp.capacity import Capacity
 from manikin.sim.warp.channel import STATE, Rows, WarpChannel, merged
 from manikin.sim.warp.library import Scratch, in_torch_order, modules, supported, torch_stream, warp_device
 from manikin.sim.warp.model import PLACING, RowModel, acceleration_columns
-from manikin.sim.warp.room import Room
 from manikin.sim.world import PLACES, Piece, row_numbers
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
@@ -85,7 +85,7 @@ class WarpWorld:
         self._reads: dict[str, WarpChannel] = {}
         self._model = RowModel(self._wp, self._m, self._mjm, num_worlds, self.device)
         self._health = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)
-        self._room = Room(sizes, num_worlds, self.device, self._mjw.OverflowType)
+        self._room = Capacity(sizes, num_worlds, self.device, self._mjw.OverflowType)
         self._acc = torch.tensor(acceleration_columns(self._mjm), dtype=torch.long, device=self.device)
         self._closed = False
         self._run(self._checked.forward)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manikin import ChosenPart, Episode, Grasp, Handles, Robot, SceneBuilder, Uniform, Waypoint
+from manikin import Episode, Grasp, Handles, Robot, SceneBuilder, Uniform, VariantPart, Waypoint
 from manikin.arenas.square_table import small_table
 from manikin.math import (
     atan2,
@@ -37,7 +37,7 @@ class HandoverHandles(Handles):
 
     robot: Robot  # the first
     robots: tuple[Robot, Robot]
-    hammer: ChosenPart
+    hammer: VariantPart
     whole: Grasp  # of the first robot, anywhere on the hammer
     handle: Grasp  # of the second robot, on the handle
 

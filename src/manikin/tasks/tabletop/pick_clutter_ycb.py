@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manikin import ChosenPart, Episode, Marker, Quantity, SceneBuilder, Waypoint
+from manikin import Episode, Marker, Quantity, SceneBuilder, VariantPart, Waypoint
 from manikin.arenas.table import table
 from manikin.math import norm, pose
 from manikin.props.ycb import ycb
@@ -22,7 +22,7 @@ __all__ = ["PickClutterYCB"]
 class Clutter(Things):
     """What the scene consists of, and ``h`` below; a type checker would hold ``h`` to the class derived from."""
 
-    others: list[ChosenPart]
+    others: list[VariantPart]
     wanted: Marker
 
 
@@ -99,7 +99,7 @@ class PickClutterYCB(PickSingleYCB):
         h.marker.set_pose(goal)
         h.wanted.set_pose(torch.cat([taken[0], 2 * h.thing.extents[:, 2:] + 0.02], 1))
 
-    def _stand(self, part: ChosenPart, spot: Tensor, ep: Episode, name: str) -> None:
+    def _stand(self, part: VariantPart, spot: Tensor, ep: Episode, name: str) -> None:
         part.set_pose(torch.cat([spot, part.extents[:, 2:]], 1), full_turn(ep, f"{name}/yaw"))
 
     def observe(self, h: Any) -> dict[str, dict[str, Tensor]]:

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin import ChosenPart, Episode, Grasp, Handles, Marker, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
+from manikin import (
+    Episode,
+    Grasp,
+    Handles,
+    Marker,
+    Quantity,
+    Robot,
+    SceneBuilder,
+    Task,
+    Variable,
+    VariantPart,
+    Waypoint,
+)
 from manikin.arenas.table import table
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.ycb import GRASPABLE, ycb
@@ -38,7 +50,7 @@ class Things(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
-    thing: ChosenPart
+    thing: VariantPart
     grasp: Grasp
     goal: Variable  # (3,) [m]
     marker: Marker
@@ -167,13 +179,13 @@ class PickSingleYCB(Task):
         ]
 
 
-def grip_point(thing: ChosenPart) -> Tensor:
+def grip_point(thing: VariantPart) -> Tensor:
     """(n, 3) where an upright object is taken from above: its middle, or near the top of a tall one."""
     lift = (thing.extents[:, 2] - constant(_REACH)).clamp_min(0.0)
     return thing.pos + quat_rotate(thing.quat, torch.stack([torch.zeros_like(lift)] * 2 + [lift], 1))
 
 
-def across(thing: ChosenPart) -> Tensor:
+def across(thing: VariantPart) -> Tensor:
     """(n, 4) the object's turn, with y along the narrower of its horizontal sides."""
     narrow_x = thing.extents[:, 0] < thing.extents[:, 1]
     return quat_mul(thing.quat, quat_from_yaw(torch.where(narrow_x, ONE * (math.pi / 2), ZERO)))

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from manikin.spec.budget import FIXED, Shortage
 
-__all__ = ["Room"]
+__all__ = ["Capacity"]
 
 
-class Room:
+class Capacity:
     """Counts on the device, without waiting for it.
 
     Args:

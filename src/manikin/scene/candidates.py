@@ -18,7 +18,7 @@ import numpy as np
 from manikin.errors import SceneError, UnknownNameError
 from manikin.spec.prop import Mesh, Prop, Shape
 
-__all__ = ["TYPES", "Bank", "add_geom"]
+__all__ = ["TYPES", "Candidates", "add_geom"]
 
 _G = mujoco.mjtGeom
 TYPES = {
@@ -49,7 +49,7 @@ class _Slot:
     number: int
 
 
-class Bank:
+class Candidates:
     """The candidates of one part.
 
     Args:

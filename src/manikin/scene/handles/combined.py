@@ -10,10 +10,10 @@ from torch import Tensor
 
 from manikin.scene.handles.robot import Robot
 
-__all__ = ["Team"]
+__all__ = ["CombinedRobot"]
 
 
-class Team:
+class CombinedRobot:
     """The robots of a scene side by side: joints and commands of the first, then those of the second, and so on.
 
     Args:

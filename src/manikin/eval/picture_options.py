@@ -14,7 +14,7 @@ from manikin.sense.kinds import hashed, made
 from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import Looks
 
-__all__ = ["Shown", "cameras_of", "hashed_shown", "shown_options", "without_none"]
+__all__ = ["Shown", "cameras_of", "hashed_picture_options", "picture_options", "without_none"]
 
 _RENDERERS = tuple(word for word in BACKENDS if word != "auto")
 
@@ -38,7 +38,7 @@ class Shown(Protocol):
     def looks(self) -> Mapping[str, Any] | None: ...
 
 
-def shown_options(protocol: Shown) -> dict[str, Any]:
+def picture_options(protocol: Shown) -> dict[str, Any]:
     """Options of ``manikin.make`` for what the policy is shown.
 
     Raises:
@@ -75,11 +75,11 @@ def shown_options(protocol: Shown) -> dict[str, Any]:
     return options
 
 
-def hashed_shown(protocol: Shown) -> dict[str, Any]:
+def hashed_picture_options(protocol: Shown) -> dict[str, Any]:
     """What of it is hashed: nothing that is left out, so that protocols without it keep their hash. Of classes of one's
     own the name and the SHA-256 of their code count, of photographs their SHA-256; where files lie does not.
 
-    Raises as :func:`shown_options`.
+    Raises as :func:`picture_options`.
     """
     content: dict[str, Any] = {}
     if not isinstance(protocol.observe, str):

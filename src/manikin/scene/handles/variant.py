@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from manikin.errors import SceneError
-from manikin.scene.bank import Bank
+from manikin.scene.candidates import Candidates
 from manikin.scene.handles.base import Scope, Variable
 from manikin.scene.handles.part import Part
 
-__all__ = ["ChosenPart"]
+__all__ = ["VariantPart"]
 
 _PARKED = -20.0  # [m] height of absent objects, far below every floor
 
 
-class ChosenPart(Part):
+class VariantPart(Part):
     """One of several objects per row; see :meth:`manikin.scene.builder.SceneBuilder.mesh`.
 
     Attributes:
@@ -26,7 +26,7 @@ class ChosenPart(Part):
     """
 
     def __init__(
-        self, scope: Scope, name: str, *, kind: str, bank: Bank, choice: Variable, absent: Variable, place: int
+        self, scope: Scope, name: str, *, kind: str, bank: Candidates, choice: Variable, absent: Variable, place: int
     ) -> None:
         super().__init__(scope, name, kind=kind, geoms=bank.geoms, size=None)
         self.bank, self.props = bank, bank.props

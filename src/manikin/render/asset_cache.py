@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import mujoco
 import numpy as np
 
-__all__ = ["Kept", "assets_key"]
+__all__ = ["AssetCache", "assets_key"]
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def assets_key(model: mujoco.MjModel) -> tuple[int, ...]:
     return tuple(key)
 
 
-class Kept(Generic[T]):
+class AssetCache(Generic[T]):
     """The last few things made of models' assets.
 
     Bulky arrays (vertices, pixels) are looked at once per model object; the few that cost nothing at each call.

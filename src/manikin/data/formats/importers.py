@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from manikin.env.env import Env
     from manikin.env.interface import BatchEnv
 
-__all__ = ["TWINS", "ManiSkillStage", "Mapped", "RecordedStage", "RobosuiteStage", "Stage", "Twin", "stage_for"]
+__all__ = [
+    "TWINS",
+    "ManiSkillImporter",
+    "Mapped",
+    "RecordingImporter",
+    "RobosuiteImporter",
+    "StateImporter",
+    "Twin",
+    "importer_for",
+]
 
 EnvT = TypeVar("EnvT", bound="BatchEnv")
 
@@ -101,7 +110,7 @@ class Mapped(NamedTuple):
         return Mapped(self.q[index], self.v[index], None if self.ctrl is None else self.ctrl[index], self.base)
 
 
-class Stage(Generic[EnvT]):
+class StateImporter(Generic[EnvT]):
     """An environment into which states of demonstrations are put. What they mean is what those below know.
 
     Args:
@@ -166,7 +175,7 @@ class Stage(Generic[EnvT]):
         return to_numpy(tools).copy(), to_numpy(self.env.gather(thing)).copy()
 
 
-class _NamedStage(Stage["Env"]):
+class _NamedStage(StateImporter["Env"]):
     """Of recordings whose states are found by the names of joints and bodies; one scene for all rows.
 
     Args:
@@ -192,7 +201,7 @@ class _NamedStage(Stage["Env"]):
         return None if joint < 0 else (int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]))
 
 
-class RobosuiteStage(_NamedStage):
+class RobosuiteImporter(_NamedStage):
     """States of robosuite, by the names in the demonstration's own model."""
 
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
@@ -267,7 +276,7 @@ class RobosuiteStage(_NamedStage):
             getattr(self.env.h, thing).set_size(sizes.expand(self.env.num_envs, -1))
 
 
-class ManiSkillStage(_NamedStage):
+class ManiSkillImporter(_NamedStage):
     """States of ManiSkill, by the names of its actors; see ``maniskill.COUNTERPARTS``."""
 
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
@@ -378,7 +387,7 @@ class ManiSkillStage(_NamedStage):
         return ctrl
 
 
-class RecordedStage(Stage["BatchEnv"]):
+class RecordingImporter(StateImporter["BatchEnv"]):
     """States of manikin's own recordings, exported as robomimic's. What is no state (sizes, goals, the layout) follows
     from the episode's seed."""
 
@@ -436,21 +445,21 @@ def _made(task: str, robot: str, num_envs: int, options: Mapping[str, Any]) -> E
     return Env(task_class(task), num_envs=num_envs, **{"robot": robot, "autoreset": "disabled", **options})
 
 
-def stage_for(demos: Demos, num_envs: int, *, acting: bool = False, **options: Any) -> Stage[Any]:
+def importer_for(demos: Demos, num_envs: int, *, acting: bool = False, **options: Any) -> StateImporter[Any]:
     """The stage for a file; if ``acting``, with the controller of its actions unless ``control`` is among the options.
 
     Raises:
         DataError: manikin plays nothing of this environment or robot, or has no such controller.
     """
     if isinstance(demos, Trajectories):
-        kind: type[Any] = ManiSkillStage
+        kind: type[Any] = ManiSkillImporter
     else:
-        kind = RecordedStage if "model_hash" in demos.env_kwargs else RobosuiteStage
-    if kind is not RecordedStage and (said := [name for name in OF_TASK if name in options]):
+        kind = RecordingImporter if "model_hash" in demos.env_kwargs else RobosuiteImporter
+    if kind is not RecordingImporter and (said := [name for name in OF_TASK if name in options]):
         raise ConfigError(
             f"{' and '.join(said)}: only valid for recordings that manikin exported, and {demos.path} is from another "
             "project; leave it out"
         )
-    if acting and "control" not in options and kind is not RecordedStage:
+    if acting and "control" not in options and kind is not RecordingImporter:
         options["control"] = kind.control(demos)
     return kind(demos, num_envs, **options)

@@ -28,10 +28,10 @@ __all__ = [
     "RendererWord",
     "TaskOptions",
     "WarpOptions",
-    "arm_in",
-    "chosen_robot",
-    "chosen_task",
-    "own_robot",
+    "robot_in_file",
+    "load_robot",
+    "load_task",
+    "register_robot_file",
 ]
 
 OTHERWISE = {"num_envs", "robot", "config", "budget", "deterministic", "vision", "renderer"}
@@ -110,7 +110,7 @@ class TaskOptions:
             UnknownNameError: the task has no such number, or there is no such robot file's part.
             ConfigError: a value cannot be read, or the robot's file cannot.
         """
-        out: dict[str, Any] = {} if self.robot is None else {"robot": chosen_robot(self.robot)}
+        out: dict[str, Any] = {} if self.robot is None else {"robot": load_robot(self.robot)}
         return out | ({"config": _config(task, self.config)} if self.config else {})
 
     def env_options(self, task: type[Task], **more: Any) -> EnvOptions:
@@ -167,10 +167,10 @@ def _written(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def chosen_robot(word: str) -> str:
+def load_robot(word: str) -> str:
     """A robot word in which files of own robots are replaced by their names, by which they are known from here on.
 
-    Raises as :func:`arm_in` does, and :class:`ConfigError` for a robot that has the name of a built-in one.
+    Raises as :func:`robot_in_file` does, and :class:`ConfigError` for a robot that has the name of a built-in one.
     """
     from manikin.robots import register
 
@@ -178,17 +178,17 @@ def chosen_robot(word: str) -> str:
     for one in word.split(","):
         path, *rest = re.split("([+@])", one.strip())
         if path.lower().endswith(ROBOT_FILES):
-            arm, hand = arm_in(path)
+            arm, hand = robot_in_file(path)
             register(arm, gripper=hand)
             path = arm.name
         out.append(path + "".join(rest))
     return ",".join(out)
 
 
-def own_robot(path: str | None) -> None:
+def register_robot_file(path: str | None) -> None:
     """Make the robot of a file known, for the commands whose recording or protocol names it.
 
-    Raises as :func:`chosen_robot` does, and :class:`ConfigError` for what is no file.
+    Raises as :func:`load_robot` does, and :class:`ConfigError` for what is no file.
     """
     if path is not None and not path.lower().endswith(ROBOT_FILES):
         raise ConfigError(
@@ -196,10 +196,10 @@ def own_robot(path: str | None) -> None:
             "robots from the recording or protocol"
         )
     if path is not None:
-        chosen_robot(path)
+        load_robot(path)
 
 
-def arm_in(path: str | Path) -> tuple[RobotSpec, GripperSpec | None]:
+def robot_in_file(path: str | Path) -> tuple[RobotSpec, GripperSpec | None]:
     """The robot that a file declares, and its own gripper if it has one: of a Python file, which is run, ``ARM`` or
     ``ROBOT``, and ``GRIPPER``; of an MJCF or URDF what :func:`manikin.robots.from_file` makes of it.
 
@@ -225,7 +225,7 @@ def arm_in(path: str | Path) -> tuple[RobotSpec, GripperSpec | None]:
     return declared, space.get("GRIPPER")
 
 
-def chosen_task(word: str) -> type[Task]:
+def load_task(word: str) -> type[Task]:
     """The task class for an id, ``module:Class`` or ``file.py:Class``.
 
     Raises:
