@@ -357,24 +357,23 @@ def _attach(
 ) -> None:
     """Attach so that names of bodies, joints, geoms and sites begin with ``prefix``, which may be "". Assets keep a
     longer one: those of two Menagerie models share names."""
-    taken = {element.name for element in (*spec.bodies, *spec.joints)}
+    for word in ("bodies", "joints", "geoms", "sites"):
+        taken, new = ({element.name for element in getattr(one, word)} - {"", "world"} for one in (spec, child))
+        if both := taken & {prefix + name for name in new}:
+            names = ", ".join(map(repr, sorted(both)))
+            raise SceneError(f"arm and gripper both have {word} named {names}; rename them in the gripper's file")
     lasting = kind or prefix + _PREFIX
     spec.attach(child, frame=frame, prefix=lasting)
-    for name in _unprefix(spec, lasting, prefix):
-        if name in taken:
-            raise SceneError(f"arm and gripper both have a part named {name!r}; rename one in its spec")
+    _unprefix(spec, lasting, prefix)
 
 
-def _unprefix(spec: mujoco.MjSpec, lasting: str = _PREFIX, prefix: str = "") -> list[str]:
-    """Take the prefix of attaching off again, and put ``prefix`` in its place; what had it, by new name."""
-    names = []
+def _unprefix(spec: mujoco.MjSpec, lasting: str = _PREFIX, prefix: str = "") -> None:
+    """Take the prefix of attaching off again, and put ``prefix`` in its place."""
     for kind in (spec.bodies, spec.joints, spec.geoms, spec.sites):
         for element in kind:
             if element.name.startswith(lasting):
                 bare = element.name.removeprefix(lasting)
                 element.name = prefix + bare if bare else ""
-                names.append(element.name)
-    return [name for name in names if name]
 
 
 def _contacts(spec: mujoco.MjSpec, fingers: Iterable[Finger], prefix: str) -> tuple[str, ...]:
