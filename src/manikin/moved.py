@@ -132,12 +132,12 @@ NAMES: dict[str, dict[str, str]] = {
         "write_task": "manikin.author.scaffold",
     },
     "manikin.control.composite": {
-        "Group": "manikin.control.group:JointGroup",
+        "Group": "manikin.control.group:RobotGroup",
         "GroupChain": "manikin.control.group",
         "check_groups": "manikin.control.group",
     },
     "manikin.control.group": {
-        "Group": "manikin.control.group:JointGroup",
+        "Group": "manikin.control.group:RobotGroup",
     },
     "manikin.data.demonstrations": {
         "Demo": "manikin.data.formats.demos",

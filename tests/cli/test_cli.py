@@ -40,7 +40,12 @@ def failed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
 
 
 def test_help_of_a_flag_says_what_giving_it_does(capsys) -> None:
-    flags = {"collect": {"pictures", "states", "check-disk"}, "check": {"expert"}, "robot-check": {"reach"}}
+    flags = {
+        "collect": {"pictures", "states", "check-disk"},
+        "check": {"expert"},
+        "robot-check": {"reach"},
+        "train": {"test"},
+    }
     for command, (module, _) in COMMANDS.items():
         kinds = [v for k, v in vars(importlib.import_module(f"manikin.cli.{module}")).items() if k.endswith("Options")]
         for field in (f for kind in kinds for f in fields(kind) if f.default is True):

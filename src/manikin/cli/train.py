@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from manikin.cli.documented import documented
+from manikin.cli.options import On
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class TrainOptions:
     """Go on with the run in this folder; algorithm, task and seed are the run's."""
     tensorboard: bool = False
     """Write TensorBoard's events too (pip install 'manikin[learn]')."""
-    test: bool = True
-    """Evaluate the best checkpoint on the test episodes at the end."""
+    test: On = True
+    """Do not evaluate the best checkpoint on the test episodes at the end."""
     pictures: int = 4
     """Of how many test episodes the page shows pictures."""
     compare: tuple[Path, ...] = ()

@@ -8,7 +8,7 @@ from manikin.control.base import Controller, Drive, Reading
 from manikin.control.composite import Composite, Part
 from manikin.control.drive import BaseVelocity
 from manikin.control.ee import EndEffectorController
-from manikin.control.group import GroupChain, JointGroup, check_groups
+from manikin.control.group import GroupChain, RobotGroup, check_groups
 from manikin.control.ik import Chain, IkResult, IkSolver
 from manikin.control.joint import GripperMap, JointController
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
@@ -59,7 +59,7 @@ def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> C
     parts = []
     for name in check_groups(whole, robot.arm):
         control = dict(whole.parts)[name]
-        group = JointGroup(robot, name)
+        group = RobotGroup(robot, name)
         one = _single(control, group, GroupChain(chain.of_group(name, group.tool), robot, group.columns), control_hz)
         parts.append(Part(name, one, group, group.columns))
     return Composite(whole.word, robot.arm.name, parts, GripperMap(robot))
@@ -82,7 +82,7 @@ def side_by_side(
     return Composite(controls_word(controls), names, parts, None)
 
 
-def _single(control: Control, robot: Robot | JointGroup, chain: Chain | GroupChain, control_hz: float) -> Controller:
+def _single(control: Control, robot: Robot | RobotGroup, chain: Chain | GroupChain, control_hz: float) -> Controller:
     name = control.name
     if name not in robot.arm.controllers:
         count = len(robot.arm.ik_joints)

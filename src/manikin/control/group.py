@@ -17,7 +17,7 @@ from manikin.scene.handles.tool import RobotTool
 from manikin.spec.control import CONTROLLERS, Whole
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, Base, RobotSpec
 
-__all__ = ["JointGroup", "GroupChain", "GroupSolver", "check_groups"]
+__all__ = ["RobotGroup", "GroupChain", "GroupSolver", "check_groups"]
 
 
 def check_groups(whole: Whole, arm: RobotSpec) -> dict[str, tuple[str, ...]]:
@@ -45,7 +45,7 @@ def check_groups(whole: Whole, arm: RobotSpec) -> dict[str, tuple[str, ...]]:
     return {name: groups[name] for name in names}
 
 
-class JointGroup:
+class RobotGroup:
     """One group of a robot's joints, without its grippers, as a controller sees a robot. Its tool is the one that is
     declared with this group, else the robot's first."""
 
