@@ -31,13 +31,15 @@ class TrainOptions:
     """Options of `manikin train`."""
 
     algorithm: tyro.conf.Positional[str] = ""
-    """ppo: reinforcement learning from the task's reward."""
+    """ppo or sac: reinforcement learning from the task's reward."""
     task: tyro.conf.Positional[str] = ""
     """Task id (PickCube-v2)."""
     minutes: float | None = None
     """End after so many minutes; by default as the recipe says. 0 for no limit."""
     steps: int | None = None
     """End after so many control steps of all rows; 0 for no limit."""
+    demos: Path | None = None
+    """A recording of demonstrations with flat observations (manikin collect ... --observations) to learn from."""
     seed: int = 0
     """Of weights, actions and episodes. The same seed gives the same run on the same kind of machine."""
     out: Path | None = None
@@ -83,7 +85,7 @@ def run(options: TrainOptions) -> int:
         recipe, seed, device = recipe_of(options.resume)
         folder = options.resume
         own = True
-        if options.algorithm or options.task or options.recipe or options.set:
+        if options.algorithm or options.task or options.recipe or options.set or options.demos:
             raise ConfigError(
                 "--resume goes on with a run as it is: give only --minutes, --steps, --tensorboard, --test"
             )
@@ -141,8 +143,11 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
         if not options.algorithm or not options.task:
             known = ", ".join(ALGORITHMS)
             raise ConfigError(f"name an algorithm ({known}) and a task: manikin train ppo PickCube-v2")
-        recipe, own = recipe_for(options.algorithm, load_task(options.task).id)
+        task = load_task(options.task).id
+        recipe, own = recipe_for(options.algorithm, task, demos=options.demos is not None)
     settings, env = _settings(options.set)
+    if options.demos is not None:
+        settings["demos"] = str(options.demos)
     return recipe.replace(settings=settings, env=env), own
 
 

@@ -18,7 +18,7 @@ from manikin.learn.common.advantage import advantages
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
-from manikin.learn.common.rollout import Episodes, Stagger, flat_size
+from manikin.learn.common.rollout import Episodes, Stagger, flat_size, worth_after
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import GaussianActor, mlp
 
@@ -148,12 +148,11 @@ class PPO:
             rewards[t], dones[t] = reward, terminated | truncated
             if "final_obs" in info:
                 final = info["final_info"]
-                kept = truncated | final["success"] if config.bootstrap_at_success else truncated & ~terminated
-                kept = kept & ~final["fail"] if "fail" in final else kept
+                kept = worth_after(terminated, truncated, final, bootstrap_at_success=config.bootstrap_at_success)
                 rows = torch.nonzero(kept & dones[t]).squeeze(1)
                 worth.append((t, rows, info["final_obs"][rows]))
             if self.stagger is not None and self.steps < self.stagger.end:
-                observation, cut = self.stagger.step(observation)
+                observation, cut = self.stagger.step(observation, self.steps // n + 1)
                 dones[t] |= cut  # what came before is lost: as if the episode had ended there without value
             self.observation = observation
             self.steps += n

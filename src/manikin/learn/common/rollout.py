@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.seeds import training_seeds
 
-__all__ = ["Episodes", "Stagger", "flat_size"]
+__all__ = ["Episodes", "Stagger", "flat_size", "worth_after"]
 
 
 def flat_size(env: BatchEnv) -> int:
@@ -24,6 +25,24 @@ def flat_size(env: BatchEnv) -> int:
     if shape is None or len(shape) != 1:
         raise ConfigError("this algorithm learns from flat observations: observe='state' or 'policy'")
     return int(shape[0])
+
+
+def worth_after(
+    terminated: Tensor, truncated: Tensor, final: Mapping[str, Tensor], *, bootstrap_at_success: bool
+) -> Tensor:
+    """(N,) bool, of rows that ended, whether their last observation's value counts.
+
+    It does where time ran out and the task had not ended the episode. By option it does where it succeeded, too: else
+    a policy that is paid per step does better to hover at the goal than to reach it. It never does after a fail.
+
+    Args:
+        terminated: (N,) bool, the task ended it.
+        truncated: (N,) bool, time ran out.
+        final: ``success`` and, where the task has it, ``fail`` (N,) bool of the last step.
+        bootstrap_at_success: the option.
+    """
+    kept = truncated | final["success"] if bootstrap_at_success else truncated & ~terminated
+    return kept & ~final["fail"] if "fail" in final else kept
 
 
 class Episodes:
@@ -91,12 +110,11 @@ class Stagger:
     def __init__(self, env: BatchEnv) -> None:
         self.env, self.end = env, env.num_envs * env.horizon
         self._at = torch.arange(env.num_envs, device=env.device) * env.horizon // env.num_envs
-        self._step = 0
 
-    def step(self, observation: Any) -> tuple[Any, Tensor]:
-        """After a step: the observation, of restarted rows their first one, and which rows those are (N,) bool."""
-        self._step += 1
-        cut = self._at == self._step
+    def step(self, observation: Any, count: int) -> tuple[Any, Tensor]:
+        """After the ``count``-th step of each row: the observation, of restarted rows their first one, and which rows
+        those are (N,) bool."""
+        cut = self._at == count
         if bool(cut.any()):
             observation, _ = self.env.reset(options={"reset_mask": cut})
         return observation, cut

@@ -20,6 +20,7 @@ __all__ = ["ALGORITHMS", "Recipe", "load_recipe", "recipe_for", "settings_class"
 
 ALGORITHMS: dict[str, tuple[str, str]] = {
     "ppo": ("manikin.learn.ppo", "PPO"),
+    "sac": ("manikin.learn.sac", "SAC"),
 }
 """Algorithm -> the module of its file, and the class of its trainer. The module's ``Config`` has the settings."""
 
@@ -192,13 +193,19 @@ def shipped_recipes() -> dict[tuple[str, str], str]:
     return found
 
 
-def recipe_for(algorithm: str, task: str) -> tuple[Recipe, bool]:
-    """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own."""
+def recipe_for(algorithm: str, task: str, *, demos: bool = False) -> tuple[Recipe, bool]:
+    """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own.
+
+    With ``demos``, of an algorithm that learns otherwise where it has demonstrations, what its module's ``WITH_DEMOS``
+    says.
+    """
+    module = importlib.import_module(_place(algorithm)[0])
+    if demos and hasattr(module, "WITH_DEMOS"):
+        return Recipe(algorithm=algorithm, task=task, **module.WITH_DEMOS), False
     shipped = shipped_recipes()
     if (algorithm, task) in shipped:
         name = shipped[algorithm, task]
         return Recipe.from_toml((_folder() / name).read_text(encoding="utf-8"), source=f"shipped recipe {name}"), True
-    _place(algorithm)
     return Recipe(algorithm=algorithm, task=task), False
 
 

@@ -8,11 +8,14 @@ from typing import Any
 import torch
 
 from manikin.errors import DataError, UnknownNameError
-from manikin.policy.networks.mlp import GaussianActor
+from manikin.policy.networks.mlp import GaussianActor, TanhGaussianActor
 
-__all__ = ["NETWORKS", "GaussianActor", "build"]
+__all__ = ["NETWORKS", "GaussianActor", "TanhGaussianActor", "build"]
 
-NETWORKS: dict[str, type[torch.nn.Module]] = {"gaussian": GaussianActor}
+NETWORKS: dict[str, type[torch.nn.Module]] = {
+    "gaussian": GaussianActor,
+    "tanh_gaussian": TanhGaussianActor,
+}
 
 
 def build(kind: str, options: Mapping[str, Any]) -> torch.nn.Module:

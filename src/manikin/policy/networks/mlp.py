@@ -1,7 +1,8 @@
-"""Multilayer perceptrons: the layers, and an actor with a Gaussian around its answer."""
+"""Multilayer perceptrons: the layers, and actors with a Gaussian around their answer."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from manikin.errors import UnknownNameError
 from manikin.policy.networks.scaling import Scaling
 
-__all__ = ["ACTIVATIONS", "GaussianActor", "mlp"]
+__all__ = ["ACTIVATIONS", "GaussianActor", "TanhGaussianActor", "mlp"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU, "silu": nn.SiLU}
 
@@ -97,3 +98,64 @@ class GaussianActor(nn.Module):
     def forward(self, observation: Tensor) -> Tensor:
         action: Tensor = self.mean(self.scaling(observation))
         return action.clamp(-1.0, 1.0)
+
+
+class TanhGaussianActor(nn.Module):
+    """An action from a flat observation: tanh of a Gaussian whose mean and spread both follow from the observation.
+
+    Called, it gives tanh of the mean (B, A): what a trained policy does. :meth:`sample` draws an action and says how
+    likely it was, for training. The logarithm of the spread is mapped into a range by tanh.
+
+    Args:
+        observations: columns of the observation.
+        actions: dimensions of the action.
+        hidden, activation, norm: see :func:`mlp`.
+        log_std_range: least and largest logarithm of the spread.
+        generator: draws the weights.
+
+    Attributes:
+        scaling: brings observations to mean 0 and standard deviation 1; part of the network, saved with it.
+    """
+
+    def __init__(
+        self,
+        *,
+        observations: int,
+        actions: int,
+        hidden: Sequence[int] = (256, 256),
+        activation: str = "relu",
+        norm: bool = False,
+        log_std_range: Sequence[float] = (-5.0, 2.0),
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.scaling = Scaling(observations)
+        low, high = log_std_range
+        if not low < high:
+            raise ValueError(f"log_std_range must rise, got {low}, {high}")
+        self.middle, self.reach = (high + low) / 2, (high - low) / 2
+        self.layers = mlp(
+            observations, hidden, 2 * actions, activation=activation, norm=norm, last_gain=0.01, generator=generator
+        )
+
+    def distribution(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log of the spread (B, A), before tanh, for observations that :attr:`scaling` has scaled."""
+        mean, spread = self.layers(scaled).chunk(2, -1)
+        return mean, self.middle + self.reach * spread.tanh()
+
+    def sample(self, scaled: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions (B, A) and the logarithm of their density (B,), for normal numbers ``drawn`` (B, A).
+
+        With ``u = mean + std * drawn`` and ``action = tanh(u)``, the density is that of ``u`` divided by the product of
+        ``1 - tanh(u)^2``. The logarithm of a factor is ``2 (log 2 - u - softplus(-2 u))``, exact also near 1.
+        """
+        mean, log_std = self.distribution(scaled)
+        u = mean + log_std.exp() * drawn
+        normal = -0.5 * drawn.square() - log_std - 0.5 * math.log(2 * math.pi)
+        change = 2.0 * (math.log(2.0) - u - nn.functional.softplus(-2.0 * u))
+        return u.tanh(), (normal - change).sum(-1)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        mean, _ = self.layers(self.scaling(observation)).chunk(2, -1)
+        action: Tensor = mean.tanh()
+        return action

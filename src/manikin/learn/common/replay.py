@@ -1,0 +1,160 @@
+"""Replay: the steps of an environment's rows, and batches drawn from them with n-step returns."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.errors import ConfigError
+
+__all__ = ["Replay", "free_memory", "replay_bytes"]
+
+_KEPT = ("seen", "actions", "rewards", "following", "ended", "kept")
+_RESERVE = 0.9  # of the free memory, the share that a replay may take
+
+
+class Replay:
+    """The last ``steps`` steps of each of N rows, in the order in which they were made.
+
+    A step keeps the observation before it and the one after it, of the same episode: where a row began anew, the one
+    after it is the final observation of the episode that ended. An episode that ended is cut there, so no return
+    reaches into the next one.
+
+    Args:
+        rows: N, rows of the environment.
+        steps: kept of each row; older ones are overwritten.
+        observations: columns of an observation.
+        actions: dimensions of an action.
+        gamma: discount per step.
+        n_step: rewards in a return.
+        device: where the tensors are.
+
+    Raises:
+        ConfigError: there is too little memory; says how much is needed, and how much is free.
+    """
+
+    def __init__(
+        self,
+        *,
+        rows: int,
+        steps: int,
+        observations: int,
+        actions: int,
+        gamma: float,
+        n_step: int = 1,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if rows < 1 or steps < 1 or n_step < 1:
+            raise ConfigError(f"a replay needs at least one row, step and reward; got {rows}, {steps} and {n_step}")
+        self.rows, self.steps, self.gamma, self.n_step = rows, steps, gamma, n_step
+        self.device = torch.device(device)
+        needed, free = replay_bytes(rows, steps, observations, actions), free_memory(self.device)
+        if needed > _RESERVE * free:
+            raise ConfigError(
+                f"the replay of {rows * steps:,} steps needs {needed / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free "
+                f"on {self.device}: keep at most {int(rows * steps * _RESERVE * free / needed):,} steps"
+            )
+        shape = (steps, rows)
+        self.seen = torch.empty((*shape, observations), device=self.device)
+        self.following = torch.empty((*shape, observations), device=self.device)
+        self.actions = torch.empty((*shape, actions), device=self.device)
+        self.rewards = torch.empty(shape, device=self.device)
+        self.ended = torch.zeros(shape, dtype=torch.bool, device=self.device)
+        self.kept = torch.zeros(shape, dtype=torch.bool, device=self.device)
+        self.made = 0  # steps of each row since the beginning, overwritten ones too
+
+    def __len__(self) -> int:
+        """Steps that can be drawn, of all rows."""
+        return min(self.made, self.steps) * self.rows
+
+    def add(
+        self, *, seen: Tensor, actions: Tensor, rewards: Tensor, following: Tensor, ended: Tensor, kept: Tensor
+    ) -> None:
+        """A step of all rows.
+
+        Args:
+            seen: (N, D) before the step.
+            actions: (N, A).
+            rewards: (N,).
+            following: (N, D) after the step, of the same episode.
+            ended: (N,) bool, whether the episode ended here, or was cut, for whatever reason.
+            kept: (N,) bool, whether what comes after ``following`` counts. True within an episode and where time ran
+                out, False where the task ended it; see :func:`manikin.learn.common.rollout.worth_after`.
+        """
+        at = self.made % self.steps
+        self.seen[at], self.actions[at], self.rewards[at] = seen, actions, rewards
+        self.following[at], self.ended[at], self.kept[at] = following, ended, kept
+        self.made += 1
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Steps drawn with equal chance, with replacement.
+
+        Returns:
+            ``seen`` (B, D) and ``actions`` (B, A); ``returns`` (B,), the discounted sum of the rewards of up to
+            ``n_step`` steps; ``following`` (B, D), the observation after the last of them; ``discounts`` (B,), by which
+            its value counts: gamma to the number of those steps, or 0 where the task ended the episode. A return has
+            fewer steps where the episode ends, or where the newest step is reached.
+        """
+        if not self.made:
+            raise ConfigError("nothing can be drawn from an empty replay")
+        drawn = torch.randint(len(self), (count,), generator=generator, device=self.device)
+        return self.take(drawn)
+
+    def take(self, places: Tensor) -> dict[str, Tensor]:
+        """As :meth:`sample`, of the steps at ``places`` (B,): 0 is the oldest step's first row, 1 its second."""
+        rows = places % self.rows
+        left = min(self.made, self.steps) - 1 - places // self.rows  # steps of the row after this one
+        at = (self.made - 1 - left) % self.steps
+        first = at * self.rows + rows
+        seen, actions = self.seen.flatten(0, 1)[first], self.actions.flatten(0, 1)[first]
+        rewards, ended = self.rewards.flatten(), self.ended.flatten()
+        last, returns = first, rewards[first]
+        discounts = torch.full_like(returns, self.gamma)
+        for k in range(1, self.n_step):
+            going = ~ended[last] & (left >= k)
+            last = torch.where(going, (at + k) % self.steps * self.rows + rows, last)
+            returns = torch.where(going, returns + discounts * rewards[last], returns)
+            discounts = torch.where(going, discounts * self.gamma, discounts)
+        return {
+            "seen": seen,
+            "actions": actions,
+            "returns": returns,
+            "following": self.following.flatten(0, 1)[last],
+            "discounts": discounts * self.kept.flatten()[last],
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was added and is still there."""
+        filled = min(self.made, self.steps)
+        return {"made": self.made, **{name: getattr(self, name)[:filled] for name in _KEPT}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken."""
+        self.made = int(state["made"])
+        for name in _KEPT:
+            getattr(self, name)[: len(state[name])] = state[name].to(self.device)
+
+
+def replay_bytes(rows: int, steps: int, observations: int, actions: int) -> int:
+    """Memory of a :class:`Replay` [bytes]: two observations, an action and a reward of 4 bytes a number, two flags."""
+    return rows * steps * (4 * (2 * observations + actions + 1) + 2)
+
+
+def free_memory(device: torch.device) -> int:
+    """Memory that can still be taken on a device [bytes], the file system's cache included."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62  # unknown: what is too much fails when it is taken

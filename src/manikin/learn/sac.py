@@ -1,0 +1,349 @@
+"""Soft actor-critic (Haarnoja et al., 2018, arXiv:1812.05905) in many environments, from flat observations.
+
+One iteration: every row makes ``num_steps`` steps, which go into a replay, then ``updates`` batches drawn from it
+improve critics, actor and temperature. Critics have layer normalization, and there may be more than two of them (Chen
+et al., 2021, arXiv:2101.05982). With ``demos`` a share of each batch comes from demonstrations (RLPD: Ball et al.,
+2023, arXiv:2302.02948), which suffices to learn from the sparse reward.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.env.interface import BatchEnv
+from manikin.errors import ConfigError
+from manikin.learn.common.critics import Ensemble, follow
+from manikin.learn.common.demos import demonstrations
+from manikin.learn.common.finite import check_finite
+from manikin.learn.common.moments import Moments
+from manikin.learn.common.random import Streams
+from manikin.learn.common.replay import Replay
+from manikin.learn.common.rollout import Episodes, Stagger, flat_size, worth_after
+from manikin.learn.common.threads import CORES, torch_threads
+from manikin.policy.networks.mlp import TanhGaussianActor
+
+__all__ = ["WITH_DEMOS", "SAC", "Config"]
+
+WITH_DEMOS: dict[str, Any] = {
+    "env": {"num_envs": 64, "reward": "sparse"},
+    "settings": {
+        "num_steps": 2,
+        "batch": 256,
+        "start_steps": 5000,
+        "gamma": 0.95,
+        "n_step": 3,
+        "learning_rate": 5e-4,
+        "temperature": 0.02,
+        "temperature_rate": 1e-3,
+        "entropy_in_target": False,
+        "bootstrap_at_success": False,
+    },
+    "validate_every": 100,
+}
+"""A recipe with demonstrations, for any task: the sparse reward, which pays once and so needs no value at success."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Settings of SAC.
+
+    Attributes:
+        num_steps: control steps per row and iteration.
+        updates: batches per iteration. Updates per step of a row are ``updates / (num_steps * num_envs)``.
+        batch: steps in a batch.
+        buffer: steps in the replay, of all rows.
+        start_steps: of all rows, before these actions are random and nothing is learned.
+        gamma: discount per control step. n_step: rewards in a return.
+        learning_rate: of Adam, for actor and critics. temperature_rate: for the temperature.
+        follow: by which share of the way the target critics move to the critics at each update.
+        critics: how many. min_of: a target is the least of so many of them, drawn anew for each batch.
+        actor_every: updates of the critics for one of the actor and the temperature.
+        temperature: weight of the entropy at the beginning.
+        target_entropy: per action dimension; the temperature is adapted to it.
+        entropy_in_target: the entropy of later actions is part of a value.
+        hidden, critic_hidden: sizes of the layers between. critic_norm: layer normalization in the critics.
+        log_std_range: least and largest logarithm of the actions' spread before tanh.
+        normalize: scale observations by their running mean and spread.
+        bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
+        stagger: at the beginning rows restart after different times, so that not all end together.
+        demos: a recording of demonstrations; none where empty. demo_share: their share of each batch.
+    """
+
+    num_steps: int = 4
+    updates: int = 8
+    batch: int = 512
+    buffer: int = 500_000
+    start_steps: int = 10_000
+    gamma: float = 0.8
+    n_step: int = 1
+    learning_rate: float = 3e-4
+    temperature_rate: float = 3e-4
+    follow: float = 0.01
+    critics: int = 2
+    min_of: int = 2
+    actor_every: int = 1
+    temperature: float = 1.0
+    target_entropy: float = -1.0
+    entropy_in_target: bool = True
+    hidden: tuple[int, ...] = (256, 256)
+    critic_hidden: tuple[int, ...] = (256, 256)
+    critic_norm: bool = True
+    log_std_range: tuple[float, ...] = (-5.0, 2.0)
+    normalize: bool = True
+    bootstrap_at_success: bool = True
+    stagger: bool = True
+    demos: str = ""
+    demo_share: float = 0.5
+
+
+class SAC:
+    """Trains a :class:`~manikin.policy.networks.mlp.TanhGaussianActor`.
+
+    Args:
+        env: made with ``autoreset="same_step"`` and a flat observation.
+        config: settings.
+        seed: of weights, actions and what is drawn from the replay. Rows start at episode seeds that follow from it.
+
+    Attributes:
+        steps: control steps of all rows so far.
+        updates: batches so far.
+        progress: share of the planned run that is done, 0 to 1; who trains sets it. Nothing reads it.
+
+    Raises:
+        ConfigError: settings that do not go together, too little memory for the replay, or demonstrations of another
+            environment.
+    """
+
+    network = "tanh_gaussian"
+
+    def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
+        _check(config)
+        self.env, self.config, self.device = env, config, env.device
+        self.steps, self.iterations, self.updates, self.progress = 0, 0, 0, 0.0
+        self.streams = Streams(seed, env.device)
+        columns, actions = flat_size(env), int(env.single_action_space.shape[0])
+        self.network_options: dict[str, Any] = {
+            "observations": columns,
+            "actions": actions,
+            "hidden": list(config.hidden),
+            "log_std_range": list(config.log_std_range),
+        }
+        self.replay = Replay(
+            rows=env.num_envs,
+            steps=-(-config.buffer // env.num_envs),
+            observations=columns,
+            actions=actions,
+            gamma=config.gamma,
+            n_step=config.n_step,
+            device=self.device,
+        )
+        weights = self.streams.on_cpu("weights")
+        self.actor = TanhGaussianActor(**self.network_options, generator=weights).to(self.device)
+        self.critics = Ensemble(
+            config.critics, columns + actions, config.critic_hidden, norm=config.critic_norm, generator=weights
+        ).to(self.device)
+        self.targets = copy.deepcopy(self.critics).requires_grad_(False)
+        self.log_temperature = torch.full((), math.log(config.temperature), device=self.device, requires_grad=True)
+        self.parameters = [*self.actor.parameters(), *self.critics.parameters(), self.log_temperature]
+        rate, slow = config.learning_rate, config.temperature_rate
+        self.optimizers = {
+            "actor": torch.optim.Adam(self.actor.parameters(), lr=rate, fused=True),
+            "critics": torch.optim.Adam(self.critics.parameters(), lr=rate, fused=True),
+            "temperature": torch.optim.Adam([self.log_temperature], lr=slow, fused=True),
+        }
+        self.moments = Moments(columns, self.device)
+        self.demos, self.demos_hash = None, ""
+        if config.demos:
+            self.demos, self.demos_hash = demonstrations(
+                config.demos,
+                env,
+                gamma=config.gamma,
+                n_step=config.n_step,
+                bootstrap_at_success=config.bootstrap_at_success,
+            )
+            if config.normalize:
+                self._normalize(self.demos.seen)
+        self.episodes = Episodes(env, seed)
+        self.stagger = Stagger(env) if config.stagger else None
+        self.observation = self.episodes.begin()
+
+    # ---- one iteration -----------------------------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, float]:
+        """Steps, then updates. Returns losses and how the episodes that ended went.
+
+        Raises:
+            DivergedError: a loss is not finite.
+        """
+        with torch_threads(1):
+            self._collect()
+        losses: dict[str, float] = {}
+        if self.steps >= self.config.start_steps:
+            with torch_threads(CORES):
+                losses = self._update()
+        self.iterations += 1
+        return {**self.episodes.summary(), **losses}
+
+    @torch.no_grad()
+    def _collect(self) -> None:
+        """``num_steps`` steps of every row into the replay."""
+        env, config = self.env, self.config
+        shape = (env.num_envs, self.network_options["actions"])
+        noise = self.streams["actions"]
+        for _ in range(config.num_steps):
+            seen = self.observation
+            if config.normalize:
+                self._normalize(seen)
+            if self.steps < config.start_steps:
+                actions = 2.0 * torch.rand(shape, generator=noise, device=self.device) - 1.0
+            else:
+                drawn = torch.randn(shape, generator=noise, device=self.device)
+                actions, _ = self.actor.sample(self.actor.scaling(seen), drawn)
+            observation, reward, terminated, truncated, info = env.step(actions)
+            self.episodes.step(reward, terminated, truncated, info)
+            ended, kept, following = terminated | truncated, torch.ones_like(terminated), observation
+            if "final_obs" in info:
+                final = info["final_info"]
+                worth = worth_after(terminated, truncated, final, bootstrap_at_success=config.bootstrap_at_success)
+                kept = worth | ~ended
+                following = torch.where(ended[:, None], info["final_obs"], observation)
+            if self.stagger is not None and self.steps < self.stagger.end:
+                observation, cut = self.stagger.step(observation, self.steps // env.num_envs + 1)
+                self.episodes.forget(cut)
+                ended = ended | cut
+            self.replay.add(seen=seen, actions=actions, rewards=reward, following=following, ended=ended, kept=kept)
+            self.observation = observation
+            self.steps += env.num_envs
+
+    def _update(self) -> dict[str, float]:
+        found: dict[str, list[Tensor]] = {}
+        for part in self._batches():
+            losses = {"critic_loss": self._improve_critics(part)}
+            self.updates += 1
+            if self.updates % self.config.actor_every == 0:
+                losses |= self._improve_actor(part["seen"])
+            follow(self.targets, self.critics, self.config.follow)
+            for name, value in losses.items():
+                found.setdefault(name, []).append(value.detach())
+        where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
+        means = {name: torch.stack(values).mean() for name, values in found.items()}
+        return {**check_finite(where, means), "updates": float(self.updates)}
+
+    def _batches(self) -> Iterator[dict[str, Tensor]]:
+        """The batches of this iteration, drawn together; observations are scaled."""
+        config, stream = self.config, self.streams["replay"]
+        shown = round(config.batch * config.demo_share) if self.demos is not None else 0
+        parts = []
+        for replay, count in ((self.replay, config.batch - shown), (self.demos, shown)):
+            if replay is not None and count:
+                drawn = replay.sample(config.updates * count, stream)
+                parts.append({name: value.unflatten(0, (config.updates, count)) for name, value in drawn.items()})
+        batch = {name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}
+        for name in ("seen", "following"):
+            batch[name] = self.actor.scaling(batch[name])
+        for i in range(config.updates):
+            yield {name: value[i] for name, value in batch.items()}
+
+    def _improve_critics(self, part: dict[str, Tensor]) -> Tensor:
+        config = self.config
+        with torch.no_grad():
+            actions, chances = self._act(part["following"])
+            values = self.targets(torch.cat([part["following"], actions], 1))
+            if config.min_of < config.critics:
+                order = torch.randperm(config.critics, generator=self.streams["critics"], device=self.device)
+                values = values[order[: config.min_of]]
+            following = values.amin(0)
+            if config.entropy_in_target:
+                following = following - self.log_temperature.exp() * chances
+            goal = part["returns"] + part["discounts"] * following
+        found = self.critics(torch.cat([part["seen"], part["actions"]], 1))
+        loss = (found - goal).square().mean(1).sum()
+        self._step("critics", loss)
+        return loss / config.critics
+
+    def _improve_actor(self, seen: Tensor) -> dict[str, Tensor]:
+        actions, chances = self._act(seen)
+        self.critics.requires_grad_(False)
+        values = self.critics(torch.cat([seen, actions], 1))
+        # two critics: the lesser, as in SAC; more of them: the mean, as in REDQ and RLPD
+        value = values.amin(0) if self.config.critics <= 2 else values.mean(0)
+        loss = (self.log_temperature.exp().detach() * chances - value).mean()
+        self._step("actor", loss)
+        self.critics.requires_grad_(True)
+        entropy = -chances.detach().mean()
+        goal = self.config.target_entropy * actions.shape[1]
+        self._step("temperature", self.log_temperature * (entropy - goal))
+        temperature = self.log_temperature.detach().exp()
+        return {"actor_loss": loss, "value": value.mean(), "entropy": entropy, "temperature": temperature}
+
+    # ---- parts -------------------------------------------------------------------------------------------------------
+
+    def _act(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions (B, A) drawn for scaled observations, and the logarithm of their density (B,)."""
+        shape = (len(scaled), self.network_options["actions"])
+        return self.actor.sample(scaled, torch.randn(shape, generator=self.streams["updates"], device=self.device))
+
+    def _step(self, name: str, loss: Tensor) -> None:
+        optimizer = self.optimizers[name]
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    def _normalize(self, seen: Tensor) -> None:
+        self.moments.add(seen)
+        self.moments.write(self.actor.scaling)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that later iterations depend on."""
+        return {
+            "actor": self.actor.state_dict(),
+            "critics": self.critics.state_dict(),
+            "targets": self.targets.state_dict(),
+            "log_temperature": self.log_temperature.detach(),
+            "optimizers": {name: one.state_dict() for name, one in self.optimizers.items()},
+            "moments": self.moments.state_dict(),
+            "replay": self.replay.state_dict(),
+            "demos": self.demos_hash,
+            "streams": self.streams.state_dict(),
+            "episodes": self.episodes.state_dict(),
+            "counts": {"steps": self.steps, "iterations": self.iterations, "updates": self.updates},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken.
+
+        Raises:
+            ConfigError: the demonstrations are others than then.
+        """
+        if state["demos"] != self.demos_hash:
+            raise ConfigError(f"{self.config.demos} holds other demonstrations than when this run was begun")
+        for name in ("actor", "critics", "targets", "moments", "replay", "streams"):
+            getattr(self, name).load_state_dict(state[name])
+        with torch.no_grad():
+            self.log_temperature.copy_(state["log_temperature"])
+        for name, one in self.optimizers.items():
+            one.load_state_dict(state["optimizers"][name])
+        self.observation = self.episodes.load_state_dict(state["episodes"])
+        for name, value in state["counts"].items():
+            setattr(self, name, value)
+
+
+def _check(config: Config) -> None:
+    for name in ("num_steps", "updates", "batch", "buffer", "critics", "min_of", "actor_every", "n_step"):
+        if getattr(config, name) < 1:
+            raise ConfigError(f"sac's {name} must be 1 or more, got {getattr(config, name)}")
+    if config.min_of > config.critics:
+        raise ConfigError(f"sac's min_of must be at most critics ({config.critics}), got {config.min_of}")
+    if len(config.log_std_range) != 2 or not config.log_std_range[0] < config.log_std_range[1]:
+        raise ConfigError(f"sac's log_std_range must be two numbers that rise, got {config.log_std_range}")
+    if not config.temperature > 0:
+        raise ConfigError(f"sac's temperature must be positive, got {config.temperature}")
+    if not 0 <= config.demo_share <= 1:
+        raise ConfigError(f"sac's demo_share must be from 0 to 1, got {config.demo_share}")

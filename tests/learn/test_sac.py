@@ -1,0 +1,332 @@
+"""SAC: its parts against formulas, the same run from the same seed, what it refuses, and demonstrations."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from manikin import make
+from manikin.cli import main
+from manikin.cli.train import TrainOptions, run
+from manikin.data.recording.read import EpisodeFile
+from manikin.errors import ConfigError, DataError, DivergedError
+from manikin.learn.common.critics import Ensemble, follow
+from manikin.learn.run.recipe import Recipe, recipe_for
+from manikin.learn.run.train import train
+from manikin.learn.sac import SAC, Config
+from manikin.policy.networks import build
+from manikin.policy.networks.mlp import TanhGaussianActor
+
+SMALL = {"num_steps": 3, "updates": 2, "batch": 12, "buffer": 200, "start_steps": 36, "hidden": (16,)}
+SMALL |= {"critic_hidden": (16,)}
+
+
+def _train(iterations=4, *, threads=0, seed=3, device="cpu", rows=6, reward="normalized_dense", **settings):
+    env = make(
+        "PushCube-v2", num_envs=rows, threads=threads, device=device, horizon=8, reward=reward, autoreset="same_step"
+    )
+    trainer = SAC(env, Config(**{**SMALL, **settings}), seed)
+    return trainer, [trainer.iterate() for _ in range(iterations)]
+
+
+def _weights(trainer):
+    return torch.cat([p.detach().flatten() for p in trainer.parameters])
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_density_of_an_action_is_that_of_the_gaussian_carried_through_tanh():
+    """Against torch's own transformed distribution, also where tanh is so near 1 that its inverse has lost digits."""
+    actor = TanhGaussianActor(observations=5, actions=3, generator=torch.Generator().manual_seed(0)).double()
+    with torch.no_grad():
+        actor.layers[-1].weight.mul_(100)
+    seen, drawn = (torch.randn(200, n, dtype=torch.float64) for n in (5, 3))
+    mean, log_std = actor.distribution(seen)
+    assert log_std.min() > -5 and log_std.max() < 2 and (log_std.max() - log_std.min()) > 1
+    actions, chances = actor.sample(seen, drawn)
+    normal = torch.distributions.Normal(mean, log_std.exp())
+    carried = torch.distributions.TransformedDistribution(normal, torch.distributions.TanhTransform(cache_size=1))
+    before = mean + log_std.exp() * drawn
+    torch.testing.assert_close(actions, before.tanh())
+    near = before.abs().amax(1) < 15  # beyond, float64's tanh is 1
+    expected = carried.log_prob(carried.transforms[0](before)).sum(1)
+    torch.testing.assert_close(chances[near], expected[near])
+    torch.testing.assert_close(actor(seen), actor.distribution(actor.scaling(seen))[0].tanh())
+
+
+def test_the_density_adds_up_to_one():
+    actor = TanhGaussianActor(observations=1, actions=1)
+    drawn = torch.linspace(-8, 8, 40_001)[:, None]
+    actions, chances = actor.sample(torch.full((len(drawn), 1), 0.3), drawn)
+    assert float(torch.trapezoid(chances.exp(), actions[:, 0]).detach()) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_an_actor_is_built_from_its_options_and_a_range_that_falls_is_refused():
+    made = build("tanh_gaussian", {"observations": 4, "actions": 2, "hidden": [8], "log_std_range": [-3, 1]})
+    assert made(torch.zeros(5, 4)).shape == (5, 2)
+    with pytest.raises(DataError, match="log_std_range must rise"):
+        build("tanh_gaussian", {"observations": 4, "actions": 2, "log_std_range": [1, -3]})
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_an_ensemble_is_its_critics_one_by_one(norm):
+    many = Ensemble(3, 5, (8, 7), norm=norm, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        for p in many.parameters():
+            p.add_(0.1 * torch.randn(p.shape))
+    x = torch.randn(11, 5)
+    for k, found in enumerate(many(x)):
+        layers = []
+        for i, (a, b) in enumerate(((5, 8), (8, 7), (7, 1))):
+            layer = torch.nn.Linear(a, b)
+            layer.weight.data, layer.bias.data = many.weights[i][k].T, many.biases[i][k, 0]
+            layers.append(layer)
+            if i < 2 and norm:
+                one = torch.nn.LayerNorm(b)
+                one.weight.data, one.bias.data = many.gains[i][k, 0], many.shifts[i][k, 0]
+                layers.append(one)
+            if i < 2:
+                layers.append(torch.nn.ReLU())
+        torch.testing.assert_close(found, torch.nn.Sequential(*layers)(x)[:, 0])
+
+
+def test_targets_follow_as_a_moving_average():
+    ours, theirs = Ensemble(2, 3, (4,)), Ensemble(2, 3, (4,))
+    before = [p.detach().clone() for p in ours.parameters()]
+    follow(ours, theirs, 0.25)
+    for was, now, source in zip(before, ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(now, 0.75 * was + 0.25 * source)
+
+
+@pytest.mark.parametrize("entropy", [True, False])
+def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy):
+    """With critics that say one number everywhere, the loss is that of the formula."""
+    trainer, _ = _train(3, entropy_in_target=entropy, temperature=0.5, temperature_rate=0.0)
+    for critics, value in ((trainer.critics, 2.0), (trainer.targets, 7.0)):
+        torch.nn.init.zeros_(critics.weights[-1])
+        torch.nn.init.constant_(critics.biases[-1], value)
+    part = next(trainer._batches())
+    stream = trainer.streams["updates"].get_state()
+    _, chances = trainer._act(part["following"])
+    trainer.streams["updates"].set_state(stream)
+    following = 7.0 - (0.5 * chances.detach() if entropy else 0.0)
+    goal = part["returns"] + part["discounts"] * following
+    torch.testing.assert_close(trainer._improve_critics(part), (2.0 - goal).square().mean())
+
+
+def test_the_temperature_falls_where_actions_are_wilder_than_wanted_and_rises_otherwise():
+    for wanted, sign in ((-5.0, -1), (5.0, 1)):
+        trainer, _ = _train(3, target_entropy=wanted, temperature=0.5)
+        assert np.sign(float(trainer.log_temperature.detach()) - math.log(0.5)) == sign
+
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_is_the_same_run_whatever_the_threads_of_the_physics():
+    one, numbers = _train(threads=1)
+    two, again = _train(threads=2)
+    assert torch.equal(_weights(one), _weights(two))
+    assert numbers == again and "critic_loss" in numbers[-1] and "critic_loss" not in numbers[0]
+    assert not torch.equal(_weights(one), _weights(_train(seed=4)[0]))
+
+
+@pytest.mark.parametrize("settings", [{}, {"critics": 4, "actor_every": 2, "n_step": 3}])
+def test_a_run_that_goes_on_is_the_run_that_was_not_interrupted(settings):
+    whole, numbers = _train(20, **settings)  # the replay has gone round once
+    for stopped in (1, 17):  # while rows are restarted one after another, and later
+        half, _ = _train(stopped, **settings)
+        rest, _ = _train(0, **settings)
+        rest.load_state_dict(half.state_dict())
+        assert [rest.iterate() for _ in range(20 - stopped)] == numbers[stopped:]
+        assert torch.equal(_weights(rest), _weights(whole))
+        assert rest.steps == whole.steps == 20 * 3 * 6
+
+
+def test_a_killed_run_of_the_command_goes_on_to_the_same_bits(tmp_path):
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in SMALL.items()}
+    recipe = Recipe(
+        algorithm="sac",
+        task="PushCube-v2",
+        env={"num_envs": 6, "horizon": 8},
+        settings=settings,
+        steps=18 * 5,
+        minutes=0,
+        validate_every=2,
+        validation_episodes=4,
+        test_episodes=4,
+    )
+    whole = train(recipe, folder=tmp_path / "whole", seed=5)
+    count = iter(range(10))
+    part = train(recipe, folder=tmp_path / "part", seed=5, stop=lambda: next(count) == 3)
+    assert (part.why, whole.why) == ("interrupted", "steps")
+    train(recipe, folder=tmp_path / "part", seed=5, resume=True)
+    assert (tmp_path / "part/policy.safetensors").read_bytes() == (tmp_path / "whole/policy.safetensors").read_bytes()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_says_where():
+    trainer, _ = _train(2)
+    with torch.no_grad():
+        trainer.critics.weights[0][0, 0, 0] = float("nan")
+    with pytest.raises(DivergedError, match=r"iteration 3, after 54 steps: critic_loss is nan"):
+        trainer.iterate()
+
+
+def test_it_learns_to_reach_what_pays():
+    """A task whose reward is high where the hand is: after 18,000 steps the return is well above that of chance."""
+
+    def returns(start_steps, iterations):
+        env = make("PushCube-v2", num_envs=32, autoreset="same_step")
+        sizes = {"hidden": (64, 64), "critic_hidden": (64, 64), "batch": 128}
+        config = Config(
+            **sizes,
+            num_steps=5,
+            updates=8,
+            start_steps=start_steps,
+            learning_rate=1e-3,
+            temperature=0.02,
+            follow=0.02,
+        )
+        trainer = SAC(env, config, 1)
+        found = [trainer.iterate().get("return") for _ in range(iterations)]
+        return [value for value in found if value is not None]
+
+    assert np.mean(returns(1600, 115)[-20:]) > 1.4 * np.mean(returns(10**9, 40))
+
+
+@pytest.mark.parametrize("device", ["warp:cpu"])
+def test_it_runs_on_a_warp_device_unchanged(device):
+    trainer, numbers = _train(4, device=device, rows=2, start_steps=6)
+    assert trainer.steps == 4 * 2 * 3
+    assert all(value == value for value in numbers[-1].values()) and "critic_loss" in numbers[-1]
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"min_of": 3}, r"min_of must be at most critics \(2\), got 3"),
+        ({"updates": 0}, "updates must be 1 or more"),
+        ({"log_std_range": (1.0, -1.0)}, "two numbers that rise"),
+        ({"temperature": 0.0}, "temperature must be positive"),
+        ({"demo_share": 1.5}, "demo_share must be from 0 to 1"),
+        ({"buffer": 10**13}, r"replay of .* needs .* GB"),
+    ],
+)
+def test_settings_that_do_not_go_together_say_what_can(settings, said):
+    with pytest.raises(ConfigError, match=said):
+        _train(0, **settings)
+
+
+# ---- demonstrations --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Two episodes of the expert, and one of chance."""
+    folder = tmp_path_factory.mktemp("demos")
+
+    def collect(name, *words):
+        out = str(folder / f"{name}.h5")
+        assert main(["collect", "PushCube-v2", "--episodes", "2", "--horizon", "60", "--out", out, *words]) == 0
+        return out
+
+    return {
+        "expert": collect("expert", "--observations"),
+        "chance": collect("chance", "--observations", "--policy", "random"),
+        "blind": collect("blind"),
+        "policy": collect("policy", "--observations", "--observe", "policy"),
+        "osc": collect("osc", "--observations", "--control", "ee_delta_pos"),
+    }
+
+
+def test_demonstrations_are_the_steps_of_the_recording_with_the_sparse_reward(recorded):
+    trainer, _ = _train(0, reward="sparse", demos=recorded["expert"])
+    with EpisodeFile(recorded["expert"]) as file:
+        episodes = list(file)
+    assert all(episode.success_once for episode in episodes)
+    demos = trainer.demos
+    assert len(demos) == sum(len(episode) for episode in episodes)
+    at = 0
+    for episode in episodes:
+        n = len(episode)
+        np.testing.assert_array_equal(demos.seen[at : at + n, 0], episode.observations["value"][:-1])
+        np.testing.assert_array_equal(demos.following[at : at + n, 0], episode.observations["value"][1:])
+        np.testing.assert_array_equal(demos.actions[at : at + n, 0], episode.actions)
+        assert demos.rewards[at : at + n, 0].tolist() == [0.0] * (n - 1) + [1.0]
+        assert demos.ended[at : at + n, 0].tolist() == [False] * (n - 1) + [True]
+        assert demos.kept[at + n - 1, 0]
+        at += n
+
+
+def test_without_the_option_nothing_counts_after_a_demonstrated_success_but_after_time_ran_out(recorded):
+    """Chance succeeds at neither; its last step ran out of time, and its value counts."""
+    for name, kept in (("expert", False), ("chance", True)):
+        trainer, _ = _train(0, reward="sparse", demos=recorded[name], bootstrap_at_success=False)
+        assert trainer.demos.kept[trainer.demos.ended].unique().tolist() == [kept]
+
+
+def test_where_success_does_not_end_an_episode_it_does_not_end_a_demonstration(recorded):
+    env = make("PushCube-v2", num_envs=2, reward="sparse", autoreset="same_step", terminate=False)
+    demos = SAC(env, Config(**SMALL, demos=recorded["expert"], bootstrap_at_success=False), 0).demos
+    assert demos.kept.all()
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_a_share_of_each_batch_comes_from_demonstrations(recorded, share):
+    trainer, numbers = _train(4, reward="sparse", demos=recorded["expert"], demo_share=share, normalize=False)
+    assert "critic_loss" in numbers[-1]
+    known = trainer.actor.scaling(trainer.demos.seen[:, 0])
+    for part in trainer._batches():
+        from_demos = (part["seen"][:, None] == known[None]).all(2).any(1)
+        assert len(from_demos) == 12 and int(from_demos.sum()) == round(12 * share)
+
+
+def test_demonstrations_with_the_dense_reward_need_the_same_reward(recorded):
+    trainer, _ = _train(0, demos=recorded["expert"])
+    with EpisodeFile(recorded["expert"]) as file:
+        rewards = np.concatenate([episode.rewards for episode in file])
+    np.testing.assert_array_equal(trainer.demos.rewards[:, 0], rewards)
+    with pytest.raises(ConfigError, match="has rewards 'normalized_dense', and the environment 'dense'"):
+        _train(0, reward="dense", demos=recorded["expert"])
+
+
+def test_demonstrations_of_another_kind_are_refused(recorded):
+    with pytest.raises(ConfigError, match="hold no flat observations: collect them with --observations"):
+        _train(0, reward="sparse", demos=recorded["blind"])
+    with pytest.raises(ConfigError, match="another environment: observe 'policy', here 'state'"):
+        _train(0, reward="sparse", demos=recorded["policy"])
+    with pytest.raises(ConfigError, match="another environment: control 'ee_delta_pos', here 'joint_delta_pos'"):
+        _train(0, reward="sparse", demos=recorded["osc"])
+    env = make("PullCube-v2", num_envs=2, reward="sparse", autoreset="same_step")
+    with pytest.raises(ConfigError, match="task 'PushCube-v2', here 'PullCube-v2'"):
+        SAC(env, Config(**SMALL, demos=recorded["expert"]), 0)
+    with pytest.raises(DataError, match="no recording"):
+        _train(0, reward="sparse", demos="nowhere.h5")
+
+
+def test_a_run_does_not_go_on_with_other_demonstrations(recorded):
+    half, _ = _train(2, reward="sparse", demos=recorded["expert"])
+    rest, _ = _train(0, reward="sparse", demos=recorded["chance"])
+    with pytest.raises(ConfigError, match="other demonstrations than when this run was begun"):
+        rest.load_state_dict(half.state_dict())
+
+
+def test_the_command_learns_from_demonstrations_and_its_policy_is_one_like_any_other(recorded, tmp_path, capsys):
+    folder = str(tmp_path / "run")
+    words = ["train", "sac", "PushCube-v2", "--demos", recorded["expert"], "--out", folder, "--pictures", "0"]
+    small = ["hidden=[8]", "critic_hidden=[8]", "batch=8", "start_steps=8", "env.num_envs=4", "env.horizon=8"]
+    fill = tmp_path / "recipe.toml"
+    recipe, own = recipe_for("sac", "PushCube-v2", demos=True)
+    assert not own and recipe.env["reward"] == "sparse"
+    fill.write_text(recipe.replace(validation_episodes=2, test_episodes=2).to_toml())
+    words[1:3] = ["--recipe", str(fill)]
+    assert main([*words, "--set", *small, "--steps", "16", "--minutes", "0"]) == 0
+    assert 'reward = "sparse"' in capsys.readouterr().out
+    assert main(["eval", f"{folder}/protocol.toml", "--policy", folder, "--out", str(tmp_path / "again")]) == 0
+    with pytest.raises(ConfigError, match="give only --minutes"):
+        run(TrainOptions(resume=tmp_path / "run", demos=Path("other.h5")))
