@@ -174,7 +174,7 @@ def test_names(word: str, expected: tuple[str, str, str]) -> None:
 
 def test_a_name_that_is_none() -> None:
     for word in ("", "3d", "a/b", "été", "-v1"):
-        with pytest.raises(ConfigError, match="no name"):
+        with pytest.raises(ConfigError, match="is not a valid name for a task"):
             names(word)
 
 
@@ -224,7 +224,7 @@ def test_wrong_words_get_the_valid_ones(capsys, tmp_path: Path) -> None:
     assert "PickCube-v2" in failed(capsys, "bench", "Nothing-v1")
     assert "positive" in failed(capsys, "bench", "--seconds", "0")
     assert "positive integer" in failed(capsys, "bench", "--num-envs", "0")
-    assert "no name" in failed(capsys, "new", "task", "3d")
+    assert "is not a valid name for a task" in failed(capsys, "new", "task", "3d")
 
 
 def test_a_device_that_is_not_installed_is_said_before_anything_else(capsys, monkeypatch) -> None:
