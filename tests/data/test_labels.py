@@ -148,9 +148,9 @@ def test_a_task_whose_labels_have_a_gap_is_not_made() -> None:
         ("droped", UnknownNameError, "droped"),
         ("last(1) > 0", ConfigError, "not the name of an event"),
         ("grasped +", ConfigError, "cannot be read"),
-        ("__import__('os')", ConfigError, "no condition"),
-        ("length > 2.5", ConfigError, "no number"),
-        ("grasped > 1", ConfigError, "no number"),
+        ("__import__('os')", ConfigError, "is not a condition"),
+        ("length > 2.5", ConfigError, "is not a number"),
+        ("grasped > 1", ConfigError, "is not a number"),
     ],
 )
 def test_conditions_that_cannot_be_read_say_so(when: str, error: type[Exception], said: str) -> None:

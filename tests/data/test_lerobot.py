@@ -134,7 +134,7 @@ def test_videos_that_are_missing_or_cut_short_are_named_and_written_again(tmp_pa
     with pytest.raises(DataError, match=r"000002\.0\.mp4 is damaged: 3 pictures for 5 frames; remove it and resume"):
         writer.close()
     (root / "meta/parts/000002.0.mp4").write_bytes(b"no film at all")
-    with pytest.raises(DataError, match=r"cannot complete .*every episode is safe in .*parts"):
+    with pytest.raises(DataError, match=r"cannot complete .*Every episode is safe in .*parts"):
         writer.close()
     assert not (root / "meta/info.json").exists()
     (root / "meta/parts/000002.0.mp4").unlink()
@@ -244,7 +244,7 @@ def test_a_full_disk_is_an_error_that_loses_no_episode(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, before[1]))
         with pytest.raises(DataError, match=r"cannot write episode 1: .*what was written before it is safe"):
             writer.write(1, "a", frames(1, 40))
-        with pytest.raises(DataError, match=r"cannot complete .*every episode is safe"):
+        with pytest.raises(DataError, match=r"cannot complete .*Every episode is safe"):
             writer.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

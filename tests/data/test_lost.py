@@ -44,7 +44,7 @@ def test_parts_that_were_removed_are_named_and_the_rest_is_merged(tmp_path: Path
         writer.write(toy_episode(number), dropped=[10 + number])
     for number in (1, 2, 4):
         (parts_folder(path) / f"{number:06d}.h5").unlink()
-    said = r"run.h5 lacks 6 of 12 episodes that were finished \(1-2, 4, 11-12, 14\).*--resume runs them again"
+    said = r"run.h5 lacks 6 of 12 finished episodes \(1-2, 4, 11-12, 14\).*--resume runs them again"
     with pytest.raises(DataError, match=said):
         writer.close()
     assert writer.lost == {1, 2, 4, 11, 12, 14} and writer.finished == {0, 3, 5, 10, 13, 15}
@@ -71,7 +71,7 @@ def test_what_another_process_merged_is_not_lost(tmp_path: Path) -> None:
     with read_episodes(path) as episodes:
         assert episodes.numbers == [0, 1, 2]
     path.unlink()
-    with pytest.raises(DataError, match=r"lacks 2 of 2 episodes that were finished \(0, 2\)"):
+    with pytest.raises(DataError, match=r"lacks 2 of 2 finished episodes \(0, 2\)"):
         first.close()
 
 
@@ -82,7 +82,7 @@ def test_a_folder_that_was_removed_is_said(tmp_path: Path) -> None:
     shutil.rmtree(path.parent)
     with pytest.raises(DataError, match=r"cannot write .*run.h5: .*its folder is gone"):
         writer.write(toy_episode(1))
-    with pytest.raises(DataError, match=r"lacks 1 of 1 episodes that were finished \(0\)"):
+    with pytest.raises(DataError, match=r"lacks 1 of 1 finished episodes \(0\)"):
         writer.close()
 
 

@@ -100,7 +100,7 @@ def test_replay_refuses_what_cannot_be_played(tmp_path: Path) -> None:
         replay(path, ToyEnv(2), numbers=[40])
     env = ToyEnv(2)
     env.single_action_space = gymnasium.spaces.Box(-1, 1, (7,))
-    with pytest.raises(DataError, match="this environment takes 7"):
+    with pytest.raises(DataError, match=r"this environment takes \(steps, 7\)"):
         replay(path, env)
     for what, name in (("task", "Toy-v2"), ("robot", "ur5e")):
 

@@ -203,7 +203,7 @@ def test_parts_gather_and_single_rows():
     assert env.reward_of(torch.zeros(4, 8)).shape == (4,)
     assert env.env_for(7) is env.part(3)[0]
     for name in ("h", "world", "scene"):
-        with pytest.raises(AttributeError, match=rf"every layout has its own {name}: env\.part\(row\)\[0\]\.{name}"):
+        with pytest.raises(AttributeError, match=rf"each has its own {name}: use env\.part\(row\)\[0\]\.{name}"):
             getattr(env, name)
 
 

@@ -55,7 +55,7 @@ def test_room_is_that_of_every_layout_and_handles_are_each_layouts_own(monkeypat
     env = make(3)
     assert env.budget is None and env.fingerprint()["budget"] is None  # the CPU needs none
     assert not hasattr(env, "h")
-    with pytest.raises(AttributeError, match=r"every layout has its own h: env\.part\(row\)\[0\]\.h"):
+    with pytest.raises(AttributeError, match=r"each has its own h: use env\.part\(row\)\[0\]\.h"):
         env.h  # noqa: B018
     rooms = (Budget(nconmax=24, njmax=96), Budget(nconmax=48, njmax=64, nccdmax=8), Budget(nconmax=16, njmax=64))
     env.reset(seed=0)
