@@ -139,7 +139,7 @@ def test_what_describes_no_sensor_and_no_vision_is_refused(tmp_path: Path) -> No
     assert rerecord(own, tmp_path / "true.h5", sensors=None) is not None
     with pytest.raises(ConfigError, match="does not describe a Noise"):
         SensorSuite({"x": [{"kind": "Noise", "width": 2}]}, control_hz=20.0)  # type: ignore[list-item]
-    with pytest.raises(ConfigError, match="does not describe a Vision"):
+    with pytest.raises(ConfigError, match="vision is a Vision"):
         Vision.of({"cameras": None, "colour": True})
     described = Vision(cameras=("a",), size=(4, 3)).describe()
     assert Vision.of(json.loads(json.dumps(described))) == Vision(cameras=("a",), size=(4, 3))

@@ -171,7 +171,7 @@ def test_wrong_words_and_cameras_name_what_there_is():
         manikin.make(TASK, observe="rgb", vision=Vision(renderer="vulkan"))
     with pytest.raises(ConfigError, match="pixels"):
         CameraSpec(name="huge", target=(1, 0, 0), width=100_000)
-    with pytest.raises(ConfigError, match=r"must be a Vision, not \{'size'"):
+    with pytest.raises(ConfigError, match=r"vision is a Vision.*not \{'size'"):
         manikin.make(TASK, observe="rgb", vision={"size": (64, 64)})
     with pytest.raises(UnknownNameError, match="nowhere"):
         make("rgb", cameras=(CameraSpec(name="lost", target=(1, 0, 0), on="nowhere"),))

@@ -87,7 +87,10 @@ class Vision:
             clouds = {"pointcloud": PointCloudSpec(**fields["pointcloud"]), "voxel": VoxelSpec(**fields["voxel"])}
             return cls(**{**fields, **clouds})
         except (KeyError, TypeError) as error:
-            raise ConfigError(f"this dictionary does not describe a Vision: {error!r} in {plain!r}") from error
+            what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+            raise ConfigError(
+                f"vision is a Vision(...), or a dictionary as a fingerprint describes one, not {plain!r:.200}: {what}"
+            ) from error
 
     def describe(self) -> dict[str, Any]:
         """All of it as plain values for JSON; :meth:`of` reads them."""
