@@ -82,7 +82,7 @@ def test_its_world_is_refused_too_and_a_child_ends_in_the_usual_way() -> None:
         """,
         observe="rgb+state",
     ).splitlines()
-    assert len(said) == 4 and all("closed" in line or "forked from" in line for line in said[:3])
+    assert len(said) == 4 and all("closed" in line or "another process" in line for line in said[:3])
     assert said[3] == "signal 0 status 7"
 
 

@@ -310,7 +310,8 @@ class Looks:
                 **{name: None if found is None else _made(_SINGLE[name], found) for name, found in single.items()},
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(f"this does not describe a Looks ({type(error).__name__}: {error}): {described!r:.200}") from error
+            what = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"this does not describe a Looks ({what}): {described!r:.200}") from error
 
 
 _SINGLE: dict[str, type] = {"extra_lights": ExtraLights, "distractors": Distractors, "background": Background}

@@ -66,6 +66,5 @@ class Ensemble(nn.Module):
 @torch.no_grad()
 def follow(target: nn.Module, source: nn.Module, share: float) -> None:
     """Move the target's weights by a ``share`` of the way to the source's: an exponential moving average."""
-    ours: list[Tensor] = list(target.parameters())
-    theirs: list[Tensor] = list(source.parameters())
-    torch._foreach_lerp_(ours, theirs, share)
+    for ours, theirs in zip(target.parameters(), source.parameters(), strict=True):
+        ours.lerp_(theirs, share)
