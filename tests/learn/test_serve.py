@@ -84,7 +84,11 @@ def test_the_command_serves_a_checkpoint_until_it_is_interrupted(policy, tmp_pat
             assert torch.equal(remote.act(observation, ["", ""]), policy.act(observation, ["", ""]))
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+            try:
+                status = process.wait(20)
+            finally:
+                process.kill()
+        assert status == 0
 
 
 def test_a_server_for_other_machines_wants_a_key(tmp_path, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -60,6 +61,8 @@ def run(options: ServeOptions) -> int:
         f"{about['algorithm']} for {about['task']} at {server.url}; it takes state {shapes['state']}", soft_wrap=True
     )
     out.print(f"try it: manikin eval PROTOCOL --policy {server.url}; stop with Ctrl-C", soft_wrap=True)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where whoever started this ignores them
+        signal.signal(number, signal.default_int_handler)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
