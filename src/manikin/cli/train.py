@@ -15,7 +15,7 @@ import tyro
 
 from manikin.cli.documented import documented
 from manikin.cli.options import On
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
+from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,15 +31,15 @@ class TrainOptions:
     """Options of `manikin train`."""
 
     algorithm: tyro.conf.Positional[str] = ""
-    """ppo or sac: reinforcement learning from the task's reward."""
+    """ppo, sac: reinforcement learning from the task's reward. bc, diffusion: imitation of demonstrations."""
     task: tyro.conf.Positional[str] = ""
     """Task id (PickCube-v2)."""
     minutes: float | None = None
     """End after so many minutes; by default as the recipe says. 0 for no limit."""
     steps: int | None = None
-    """End after so many control steps of all rows; 0 for no limit."""
+    """End after so many control steps of all rows (imitation: gradient steps); 0 for no limit."""
     demos: Path | None = None
-    """A recording of demonstrations with flat observations (manikin collect ... --observations) to learn from."""
+    """A recording of demonstrations (manikin collect ... --observations); imitation without it records the expert."""
     seed: int = 0
     """Of weights, actions and episodes. The same seed gives the same run on the same kind of machine."""
     out: Path | None = None
@@ -73,6 +73,7 @@ def run(options: TrainOptions) -> int:
 
     from manikin.errors import ConfigError, ManikinError
     from manikin.eval.runner import interruptible
+    from manikin.learn.run.recipe import trainer_class
     from manikin.learn.run.train import CHECKPOINT, recipe_of, train
     from manikin.sim import torch_device
 
@@ -110,6 +111,7 @@ def run(options: TrainOptions) -> int:
                 tensorboard=options.tensorboard,
                 stop=stop,
                 on_iteration=line,
+                say=lambda words: out.print(escape(words), soft_wrap=True),
             )
     except ManikinError as error:
         if not (folder / CHECKPOINT).exists() or line.state is None:
@@ -122,9 +124,10 @@ def run(options: TrainOptions) -> int:
         return INTERRUPTED
     state = outcome.state
     ended = {"time": "its time is over", "steps": "its steps are done", "target": "validation reached the target"}
+    counts = trainer_class(recipe.algorithm).counts
     out.print(
-        f"{ended[outcome.why]}: {counted(state.steps, 'step')} in {state.seconds:.0f} s; best validation "
-        f"{state.best:.1%} in iteration {state.best_iteration}"
+        f"{ended[outcome.why]}: {state.steps:,} {counts} in {state.seconds:.0f} s; best "
+        f"validation {state.best:.1%} in iteration {state.best_iteration}, last {state.validated:.1%}"
     )
     return _test(out, options, recipe, folder, device) if options.test else OK
 

@@ -78,13 +78,16 @@ class PPO:
     Attributes:
         steps: control steps of all rows so far.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
+        about: what the policy was made from, for its file: nothing but the recipe.
     """
 
+    counts = "control steps"
     network = "gaussian"
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
+        self.about: dict[str, Any] = {}
         self.streams = Streams(seed, env.device)
         columns, actions = flat_size(env), env.single_action_space.shape[0]
         self.network_options: dict[str, Any] = {

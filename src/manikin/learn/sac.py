@@ -121,12 +121,14 @@ class SAC:
             environment.
     """
 
+    counts = "control steps"
     network = "tanh_gaussian"
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
         _check(config)
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.updates, self.progress = 0, 0, 0, 0.0
+        self.about: dict[str, Any] = {}
         self.streams = Streams(seed, env.device)
         columns, actions = flat_size(env), int(env.single_action_space.shape[0])
         self.network_options: dict[str, Any] = {

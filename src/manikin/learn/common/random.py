@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -33,6 +35,17 @@ class Streams:
 
     def on_cpu(self, name: str) -> torch.Generator:
         return self._generator(name, torch.device("cpu"))
+
+    @contextmanager
+    def globally(self, name: str) -> Iterator[None]:
+        """Within this block torch's own generators follow from this stream; afterwards they are as before.
+
+        For what takes no generator: the weights of ready layers, and dropout.
+        """
+        number = int(torch.randint(2**62, (), generator=self[name], device=self.device))
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(number)
+            yield
 
     def state_dict(self) -> dict[str, Tensor]:
         return {

@@ -13,6 +13,7 @@ from manikin.data.recording.durable import replace_file
 from manikin.errors import DataError
 from manikin.learn.run import store
 from manikin.learn.run.chart import chart
+from manikin.learn.run.recipe import trainer_class
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import CHECKPOINT, LOG, recipe_of
 
@@ -59,6 +60,8 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
         "cpu_seconds": state["cpu_seconds"],
         "best": state["best"],
         "best_iteration": state["best_iteration"],
+        "last": state["validated"],
+        "counts": trainer_class(recipe.algorithm).counts,
         "tested": tested,
         "versions": about["versions"],
     }
@@ -89,7 +92,8 @@ def _write(folders: Sequence[Path], target: Path) -> Path:
     names = _names(runs)
     style = (resources.files("manikin.eval") / "report.css").read_text(encoding="utf-8")
     title = names[0] if len(set(names)) == 1 else "Training runs"
-    body = "".join(_charts(names, logs)) + _table(names, runs)
+    counts = " or ".join(sorted({run["counts"] for run in runs}))
+    body = "".join(_charts(names, logs, counts)) + _table(names, runs)
     if len(folders) == 1:
         body += _report(folders[0]) + _recipe(folders[0])
     page = (
@@ -120,10 +124,10 @@ def _names(runs: Sequence[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _charts(names: Sequence[str], logs: Sequence[list[dict[str, float]]]) -> list[str]:
+def _charts(names: Sequence[str], logs: Sequence[list[dict[str, float]]], counts: str) -> list[str]:
     found = []
     for column, words, top in _CURVES:
-        for across, scale, unit in (("steps", 1.0, "control steps"), ("seconds", 60.0, "minutes")):
+        for across, scale, unit in (("steps", 1.0, counts), ("seconds", 60.0, "minutes")):
             curves: dict[str, list[list[tuple[float, float]]]] = {}
             for name, rows in zip(names, logs, strict=True):
                 points = [(row[across] / scale, row[column]) for row in rows if column in row]
@@ -142,11 +146,14 @@ def _table(names: Sequence[str], runs: Sequence[dict[str, Any]]) -> str:
         if tested is not None:
             said = f"<b>{tested['rate']:.1%}</b> [{tested['low']:.1%}, {tested['high']:.1%}] of {tested['episodes']}"
         cells = (
-            *(escape(name), str(run["seed"]), f"{run['steps']:,}", f"{run['seconds'] / 60:.1f}"),
-            *(f"{run['cpu_seconds'] / 60:.1f}", f"{run['best']:.1%}", said),
+            *(escape(name), str(run["seed"]), f"{run['steps']:,} {run['counts']}", f"{run['seconds'] / 60:.1f}"),
+            *(f"{run['cpu_seconds'] / 60:.1f}", f"{run['best']:.1%}", f"{run['last']:.1%}", said),
         )
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    heads = ("run", "seed", "control steps", "minutes", "CPU minutes", "best validation", "tested, with 95 % interval")
+    heads = (
+        *("run", "seed", "steps", "minutes", "CPU minutes", "best validation", "last validation"),
+        "best tested, with 95 % interval",
+    )
     head = "".join(f"<th>{escape(word)}</th>" for word in heads)
     return f'<section><table class="wide"><tr>{head}</tr>{"".join(rows)}</table></section>'
 

@@ -21,6 +21,8 @@ __all__ = ["ALGORITHMS", "Recipe", "load_recipe", "recipe_for", "settings_class"
 ALGORITHMS: dict[str, tuple[str, str]] = {
     "ppo": ("manikin.learn.ppo", "PPO"),
     "sac": ("manikin.learn.sac", "SAC"),
+    "bc": ("manikin.learn.bc", "BC"),
+    "diffusion": ("manikin.learn.diffusion", "Diffusion"),
 }
 """Algorithm -> the module of its file, and the class of its trainer. The module's ``Config`` has the settings."""
 
@@ -38,7 +40,8 @@ class Recipe:
             control_hz, horizon, terminate, config.
         settings: of the algorithm; what is left out has the default of its ``Config``.
         minutes: the run ends after so many minutes; 0 for no limit.
-        steps: it ends after so many control steps of all rows; 0 for no limit.
+        steps: it ends after so many control steps of all rows, or, where the algorithm learns from demonstrations,
+            gradient steps; 0 for no limit.
         validate_every: iterations between two validations.
         validation_episodes: of each. test_episodes: of the final number.
         stop_at: the run ends once so large a share of validation episodes succeeded; above 1 never.

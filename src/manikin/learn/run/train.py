@@ -14,7 +14,9 @@ from manikin.data.recording.durable import replace_file
 from manikin.env.make import make
 from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError, DataError
+from manikin.learn.common.imitation import Imitation
 from manikin.learn.run import store
+from manikin.learn.run.demos import demonstrations_of
 from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
 from manikin.learn.run.validate import Validation, test_protocol
@@ -31,7 +33,7 @@ class State:
     """Where a run is.
 
     Attributes:
-        iteration: finished so far. steps: control steps of all rows.
+        iteration: finished so far. steps: control steps of all rows, or gradient steps, as the trainer's ``counts``.
         seconds, cpu_seconds: wall-clock, and processor time of the process, over all resumptions.
         validated: of the last validation, share that succeeded; -1 before the first.
         best: of the best one; best_return: its mean return; best_iteration: when.
@@ -66,6 +68,7 @@ def train(
     tensorboard: bool = False,
     stop: Callable[[], bool] = lambda: False,
     on_iteration: Callable[[State, Mapping[str, float]], None] = lambda state, numbers: None,
+    say: Callable[[str], None] = lambda words: None,
 ) -> Outcome:
     """Train a policy, up to the best validated network; the final number is the caller's to ask for.
 
@@ -84,10 +87,12 @@ def train(
         tensorboard: write TensorBoard's events too.
         stop: asked after each iteration; True ends the run with a checkpoint.
         on_iteration: called after each iteration with where the run is and its numbers.
+        say: called with a sentence where something is done first: demonstrations are collected.
 
     Raises:
-        ConfigError: the folder holds a run and ``resume`` is False, or another run than this.
-        DataError: nothing to resume, or the folder cannot be written.
+        ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations that do
+            not fit the environment.
+        DataError: nothing to resume, no demonstrations, or the folder cannot be written.
         DivergedError: a loss is not finite; the last checkpoint stays.
     """
     folder = Path(folder)
@@ -102,13 +107,16 @@ def train(
     env = make(recipe.task, device=device, autoreset="same_step", threads=threads, **recipe.env)
     validation = Validation(recipe, device=device, threads=threads)
     try:
-        trainer = trainer_class(recipe.algorithm)(env, recipe.config, seed)
+        trained, given = trainer_class(recipe.algorithm), {}
+        if issubclass(trained, Imitation):
+            given["demos"] = demonstrations_of(recipe, folder, device=device, threads=threads, say=say, stop=stop)
+        trainer = trained(env, recipe.config, seed, **given)
         if saved is not None:
             trainer.load_state_dict(saved["trainer"])
         else:
             _write_text(folder / RECIPE, recipe.to_toml())
             _write_text(folder / PROTOCOL, test_protocol(recipe).to_toml())
-        about = _about(recipe, seed, device, env)
+        about = {**_about(recipe, seed, device, env), **trainer.about}
         log = Progress(
             folder / LOG,
             keep=state.iteration if saved else -1,

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from manikin.errors import DataError, UnknownNameError
+from manikin.policy.networks.cloned import Cloned, MixtureCloned
+from manikin.policy.networks.denoiser import MlpDenoiser, UNetDenoiser
 from manikin.policy.networks.mlp import GaussianActor, TanhGaussianActor
 
 __all__ = ["NETWORKS", "GaussianActor", "TanhGaussianActor", "build"]
@@ -15,6 +17,10 @@ __all__ = ["NETWORKS", "GaussianActor", "TanhGaussianActor", "build"]
 NETWORKS: dict[str, type[torch.nn.Module]] = {
     "gaussian": GaussianActor,
     "tanh_gaussian": TanhGaussianActor,
+    "bc": Cloned,
+    "bc_gmm": MixtureCloned,
+    "denoiser_mlp": MlpDenoiser,
+    "denoiser_unet": UNetDenoiser,
 }
 
 

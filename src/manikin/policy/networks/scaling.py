@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Scaling"]
+__all__ = ["Scaling", "Span"]
 
 
 class Scaling(nn.Module):
@@ -25,3 +25,33 @@ class Scaling(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         return ((values - self.mean) / self.std).clamp(-self.limit, self.limit)
+
+
+class Span(nn.Module):
+    """Brings each column from between its least and its most to [-1, 1], and back.
+
+    At the beginning it changes nothing. A column that never changes is only shifted.
+    """
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        self.register_buffer("shift", torch.zeros(columns))
+        self.register_buffer("scale", torch.ones(columns))
+
+    def fit(self, values: Tensor) -> None:
+        """Take least and most of ``values`` (..., columns)."""
+        rows = values.reshape(-1, values.shape[-1])
+        low, high = rows.amin(0), rows.amax(0)
+        half = (high - low) / 2
+        self.shift.copy_((high + low) / 2)
+        self.scale.copy_(torch.where(half > 1e-6, half, torch.ones_like(half)))
+
+    def forward(self, values: Tensor) -> Tensor:
+        return (values - self.shift) / self.scale
+
+    def restore(self, values: Tensor) -> Tensor:
+        """The inverse of calling."""
+        return values * self.scale + self.shift

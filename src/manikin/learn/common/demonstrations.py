@@ -1,0 +1,133 @@
+"""Demonstrations of a task by state, all in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.data.dataset import Dataset
+from manikin.data.recording.read import EpisodeFile
+from manikin.env.interface import BatchEnv
+from manikin.env.observe import Observation
+from manikin.errors import ConfigError
+
+__all__ = ["Demonstrations", "load_demonstrations", "window_of"]
+
+_AT_ONCE = 65_536  # frames
+_KEEP = "success"  # what is imitated
+_SAME = ("task", "robot", "control", "control_hz")
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """Frames of episodes that succeeded.
+
+    Attributes:
+        observations: (F, window, D) float32, oldest first, as a ``Stack`` of the environment has them.
+        actions: (F, chunk, A) float32, from the present on.
+        padded: (F, chunk) bool, behind the end of the episode, where the last action is repeated.
+        episodes: how many. digest: SHA-256 of the frames.
+    """
+
+    observations: Tensor
+    actions: Tensor
+    padded: Tensor
+    episodes: int
+    digest: str
+
+    def batch(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Observations, actions and padding of these frames (B,)."""
+        return self.observations[frames], self.actions[frames], self.padded[frames]
+
+
+def window_of(env: BatchEnv) -> tuple[int, int]:
+    """How many observations a policy sees together, and columns of one.
+
+    Raises:
+        ConfigError: the observation is not flat; says which option makes it so.
+    """
+    shape = env.single_observation_space.shape
+    if not Observation.of(env.observe).flat or shape is None:
+        raise ConfigError(
+            "this algorithm learns from flat observations: observe='state' or 'policy', and for a window of the last "
+            'two observe = ["state", {kind = "Stack", frames = 2}]'
+        )
+    return (1, int(shape[0])) if len(shape) == 1 else (int(shape[0]), int(shape[1]))
+
+
+def load_demonstrations(path: str | Path, env: BatchEnv, *, chunk: int = 1, most: int = 0) -> Demonstrations:
+    """The successful episodes of a recording, those of the lowest numbers first.
+
+    Args:
+        path: made with ``manikin collect ... --observations``, with the observation of ``env`` but for its stack.
+        env: what the policy is for.
+        chunk: actions per frame.
+        most: take at most so many episodes; 0 for all.
+
+    Raises:
+        ConfigError: demonstrations of another task, robot, controller, control rate, observation or action size, or an
+            observation that is not flat.
+        DataError: no recording, damaged, without observations, or no episode in it succeeded.
+    """
+    window, columns = window_of(env)
+    with EpisodeFile(path) as file:
+        _check(path, file.needed_header().fingerprint, env)
+    with Dataset(
+        path, batch_size=_AT_ONCE, chunk=chunk, stack=window, keep=_KEEP, observations=["value"], shuffle=False
+    ) as data:
+        parts = list(data)
+    seen = torch.cat([part["observations"]["value"] for part in parts])
+    actions, padded, episode = (torch.cat([part[name] for part in parts]) for name in ("actions", "padded", "episode"))
+    for what, found, needed in (
+        ("numbers per observation", seen.shape[2], columns),
+        ("numbers per action", actions.shape[2], env.single_action_space.shape[0]),
+    ):
+        if found != needed:
+            raise ConfigError(f"{path} has {found} {what}, the environment {needed}: {_advice(env)}")
+    numbers = episode.unique()
+    if most and len(numbers) > most:
+        numbers = numbers[:most]
+        kept = torch.isin(episode, numbers)
+        seen, actions, padded = seen[kept], actions[kept], padded[kept]
+    digest = hashlib.sha256()
+    for tensor in (seen, actions, padded):
+        digest.update(tensor.numpy().tobytes())
+    device = env.device
+    return Demonstrations(
+        observations=seen.to(device),
+        actions=actions.to(device),
+        padded=padded.to(device),
+        episodes=len(numbers),
+        digest=digest.hexdigest(),
+    )
+
+
+def _word(env: BatchEnv) -> str:
+    return Observation.of(env.observe).word
+
+
+def _advice(env: BatchEnv) -> str:
+    return f"collect demonstrations of {env.fingerprint()['task']} as it is trained here"
+
+
+def _check(path: str | Path, recorded: Any, env: BatchEnv) -> None:
+    here = env.fingerprint()
+    other = [f"{name} {recorded.get(name)!r}, here {here[name]!r}" for name in _SAME if _other(recorded, here, name)]
+    shown = Observation.of(recorded.get("observe") or "state")
+    if (shown.word, shown.stacks) != (_word(env), ()):
+        other.append(f"observe {shown.plain!r}, here {_word(env)!r}")
+    if other:
+        raise ConfigError(f"the demonstrations in {path} do not fit: {'; '.join(other)}. {_advice(env).capitalize()}")
+
+
+def _other(recorded: Any, here: Any, name: str) -> bool:
+    ours, theirs = here[name], recorded.get(name)
+    if isinstance(ours, float) and isinstance(theirs, int | float):
+        return not math.isclose(ours, theirs)
+    return bool(ours != theirs)

@@ -1,0 +1,196 @@
+"""What learning from demonstrations has in common: the data, the gradient steps, the average of the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from manikin.env.interface import BatchEnv
+from manikin.errors import ConfigError
+from manikin.learn.common.average import Average
+from manikin.learn.common.demonstrations import load_demonstrations, window_of
+from manikin.learn.common.finite import check_finite
+from manikin.learn.common.moments import Moments
+from manikin.learn.common.random import Streams
+from manikin.learn.common.schedule import cosine, warm_up
+from manikin.learn.common.threads import CORES, torch_threads
+from manikin.policy.networks import NETWORKS
+
+__all__ = ["Imitation", "ImitationConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImitationConfig:
+    """Settings of all algorithms that learn from demonstrations.
+
+    Attributes:
+        demos: a recording with flat observations; "" collects from the task's expert first.
+        demonstrations: how many successful episodes: taken of the recording at most, or collected. 0: all there are.
+        updates: gradient steps in an iteration.
+        batch_size: frames in each, drawn with replacement.
+        learning_rate, weight_decay: of AdamW.
+        warm_up: gradient steps over which the learning rate rises. anneal: it falls as a cosine to 0 at the end.
+        max_grad_norm: gradients are scaled down to this norm; 0 never.
+        average: power of the moving average of the weights that acts, see
+            :func:`~manikin.learn.common.average.decay_at`; 0 for the weights themselves.
+    """
+
+    demos: str = ""
+    demonstrations: int = 100
+    updates: int = 500
+    batch_size: int = 256
+    learning_rate: float = 3e-4
+    weight_decay: float = 0.0
+    warm_up: int = 0
+    anneal: bool = True
+    max_grad_norm: float = 0.0
+    average: float = 0.0
+
+
+class Imitation:
+    """Gradient steps on demonstrations. An algorithm adds its network and its loss.
+
+    The environment is not stepped: it gives shapes, and says what demonstrations must be of.
+
+    Args:
+        env: with a flat observation, or a ``Stack`` of one: the window that the policy sees.
+        config: settings.
+        seed: of weights, batches and noise.
+        demos: the recording.
+
+    Attributes:
+        steps: gradient steps so far.
+        progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
+        about: what the policy was made from, for its file.
+    """
+
+    counts = "gradient steps"
+    network = ""
+    chunk = 1
+
+    def __init__(self, env: BatchEnv, config: Any, seed: int, demos: str | Path) -> None:
+        for name in ("updates", "batch_size"):
+            if getattr(config, name) < 1:
+                raise ConfigError(f"{name} must be 1 or more, got {getattr(config, name)}")
+        self.config, self.device = config, env.device
+        self.steps, self.iterations, self.progress = 0, 0, 0.0
+        self.streams = Streams(seed, env.device)
+        window, columns = window_of(env)
+        self.data = load_demonstrations(demos, env, chunk=self.chunk, most=config.demonstrations)
+        self.about = {
+            "demonstrations": {
+                "episodes": self.data.episodes,
+                "frames": len(self.data.actions),
+                "sha256": self.data.digest,
+            }
+        }
+        self.network_options: dict[str, Any] = {
+            "observations": columns,
+            "actions": env.single_action_space.shape[0],
+            "window": window,
+            **self.options(),
+        }
+        self.module: Any
+        with self.streams.globally("weights"):
+            self.module = NETWORKS[self.network](**self.network_options).to(self.device)
+            self.helper = self.made_helper()
+        moments = Moments(columns, self.device)
+        moments.add(self.data.observations[:, -1])
+        moments.write(self.module.scaling)
+        self.module.span.fit(self.data.actions[:, 0])
+        self.average = Average(self.module, config.average) if config.average else None
+        self.parameters = [*self.module.parameters(), *(self.helper.parameters() if self.helper else ())]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+        )
+
+    # ---- what an algorithm says --------------------------------------------------------------------------------------
+
+    def options(self) -> dict[str, Any]:
+        """Of the network, beside its sizes."""
+        raise NotImplementedError
+
+    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor) -> dict[str, Tensor]:
+        """``loss``, and what else is worth a column, of observations (B, window, D), scaled actions (B, chunk, A) and
+        padding (B, chunk)."""
+        raise NotImplementedError
+
+    def made_helper(self) -> nn.Module | None:
+        """What is trained beside the network and does not act."""
+        return None
+
+    # ---- one iteration -----------------------------------------------------------------------------------------------
+
+    @property
+    def actor(self) -> nn.Module:
+        """What acts: the averaged weights where there are."""
+        return self.module if self.average is None else self.average.module
+
+    def iterate(self) -> dict[str, float]:
+        """``updates`` gradient steps. Returns the means of the losses.
+
+        Raises:
+            DivergedError: a loss is not finite.
+        """
+        config, count = self.config, len(self.data.actions)
+        self.module.train()
+        sums: dict[str, Tensor] = {}
+        fall = cosine(self.progress) if config.anneal else 1.0
+        with torch_threads(CORES), self.streams.globally("dropout"):
+            for _ in range(config.updates):
+                for group in self.optimizer.param_groups:
+                    group["lr"] = config.learning_rate * fall * warm_up(self.steps, config.warm_up)
+                frames = torch.randint(
+                    count, (config.batch_size,), generator=self.streams["frames"], device=self.device
+                )
+                seen, actions, padded = self.data.batch(frames)
+                losses = self.losses(seen, self.module.span(actions), padded)
+                self.optimizer.zero_grad(set_to_none=True)
+                losses["loss"].backward()
+                if config.max_grad_norm:
+                    nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm)
+                self.optimizer.step()
+                if self.average is not None:
+                    self.average.update(self.module)
+                self.steps += 1
+                for name, value in losses.items():
+                    sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
+        self.iterations += 1
+        where = f"iteration {self.iterations}, gradient steps {self.steps - config.updates + 1:,} to {self.steps:,}"
+        return check_finite(where, {name: value / config.updates for name, value in sums.items()})
+
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that later iterations depend on."""
+        return {
+            "module": self.module.state_dict(),
+            "helper": {} if self.helper is None else self.helper.state_dict(),
+            "average": {} if self.average is None else self.average.module.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "streams": self.streams.state_dict(),
+            "digest": self.data.digest,
+            "counts": {"steps": self.steps, "iterations": self.iterations},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken.
+
+        Raises:
+            ConfigError: with other demonstrations.
+        """
+        if state["digest"] != self.data.digest:
+            raise ConfigError("the run was begun with other demonstrations: put the recording back as it was")
+        self.module.load_state_dict(state["module"])
+        if self.helper is not None:
+            self.helper.load_state_dict(state["helper"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.streams.load_state_dict(state["streams"])
+        self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
+        if self.average is not None:
+            self.average.module.load_state_dict(state["average"])
+            self.average.step = self.steps

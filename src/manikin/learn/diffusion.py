@@ -1,0 +1,80 @@
+"""Diffusion policy (Chi et al., 2023, arXiv:2303.04137): a network learns to take noise out of chunks of actions.
+
+A chunk begins with the present action. Of the ``predict`` actions that it holds the policy executes the first ``act``,
+and is then asked again. Behind the end of a demonstration its last action is repeated, and counts like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.errors import ConfigError
+from manikin.learn.common.imitation import Imitation, ImitationConfig
+
+__all__ = ["Config", "Diffusion"]
+
+_NETWORKS = {"mlp": "denoiser_mlp", "unet": "denoiser_unet"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(ImitationConfig):
+    """Settings of diffusion policy, and those of :class:`~manikin.learn.common.imitation.ImitationConfig`.
+
+    Attributes:
+        predict: actions of a chunk. act: how many of them are executed.
+        sampler: ddpm, ddim or flow. train_steps: levels of noise in training. steps: when the policy acts; ddpm makes
+            all levels.
+        denoiser: mlp, or unet.
+        width, blocks: of the mlp. channels, kernel: of the unet.
+    """
+
+    learning_rate: float = 3e-4
+    weight_decay: float = 1e-6
+    warm_up: int = 500
+    average: float = 0.75
+    predict: int = 16
+    act: int = 8
+    sampler: str = "ddim"
+    train_steps: int = 100
+    steps: int = 10
+    denoiser: str = "mlp"
+    width: int = 512
+    blocks: int = 3
+    channels: tuple[int, ...] = (64, 128, 256)
+    kernel: int = 5
+
+
+class Diffusion(Imitation):
+    """Trains a :class:`~manikin.policy.networks.denoiser.Denoiser`. Arguments are those of
+    :class:`~manikin.learn.common.imitation.Imitation`.
+
+    Raises:
+        ConfigError: no such denoiser or sampler, or sizes that do not go together.
+    """
+
+    config: Config
+
+    def __init__(self, env: Any, config: Config, seed: int, demos: Any) -> None:
+        self.chunk = config.predict
+        super().__init__(env, config, seed, demos)
+
+    def options(self) -> dict[str, Any]:
+        config = self.config
+        if config.denoiser not in _NETWORKS:
+            raise ConfigError(f"diffusion's denoiser must be one of {', '.join(_NETWORKS)}, got {config.denoiser!r}")
+        self.network = _NETWORKS[config.denoiser]
+        sizes = {"mlp": ("width", "blocks"), "unet": ("channels", "kernel")}[config.denoiser]
+        names = ("predict", "act", "sampler", "train_steps", "steps", *sizes)
+        values = {name: getattr(config, name) for name in names}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor) -> dict[str, Tensor]:
+        sampler, drawn = self.module.sampler, self.streams["noise"]
+        times = sampler.draw_times(len(actions), drawn)
+        noise = torch.randn(actions.shape, generator=drawn, device=self.device)
+        predicted = self.module.predicted(sampler.noised(actions, noise, times), times, self.module.seen(seen))
+        return {"loss": (predicted - sampler.target(actions, noise)).square().mean()}

@@ -1,0 +1,80 @@
+"""The recording that a run imitates: the one that was named, or one that is collected from the task's expert first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from manikin.data.recorder import Recorder
+from manikin.data.recording.format import parts_folder
+from manikin.data.replay.verify import replay
+from manikin.env.make import make
+from manikin.env.observe import Observation
+from manikin.env.options import EnvOptions
+from manikin.errors import DataError
+from manikin.eval.runner import run_episodes
+from manikin.learn.run.recipe import Recipe
+from manikin.policy.expert import ExpertPolicy
+
+__all__ = ["DEMOS", "demonstrations_of"]
+
+DEMOS = "demonstrations.h5"
+_ROWS = 64
+_ATTEMPTS = 5  # times as many episodes as are wanted
+_LIKE = ("robot", "control", "physics_hz", "control_hz", "horizon", "config")
+
+
+def demonstrations_of(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    device: str = "cpu",
+    threads: int = 0,
+    say: Callable[[str], None] = lambda words: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Path:
+    """The recording that the recipe names, or ``demonstrations.h5`` in the run's folder, collected where it is missing.
+
+    Episodes have the seeds 0, 1, 2 and so on; only successes are kept, until there are as many as the recipe wants. The
+    recording is then played again and must come out the same, bit for bit.
+
+    Raises:
+        ConfigError: the task has no expert.
+        DataError: the expert seldom succeeds, the recording does not come out the same, or it was interrupted; what is
+            collected is kept, and the same command goes on.
+    """
+    if recipe.config.demos:
+        return Path(recipe.config.demos)
+    path, wanted = folder / DEMOS, max(1, recipe.config.demonstrations)
+    if path.exists():
+        return path
+    say(f"collecting {wanted} demonstrations of {recipe.task} from its expert into {path}")
+    given: dict[str, Any] = {name: value for name, value in recipe.env.items() if name in _LIKE}
+    word = Observation.of(recipe.env.get("observe", "state")).word
+    options = EnvOptions(num_envs=min(_ROWS, wanted), observe=word, autoreset="disabled", **given)
+    env = make(recipe.task, options=options, device=device, threads=threads)
+    try:
+        expert, seeds = ExpertPolicy(env), range(_ATTEMPTS * wanted)
+        resumed = parts_folder(path).exists()
+        with Recorder(
+            env, path, policy="expert", observations=True, states=False, keep="success", first_seed=0, resume=resumed
+        ) as recorder:
+            while (missing := wanted - len(recorder.kept)) > 0:
+                numbers = [number for number in seeds if number not in recorder.finished][:missing]
+                if not numbers:
+                    raise DataError(
+                        f"the expert of {recipe.task} succeeded in {len(recorder.kept)} of {len(seeds)} episodes, "
+                        f"{wanted} demonstrations were asked for"
+                    )
+                run = run_episodes(env, expert, seeds, numbers=numbers, observers=[recorder], stop=stop)
+                if run.interrupted:
+                    raise DataError("interrupted while demonstrations were collected; the same command goes on")
+        report = replay(path, env)
+    finally:
+        env.close()
+    if not report.ok:
+        aside = path.replace(path.with_suffix(".failed.h5"))
+        raise DataError(f"the demonstrations in {aside} do not replay as recorded: {report.summary()}")
+    say(f"{wanted} demonstrations, verified by replay")
+    return path

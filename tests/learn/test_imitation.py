@@ -1,0 +1,389 @@
+"""Imitation: parts against formulas, the same run from the same seed, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import distributions
+
+from manikin import make
+from manikin.data.recorder import Recorder
+from manikin.errors import ConfigError, DataError, DivergedError
+from manikin.eval.runner import run_episodes
+from manikin.learn import bc, diffusion
+from manikin.learn.common.average import Average, decay_at
+from manikin.learn.common.demonstrations import load_demonstrations
+from manikin.learn.common.schedule import cosine, warm_up
+from manikin.learn.run.recipe import Recipe, trainer_class
+from manikin.learn.run.train import train
+from manikin.policy.choices import policy_maker
+from manikin.policy.expert import ExpertPolicy
+from manikin.policy.network import NetworkPolicy
+from manikin.policy.networks.cloned import MixtureCloned
+from manikin.policy.networks.sampler import SAMPLERS, Sampler, squared_cosine
+from manikin.policy.trained import export_program, load_trained, read_about
+from manikin.sense.stack import Stack
+
+WINDOW = ["state", Stack(2)]
+SMALL = {
+    "bc": {"hidden": (16,)},
+    "bc gmm": {"hidden": (16,), "head": "gmm", "average": 0.75},
+    "bc recurrent": {"hidden": (8,), "recurrent": 8},
+    "diffusion mlp": {"width": 16, "train_steps": 5, "steps": 5, "sampler": "ddpm"},
+    "diffusion unet": {"denoiser": "unet", "channels": (8, 16), "predict": 4, "act": 2, "steps": 3},
+    "diffusion flow": {"width": 16, "steps": 4, "sampler": "flow"},
+}
+
+
+def _record(path, policy=ExpertPolicy, *, count=6, keep="success", task="PushCube-v2", observations=True, **given):
+    env = make(task, num_envs=count, autoreset="disabled", **given)
+    with Recorder(env, path, observations=observations, states=False, keep=keep, first_seed=0) as recorder:
+        run_episodes(env, policy(env), range(count), observers=[recorder])
+    return path
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory):
+    return _record(tmp_path_factory.mktemp("demos") / "a.h5")
+
+
+def _trainer(name, demos, *, seed=3, observe=WINDOW, **given):
+    algorithm = name.split()[0]
+    env = make("PushCube-v2", observe=observe)
+    kind = trainer_class(algorithm)
+    config = __import__(kind.__module__, fromlist=["Config"]).Config
+    settings = {"updates": 3, "batch_size": 16, **SMALL.get(name, {}), **given}
+    return kind(env, config(**settings), seed, demos)
+
+
+def _weights(trainer):
+    return torch.cat([p.detach().flatten() for p in trainer.actor.parameters()])
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
+    assert [warm_up(step, 4) for step in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert warm_up(0, 0) == 1.0
+    for progress in (0.0, 0.25, 0.5, 1.0):
+        assert cosine(progress) == pytest.approx(math.cos(math.pi * progress / 2) ** 2)  # half-angle formula
+    assert cosine(1.5) == 0.0
+
+
+def test_the_average_of_weights_is_the_sum_of_them_with_the_weights_of_its_decays():
+    assert [decay_at(k, 0.75) for k in (1, 16, 10_000)] == pytest.approx([0.0, 1 - 1 / 8, 0.999])
+    assert decay_at(10**9, 0.75) == 0.9999
+    module = torch.nn.Linear(1, 1, bias=False)
+    average, values = Average(module, 0.5), [3.0, -1.0, 4.0, 1.5]
+    for value in values:
+        torch.nn.init.constant_(module.weight, value)
+        average.update(module)
+    decays = [1 - k**-0.5 for k in range(1, 5)]
+    expected = sum((1 - decays[i]) * math.prod(decays[i + 1 :]) * value for i, value in enumerate(values))
+    assert average.module.weight.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_likelihood_of_the_mixture_is_that_of_torchs_distributions():
+    torch.manual_seed(0)
+    network = MixtureCloned(observations=3, actions=2, window=2, hidden=(8,), modes=4)
+    seen, actions = torch.randn(7, 2, 3), torch.rand(7, 2) * 2 - 1
+    weight, mean, std = network.mixture(seen)
+    mixed = distributions.MixtureSameFamily(
+        distributions.Categorical(logits=weight), distributions.Independent(distributions.Normal(mean, std), 1)
+    )
+    torch.testing.assert_close(network.log_likelihood(seen, actions), mixed.log_prob(actions))
+    assert torch.equal(network(seen)[0], mean[0, weight[0].argmax()].clamp(-1, 1))
+
+
+def test_the_squared_cosine_is_that_of_its_formula():
+    """Signal that is left after t of T steps, f(t) / f(0) (equation 17 of Nichol and Dhariwal), until beta is cut."""
+    kept = torch.cumprod(1 - squared_cosine(100), 0).numpy()
+    f = np.cos((np.arange(101) / 100 + 0.008) / 1.008 * np.pi / 2) ** 2
+    np.testing.assert_allclose(kept[:99], f[1:100] / f[0], rtol=1e-9)
+    assert squared_cosine(100)[-1] == 0.999
+
+
+@pytest.mark.parametrize("steps", [7, 100])
+def test_ddim_with_all_steps_and_as_much_noise_is_ddpm(steps):
+    torch.manual_seed(0)
+    ddpm = Sampler("ddpm", train_steps=steps, steps=steps)
+    ddim = Sampler("ddim", train_steps=steps, steps=steps, eta=1.0)
+    assert ddpm.times == ddim.times == [float(t) for t in reversed(range(steps))]
+    assert ddpm.draws == ddim.draws == steps
+    x, predicted, noise = torch.randn(3, 500, 4)
+    for k in range(steps):
+        torch.testing.assert_close(
+            ddim.step(k, x, predicted, noise), ddpm.step(k, x, predicted, noise), atol=1e-4, rtol=1e-4
+        )
+
+
+def test_the_step_of_ddpm_draws_from_the_posterior_by_bayes():
+    """Of x_(t-1) given x_t and x_0, all Gaussian: precisions add up."""
+    sampler, beta = Sampler("ddpm", train_steps=20), squared_cosine(20).numpy()
+    kept = np.cumprod(1 - beta)
+    clean, t = 0.3, 11
+    x, k = torch.tensor([0.7]), 20 - 1 - t
+    prior_mean, prior_var = np.sqrt(kept[t - 1]) * clean, 1 - kept[t - 1]
+    precision = 1 / prior_var + (1 - beta[t]) / beta[t]
+    mean = (prior_mean / prior_var + np.sqrt(1 - beta[t]) * 0.7 / beta[t]) / precision
+    predicted = (x - np.sqrt(kept[t]) * clean) / np.sqrt(1 - kept[t])
+    assert sampler.step(k, x, predicted).item() == pytest.approx(mean, rel=1e-5)
+    spread = sampler.step(k, x, predicted, torch.ones(1)) - sampler.step(k, x, predicted)
+    assert spread.item() == pytest.approx(precision**-0.5, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", SAMPLERS)
+def test_a_network_that_knows_the_data_leads_noise_to_it(kind):
+    torch.manual_seed(0)
+    sampler, data = Sampler(kind, train_steps=50, steps=10), torch.rand(6, 4, 2) * 2 - 1
+    x = torch.randn_like(data)
+    for k, time in enumerate(sampler.times):
+        if kind == "flow":
+            predicted = (data - x) / (1 - time / 50)  # the straight line from here to the data
+        else:
+            kept = torch.cumprod(1 - squared_cosine(50), 0)[int(time)].float()
+            predicted = (x - kept.sqrt() * data) / (1 - kept).sqrt()
+        x = sampler.step(k, x, predicted, torch.randn_like(x) if sampler.draws > 1 else None)
+    torch.testing.assert_close(x, data, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", SAMPLERS)
+def test_noise_is_added_as_the_forward_process_says(kind):
+    sampler, x, noise = Sampler(kind, train_steps=10, steps=2), torch.ones(2, 1), torch.full((2, 1), 3.0)
+    times = torch.tensor([0.0, 6.0])
+    if kind == "flow":
+        expected = [3.0, 0.4 * 3 + 0.6 * 1]
+    else:
+        kept = torch.cumprod(1 - squared_cosine(10), 0)
+        expected = [float(kept[t].sqrt() + 3 * (1 - kept[t]).sqrt()) for t in (0, 6)]
+    torch.testing.assert_close(sampler.noised(x, noise, times)[:, 0], torch.tensor(expected))
+    assert sampler.target(x, noise).unique().item() == (-2.0 if kind == "flow" else 3.0)
+
+
+# ---- the data --------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_of_the_data_is_the_stack_that_the_environment_shows(demos):
+    """The episodes are played again with their actions: every observation is the frame of that step."""
+    env = make("PushCube-v2", num_envs=1, observe=WINDOW, autoreset="disabled")
+    data = load_demonstrations(demos, env, chunk=3)
+    observation, _ = env.reset(seed=0)
+    ends = False
+    at = 0
+    while not ends:
+        assert torch.equal(data.observations[at], observation[0])
+        observation, _, terminated, truncated, _ = env.step(data.actions[at, :1])
+        ends = bool(terminated | truncated)
+        at += 1
+    assert data.padded[at - 1].tolist() == [False, True, True]
+    assert torch.equal(data.actions[at - 1, 0], data.actions[at - 1, 2])
+
+
+def test_at_most_so_many_demonstrations_are_taken_those_of_the_first_numbers(demos):
+    env = make("PushCube-v2", observe="state")
+    every, two = load_demonstrations(demos, env), load_demonstrations(demos, env, most=2)
+    assert (every.episodes, two.episodes) == (6, 2)
+    assert torch.equal(every.actions[: len(two.actions)], two.actions)
+    assert every.digest != two.digest
+
+
+def test_demonstrations_of_something_else_are_refused(demos, tmp_path):
+    for task, given, words in (
+        ("PullCube-v2", {}, "task 'PushCube-v2', here 'PullCube-v2'"),
+        ("PushCube-v2", {"control": "ee_delta_pos"}, "control 'joint_delta_pos', here 'ee_delta_pos'"),
+        ("PushCube-v2", {"robot": "xarm7"}, "robot 'panda', here 'xarm7'"),
+        ("PushCube-v2", {"control_hz": 10}, "control_hz 20.0, here 10.0"),
+        ("PushCube-v2", {"observe": "policy"}, "observe 'state', here 'policy'"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            load_demonstrations(demos, make(task, **given))
+    with pytest.raises(ConfigError, match="flat observations"):
+        load_demonstrations(demos, make("PushCube-v2", observe="state_dict"))
+    env = make("PushCube-v2")
+    with pytest.raises(DataError, match="holds no observations"):
+        load_demonstrations(_record(tmp_path / "blind.h5", observations=False), env)
+    with pytest.raises(DataError, match=r"no episode .*'success'"):
+        load_demonstrations(_record(tmp_path / "lost.h5", keep="all", count=2, horizon=2), env)
+    with pytest.raises(DataError):
+        load_demonstrations(tmp_path / "missing.h5", env)
+
+
+# ---- training --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_same_seed_is_the_same_run(name, demos):
+    def run(seed):
+        trainer = _trainer(name, demos, seed=seed)
+        return _weights(trainer), [trainer.iterate() for _ in range(2)], _weights(trainer)
+
+    (begun, numbers, ended), (begun2, numbers2, ended2), other = run(3), run(3), run(4)
+    assert torch.equal(begun, begun2) and torch.equal(ended, ended2) and numbers == numbers2
+    assert not torch.equal(begun, other[0]) and not torch.equal(begun, ended)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_run_that_goes_on_is_the_run_that_was_not_interrupted(name, demos):
+    whole, half, rest = (_trainer(name, demos) for _ in range(3))
+    numbers = [whole.iterate() for _ in range(4)]
+    for _ in range(2):
+        half.iterate()
+    rest.load_state_dict(half.state_dict())
+    assert [rest.iterate(), rest.iterate()] == numbers[2:]
+    assert torch.equal(_weights(rest), _weights(whole))
+    assert rest.steps == whole.steps == 12
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_what_a_row_is_told_depends_on_that_row_alone(name, demos):
+    trainer = _trainer(name, demos)
+    trainer.iterate()
+    policy, seen = NetworkPolicy(trainer.actor), trainer.data.observations[:40]
+    all_at_once = policy.act(seen, [""] * 40)
+    assert policy.width == 64  # rows are not fed one by one
+    order = torch.randperm(40)
+    assert torch.equal(policy.act(seen[order], [""] * 40), all_at_once[order])
+    assert torch.equal(policy.act(seen[7:8], [""]), all_at_once[7:8])
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_exported_program_answers_as_the_network(name, demos, tmp_path):
+    trainer = _trainer(name, demos)
+    trainer.iterate()
+    seen = trainer.data.observations[:5]
+    export_program(trainer.actor, tmp_path / "policy.pt2", seen)
+    policy = policy_maker(str(tmp_path / "policy.pt2"))(make("PushCube-v2", num_envs=5, observe=WINDOW))
+    ours = NetworkPolicy(trainer.actor).act(seen, [""] * 5)
+    torch.testing.assert_close(policy.act(seen, [""] * 5), ours)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_loss_that_is_not_finite_stops_the_run_and_says_where(name, demos):
+    trainer = _trainer(name, demos)
+    trainer.iterate()
+    with torch.no_grad():
+        next(trainer.module.parameters()).fill_(float("nan"))
+    with pytest.raises(DivergedError, match="iteration 2, gradient steps 4 to 6: loss is nan"):
+        trainer.iterate()
+
+
+class _Linear:
+    """Acts by a known linear map of what it sees, kept for a few steps of every episode."""
+
+    def __init__(self, env):
+        rng = np.random.default_rng(0)
+        columns = env.single_observation_space.shape[-1]
+        self.map = torch.from_numpy(rng.normal(0, 0.1, (columns, env.single_action_space.shape[0]))).float()
+
+    def reset(self, rows):
+        pass
+
+    def act(self, observation, instruction):
+        present = observation if observation.ndim == 2 else observation[:, -1]
+        return (present @ self.map).clamp(-1, 1)[:, None]
+
+
+@pytest.fixture(scope="module")
+def linear(tmp_path_factory):
+    """Recorded, and marked as the successes that they are taken for."""
+    path = tmp_path_factory.mktemp("linear") / "a.h5"
+    return _record(path, _Linear, count=32, keep="all", horizon=20)
+
+
+IMITATES = {
+    "bc": {"hidden": (64,)},
+    "bc gmm": {"hidden": (64,), "head": "gmm"},
+    "bc recurrent": {"hidden": (64,), "recurrent": 64},
+    "diffusion ddim": {"width": 128, "predict": 4, "act": 1, "warm_up": 0, "updates": 400},
+    "diffusion flow": {"width": 128, "predict": 4, "act": 1, "sampler": "flow", "warm_up": 0, "updates": 400},
+}
+
+
+@pytest.mark.parametrize("name", IMITATES)
+def test_the_loss_falls_and_a_known_linear_expert_is_imitated(name, linear, monkeypatch):
+    monkeypatch.setattr("manikin.learn.common.demonstrations._KEEP", "all")
+    given = {"updates": 300, "batch_size": 128, "learning_rate": 3e-3, "anneal": False, **IMITATES[name]}
+    trainer = _trainer(name, linear, **given)
+    first = trainer.iterate()["loss"]
+    last = [trainer.iterate()["loss"] for _ in range(2)][-1]
+    assert last < first
+    env = make("PushCube-v2", num_envs=8, observe=WINDOW, autoreset="disabled", horizon=20)
+    expert, seen = _Linear(env), env.reset(seed=500)[0]  # starts that it was not shown
+    wrong = []
+    for _ in range(10):
+        wanted = expert.act(seen, [])
+        with torch.no_grad():
+            found = trainer.actor.eval()(seen)
+        found = found if found.ndim == 2 else found[:, 0]
+        wrong.append((found - wanted[:, 0]).square().mean())
+        seen = env.step(wanted[:, 0])[0]
+    spread = trainer.data.actions[:, 0].var(0).mean()
+    assert torch.stack(wrong).mean() < 0.1 * spread
+
+
+# ---- the run ---------------------------------------------------------------------------------------------------------
+
+RECIPE = Recipe(
+    algorithm="bc",
+    task="PushCube-v2",
+    env={"horizon": 60, "observe": ["state", {"kind": "Stack", "frames": 2}]},
+    settings={"hidden": [8], "updates": 2, "batch_size": 8, "demonstrations": 3},
+    steps=8,
+    minutes=0,
+    validate_every=2,
+    validation_episodes=2,
+    test_episodes=2,
+    stop_at=2.0,
+)
+
+
+def test_without_a_recording_the_expert_is_recorded_first_and_a_run_goes_on_only_with_the_same(tmp_path):
+    said = []
+    whole = train(RECIPE, folder=tmp_path / "whole", seed=1, say=said.append)
+    assert "collecting 3 demonstrations" in said[0] and "verified" in said[1]
+    count = iter(range(10))
+    train(RECIPE, folder=tmp_path / "part", seed=1, stop=_after(tmp_path / "part", count))
+    rest = train(RECIPE, folder=tmp_path / "part", seed=1, resume=True)
+    assert rest.state.steps == whole.state.steps == 8
+    ours, theirs = (load_trained(tmp_path / name)[0].state_dict() for name in ("part", "whole"))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    about = read_about(tmp_path / "whole")["demonstrations"]
+    assert about["episodes"] == 3 and len(about["sha256"]) == 64
+    other = _record(tmp_path / "other.h5", count=2)
+    (tmp_path / "whole/demonstrations.h5").write_bytes(other.read_bytes())
+    with pytest.raises(ConfigError, match="begun with other demonstrations"):
+        train(RECIPE.replace(settings={}), folder=tmp_path / "whole", seed=1, resume=True)
+
+
+def _after(folder, count):
+    """Asks to stop at the second iteration; while demonstrations are collected it says no."""
+    return lambda: (folder / "recipe.toml").exists() and next(count) == 2
+
+
+def test_an_expert_that_is_interrupted_goes_on_with_the_same_command(tmp_path):
+    steps = iter(range(1000))
+    with pytest.raises(DataError, match="the same command goes on"):
+        train(RECIPE, folder=tmp_path, seed=1, stop=lambda: next(steps) > 5)
+    assert train(RECIPE, folder=tmp_path, seed=1).why == "steps"
+
+
+def test_settings_that_make_no_sense_are_named(demos):
+    with pytest.raises(ConfigError, match="head must be one of mse, gmm"):
+        bc.BC(make("PushCube-v2"), bc.Config(head="best"), 0, demos)
+    for given, words in (
+        ({"denoiser": "best"}, "denoiser must be one of mlp, unet"),
+        ({"sampler": "best"}, "sampler must be one of ddpm, ddim, flow"),
+        ({"steps": 101}, "1 to 100 steps"),
+        ({"act": 17}, "act must be between 1 and predict = 16"),
+        ({"denoiser": "unet", "predict": 6}, "predict must be a multiple of 4"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            diffusion.Diffusion(make("PushCube-v2"), diffusion.Config(**given), 0, demos)
+    with pytest.raises(ConfigError, match="updates must be 1 or more"):
+        bc.BC(make("PushCube-v2"), bc.Config(updates=0), 0, demos)
+    with pytest.raises(ConfigError, match="demos must be text"):
+        Recipe(algorithm="bc", task="PushCube-v2", settings={"demos": 3})
