@@ -379,7 +379,7 @@ def test_settings_that_make_no_sense_are_named(demos):
         ({"sampler": "best"}, "sampler must be one of ddpm, ddim, flow"),
         ({"steps": 101}, "1 to 100 steps"),
         ({"act": 17}, "act must be between 1 and predict = 16"),
-        ({"denoiser": "unet", "predict": 6}, "predict must be a multiple of 4"),
+        ({"denoiser": "unet", "predict": 6, "act": 6}, "predict must be a multiple of 4"),
     ):
         with pytest.raises(ConfigError, match=words):
             diffusion.Diffusion(make("PushCube-v2"), diffusion.Config(**given), 0, demos)
