@@ -20,10 +20,10 @@ from torch import Tensor
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.critics import Ensemble, follow
-from manikin.learn.common.demos import demonstrations
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
+from manikin.learn.common.recorded_steps import recorded_steps
 from manikin.learn.common.replay import Replay
 from manikin.learn.common.rollout import Episodes, Stagger, flat_size, worth_after
 from manikin.learn.common.threads import CORES, torch_threads
@@ -163,7 +163,7 @@ class SAC:
         self.moments = Moments(columns, self.device)
         self.demos, self.demos_hash = None, ""
         if config.demos:
-            self.demos, self.demos_hash = demonstrations(
+            self.demos, self.demos_hash = recorded_steps(
                 config.demos,
                 env,
                 gamma=config.gamma,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from manikin.env.interface import BatchEnv
 from manikin.env.observe import Observation
 from manikin.errors import ConfigError
 
-__all__ = ["Demonstrations", "load_demonstrations", "window_of"]
+__all__ = ["Demonstrations", "check_recording", "load_demonstrations", "window_of"]
 
 _AT_ONCE = 65_536  # frames
 _KEEP = "success"  # what is imitated
@@ -77,7 +78,7 @@ def load_demonstrations(path: str | Path, env: BatchEnv, *, chunk: int = 1, most
     """
     window, columns = window_of(env)
     with EpisodeFile(path) as file:
-        _check(path, file.needed_header().fingerprint, env)
+        check_recording(path, file.needed_header().fingerprint, env)
     with Dataset(
         path, batch_size=_AT_ONCE, chunk=chunk, stack=window, keep=_KEEP, observations=["value"], shuffle=False
     ) as data:
@@ -89,7 +90,7 @@ def load_demonstrations(path: str | Path, env: BatchEnv, *, chunk: int = 1, most
         ("numbers per action", actions.shape[2], env.single_action_space.shape[0]),
     ):
         if found != needed:
-            raise ConfigError(f"{path} has {found} {what}, the environment {needed}: {_advice(env)}")
+            raise ConfigError(f"{path} has {found} {what}, the environment {needed}. {_advice(env)}")
     numbers = episode.unique()
     if most and len(numbers) > most:
         numbers = numbers[:most]
@@ -113,17 +114,30 @@ def _word(env: BatchEnv) -> str:
 
 
 def _advice(env: BatchEnv) -> str:
-    return f"collect demonstrations of {env.fingerprint()['task']} as it is trained here"
+    return f"Collect demonstrations of {env.fingerprint()['task']} as it is trained here"
 
 
-def _check(path: str | Path, recorded: Any, env: BatchEnv) -> None:
+def check_recording(path: str | Path, recorded: Mapping[str, Any], env: BatchEnv, *, also: Sequence[str] = ()) -> None:
+    """Refuse demonstrations of another environment.
+
+    Args:
+        path: of the recording, for the error.
+        recorded: its fingerprint.
+        env: where the policy learns; its observation may be a stack of the recorded one.
+        also: what has to be the same besides task, robot, controller, control rate and observation.
+
+    Raises:
+        ConfigError: names what differs.
+    """
     here = env.fingerprint()
-    other = [f"{name} {recorded.get(name)!r}, here {here[name]!r}" for name in _SAME if _other(recorded, here, name)]
+    names = (*_SAME, *also)
+    other = [f"{name} {recorded.get(name)!r}, here {here[name]!r}" for name in names if _other(recorded, here, name)]
     shown = Observation.of(recorded.get("observe") or "state")
     if (shown.word, shown.stacks) != (_word(env), ()):
         other.append(f"observe {shown.plain!r}, here {_word(env)!r}")
     if other:
-        raise ConfigError(f"the demonstrations in {path} do not fit: {'; '.join(other)}. {_advice(env).capitalize()}")
+        said = "; ".join(other)
+        raise ConfigError(f"the demonstrations in {path} are of another environment: {said}. {_advice(env)}")
 
 
 def _other(recorded: Any, here: Any, name: str) -> bool:

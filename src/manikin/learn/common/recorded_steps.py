@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,16 +12,16 @@ from manikin.data.recording.format import Episode
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
+from manikin.learn.common.demonstrations import check_recording
 from manikin.learn.common.replay import Replay
 from manikin.learn.common.rollout import worth_after
 
-__all__ = ["demonstrations"]
+__all__ = ["recorded_steps"]
 
-_SAME = ("task", "robot", "control", "observe", "control_hz", "config")
 _OBSERVATION = "value"  # what a recording calls an observation that is one row of numbers
 
 
-def demonstrations(
+def recorded_steps(
     path: str | Path, env: BatchEnv, *, gamma: float, n_step: int, bootstrap_at_success: bool
 ) -> tuple[Replay, str]:
     """All steps of a recording, with the rewards of ``env``, and a hash of them.
@@ -45,7 +43,7 @@ def demonstrations(
     """
     with EpisodeFile(path) as file:
         header = file.needed_header()
-        _check_same(path, header.fingerprint, env)
+        check_recording(path, header.fingerprint, env, also=("config",))
         sparse = env.reward_mode == "sparse"
         if not sparse and header.fingerprint.get("reward") != env.reward_mode:
             raise ConfigError(
@@ -72,14 +70,6 @@ def demonstrations(
     for t in range(count):
         replay.add(**{name: value[t : t + 1] for name, value in steps.items()})
     return replay, digest.hexdigest()
-
-
-def _check_same(path: str | Path, recorded: Mapping[str, Any], env: BatchEnv) -> None:
-    here = env.fingerprint()
-    other = [name for name in _SAME if recorded.get(name) != here.get(name)]
-    if other:
-        said = "; ".join(f"{name} {recorded.get(name)!r}, here {here.get(name)!r}" for name in other)
-        raise ConfigError(f"the demonstrations in {path} are of another environment: {said}")
 
 
 def _steps(
