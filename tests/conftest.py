@@ -16,6 +16,7 @@ from own_arm import arm_text
 
 pytest_plugins = ["last_skipped"]
 torch.set_num_threads(1)  # two workers on two cores
+os.environ["MANIKIN_CORES"] = "1"  # trainers too
 
 
 def pytest_report_header() -> list[str]:
