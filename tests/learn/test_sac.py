@@ -14,7 +14,8 @@ from manikin.cli import main
 from manikin.cli.train import TrainOptions, run
 from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, DivergedError
-from manikin.learn.common.critics import Ensemble, follow
+from manikin.learn.common.average import follow
+from manikin.learn.common.critics import Ensemble
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import train
 from manikin.learn.sac import SAC, Config

@@ -86,7 +86,7 @@ def test_two_flat_heights_share_a_force():
 
 def image_axes(env, finger):
     """Right and down of the image in the world, from the closing direction alone: the hand points down."""
-    forward = env.h.grasp._get(env.h.grasp._closing)[0, finger].double()
+    forward = env.h.grasp.closing[0, finger].double()
     down = torch.tensor([0.0, 0, 1], dtype=torch.float64)  # palm is above
     return torch.linalg.cross(down, forward), down
 

@@ -162,7 +162,7 @@ def test_unknown_words_are_refused() -> None:
 
 def test_a_robot_with_other_joints_is_refused() -> None:
     env = manikin.make("PickCube-v2", 1, autoreset="disabled")
-    with pytest.raises(ConfigError, match="leader arm has 5 joints; panda has 7"):
+    with pytest.raises(ConfigError, match="leader arm has 5 joints, but panda has 7"):
         Pilot(env, joints=5)
 
 

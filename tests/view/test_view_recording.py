@@ -224,7 +224,7 @@ def test_a_lerobot_dataset_is_shown_and_a_missing_video_is_named(tmp_path: Path)
         with pytest.raises(DataError, match=rf"no LeRobotDataset v3\.0 that can be read: .*{said}"):
             open_source(tmp_path / "set")
     info.write_text(json.dumps({name: value for name, value in told.items() if name != "fps"}))
-    with pytest.raises(DataError, match="it says no 'fps'"):
+    with pytest.raises(DataError, match="the entry 'fps' is missing"):
         open_source(tmp_path / "set")
     info.write_text(json.dumps(told))
     shutil.rmtree(tmp_path / "set/meta/episodes")

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.critics import Ensemble, follow
+from manikin.learn.common.average import follow
+from manikin.learn.common.critics import Ensemble
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams

@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import nn
 
-__all__ = ["Average", "decay_at"]
+__all__ = ["Average", "decay_at", "follow"]
 
 
 def decay_at(step: int, power: float, most: float = 0.9999) -> float:
@@ -39,8 +39,13 @@ class Average:
         """``average = decay * average + (1 - decay) * weights``."""
         self.step += 1
         decay = decay_at(self.step, self.power)
-        ours: list[torch.Tensor] = list(self.module.parameters())
-        theirs: list[torch.Tensor] = list(module.parameters())
-        torch._foreach_lerp_(ours, theirs, 1.0 - decay)
+        follow(self.module, module, 1.0 - decay)
         for mine, other in zip(self.module.buffers(), module.buffers(), strict=True):
             mine.copy_(other)
+
+
+@torch.no_grad()
+def follow(target: nn.Module, source: nn.Module, share: float) -> None:
+    """Move the target's weights by a ``share`` of the way to the source's: an exponential moving average."""
+    for ours, theirs in zip(target.parameters(), source.parameters(), strict=True):
+        ours.lerp_(theirs, share)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Ensemble", "follow"]
+__all__ = ["Ensemble"]
 
 
 class Ensemble(nn.Module):
@@ -61,10 +61,3 @@ class Ensemble(nn.Module):
                 x = torch.addcmul(self.shifts[i], nn.functional.layer_norm(x, x.shape[-1:]), self.gains[i])
             x = torch.relu(x)
         return x.squeeze(-1)
-
-
-@torch.no_grad()
-def follow(target: nn.Module, source: nn.Module, share: float) -> None:
-    """Move the target's weights by a ``share`` of the way to the source's: an exponential moving average."""
-    for ours, theirs in zip(target.parameters(), source.parameters(), strict=True):
-        ours.lerp_(theirs, share)

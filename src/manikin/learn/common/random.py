@@ -44,7 +44,7 @@ class Streams:
         """
         number = int(torch.randint(2**62, (), generator=self[name], device=self.device))
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(number)
+            torch.manual_seed(number)  # house: random, put back as it was
             yield
 
     def state_dict(self) -> dict[str, Tensor]:

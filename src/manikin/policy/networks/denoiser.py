@@ -54,7 +54,8 @@ class Denoiser(nn.Module):
         self.columns = observations * window
         self.scaling, self.span = Scaling(observations), Span(actions)
         self.sampler = Sampler(sampler, train_steps=train_steps, steps=steps)
-        self.register_buffer("noise", torch.randn(self.sampler.draws, predict, actions))
+        noise = torch.randn(self.sampler.draws, predict, actions)  # house: random, as weights, under a run's seed
+        self.register_buffer("noise", noise)
 
     def predicted(self, noisy: Tensor, times: Tensor, seen: Tensor) -> Tensor:
         """Noise or velocity (B, predict, A) in a noisy chunk, at levels (B,), of scaled observations

@@ -75,6 +75,11 @@ class Grasp(Handle):
         self._both = world.channel([*closing, *by_geom], (1 + count, fingers, 3))
 
     @property
+    def closing(self) -> Tensor:
+        """(n, fingers, 3) the direction in which each finger closes, in the world."""
+        return self._get(self._both)[:, 0]
+
+    @property
     def force(self) -> Tensor:
         """(n, fingers, 3) [N] force of each finger on the part, in the world."""
         force = self._get(self._force)
