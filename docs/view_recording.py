@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS.parent / "tests"))
+sys.path.insert(0, str(DOCS.parent / "tests" / "helpers"))
 
 from browser import Browser  # noqa: E402
 from manikin.data.recorder import Recorder  # noqa: E402
