@@ -22,10 +22,10 @@ import json, sys, time
 import torch
 import manikin
 from manikin.author.speed import bytes_per_env
-from manikin.cli.options import chosen_robot
+from manikin.cli.options import load_robot
 task, num_envs, options = json.loads(sys.argv[1])
 if "robot" in options:
-    options["robot"] = chosen_robot(options["robot"])
+    options["robot"] = load_robot(options["robot"])
 if "budget" in options:
     options["budget"] = manikin.Budget(**options["budget"])
 begin = time.perf_counter()
