@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.terminal import NOT_GOOD, OK, bar, console, show_table
+from manikin.cli.terminal import NOT_GOOD, OK, bar, console, counted, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -112,5 +112,5 @@ def _add(out: Console, folder: Path) -> int:
     rate = {"rate": found.estimate, "low": found.low, "high": found.high}
     episodes = Recipe.from_toml(about["recipe"]).test_episodes
     save_trained(place, module, network=network, about={**about, "tested": {**rate, "episodes": episodes}})
-    out.print(f"{name}: {found}; {len(shipped_policies())} policies in all")
+    out.print(f"{name}: {found}; {counted(len(shipped_policies()), 'file')} in all")
     return OK
