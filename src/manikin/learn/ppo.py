@@ -7,7 +7,7 @@ that succeeded are too. Without it a policy that is paid per step does better to
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from manikin.learn.common.advantage import advantages
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
-from manikin.learn.common.rollout import Episodes, Stagger, flat_size, worth_after
+from manikin.learn.common.rollout import Episodes, flat_size
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import GaussianActor, mlp
 
@@ -104,8 +104,7 @@ class PPO:
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
         self.moments = Moments(columns, self.device)
-        self.episodes = Episodes(env, seed)
-        self.stagger = Stagger(env) if config.stagger else None
+        self.episodes = Episodes(env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success)
         self.observation = self.episodes.begin()
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -130,7 +129,7 @@ class PPO:
     @torch.no_grad()
     def _collect(self) -> dict[str, Tensor]:
         """``num_steps`` steps of every row, flattened to (T * N, ...)."""
-        env, config, n = self.env, self.config, self.env.num_envs
+        config, n = self.config, self.env.num_envs
         if config.normalize and self.iterations == 0:
             self._normalize(self.observation)
         shape = (config.num_steps, n)
@@ -146,25 +145,19 @@ class PPO:
             drawn = torch.randn(mean.shape, generator=noise, device=self.device)
             actions[t] = mean + log_std.exp() * drawn
             chances[t] = _log_chance(drawn, log_std)
-            observation, reward, terminated, truncated, info = env.step(actions[t].clamp(-1.0, 1.0))
-            self.episodes.step(reward, terminated, truncated, info)
-            rewards[t], dones[t] = reward, terminated | truncated
-            if "final_obs" in info:
-                final = info["final_info"]
-                kept = worth_after(terminated, truncated, final, bootstrap_at_success=config.bootstrap_at_success)
-                rows = torch.nonzero(kept & dones[t]).squeeze(1)
-                worth.append((t, rows, info["final_obs"][rows]))
-            if self.stagger is not None and self.steps < self.stagger.end:
-                observation, cut = self.stagger.step(observation, self.steps // n + 1)
-                dones[t] |= cut  # what came before is lost: as if the episode had ended there without value
-            self.observation = observation
+            moved = self.episodes.step(actions[t].clamp(-1.0, 1.0), self.steps // n + 1)
+            rewards[t] = moved.rewards
+            dones[t] = moved.ended | moved.cut  # a row that was cut is as if its episode had ended without value
+            rows = torch.nonzero(moved.kept & moved.ended).squeeze(1)
+            if len(rows):
+                worth.append((t, rows, moved.following[rows]))
+            self.observation = moved.observation
             self.steps += n
         seen[-1] = self.observation
         values = self._values(seen)
         following = values[1:].masked_fill(dones, 0.0)
         for t, rows, final_seen in worth:
-            if len(rows):
-                following[t, rows] = self._values(final_seen)
+            following[t, rows] = self._values(final_seen)
         gains = advantages(
             rewards=rewards,
             values=values[:-1],
@@ -254,9 +247,6 @@ class PPO:
         self.streams.load_state_dict(state["streams"])
         self.observation = self.episodes.load_state_dict(state["episodes"])
         self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
-
-    def describe(self) -> dict[str, Any]:
-        return asdict(self.config)
 
 
 def _log_chance(drawn: Tensor, log_std: Tensor) -> Tensor:

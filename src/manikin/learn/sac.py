@@ -26,7 +26,7 @@ from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded_steps import recorded_steps
 from manikin.learn.common.replay import Replay
-from manikin.learn.common.rollout import Episodes, Stagger, flat_size, worth_after
+from manikin.learn.common.rollout import Episodes, flat_size
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import TanhGaussianActor
 
@@ -173,8 +173,7 @@ class SAC:
             )
             if config.normalize:
                 self._normalize(self.demos.seen)
-        self.episodes = Episodes(env, seed)
-        self.stagger = Stagger(env) if config.stagger else None
+        self.episodes = Episodes(env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success)
         self.observation = self.episodes.begin()
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -197,8 +196,8 @@ class SAC:
     @torch.no_grad()
     def _collect(self) -> None:
         """``num_steps`` steps of every row into the replay."""
-        env, config = self.env, self.config
-        shape = (env.num_envs, self.network_options["actions"])
+        config, n = self.config, self.env.num_envs
+        shape = (n, self.network_options["actions"])
         noise = self.streams["actions"]
         for _ in range(config.num_steps):
             seen = self.observation
@@ -209,21 +208,17 @@ class SAC:
             else:
                 drawn = torch.randn(shape, generator=noise, device=self.device)
                 actions, _ = self.actor.sample(self.actor.scaling(seen), drawn)
-            observation, reward, terminated, truncated, info = env.step(actions)
-            self.episodes.step(reward, terminated, truncated, info)
-            ended, kept, following = terminated | truncated, torch.ones_like(terminated), observation
-            if "final_obs" in info:
-                final = info["final_info"]
-                worth = worth_after(terminated, truncated, final, bootstrap_at_success=config.bootstrap_at_success)
-                kept = worth | ~ended
-                following = torch.where(ended[:, None], info["final_obs"], observation)
-            if self.stagger is not None and self.steps < self.stagger.end:
-                observation, cut = self.stagger.step(observation, self.steps // env.num_envs + 1)
-                self.episodes.forget(cut)
-                ended = ended | cut
-            self.replay.add(seen=seen, actions=actions, rewards=reward, following=following, ended=ended, kept=kept)
-            self.observation = observation
-            self.steps += env.num_envs
+            moved = self.episodes.step(actions, self.steps // n + 1)
+            self.replay.add(
+                seen=seen,
+                actions=actions,
+                rewards=moved.rewards,
+                following=moved.following,
+                ended=moved.ended | moved.cut,
+                kept=moved.kept,
+            )
+            self.observation = moved.observation
+            self.steps += n
 
     def _update(self) -> dict[str, float]:
         found: dict[str, list[Tensor]] = {}

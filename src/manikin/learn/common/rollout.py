@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.seeds import training_seeds
 
-__all__ = ["Episodes", "Stagger", "flat_size", "worth_after"]
+__all__ = ["Episodes", "Moved", "flat_size", "worth_after"]
 
 
 def flat_size(env: BatchEnv) -> int:
@@ -45,16 +46,41 @@ def worth_after(
     return kept & ~final["fail"] if "fail" in final else kept
 
 
+@dataclass(frozen=True)
+class Moved:
+    """One step of all rows.
+
+    Attributes:
+        observation: (N, D) where rows are now; of those that restarted, where they begin.
+        following: (N, D) where the step led, in the episode in which it was made.
+        rewards: (N,).
+        ended: (N,) bool, the task or the time limit ended the episode.
+        cut: (N,) bool, the row was restarted to stagger the episodes.
+        kept: (N,) bool, the value of ``following`` counts; see :func:`worth_after`.
+    """
+
+    observation: Tensor
+    following: Tensor
+    rewards: Tensor
+    ended: Tensor
+    cut: Tensor
+    kept: Tensor
+
+
 class Episodes:
-    """Starts the rows of an environment, and adds up what happens in them.
+    """Starts and steps the rows of an environment, and adds up what happens in them.
 
     Args:
         env: with ``autoreset="same_step"``.
         seed: of the run; episode seeds follow from it and are never those of validation or test.
+        stagger: while the first episodes run, rows restart one after another, so that later not all end together.
+        bootstrap_at_success: see :func:`worth_after`.
     """
 
-    def __init__(self, env: BatchEnv, seed: int) -> None:
-        self.env, self._seeds = env, training_seeds(seed, env.num_envs)
+    def __init__(self, env: BatchEnv, seed: int, *, stagger: bool, bootstrap_at_success: bool) -> None:
+        self.env, self._seeds, self._bootstrap = env, training_seeds(seed, env.num_envs), bootstrap_at_success
+        self._cut_at = torch.arange(env.num_envs, device=env.device) * env.horizon // env.num_envs
+        self._staggered = env.horizon if stagger else 0
         n, device = env.num_envs, env.device
         self._return = torch.zeros(n, dtype=torch.float64, device=device)
         self._success = torch.zeros(n, dtype=torch.bool, device=device)
@@ -64,18 +90,33 @@ class Episodes:
         """The first observation of all rows."""
         return self.env.reset(seed=self._seeds)[0]
 
-    def step(self, reward: Tensor, terminated: Tensor, truncated: Tensor, info: dict[str, Any]) -> None:
-        """Account for a step of all rows."""
-        self._return += reward
-        done = terminated | truncated
+    def step(self, actions: Tensor, count: int) -> Moved:
+        """Make the ``count``-th step of all rows, counted from 1, with these actions (N, A)."""
+        observation, rewards, terminated, truncated, info = self.env.step(actions)
+        ended = terminated | truncated
+        self._account(rewards, ended, info)
+        following, kept, cut = observation, torch.ones_like(ended), torch.zeros_like(ended)
+        if "final_obs" in info:
+            final = info["final_info"]
+            kept = worth_after(terminated, truncated, final, bootstrap_at_success=self._bootstrap) | ~ended
+            following = torch.where(ended[:, None], info["final_obs"], observation)
+        if count <= self._staggered:
+            cut = self._cut_at == count
+            if bool(cut.any()):
+                observation, _ = self.env.reset(options={"reset_mask": cut})
+                self._forget(cut)
+        return Moved(observation, following, rewards, ended, cut, kept)
+
+    def _account(self, rewards: Tensor, done: Tensor, info: dict[str, Any]) -> None:
+        self._return += rewards
         of = info.get("final_info", info)
         self._success |= of["success"]
         if "_final_obs" in info or bool(done.any()):
             columns = (self._return[done], of["elapsed"][done].double(), self._success[done].double())
             self._ended.append(torch.stack(columns, 1))
-            self.forget(done)
+            self._forget(done)
 
-    def forget(self, rows: Tensor) -> None:
+    def _forget(self, rows: Tensor) -> None:
         """Rows (N,) bool begin anew."""
         self._return[rows] = 0.0
         self._success[rows] = False
@@ -98,23 +139,3 @@ class Episodes:
         self._return = state["return"].to(self._return)
         self._success = state["success"].to(self._success)
         return observation
-
-
-class Stagger:
-    """Restarts rows one after another while the first episodes run, so that later not all end in the same step.
-
-    Attributes:
-        end: control steps of all rows after which nothing is restarted any more.
-    """
-
-    def __init__(self, env: BatchEnv) -> None:
-        self.env, self.end = env, env.num_envs * env.horizon
-        self._at = torch.arange(env.num_envs, device=env.device) * env.horizon // env.num_envs
-
-    def step(self, observation: Any, count: int) -> tuple[Any, Tensor]:
-        """After the ``count``-th step of each row: the observation, of restarted rows their first one, and which rows
-        those are (N,) bool."""
-        cut = self._at == count
-        if bool(cut.any()):
-            observation, _ = self.env.reset(options={"reset_mask": cut})
-        return observation, cut
