@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 import time
@@ -273,13 +272,10 @@ def _compare(out: Console, options: TrainOptions) -> int:
             tested,
         )
     show_table(out, table)
-    different = {json.dumps(one["settings"], sort_keys=True) for one in found}
-    if len(different) > 1:
-        names = {name for one in found for name in one["settings"]}
-        for name in sorted(names):
-            values = [one["settings"].get(name) for one in found]
-            if any(value != values[0] for value in values):
-                out.print(f"{name}: {', '.join(str(value) for value in values)}", soft_wrap=True)
+    for name in sorted({name for one in found for name in one["settings"]}):
+        values = [one["settings"].get(name) for one in found]
+        if any(value != values[0] for value in values):
+            out.print(f"{name}: {', '.join(str(value) for value in values)}", soft_wrap=True)
     target = options.out or Path("runs") / "compared.html"
     write_comparison(options.compare, target)
     out.print(f"page: {target}", soft_wrap=True)

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from manikin.data.recording.durable import replace_file
+from manikin.data.recording.durable import write_file
 from manikin.env.interface import BatchEnv
 from manikin.errors import AssetError, ConfigError, DataError
 from manikin.policy.network import NetworkPolicy
@@ -51,11 +51,7 @@ def save_trained(path: Path, module: torch.nn.Module, *, network: Mapping[str, A
     """
     metadata = {"manikin": json.dumps({"format": _FORMAT, "network": dict(network), **about})}
     weights = {name: value.detach().cpu().contiguous().clone() for name, value in module.state_dict().items()}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, save(weights, metadata))
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from None
+    write_file(path, save(weights, metadata))
 
 
 def export_program(module: torch.nn.Module, path: Path, observation: Any, *, width: int = 64) -> None:
@@ -76,10 +72,7 @@ def export_program(module: torch.nn.Module, path: Path, observation: Any, *, wid
         program = torch.export.export(module, (example,))
     content = io.BytesIO()
     torch.export.save(program, content)
-    try:
-        replace_file(path, content.getvalue())
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from None
+    write_file(path, content.getvalue())
 
 
 def read_about(path: str | Path) -> dict[str, Any]:

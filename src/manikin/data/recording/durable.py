@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["replace_file", "room_of", "sync", "try_room"]
+from manikin.errors import DataError
+
+__all__ = ["replace_file", "room_of", "sync", "try_room", "write_file"]
 
 _TABLES = 4096, 65_536  # [bytes] that HDF5 keeps beside the values: of each dataset, and of a group of them
 
@@ -25,6 +27,19 @@ def replace_file(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """:func:`replace_file`, in a folder that is made where it is missing.
+
+    Raises:
+        DataError: the file cannot be written; one of that name from before is as it was.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
 
 
 def try_room(path: Path, size: int) -> None:

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from manikin.data.recording.durable import replace_file
+from manikin.data.recording.durable import write_file
 from manikin.errors import DataError
 from manikin.learn.run import store
 from manikin.learn.run.chart import chart
@@ -102,11 +102,7 @@ def _write(folders: Sequence[Path], target: Path) -> Path:
         f"display: block; margin: 1rem 0; font-size: 11px}} .chart text {{fill: currentColor}}</style></head>"
         f'<body><main><div class="top"><h1>{escape(title)}</h1></div>{body}</main></body></html>\n'
     )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(target, page.encode())
-    except OSError as error:
-        raise DataError(f"cannot write {target}: {error.strerror}") from None
+    write_file(target, page.encode())
     return target
 
 

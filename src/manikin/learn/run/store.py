@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from manikin.data.recording.durable import replace_file
+from manikin.data.recording.durable import write_file
 from manikin.env.state.layouts import LayoutSnapshot
 from manikin.errors import AssetError, DataError
 from manikin.sim.snapshot import Snapshot
@@ -38,11 +38,7 @@ def write(path: Path, tree: Any, about: Mapping[str, Any] | None = None) -> None
     """
     tensors: dict[str, torch.Tensor] = {}
     metadata = {"tree": json.dumps(_packed(tree, "", tensors)), "about": json.dumps(dict(about or {}))}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, save(tensors, metadata))
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from None
+    write_file(path, save(tensors, metadata))
 
 
 def read(path: Path, *, tree: bool = True) -> tuple[Any, dict[str, Any]]:

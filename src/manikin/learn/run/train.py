@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from manikin._version import __version__
-from manikin.data.recording.durable import replace_file
+from manikin.data.recording.durable import write_file
 from manikin.env.make import make
 from manikin.env.state.provenance import versions
-from manikin.errors import ConfigError, DataError
+from manikin.errors import ConfigError
 from manikin.learn.common.imitation import Imitation
 from manikin.learn.run import store
 from manikin.learn.run.demos import demonstrations_of
@@ -114,8 +114,8 @@ def train(
         if saved is not None:
             trainer.load_state_dict(saved["trainer"])
         else:
-            _write_text(folder / RECIPE, recipe.to_toml())
-            _write_text(folder / PROTOCOL, test_protocol(recipe).to_toml())
+            write_file(folder / RECIPE, recipe.to_toml().encode())
+            write_file(folder / PROTOCOL, test_protocol(recipe).to_toml().encode())
         about = {**_about(recipe, seed, device, env), **trainer.about}
         log = Progress(
             folder / LOG,
@@ -253,14 +253,6 @@ def recipe_of(folder: str | Path) -> tuple[Recipe, int, str]:
     folder = Path(folder)
     _, about = store.read(folder / CHECKPOINT, tree=False)
     return load_recipe(folder / RECIPE), int(about["seed"]), str(about["device"])
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _cpu_seconds() -> float:
