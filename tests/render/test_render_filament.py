@@ -10,11 +10,9 @@ import mujoco
 import numpy as np
 import pytest
 
-import manikin
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render import make_renderer, view_of
 from manikin.render.backends import filament as backend
-from manikin.render.backends import gl
 from manikin.render.backends.filament import FilamentLook, FilamentRenderer
 from manikin.spec.camera import CameraSpec
 
@@ -31,22 +29,6 @@ def photo():
     renderer = FilamentRenderer()
     yield renderer
     renderer.close()
-
-
-@pytest.fixture(scope="module")
-def reference():
-    """OpenGL where it works, else MuJoCo's own rays."""
-    renderer = make_renderer("gl" if gl.probe()[0] else "rays")
-    yield renderer
-    renderer.close()
-
-
-@pytest.fixture(scope="module")
-def pick_cube():
-    env = manikin.make("PickCube-v2", num_envs=1)
-    env.reset(seed=3)
-    yield env.world.data(0)
-    env.close()
 
 
 def compiled(body, asset=""):
