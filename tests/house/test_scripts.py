@@ -49,6 +49,7 @@ UNPUBLISHED = {  # of no result
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
+    "docs/training.py": "python docs/training.py --check",
     "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",
 }
 PICTURES = {

@@ -3,7 +3,8 @@
 One iteration: every row makes ``num_steps`` steps, which go into a replay, then ``updates`` batches drawn from it
 improve critics, actor and temperature. Critics have layer normalization, and there may be more than two of them (Chen
 et al., 2021, arXiv:2101.05982). With ``demos`` a share of each batch comes from demonstrations (RLPD: Ball et al.,
-2023, arXiv:2302.02948), which suffices to learn from the sparse reward.
+2023, arXiv:2302.02948), which suffices to learn from the sparse reward. With ``reverse`` episodes begin along the
+demonstrations, further and further from their ends (RFCL: Tao et al., 2024, arXiv:2405.03379).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded_steps import recorded_steps
 from manikin.learn.common.replay import Replay
+from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.rollout import Episodes, flat_size
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import TanhGaussianActor
@@ -75,6 +77,9 @@ class Config:
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
         demos: a recording of demonstrations; none where empty. demo_share: their share of each batch.
+        reverse: control steps by which the start along a demonstration moves back once episodes succeed from it; 0 for
+            the task's own starts. reverse_wins: so many in a row. reverse_patience: such an episode has so many times
+            the steps that the demonstration had left.
     """
 
     num_steps: int = 4
@@ -102,6 +107,9 @@ class Config:
     stagger: bool = True
     demos: str = ""
     demo_share: float = 0.5
+    reverse: int = 0
+    reverse_wins: int = 3
+    reverse_patience: float = 3.0
 
 
 class SAC:
@@ -173,7 +181,13 @@ class SAC:
             )
             if config.normalize:
                 self._normalize(self.demos.seen)
-        self.episodes = Episodes(env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success)
+        starts = None
+        if config.reverse:
+            given = {"back": config.reverse, "wins": config.reverse_wins, "patience": config.reverse_patience}
+            starts = ReverseStarts(env, config.demos, seed=seed, **given)
+        self.episodes = Episodes(
+            env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success, starts=starts
+        )
         self.observation = self.episodes.begin()
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -343,5 +357,7 @@ def _check(config: Config) -> None:
         raise ConfigError(f"sac's log_std_range must be two numbers that rise, got {config.log_std_range}")
     if not config.temperature > 0:
         raise ConfigError(f"sac's temperature must be positive, got {config.temperature}")
+    if config.reverse < 0 or (config.reverse and not config.demos):
+        raise ConfigError("sac's reverse must be 0 or more, and needs demonstrations: demos=FILE, or --demos FILE")
     if not 0 <= config.demo_share <= 1:
         raise ConfigError(f"sac's demo_share must be from 0 to 1, got {config.demo_share}")

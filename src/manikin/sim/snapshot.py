@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +68,22 @@ class Snapshot:
             health=self.health[index] if len(self.health) else self.health,
             extra=some(self.extra),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Snapshot]) -> Snapshot:
+        """The rows of several snapshots of one environment, in their order."""
+
+        def all_of(trees: Sequence[Any]) -> Any:
+            if isinstance(trees[0], dict):
+                return {name: all_of([tree[name] for tree in trees]) for name in trees[0]}
+            return np.concatenate(trees)
+
+        first = parts[0]
+        for part in parts:
+            part.index_for(len(part), first.scene_hash, first.kind)
+        names = ("state", "model", "served", "health", "extra")
+        values = {name: all_of([getattr(part, name) for part in parts]) for name in names}
+        return cls(scene_hash=first.scene_hash, kind=first.kind, look_hash=first.look_hash, **values)
 
     def index_for(self, n: int, scene_hash: str, kind: str) -> np.ndarray:
         """Which snapshot row goes to each of n target rows: one to one, or one row to all.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
+from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.seeds import training_seeds
 
 __all__ = ["Episodes", "Moved", "flat_size", "worth_after"]
@@ -75,12 +76,22 @@ class Episodes:
         seed: of the run; episode seeds follow from it and are never those of validation or test.
         stagger: while the first episodes run, rows restart one after another, so that later not all end together.
         bootstrap_at_success: see :func:`worth_after`.
+        starts: where episodes begin, in place of the task's own starts.
     """
 
-    def __init__(self, env: BatchEnv, seed: int, *, stagger: bool, bootstrap_at_success: bool) -> None:
+    def __init__(
+        self,
+        env: BatchEnv,
+        seed: int,
+        *,
+        stagger: bool,
+        bootstrap_at_success: bool,
+        starts: ReverseStarts | None = None,
+    ) -> None:
         self.env, self._seeds, self._bootstrap = env, training_seeds(seed, env.num_envs), bootstrap_at_success
+        self.starts = starts
         self._cut_at = torch.arange(env.num_envs, device=env.device) * env.horizon // env.num_envs
-        self._staggered = env.horizon if stagger else 0
+        self._staggered = env.horizon if stagger and starts is None else 0
         n, device = env.num_envs, env.device
         self._return = torch.zeros(n, dtype=torch.float64, device=device)
         self._success = torch.zeros(n, dtype=torch.bool, device=device)
@@ -88,18 +99,20 @@ class Episodes:
 
     def begin(self) -> Any:
         """The first observation of all rows."""
-        return self.env.reset(seed=self._seeds)[0]
+        observation = self.env.reset(seed=self._seeds)[0]
+        return self._placed(observation, torch.ones_like(self._success), torch.zeros_like(self._success))
 
     def step(self, actions: Tensor, count: int) -> Moved:
         """Make the ``count``-th step of all rows, counted from 1, with these actions (N, A)."""
         observation, rewards, terminated, truncated, info = self.env.step(actions)
         ended = terminated | truncated
-        self._account(rewards, ended, info)
+        success = self._account(rewards, ended, info)
         following, kept, cut = observation, torch.ones_like(ended), torch.zeros_like(ended)
         if "final_obs" in info:
             final = info["final_info"]
             kept = worth_after(terminated, truncated, final, bootstrap_at_success=self._bootstrap) | ~ended
             following = torch.where(ended[:, None], info["final_obs"], observation)
+            observation = self._placed(observation, ended, success)
         if count <= self._staggered:
             cut = self._cut_at == count
             if bool(cut.any()):
@@ -107,14 +120,22 @@ class Episodes:
                 self._forget(cut)
         return Moved(observation, following, rewards, ended, cut, kept)
 
-    def _account(self, rewards: Tensor, done: Tensor, info: dict[str, Any]) -> None:
+    def _placed(self, observation: Any, rows: Tensor, success: Tensor) -> Any:
+        """The observation of all rows after those of ``rows`` (N,) bool began."""
+        moved = None if self.starts is None else self.starts.begin(rows, success)
+        return observation if moved is None else moved
+
+    def _account(self, rewards: Tensor, done: Tensor, info: dict[str, Any]) -> Tensor:
+        """Add up a step; returns (N,) bool, which episodes ever succeeded."""
         self._return += rewards
         of = info.get("final_info", info)
-        self._success |= of["success"]
+        success = self._success | of["success"]
+        self._success = success.clone()
         if "_final_obs" in info or bool(done.any()):
             columns = (self._return[done], of["elapsed"][done].double(), self._success[done].double())
             self._ended.append(torch.stack(columns, 1))
             self._forget(done)
+        return success
 
     def _forget(self, rows: Tensor) -> None:
         """Rows (N,) bool begin anew."""
@@ -128,14 +149,18 @@ class Episodes:
         ended = torch.cat(self._ended)
         self._ended = []
         mean = ended.mean(0).tolist()
-        return {"episodes": float(len(ended)), "return": mean[0], "length": mean[1], "success": mean[2]}
+        found = {"episodes": float(len(ended)), "return": mean[0], "length": mean[1], "success": mean[2]}
+        return found if self.starts is None else {**found, "before_demo_end": self.starts.before_end}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"env": self.env.save(), "return": self._return, "success": self._success}
+        starts = {} if self.starts is None else self.starts.state_dict()
+        return {"env": self.env.save(), "return": self._return, "success": self._success, "starts": starts}
 
     def load_state_dict(self, state: dict[str, Any]) -> Any:
         """Put all rows where they were; returns the observation."""
         observation, _ = self.env.load(state["env"])
         self._return = state["return"].to(self._return)
         self._success = state["success"].to(self._success)
+        if self.starts is not None:
+            self.starts.load_state_dict(state["starts"])
         return observation

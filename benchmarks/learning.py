@@ -1,0 +1,96 @@
+"""From the command to a tested checkpoint: success on held-out episodes, and the time it took.
+
+    python benchmarks/learning.py                                   # all recipes that have a target, three seeds each
+    python benchmarks/learning.py --run ppo:PickCube-v2 --seeds 9351
+
+Each run is the command ``manikin train``, in a process of its own. ``seconds`` is its wall-clock, from its start to its
+end, with setup, validation and test; ``cpu_seconds`` the processor time of all its threads and children. On a machine
+that does nothing else with two cores, half of the latter is a lower bound of the former. The target holds where the
+lower end of the interval of the tested rate is above it. The file is written after every run; what it has already is
+not run again, unless ``--again``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from common import arguments, parsed
+
+from manikin.env.state.provenance import machine, versions
+from manikin.learn.run.page import summary_of
+from manikin.learn.run.record import read_progress
+
+OUT = Path(__file__).parent / "results" / "learning.json"
+SEEDS = (9351, 4796, 1788)
+TARGETS: dict[str, tuple[float, float]] = {  # recipe: success, minutes
+    "ppo:PushCube-v2": (0.95, 8.0),
+    "ppo:PullCube-v2": (0.95, 8.0),
+    "ppo:PickCube-v2": (0.95, 20.0),
+}
+
+
+def train(run: str, seed: int, more: list[str], loaded: bool, keep: Path | None) -> dict[str, Any]:
+    """One run of the command."""
+    algorithm, task = run.split(":")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary if keep is None else keep) / f"{algorithm}-{task}-{seed}"
+        words = ["train", algorithm, task, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
+        seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        found = summary_of(folder)
+        rows = read_progress(folder / "progress.csv")
+    cpu = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+    curve = [
+        [int(row["steps"]), round(row["seconds"], 1), round(row["validated_success"], 4)]
+        for row in rows
+        if "validated_success" in row
+    ]
+    return {
+        "seconds": None if loaded else round(seconds, 1),
+        "cpu_seconds": round(cpu, 1),
+        "steps": found["steps"],
+        "tested": {k: round(v, 4) for k, v in found["tested"].items()},
+        "validated": round(found["best"], 4),
+        "recipe_hash": found["recipe_hash"],
+        "curve": curve,
+    }
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--run", nargs="+", default=list(TARGETS), help="ALGORITHM:TASK, default all with a target")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--threads", type=int, default=0, help="of the physics; never changes a result")
+    parser.add_argument("--loaded", action="store_true", help="other work runs here: keep processor time, not seconds")
+    parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
+    parser.add_argument("--again", action="store_true", help="also what the file has already")
+    args = parsed(parser, OUT)
+    more = ["--threads", str(args.threads)] if args.threads else []
+    if args.quick:
+        args.run, args.seeds = ["ppo:PushCube-v2"], [1]
+        more += ["--steps", "400", "--set", "env.num_envs=8", "env.horizon=10"]
+    done = json.loads(args.out.read_text()) if args.out.exists() else {}
+    done |= {"command": "python benchmarks/learning.py", "versions": versions()}
+    done["machine"] = {**machine(), "cores": os.cpu_count()}
+    runs = done.setdefault("runs", {})
+    for run in args.run:
+        for seed in args.seeds:
+            seeds = runs.setdefault(run, {})
+            if str(seed) in seeds and not args.again:
+                continue
+            seeds[str(seed)] = train(run, seed, more, args.loaded, args.keep)
+            args.out.write_text(json.dumps(done, indent=1) + "\n")
+            print(run, seed, json.dumps({k: v for k, v in seeds[str(seed)].items() if k != "curve"}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
