@@ -26,6 +26,7 @@ from common import arguments, parsed
 
 from manikin.env.state.provenance import machine, versions
 from manikin.learn.run.page import summary_of
+from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
 
 OUT = Path(__file__).parent / "results" / "learning.json"
@@ -37,12 +38,17 @@ TARGETS: dict[str, tuple[float, float]] = {  # recipe: success, minutes
 }
 
 
-def train(run: str, seed: int, more: list[str], loaded: bool, keep: Path | None) -> dict[str, Any]:
+def train(run: str, seed: int, more: list[str], *, loaded: bool, keep: Path | None, quick: bool) -> dict[str, Any]:
     """One run of the command."""
     algorithm, task = run.split(":")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary if keep is None else keep) / f"{algorithm}-{task}-{seed}"
-        words = ["train", algorithm, task, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
+        what = [algorithm, task]
+        if quick:
+            few = recipe_for(algorithm, task)[0].replace(validation_episodes=4, test_episodes=4)
+            what = ["--recipe", str(Path(temporary) / "few.toml")]
+            Path(what[1]).write_text(few.to_toml())
+        words = ["train", *what, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
         seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -77,7 +83,7 @@ def main() -> None:
     more = ["--threads", str(args.threads)] if args.threads else []
     if args.quick:
         args.run, args.seeds = ["ppo:PushCube-v2"], [1]
-        more += ["--steps", "400", "--set", "env.num_envs=8", "env.horizon=10"]
+        more += ["--steps", "160", "--set", "env.num_envs=8", "env.horizon=10"]
     done = json.loads(args.out.read_text()) if args.out.exists() else {}
     done |= {"command": "python benchmarks/learning.py", "versions": versions()}
     done["machine"] = {**machine(), "cores": os.cpu_count()}
@@ -87,7 +93,7 @@ def main() -> None:
             seeds = runs.setdefault(run, {})
             if str(seed) in seeds and not args.again:
                 continue
-            seeds[str(seed)] = train(run, seed, more, args.loaded, args.keep)
+            seeds[str(seed)] = train(run, seed, more, loaded=args.loaded, keep=args.keep, quick=args.quick)
             args.out.write_text(json.dumps(done, indent=1) + "\n")
             print(run, seed, json.dumps({k: v for k, v in seeds[str(seed)].items() if k != "curve"}), flush=True)
 

@@ -183,8 +183,14 @@ class SAC:
                 self._normalize(self.demos.seen)
         starts = None
         if config.reverse:
-            given = {"back": config.reverse, "wins": config.reverse_wins, "patience": config.reverse_patience}
-            starts = ReverseStarts(env, config.demos, seed=seed, **given)
+            starts = ReverseStarts(
+                env,
+                config.demos,
+                back=config.reverse,
+                wins=config.reverse_wins,
+                patience=config.reverse_patience,
+                seed=seed,
+            )
         self.episodes = Episodes(
             env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success, starts=starts
         )
