@@ -109,6 +109,21 @@ def different(steps: int | None = None) -> np.ndarray:
     return tile(pictures, columns=4)
 
 
+def pouring(quick: bool) -> np.ndarray:
+    """The example of pouring: before the grasp, lifted, while it pours and at the end."""
+    env = make(str(Path(__file__).parents[1] / "examples" / "pour.py"), autoreset="disabled", terminate=False)
+    view = CameraSpec(name="docs", pos=(0.2, 0.62, 0.42), target=(-0.08, 0.0, 0.08), fovy=0.62)
+    env.reset(seed=0)
+    expert, pictures, renderer = WaypointExecutor(env), [], make_renderer(samples=3, shadows=True)
+    for step in range(1 if quick else 141):
+        env.step(expert.act())
+        if quick or step in (20, 55, 112, 140):
+            model, data = env.model_data(0)
+            pictures.append(renderer.rgb(model, data, view, width=320, height=240))
+    renderer.close()
+    return tile(pictures, columns=4)
+
+
 def portrait(word: str, size: int = 140) -> np.ndarray:
     """The robot of a word at rest, seen from ahead and its left, as large as it fits."""
     chosen = robot(word)
@@ -173,7 +188,7 @@ def arenas(most: int | None = None) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    valid = (*task_ids(), "readme", "different", "robots", "arenas")
+    valid = (*task_ids(), "readme", "different", "robots", "arenas", "pour")
     parser.add_argument("names", nargs="*", default=valid, help="default all")
     parser.add_argument("--quick", action="store_true", help="one of each kind, to see that it runs")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
@@ -196,6 +211,8 @@ def main() -> None:
         write_png(options.out / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
     if "arenas" in options.names:
         write_png(options.out / "arenas.png", arenas(most))
+    if "pour" in options.names:
+        write_png(options.out / "pour.png", pouring(options.quick))
 
 
 if __name__ == "__main__":

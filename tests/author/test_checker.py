@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -290,7 +292,25 @@ def test_an_expert_that_fails(good) -> None:
         def expert(self, h):
             return super().expert(h)[:1]
 
-    assert "succeeds in 0 of 20, wanted 80%" in failures(Timid, expert=expert)["expert"]
+    said = failures(Timid, expert=expert)["expert"]
+    assert "succeeds in 0 of 20, wanted 80%" in said
+    assert said.endswith("Of 20 failures: 20 ended at 'above', with none timed out")
+
+
+def test_the_waypoint_that_timed_out_is_named(good) -> None:
+    class Stretching(good):
+        """Doc."""
+
+        def expert(self, h):
+            above, down, *others = super().expert(h)
+            far = down.pose + torch.tensor([0.0, 0.0, 1.5, 0.0, 0.0, 0.0, 0.0])  # out of the arm's reach
+            return [above, dataclasses.replace(down, name="far", pose=far, timeout_s=0.4), *others]
+
+    said = failures(Stretching, expert=expert)["expert"]
+    found = re.search(r"waypoint 'far' timed out first in (\d+), up to ([\d.]+) mm and [\d.]+ rad from its pose", said)
+    assert found, said
+    assert int(found[1]) == int(re.search(r"Of (\d+) failures", said)[1]) and float(found[2]) > 300
+    assert "(pos_tol 5 mm, rot_tol 0.05 rad, timeout_s 0.4)" in said
 
 
 def test_a_task_that_raises_is_shown_with_its_line_and_nothing_else_is_tried(good) -> None:

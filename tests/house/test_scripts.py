@@ -53,7 +53,7 @@ UNPUBLISHED = {  # of no result
     "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",
 }
 PICTURES = {
-    "docs/pictures.py": {"arenas", "CartpoleBalance-v1", "different-objects", "robots", "tasks"},
+    "docs/pictures.py": {"arenas", "CartpoleBalance-v1", "different-objects", "pour", "robots", "tasks"},
     "docs/planning.py": {"planning"},
     "docs/robots_sheet.py": {"arms-and-grippers", "robot-kinds"},
     "docs/stages.py": {"stages"},

@@ -209,6 +209,20 @@ OWN = """
 """
 
 
+def test_another_default_of_ones_own_class_is_another_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for folder, default in (("a", 2), ("b", 5)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(textwrap.dedent(OWN).replace("by: int = 2", f"by: int = {default}"))
+        monkeypatch.chdir(tmp_path / folder)
+        mine = run_file("mine.py")
+        found.append(make([mine.Darker()], 1, observe=["rgb", mine.Height()]).fingerprint())
+        monkeypatch.delitem(sys.modules, mine.__name__)
+    assert [one["vision"]["stages"][0]["by"] for one in found] == [2, 5]
+
+
 def test_a_stage_and_a_source_of_ones_own_are_described_recorded_and_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,8 +237,8 @@ def test_a_stage_and_a_source_of_ones_own_are_described_recorded_and_played_agai
     truth = make((), 2, observe="rgb").reset(seed=0)[0]
     assert np.array_equal(small(seen)["rgb"], small(truth)["rgb"] // 3)
     said = json.loads(json.dumps(env.fingerprint()))
-    assert said["vision"]["stages"] == [{"kind": "mine.py:Darker", "by": 3}]
-    assert said["observe"][1] == {"kind": "mine.py:Height"}
+    assert said["vision"]["stages"] == [{"kind": "mine.py:Darker", "cameras": None, "by": 3}]
+    assert said["observe"][1] == {"kind": "mine.py:Height", "name": "height"}
     with Recorder(env, tmp_path / "run.h5", observations=True) as recorder:
         run_episodes(env, RandomPolicy(env), [0, 1], observers=[recorder])
     assert replay(tmp_path / "run.h5").exact

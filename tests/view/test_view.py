@@ -720,6 +720,32 @@ def test_command_serves_until_told_to_stop_and_films(tmp_path, capsys):
     assert film.stat().st_size > 2_000
 
 
+def test_command_looks_through_a_camera_of_the_scene(tmp_path, capsys):
+    av = pytest.importorskip("av")
+
+    def first_picture(camera):
+        film = tmp_path / f"{camera}.mp4"
+        options = {"policy": "hold", "num_envs": 1, "renderer": "rays", "size": (96, 72)}
+        assert view_command(ViewOptions(**options, film=film, camera=camera)) == 0
+        with av.open(str(film)) as container:
+            return next(container.decode(video=0)).to_ndarray(format="rgb24")[20:].astype(int)
+
+    default, people, other = (first_picture(camera) for camera in (None, "human_camera", "base_camera"))
+    assert np.array_equal(default, people) and np.abs(default - other).mean() > 5
+    assert command_line(["view", "--camera", "bese_camera", "--film", str(tmp_path / "no.mp4")]) == 2
+    assert "base_camera" in capsys.readouterr().err
+    assert command_line(["view", "--camera", "base_camera", "--viewer", "studio"]) == 2
+    assert "Studio has its own menu of cameras" in capsys.readouterr().err
+    shown = []
+    options = ViewOptions(policy="hold", num_envs=1, renderer="rays", paused=True, camera="base_camera")
+
+    def ready(viewer):
+        shown.append(viewer.painter.camera)
+        viewer.run = lambda stop=None: None
+
+    assert view_command(options, ready=ready) == 0 and shown == ["base_camera"]
+
+
 def test_command_says_what_there_is(capsys):
     assert command_line(["view", "PickCub-v2"]) == 2
     assert "PickCube-v2" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.author import contracts
-from manikin.author.trial import Broken, Expert, Trial, calls_of_a_step
+from manikin.author.trial import Broken, Expert, Run, Trial, calls_of_a_step
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.errors import ConfigError
@@ -282,9 +283,25 @@ def _expert(t: Trial) -> str:
         failed = [s for s, won in zip(t.seeds, run.succeeded.tolist(), strict=False) if not won][:5]
         raise Broken(
             f"succeeds in {wins} of {of}, wanted {EXPERT_MUST_SUCCEED:.0%} (fails first on seeds {failed}): change its "
-            "waypoints, or give the episode more time (horizon_s)"
+            f"waypoints, or give the episode more time (horizon_s){_where_it_failed(run)}"
         )
     return f"succeeds in {wins} of {of}, after {run.first:.1f} s on average"
+
+
+def _where_it_failed(run: Run) -> str:
+    """The waypoints that timed out in failed episodes, or at which these ended; "" of an expert without waypoints."""
+    failed = [row for row, won in enumerate(run.succeeded.tolist()) if not won and row < len(run.waypoint)]
+    first = [run.timeouts[row][0] for row in failed if run.timeouts[row]]
+    said = []
+    for name, count in Counter(one.waypoint for one in first).most_common(3):
+        worst = max((one for one in first if one.waypoint == name), key=lambda one: one.away)
+        said.append(
+            f"waypoint {name!r} timed out first in {count}, up to {1e3 * worst.away:.1f} mm and {worst.turned:.2g} rad "
+            f"from its pose ({worst.limits})"
+        )
+    ends = Counter(run.waypoint[row] for row in failed if not run.timeouts[row])
+    said += [f"{count} ended at {name!r}, with none timed out" for name, count in ends.most_common(3)]
+    return f". Of {len(failed)} failures: {'; '.join(said)}" if said else ""
 
 
 def _cost(t: Trial) -> str:

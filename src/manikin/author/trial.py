@@ -21,6 +21,7 @@ from manikin.env.env import Env
 from manikin.env.interface import BatchEnv
 from manikin.env.layouts.env import batched
 from manikin.env.task import Task
+from manikin.plan.executor import Timeout, WaypointExecutor
 from manikin.rng import EpisodeRng
 
 __all__ = ["Broken", "CountCalls", "Expert", "Run", "Trial"]
@@ -91,7 +92,11 @@ class Trial:
         seeds = self.seeds[:20]
         env = self.whole(len(seeds))
         env.reset(seed=seeds)
-        return Run(env, self.expert_of(env))
+        act = self.expert_of(env)
+        run, executor = Run(env, act), getattr(act, "__self__", None)
+        if isinstance(executor, WaypointExecutor):
+            run.waypoint, run.timeouts = executor.waypoint, executor.timeouts
+        return run
 
     def blame(self, error: Exception) -> str:
         """The error, and the line of the task's own file that it came from."""
@@ -118,7 +123,11 @@ class Run:
         finite: reward term -> whether it always was.
         largest, sum_error: of the reward; its largest deviation from the sum of the terms.
         health: bits of all rows together.
+        waypoint, timeouts: of each row, where an expert's waypoints are followed; see :class:`WaypointExecutor`.
     """
+
+    waypoint: Sequence[str] = ()
+    timeouts: Sequence[tuple[Timeout, ...]] = ()
 
     def __init__(self, env: BatchEnv, act: Callable[[], Tensor]) -> None:
         self.succeeded = torch.zeros(env.num_envs, dtype=torch.bool)

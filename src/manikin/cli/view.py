@@ -45,6 +45,8 @@ class ViewOptions(TaskOptions):
     host: str = "127.0.0.1"
     """Address to listen on. Others than this machine's own let anybody who can reach it steer the simulation."""
     renderer: Annotated[RendererWord, documented("renderer")] = "auto"
+    camera: str | None = None
+    """Camera of the scene to look through in stream and film (see manikin info); by default the one for people."""
     size: tuple[int, int] = (640, 480)
     """Width and height of one environment's picture in stream and film [pixels]."""
     paused: bool = False
@@ -79,6 +81,8 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
     task = load_task(options.task)
     env = make(task, options=options.env_options(task, num_envs=options.num_envs, autoreset="disabled"))
     try:
+        if options.camera is not None:
+            env.camera(options.camera)  # raises if there is none of that name
         if options.film is not None:
             return _film(options, env, maker(env))
         session = Session(env, maker, seed=options.seed, playing=not options.paused)
@@ -130,6 +134,8 @@ def _viewer(options: ViewOptions, session: Session) -> Any:
     from manikin.errors import ConfigError
 
     if options.viewer == "studio":
+        if options.camera is not None:
+            raise ConfigError("--camera is for --viewer stream and --film; Studio has its own menu of cameras")
         try:
             from manikin.view.studio import StudioViewer
         except ImportError as error:
@@ -142,6 +148,8 @@ def _viewer(options: ViewOptions, session: Session) -> Any:
     from manikin.view.stream import StreamViewer
 
     painter = Painter(session, make_renderer(options.renderer), width=options.size[0], height=options.size[1])
+    if options.camera is not None:
+        painter.ask("camera", value=options.camera)
     return StreamViewer(session, painter, host=options.host, port=options.port)
 
 
@@ -152,7 +160,8 @@ def _film(options: ViewOptions, env: BatchEnv, policy: Any) -> int:
 
     assert options.film is not None
     out, renderer = console(), make_renderer(options.renderer, samples=2)
-    recorder = FilmRecorder(env, options.film, renderer, width=options.size[0], height=options.size[1])
+    width, height = options.size
+    recorder = FilmRecorder(env, options.film, renderer, width=width, height=height, camera=options.camera)
     with bar(out, f"filming {env.task.id}", env.horizon) as advance, recorder as film:
         wins = film.play(policy, seeds=range(options.seed, options.seed + env.num_envs), on_step=advance)
     renderer.close()

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -27,11 +28,30 @@ from manikin.sim.device import on_host
 from manikin.spec.control import parse_control
 from manikin.spec.plan import Waypoint, each_robot
 
-__all__ = ["WaypointExecutor"]
+__all__ = ["Timeout", "WaypointExecutor"]
+
+T = TypeVar("T")
 
 _AHEAD = 2  # control steps in which torques are to bring the arm to where it should be
 _NOBODY = torch.zeros(0, dtype=torch.int64, device="cpu")
 _LATE = 0.05  # [m] that the TCP may be behind a planned motion before that waits
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """A waypoint that a row left because ``timeout_s`` was over, not because the TCP had arrived.
+
+    Attributes:
+        waypoint: its name, or its number where it has none; with several robots also whose it is.
+        away: [m] from the TCP to its pose at that moment.
+        turned: [rad] likewise.
+        limits: its tolerances and time, for people.
+    """
+
+    waypoint: str
+    away: float
+    turned: float
+    limits: str
 
 
 class WaypointExecutor:
@@ -64,6 +84,17 @@ class WaypointExecutor:
         """(N,) bool: no path was found for the row's present stage, which says ``avoid``; it goes straight."""
         return self._gathered(lambda one: one.unplanned)
 
+    @property
+    def waypoint(self) -> list[str]:
+        """N names of the waypoints that the rows are at; "" before the first action."""
+        return self._listed(lambda one, row: one.name(row))
+
+    @property
+    def timeouts(self) -> list[tuple[Timeout, ...]]:
+        """Of each of the N rows, the waypoints of its episode so far that timed out. :meth:`Waypoint.hold` is meant to
+        last until then and does not count."""
+        return self._listed(lambda one, row: tuple(one.timeouts[row]))
+
     def act(self) -> Tensor:
         """Actions (N, A) in [-1, 1] for the present state."""
         return self.env.gather(lambda env: self._of(env).act())
@@ -71,6 +102,15 @@ class WaypointExecutor:
     def _gathered(self, values: Callable[[_SceneExecutor], np.ndarray]) -> np.ndarray:
         found = self.env.gather(lambda env: torch.from_numpy(values(self._of(env))).to(env.device))
         return found.numpy(force=True).copy()
+
+    def _listed(self, value: Callable[[_SceneExecutor, int], T]) -> list[T]:
+        """What each of the N rows has of its scene's executor."""
+        found = {
+            int(place): value(self._of(part.env), int(row))
+            for part in self.env.parts()
+            for place, row in zip(part.places, part.rows, strict=True)
+        }
+        return [found[k] for k in range(self.env.num_envs)]
 
     def _of(self, env: SceneRows) -> _SceneExecutor:
         """The executor for the rows of one scene."""
@@ -89,6 +129,7 @@ class _SceneExecutor:
         self._dt = 1.0 / env.control_hz
         self._movers: list[_Mover] = []  # none before a waypoint is asked for
         self.stage = np.full(env.num_envs, -1)
+        self.timeouts: list[list[Timeout]] = [[] for _ in range(env.num_envs)]
         self._since = np.zeros(env.num_envs)  # [s] in this stage
         self._stages: list[tuple[Waypoint, ...]] = []
         self._feedback = False  # whether the expert gives actions
@@ -100,6 +141,13 @@ class _SceneExecutor:
     def unplanned(self) -> np.ndarray:
         none = np.zeros(self.env.num_envs, bool)
         return np.logical_or.reduce([none, *(mover.planned.failed for mover in self._movers)])
+
+    def name(self, row: int) -> str:
+        """Of the waypoint that a row is at."""
+        k = int(self.stage[row])
+        if k < 0 or not self._stages:
+            return ""
+        return next((w.name for w in self._stages[k] if w.name), f"number {k + 1}")
 
     def act(self) -> Tensor:
         with torch.no_grad(), self.env.on_device():
@@ -115,13 +163,18 @@ class _SceneExecutor:
             if self._feedback:
                 return self._actions()
         if fresh.any():
+            for row in np.flatnonzero(fresh):
+                self.timeouts[row] = []
             self._enter(np.flatnonzero(fresh), np.zeros(int(fresh.sum()), int))
         over = self.stage < len(self._stages) - 1
         for mover in self._movers:
             over &= mover.over(self.stage, self._since)
         if over.any():
-            self._ask()
             rows = np.flatnonzero(over)
+            for row in rows.tolist():
+                late = [mover.late(self.name(row), row, int(self.stage[row])) for mover in self._movers]
+                self.timeouts[row] += [one for one in late if one is not None]
+            self._ask()
             self._enter(rows, self.stage[rows] + 1)
         for mover in self._movers:
             mover.advance(self.stage)
@@ -174,7 +227,7 @@ class _Mover:
 
     def __init__(self, robot: Robot, controller: Controller, env: SceneRows, margin: float) -> None:
         n, dt = env.num_envs, 1.0 / env.control_hz
-        self.robot, self._dt = robot, dt
+        self.robot, self._dt, self._alone = robot, dt, len(env.robots) == 1
         # the arm covers this share of a command in one control step; where torques are commanded, the inverse of the
         # response counts that in
         self._torques = env.controller.every_substep
@@ -185,6 +238,7 @@ class _Mover:
         self._turns = controller.card.turns  # without rotations the gripper stays as it is
         self._base_inv = pose_inv(robot.base_pose)
         self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
+        self._late = np.zeros((n, 3))  # whether it never was, then how far the TCP was away [m], [rad]
         self._stages: Sequence[Waypoint] = ()
         self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
         self.planned = _Planned(env, robot, margin, most=0.8 * self._most / self._boost / dt)
@@ -221,9 +275,21 @@ class _Mover:
         near = away <= column("pos_tol")
         if self._turns:
             near &= turned <= column("rot_tol")
-        near |= since >= column("timeout_s") + self.planned.duration
-        self._near = np.where(near & (self._near < 0), since, self._near)
+        late = (since >= column("timeout_s") + self.planned.duration) & ~near
+        first = (near | late) & (self._near < 0)
+        self._late[first] = np.stack([late & (column("pos_tol") > 0), away, turned], 1)[first]
+        self._near = np.where(first, since, self._near)
         return (self._near >= 0) & (since - self._near >= self._dwell()[stage] - 1e-9)
+
+    def late(self, name: str, row: int, stage: int) -> Timeout | None:
+        """How far off a row was when the time of its stage was over; None if it had arrived."""
+        timed_out, away, turned = self._late[row].tolist()
+        if not timed_out:
+            return None
+        one = self._stages[stage]
+        limits = f"pos_tol {1e3 * one.pos_tol:.3g} mm, rot_tol {one.rot_tol:.3g} rad, timeout_s {one.timeout_s:.3g}"
+        name = name if self._alone else f"{name} of {self.robot.name}"
+        return Timeout(name, away, turned, limits)
 
     def _dwell(self) -> np.ndarray:
         """(stages,) [s]; a stage that closes or opens the gripper lasts at least as long as that takes."""

@@ -1,7 +1,8 @@
 """Sources, stages and imperfections as plain values for JSON, and made again from such values.
 
-A description is ``{"kind": "Stack", "frames": 4}``: the class, and the fields that differ from their defaults. A class
-of one's own is named by where it lies, ``my_sources.py:Wind`` or ``package.module:Wind``.
+A description is ``{"kind": "Stack", "frames": 4}``: the class, and the fields that differ from their defaults. A user's
+own class is named by where it lies, ``my_sources.py:Wind`` or ``package.module:Wind``, and described with all its
+fields, because its defaults may change while its name stays.
 """
 
 from __future__ import annotations
@@ -29,17 +30,15 @@ def built_in(cls: type[T]) -> type[T]:
 
 
 def describe(one: Any) -> dict[str, Any]:
-    """``one``, a frozen dataclass, as plain values: its ``kind`` and the fields that differ from their defaults."""
+    """``one``, a frozen dataclass, as plain values: its ``kind`` and its fields; of a class of manikin only those that
+    differ from their defaults."""
     cls = type(one)
-    kind = (
-        cls.__name__
-        if _BUILT_IN.get(cls.__name__) is cls
-        else class_place(cls) or f"{cls.__module__}.{cls.__qualname__}"
-    )
+    own = _BUILT_IN.get(cls.__name__) is not cls
+    kind = (class_place(cls) or f"{cls.__module__}.{cls.__qualname__}") if own else cls.__name__
     out: dict[str, Any] = {"kind": kind}
     for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
         value = getattr(one, field.name)
-        if field.init and value != _default(field):
+        if field.init and (own or value != _default(field)):
             out[field.name] = _plain(value, describe)
     found: dict[str, Any] = json.loads(json.dumps(out, default=str))
     return found

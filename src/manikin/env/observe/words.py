@@ -24,6 +24,11 @@ SOURCES = (Group, Pictures, Cloud, Voxels, Imu, RangeFinder)
 
 STATE_WORDS = {"state": ("policy", "privileged"), "policy": ("policy",), "state_dict": ("policy", "privileged")}
 CLOUD_WORDS = ("pointcloud", "voxel")
+_WITH_SETTINGS = {  # what somebody may write as a word -> where it lies, and what to write
+    "imu": ("manikin.sense.imu", "Imu(on='robot')"),
+    "rangefinder": ("manikin.sense.rangefinder", "RangeFinder(on='robot', rays=16, far=4.0)"),
+    "stack": ("manikin.sense.stack", "Stack(4)"),
+}
 
 
 def parse(word: str) -> tuple[str, ...]:
@@ -37,6 +42,9 @@ def parse(word: str) -> tuple[str, ...]:
     for part in parts:
         if part not in joined:
             hint = "Join camera outputs, and state for privileged values beside them, with '+'."
+            if part.lower() in _WITH_SETTINGS:
+                module, call = _WITH_SETTINGS[part.lower()]
+                hint = f"It has settings: from {module} import {call.split('(')[0]}, then observe=['state', {call}]."
             valid = joined if len(parts) > 1 else (*STATE_WORDS, *joined)
             raise UnknownNameError("observation", part, dict.fromkeys(valid), hint=hint)
     return parts
