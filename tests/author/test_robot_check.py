@@ -151,6 +151,14 @@ def test_reach_of_a_stretched_arm(six: Path) -> None:
     assert near.anyhow[inner].mean() > 0.9 and (near.down <= near.anyhow).all()
 
 
+@pytest.mark.parametrize(("alone", "carried"), [("aloha_left", "aloha@planar"), ("panda", "panda@differential")])
+def test_an_arm_reaches_as_much_of_the_space_around_it_on_a_base_that_drives(alone: str, carried: str) -> None:
+    one, other = (reach(chosen.arm, chosen.gripper, count=5) for chosen in map(robot, (alone, carried)))
+    assert np.ptp(other.points - one.points, 0).max() < 1e-6 and (other.points - one.points)[0, 2] > 0.9
+    assert one.anyhow.mean() > 0.8 and abs(other.anyhow.mean() - one.anyhow.mean()) < 0.05
+    assert abs(other.down.mean() - one.down.mean()) < 0.05
+
+
 def test_film_shows_every_joint(six: Path, tmp_path: Path) -> None:
     av = pytest.importorskip("av")
     spec = from_file(six, gripper="rethink", **OPTIONS)

@@ -30,7 +30,7 @@ class RobotCheckOptions:
     """Where the film goes (.mp4); by default none is made."""
     renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     reach: On = True
-    """Do not measure how much of the room round the base inverse kinematics reaches."""
+    """Do not measure how much of the space around where the arm stands inverse kinematics reaches."""
 
 
 def main(options: Annotated[RobotCheckOptions, tyro.conf.arg(name="")]) -> int:
@@ -82,7 +82,7 @@ def run(options: RobotCheckOptions) -> int:
         if options.reach and robot.arm.tools:
             reached = reach(robot.arm, robot.gripper)
             out.print(
-                f"reach: {reached.anyhow.mean():.0%} of {len(reached.points)} points round the base, "
+                f"reach: {reached.anyhow.mean():.0%} of {len(reached.points)} points around where the arm stands, "
                 f"{reached.down.mean():.0%} with the gripper turned as at rest"
             )
         if options.film is not None:

@@ -163,7 +163,7 @@ class _SceneExecutor:
             if self._feedback:
                 return self._actions()
         if fresh.any():
-            for row in np.flatnonzero(fresh):
+            for row in np.flatnonzero(fresh).tolist():
                 self.timeouts[row] = []
             self._enter(np.flatnonzero(fresh), np.zeros(int(fresh.sum()), int))
         over = self.stage < len(self._stages) - 1

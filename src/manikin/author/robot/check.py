@@ -76,16 +76,19 @@ def _held(arm: RobotSpec) -> RobotSpec:
 
 
 def reach(arm: RobotSpec, gripper: GripperSpec | None, *, count: int = 7, radius: float = 0.0) -> Reach:
-    """Try a cubic grid of ``count`` points a side, in the upper half of a ball of ``radius`` [m] round the base.
+    """Try a cubic grid of ``count`` points a side, in the upper half of a ball of ``radius`` [m].
 
-    The default radius is the maker's reach, or the length of the links stretched one after the other.
+    Its middle is the link that carries the arm: the base, or on a mobile robot what stands on it, at rest. The default
+    radius is the maker's reach, or the length of the links stretched one after the other.
     """
     chain = Chain(arm, gripper)
     quat = chain.fk(chain.rest[None])[1]
-    radius = radius or arm.reach or _length(arm)
+    carrier = _carrier(arm)
+    radius = radius or arm.reach or _length(arm, carrier)
     axis = np.linspace(-radius, radius, count)
     grid = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3)
     grid = grid[(np.linalg.norm(grid, axis=1) <= radius + 1e-9) & (grid[:, 2] >= 0)]
+    grid += _at_rest(arm, gripper, carrier)
     goal, turn = torch.from_numpy(grid), quat.expand(len(grid), 4)
     start = chain.rest.expand(len(grid), -1)
     tried: dict[str, float] = dict(pos_tolerance=1e-3, rot_tolerance=0.02, posture=0.0)
@@ -94,11 +97,29 @@ def reach(arm: RobotSpec, gripper: GripperSpec | None, *, count: int = 7, radius
     return Reach(grid, (anyhow.reached | down.reached).numpy(), down.reached.numpy())
 
 
-def _length(arm: RobotSpec) -> float:
-    """[m] the links that carry the flange, one after the other."""
+def _carrier(arm: RobotSpec) -> str:
+    """Name of the link that carries the last group of joints that inverse kinematics moves; "" for the world."""
+    first = arm.groups[(arm.ik_groups or tuple(arm.groups))[-1]].joints[0]
+    return next((link.parent or "" for link in arm.links if first in [joint.name for joint in link.joints]), "")
+
+
+def _at_rest(arm: RobotSpec, gripper: GripperSpec | None, link: str) -> np.ndarray:
+    """(3,) [m] where a link is at rest, in the base frame."""
+    if not link:
+        return np.zeros(3)
+    built = assemble(arm, gripper)
+    model = built.spec.compile()
+    data = mujoco.MjData(model)
+    data.qpos[[model.joint(name).qposadr[0] for name in built.joints]] = built.qpos()
+    mujoco.mj_kinematics(model, data)
+    return np.array(data.body(link).xpos)
+
+
+def _length(arm: RobotSpec, carrier: str) -> float:
+    """[m] the links between the one that carries the arm and the flange, one after the other."""
     parent = {link.name: link for link in arm.links}
     link, total = parent.get(arm.flange_body or (arm.links[-1].name if arm.links else "")), math.hypot(*arm.flange_pos)
-    while link is not None and link.parent is not None:
+    while link is not None and link.parent is not None and link.name != carrier:
         total += math.hypot(*link.pos)
         link = parent.get(link.parent)
     return total
