@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "Train a policy for a task, and evaluate it on episodes it never saw."),
     "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
     "policies": ("policies", "List the trained policies that come with manikin, or evaluate them anew."),
+    "export": ("export", "Write a trained policy as an ONNX file, for programs without Python."),
     "serve": ("serve", "Serve a trained policy over a websocket, for robots and other programs."),
     "new": ("new", "Write a small task that already runs, to start from."),
     "check": ("check", "Try on a task every promise that tasks make."),

@@ -109,5 +109,5 @@ class MixtureCloned(Cloned):
 
     def forward(self, observation: Tensor) -> Tensor:
         weight, mean, _ = self.mixture(observation)
-        best = mean[torch.arange(len(mean), device=mean.device), weight.argmax(1)]
+        best = mean[torch.arange(mean.shape[0], device=mean.device), weight.argmax(1)]
         return self.span.restore(best).clamp(-1.0, 1.0)

@@ -69,7 +69,7 @@ class Denoiser(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         seen = self.seen(observation)
-        x = self.noise[0].expand(len(seen), -1, -1)
+        x = self.noise[0].expand(seen.shape[0], -1, -1)
         for k, time in enumerate(self.sampler.times):
             predicted = self.predicted(x, torch.full_like(seen[:, 0], time), seen)
             x = self.sampler.step(k, x, predicted, self.noise[k + 1] if k + 1 < self.sampler.draws else None)
