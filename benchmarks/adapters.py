@@ -235,18 +235,18 @@ def main() -> None:
     small = {"episodes": 8, "horizon": 5} if args.quick else {"episodes": 512, "horizon": None}
     steps, rows = (400, 8) if args.quick else (args.steps, 256)
     torch.set_num_threads(1)
-    done = json.loads(args.out.read_text()) if args.out.exists() else {}
-    done |= {"task": TASK, "machine": {**machine(), "cores": os.cpu_count()}}
-    done[f"command_{args.library}"] = command()
     if args.library == "chance":
-        done["chance"] = tested(RandomPolicy, **small)
+        found = tested(RandomPolicy, **small)
     else:
         found = trained(args.library, args.seed, steps, rows, **small)
-        if args.loaded:
-            found["seconds"] = None
+        found["seconds"] = None if args.loaded else found["seconds"]
+    done = json.loads(args.out.read_text()) if args.out.exists() else {}  # as others have written it meanwhile
+    done |= {"task": TASK, "machine": {**machine(), "cores": os.cpu_count()}, f"command_{args.library}": command()}
+    if args.library == "chance":
+        done["chance"] = found
+    else:
         done.setdefault("runs", {}).setdefault(args.library, {})[str(args.seed)] = found
-    done = dict(sorted(done.items()))
-    args.out.write_text(json.dumps(done, indent=1) + "\n")
+    args.out.write_text(json.dumps(dict(sorted(done.items())), indent=1) + "\n")
     print(json.dumps(done.get("runs", done), indent=1))
 
 
