@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
     more = ["--threads", str(args.threads)] if args.threads else []
+    more += ["--minutes", "240"] if args.loaded else []  # the recipe's minutes are those of an idle machine
     if args.quick:
         args.run, args.seeds = ["ppo:PushCube-v2"], [1]
         more += ["--steps", "160", "--set", "env.num_envs=8", "env.horizon=10"]

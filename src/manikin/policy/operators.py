@@ -26,7 +26,7 @@ OPERATORS = frozenset(
     " greater_equal gt hardshrink hardsigmoid hardswish hardtanh heaviside isclose isfinite isinf isnan le leaky_relu"
     " lerp less less_equal log log10 log1p log2 log_sigmoid logaddexp logical_and logical_not logical_or logical_xor"
     " logit lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative not_equal pow prelu reciprocal"
-    " relu relu6 remainder round rsqrt selu sigmoid sign silu sin sinc sinh softplus softshrink sqrt square"
+    " relu relu6 remainder round rsqrt rsub selu sigmoid sign silu sin sinc sinh softplus softshrink sqrt square"
     " sub subtract tan tanh threshold true_divide trunc where xlogy"
     # sums and choices over dimensions
     " all amax amin any argmax argmin argsort cross cumprod cumsum linalg_norm linalg_vector_norm log_softmax"

@@ -126,6 +126,36 @@ class Replay:
             "discounts": discounts * self.kept.flatten()[last],
         }
 
+    def windows(self, count: int, length: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Windows of ``length`` steps of a row, which begin at steps drawn with equal chance, with replacement.
+
+        Returns:
+            ``seen`` and ``following`` (L, B, D), ``actions`` (L, B, A), ``rewards`` (L, B), ``kept`` (L, B), and
+            ``weights`` (L, B): 1 while the episode in which the window began goes on, then 0. Behind its end the last
+            step is repeated.
+
+        Raises:
+            ConfigError: nothing was added yet.
+        """
+        if not self.made:
+            raise ConfigError("nothing can be drawn from an empty replay")
+        places = torch.randint(len(self), (count,), generator=generator, device=self.device)
+        rows = places % self.rows
+        left = min(self.made, self.steps) - 1 - places // self.rows  # steps of the row after this one
+        at = (self.made - 1 - left) % self.steps
+        ended, last = self.ended.flatten(), at * self.rows + rows
+        going = torch.ones_like(rows, dtype=torch.bool)
+        index, weights = [last], [going]
+        for k in range(1, length):
+            going = going & ~ended[last] & (left >= k)
+            last = torch.where(going, (at + k) % self.steps * self.rows + rows, last)
+            index.append(last)
+            weights.append(going)
+        of = torch.stack(index)
+        names = ("seen", "following", "actions", "rewards", "kept")
+        found = {name: getattr(self, name).flatten(0, 1)[of] for name in names}
+        return {**found, "kept": found["kept"].float(), "weights": torch.stack(weights).float()}
+
     def state_dict(self) -> dict[str, Any]:
         """What was added and is still there."""
         filled = min(self.made, self.steps)

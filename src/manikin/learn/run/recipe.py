@@ -21,6 +21,7 @@ __all__ = ["ALGORITHMS", "Recipe", "load_recipe", "recipe_for", "settings_class"
 ALGORITHMS: dict[str, tuple[str, str]] = {
     "ppo": ("manikin.learn.ppo", "PPO"),
     "sac": ("manikin.learn.sac", "SAC"),
+    "tdmpc2": ("manikin.learn.tdmpc2", "TDMPC2"),
     "bc": ("manikin.learn.bc", "BC"),
     "diffusion": ("manikin.learn.diffusion", "Diffusion"),
 }

@@ -11,6 +11,7 @@ from manikin.errors import DataError, UnknownNameError
 from manikin.policy.networks.cloned import Cloned, MixtureCloned
 from manikin.policy.networks.denoiser import MlpDenoiser, UNetDenoiser
 from manikin.policy.networks.mlp import GaussianActor, TanhGaussianActor
+from manikin.policy.networks.world_model import WorldModel
 
 __all__ = ["NETWORKS", "GaussianActor", "TanhGaussianActor", "build"]
 
@@ -21,6 +22,7 @@ NETWORKS: dict[str, type[torch.nn.Module]] = {
     "bc_gmm": MixtureCloned,
     "denoiser_mlp": MlpDenoiser,
     "denoiser_unet": UNetDenoiser,
+    "world_model": WorldModel,
 }
 
 
