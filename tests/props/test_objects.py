@@ -124,6 +124,90 @@ def test_thickness_and_width() -> None:
     assert width == pytest.approx(0.04) and np.rad2deg(direction) == pytest.approx(30)
 
 
+COLLADA = """<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+ <asset><unit name="centimeter" meter="0.01"/><up_axis>Z_UP</up_axis></asset>
+ <library_effects>{effects}</library_effects>
+ <library_materials>{materials}</library_materials>
+ <library_geometries>{geometries}</library_geometries>
+ <library_visual_scenes><visual_scene id="all">{nodes}</visual_scene></library_visual_scenes>
+ <scene><instance_visual_scene url="#all"/></scene>
+</COLLADA>"""
+
+
+def collada(parts) -> str:
+    """A DAE of several parts: (name, mesh, colour 0 to 1, place)."""
+    text = {"effects": "", "materials": "", "geometries": "", "nodes": ""}
+    for name, mesh, colour, place in parts:
+        xyz, faces = " ".join(f"{v:.6f}" for v in mesh.vertices.ravel()), " ".join(map(str, mesh.faces.ravel()))
+        text["effects"] += (
+            f'<effect id="{name}-e"><profile_COMMON><technique sid="c"><lambert><diffuse><color>'
+            f"{' '.join(map(str, colour))} 1</color></diffuse></lambert></technique></profile_COMMON></effect>"
+        )
+        text["materials"] += f'<material id="{name}-m"><instance_effect url="#{name}-e"/></material>'
+        count = len(mesh.vertices)
+        text["geometries"] += (
+            f'<geometry id="{name}"><mesh><source id="{name}-p"><float_array id="{name}-a" count="{3 * count}">'
+            f'{xyz}</float_array><technique_common><accessor source="#{name}-a" count="{count}" stride="3">'
+            '<param name="X" type="float"/><param name="Y" type="float"/><param name="Z" type="float"/></accessor>'
+            f'</technique_common></source><vertices id="{name}-v"><input semantic="POSITION" source="#{name}-p"/>'
+            f'</vertices><triangles count="{len(mesh.faces)}" material="s"><input semantic="VERTEX" '
+            f'source="#{name}-v" offset="0"/><p>{faces}</p></triangles></mesh></geometry>'
+        )
+        text["nodes"] += (
+            f'<node id="{name}-n"><translate>{" ".join(map(str, place))}</translate><instance_geometry url="#{name}">'
+            f'<bind_material><technique_common><instance_material symbol="s" target="#{name}-m"/></technique_common>'
+            "</bind_material></instance_geometry></node>"
+        )
+    return COLLADA.format(**text)
+
+
+@pytest.mark.parametrize("kind", ["glb", "dae"])
+def test_a_file_of_several_parts_is_one_object_with_the_colours_of_its_parts(kind: str, tmp_path: Path) -> None:
+    """A red slab and a blue one on its end, each placed by its node: mass and middle of both together, by hand."""
+    if kind == "dae":
+        pytest.importorskip("collada")
+    scale = 1.0 if kind == "glb" else 100.0  # a DAE says its unit, here centimetres
+    low, high = np.array((0.08, 0.06, 0.04)), np.array((0.02, 0.06, 0.04))
+    slabs = [trimesh.creation.box(side * scale) for side in (low, high)]
+    places = [(0.0, 0.0, 0.02 * scale), (0.03 * scale, 0.0, 0.06 * scale)]
+    colours = [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
+    path = tmp_path / f"step.{kind}"
+    if kind == "dae":
+        path.write_text(collada(list(zip(("low", "high"), slabs, colours, places, strict=True))))
+    else:
+        scene = trimesh.Scene()
+        to_y_up = trimesh.transformations.rotation_matrix(-np.pi / 2, (1, 0, 0))
+        for k, (slab, colour, place) in enumerate(zip(slabs, colours, places, strict=True)):
+            slab.visual = trimesh.visual.TextureVisuals(
+                material=trimesh.visual.material.PBRMaterial(baseColorFactor=[*(int(255 * c) for c in colour), 255])
+            )
+            scene.add_geometry(slab, node_name=f"n{k}", geom_name=f"g{k}")
+            scene.graph.update(f"n{k}", matrix=to_y_up @ trimesh.transformations.translation_matrix(place))
+        scene.export(path)
+    made = make_object(path, density=500.0, collision="hull", renderer="rays")
+    volumes = low.prod(), high.prod()
+    assert made.about["mass"] == pytest.approx(500 * sum(volumes), rel=1e-4)
+    assert sorted(made.about["size"]) == pytest.approx([0.06, 0.08, 0.08], abs=1e-5)
+    spec = mujoco.MjSpec()
+    Candidates("step", [made.prop]).declare(spec, spec.worldbody.add_body(name="step"))
+    model = spec.compile()
+    (mesh,) = (k for k in range(model.nmesh) if model.mesh_texcoordadr[k] >= 0)
+    picture = model.tex_data.reshape(model.tex_height[0], model.tex_width[0], 3)
+    n, at = model.mesh_facenum[mesh], model.mesh_texcoordadr[mesh]
+    u = model.mesh_texcoord[at + model.mesh_facetexcoord[model.mesh_faceadr[mesh] :][:n]][..., 0]
+    seen = picture[picture.shape[0] // 2, (u.mean(1) * picture.shape[1]).astype(int)]
+    first = model.mesh_vertadr[mesh]
+    triangles = model.mesh_vert[first + model.mesh_face[model.mesh_faceadr[mesh] :][:n]]
+    area = np.linalg.norm(np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]), axis=1) / 2
+    red, blue = ((seen == colour).all(1) for colour in ((255, 0, 0), (0, 0, 255)))
+    assert (red | blue).all()
+    for part, side in ((red, low), (blue, high)):
+        assert area[part].sum() == pytest.approx(
+            2 * (side[0] * side[1] + side[1] * side[2] + side[2] * side[0]), rel=1e-4
+        )
+
+
 def test_units_are_guessed_with_a_reason(tmp_path: Path) -> None:
     for longest, unit in ((0.1, "m"), (1.4, "m"), (12.0, "cm"), (29.0, "cm"), (95.0, "mm")):
         found, reason = guess_units(Path("a.stl"), np.array((0.0, longest, 0.0)))

@@ -602,6 +602,27 @@ def test_models_are_drawn_lighter_and_simulated_as_they_are(tmp_path, monkeypatc
     full.close()
 
 
+def test_a_lighter_mesh_may_share_few_texture_coordinates(tmp_path, monkeypatch):
+    """Vertices that share a texture coordinate keep it: more of them than coordinates is no error."""
+    monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path))
+    vertices, faces = ball(50)
+    lines = [f"v {x} {y} {z}" for x, y, z in vertices] + ["vt 0.25 0.5", "vt 0.75 0.5"]
+    upper = vertices[faces].mean(1)[:, 2] > 0
+    lines += ["f " + " ".join(f"{i + 1}/{1 if up else 2}" for i in face) for face, up in zip(faces, upper, strict=True)]
+    (tmp_path / "ball.obj").write_text("\n".join(lines))
+    spec = mujoco.MjSpec()
+    spec.add_mesh(name="ball", file=str(tmp_path / "ball.obj"))
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="ball")
+    model = spec.compile()
+    assert model.mesh_texcoordnum[0] < 10
+    light, report = lighter(model)
+    n = light.mesh_facenum[0]
+    assert n == report.faces_after < report.faces_before / 2
+    height = light.mesh_vert[light.mesh_face[:n]].mean(1)[:, 2]
+    u = light.mesh_texcoord[light.mesh_facetexcoord[:n]][..., 0]
+    assert np.allclose(u[height > 0.01], 0.25) and np.allclose(u[height < -0.01], 0.75)
+
+
 def test_snapshots_fit_scenes_with_other_cameras_but_not_other_physics():
     side = dataclasses.replace(FRONT, name="side", pos=(0.2, 1.0, 0.5))
     plain, more = (
