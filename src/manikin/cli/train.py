@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,6 +57,10 @@ class TrainOptions:
     """Do not evaluate the best checkpoint on the test episodes at the end."""
     pictures: int = 4
     """Of how many test episodes the page shows pictures."""
+    vary: tuple[str, ...] = ()
+    """Train once with each value and compare: --vary env.num_envs=[64,256] gamma=[0.8,0.95] is four runs."""
+    seeds: tuple[int, ...] = ()
+    """Train once with each seed and compare."""
     compare: tuple[Path, ...] = ()
     """Folders of runs: print them side by side and write one page with their curves; nothing is trained."""
 
@@ -68,34 +72,67 @@ def main(options: Annotated[TrainOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: TrainOptions) -> int:
     """Train; 0 done, 1 stopped by an error, 130 interrupted. ``--resume FOLDER`` goes on."""
-    from rich.markup import escape
-
-    from manikin.errors import ConfigError, ManikinError
-    from manikin.eval.runner import interruptible
-    from manikin.learn.run.recipe import trainer_class
-    from manikin.learn.run.train import CHECKPOINT, recipe_of, train
+    from manikin.errors import ConfigError
+    from manikin.learn.run.train import recipe_of
     from manikin.sim import torch_device
 
     out = console()
     if options.compare:
-        return _compare(out, options)
+        return _compare(out, options.compare, options.out)
     torch_device(options.device)
-    seed, device = options.seed, options.device
+    limits: dict[str, Any] = {"minutes": options.minutes, "steps": options.steps}
+    limits = {name: value for name, value in limits.items() if value is not None}
     if options.resume is not None:
         recipe, seed, device = recipe_of(options.resume)
-        folder = options.resume
-        own = True
-        if options.algorithm or options.task or options.recipe or options.set or options.demos:
+        if options.algorithm or options.task or options.recipe or options.set or options.demos or options.vary:
             raise ConfigError(
                 "--resume goes on with a run as it is: give only --minutes, --steps, --tensorboard, --test"
             )
-    else:
-        recipe, own = _recipe(options)
-        folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{seed}"
-    limits: dict[str, Any] = {"minutes": options.minutes, "steps": options.steps}
-    recipe = recipe.replace(**{name: value for name, value in limits.items() if value is not None})
-    words = "its recipe" if own else "no recipe of its own: the algorithm's defaults"
-    out.print(f"{recipe.algorithm} on {recipe.task}, seed {seed}: {words} {recipe.hash[:12]}")
+        return _train(out, options, recipe.replace(**limits), seed, device, options.resume, resume=True)
+    recipe, own = _recipe(options)
+    recipe = recipe.replace(**limits)
+    if not own:
+        out.print(f"{recipe.task} has no recipe of its own for {recipe.algorithm}: the algorithm's defaults")
+    if options.vary or options.seeds:
+        return _vary(out, options, recipe)
+    folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{options.seed}"
+    return _train(out, options, recipe, options.seed, options.device, folder, resume=False)
+
+
+def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
+    """A run for each value and seed, those that are finished left as they are; then all of them side by side."""
+    from manikin.learn.run.sweep import variants
+    from manikin.learn.run.train import CHECKPOINT
+    from manikin.policy.trained import PROGRAM
+
+    place = options.out or Path("runs") / f"vary-{recipe.algorithm}-{recipe.task}"
+    folders = []
+    for variant in variants(recipe, *_settings(options.vary)):
+        for seed in options.seeds or (options.seed,):
+            folder = place / f"{variant.folder}-{seed}"
+            folders.append(folder)
+            if (folder / ("report.json" if options.test else PROGRAM)).exists():
+                out.print(f"{folder}: finished before")
+                continue
+            begun = (folder / CHECKPOINT).exists()
+            ended = _train(out, options, variant.recipe, seed, options.device, folder, resume=begun)
+            if ended != OK:
+                return ended
+    return _compare(out, folders, place / "compared.html")
+
+
+def _train(
+    out: Console, options: TrainOptions, recipe: Recipe, seed: int, device: str, folder: Path, *, resume: bool
+) -> int:
+    """One run, and its test."""
+    from rich.markup import escape
+
+    from manikin.errors import ManikinError
+    from manikin.eval.runner import interruptible
+    from manikin.learn.run.recipe import trainer_class
+    from manikin.learn.run.train import CHECKPOINT, train
+
+    out.print(f"{recipe.algorithm} on {recipe.task}, seed {seed}: recipe {recipe.hash[:12]}")
     out.print(escape(recipe.to_toml().rstrip()), style="dim", soft_wrap=True)
     line = _Line(out, recipe)
     try:
@@ -106,7 +143,7 @@ def run(options: TrainOptions) -> int:
                 seed=seed,
                 device=device,
                 threads=options.threads,
-                resume=options.resume is not None,
+                resume=resume,
                 tensorboard=options.tensorboard,
                 stop=stop,
                 on_iteration=line,
@@ -246,12 +283,12 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
     return OK if evaluation.healthy and not evaluation.interrupted else NOT_GOOD
 
 
-def _compare(out: Console, options: TrainOptions) -> int:
+def _compare(out: Console, folders: Sequence[Path], target: Path | None) -> int:
     from rich.table import Table
 
     from manikin.learn.run.page import summary_of, write_comparison
 
-    found = [summary_of(folder) for folder in options.compare]
+    found = [summary_of(folder) for folder in folders]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("run", "algorithm", "task", "seed", "steps", "minutes", "validated", "tested"):
         table.add_column(heading, no_wrap=True)
@@ -276,7 +313,7 @@ def _compare(out: Console, options: TrainOptions) -> int:
         values = [one["settings"].get(name) for one in found]
         if any(value != values[0] for value in values):
             out.print(f"{name}: {', '.join(str(value) for value in values)}", soft_wrap=True)
-    target = options.out or Path("runs") / "compared.html"
-    write_comparison(options.compare, target)
+    target = target or Path("runs") / "compared.html"
+    write_comparison(folders, target)
     out.print(f"page: {target}", soft_wrap=True)
     return OK

@@ -107,17 +107,22 @@ def _write(folders: Sequence[Path], target: Path) -> Path:
 
 
 def _names(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """One name for the runs of one recipe, which differ in their seed alone."""
+    """One name for the runs of one recipe, which differ in their seed alone: it says which settings are its own."""
     plain = [f"{run['algorithm']} on {run['task']}" for run in runs]
-    recipes: dict[str, list[str]] = {}
+    found = []
     for name, run in zip(plain, runs, strict=True):
-        known = recipes.setdefault(name, [])
-        if run["recipe_hash"] not in known:
-            known.append(run["recipe_hash"])
-    return [
-        name if len(recipes[name]) == 1 else f"{name}, recipe {run['recipe_hash'][:8]}"
-        for name, run in zip(plain, runs, strict=True)
-    ]
+        alike = [other for other, of in zip(runs, plain, strict=True) if of == name]
+        if len({other["recipe_hash"] for other in alike}) == 1:
+            found.append(name)
+            continue
+        own = {
+            key: run["settings"].get(key)
+            for key in sorted({key for other in alike for key in other["settings"]})
+            if any(other["settings"].get(key) != run["settings"].get(key) for other in alike)
+        }
+        words = ", ".join(f"{key}={value}" for key, value in own.items()) or f"recipe {run['recipe_hash'][:8]}"
+        found.append(f"{name}: {words}")
+    return found
 
 
 def _charts(names: Sequence[str], logs: Sequence[list[dict[str, float]]], counts: str) -> list[str]:
