@@ -13,7 +13,7 @@ from manikin import make
 from manikin.data.recorder import Recorder
 from manikin.errors import ConfigError, DataError, DivergedError
 from manikin.eval.runner import run_episodes
-from manikin.learn import bc, diffusion
+from manikin.learn import act, bc, diffusion
 from manikin.learn.common.average import Average, decay_at
 from manikin.learn.common.demonstrations import load_demonstrations
 from manikin.learn.common.schedule import cosine, warm_up
@@ -33,8 +33,9 @@ SMALL = {
     "bc gmm": {"hidden": (16,), "head": "gmm", "average": 0.75},
     "bc recurrent": {"hidden": (8,), "recurrent": 8},
     "diffusion mlp": {"width": 16, "train_steps": 5, "steps": 5, "sampler": "ddpm"},
-    "diffusion unet": {"denoiser": "unet", "channels": (8, 16), "predict": 4, "act": 2, "steps": 3},
+    "diffusion unet": {"denoiser": "unet", "channels": (8, 16), "predict": 4, "execute": 2, "steps": 3},
     "diffusion flow": {"width": 16, "steps": 4, "sampler": "flow"},
+    "act": {"width": 16, "inner": 16, "latent": 3, "predict": 5},
 }
 
 
@@ -298,8 +299,9 @@ IMITATES = {
     "bc": {"hidden": (64,)},
     "bc gmm": {"hidden": (64,), "head": "gmm"},
     "bc recurrent": {"hidden": (64,), "recurrent": 64},
-    "diffusion ddim": {"width": 128, "predict": 4, "act": 1, "warm_up": 0, "updates": 400},
-    "diffusion flow": {"width": 128, "predict": 4, "act": 1, "sampler": "flow", "warm_up": 0, "updates": 400},
+    "diffusion ddim": {"width": 128, "predict": 4, "execute": 1, "warm_up": 0, "updates": 400},
+    "diffusion flow": {"width": 128, "predict": 4, "execute": 1, "sampler": "flow", "warm_up": 0, "updates": 400},
+    "act": {"width": 64, "predict": 4, "dropout": 0.0, "learning_rate": 1e-3, "batch_size": 64},
 }
 
 
@@ -378,11 +380,20 @@ def test_settings_that_make_no_sense_are_named(demos):
         ({"denoiser": "best"}, "denoiser must be one of mlp, unet"),
         ({"sampler": "best"}, "sampler must be one of ddpm, ddim, flow"),
         ({"steps": 101}, "1 to 100 steps"),
-        ({"act": 17}, "act must be between 1 and predict = 16"),
-        ({"denoiser": "unet", "predict": 6, "act": 6}, "predict must be a multiple of 4"),
+        ({"execute": 17}, "execute must be between 1 and predict = 16"),
+        ({"ensemble": True, "ensemble_m": float("inf")}, "ensemble must be a finite number"),
+        ({"predict": 0, "execute": 0}, "execute must be between 1 and predict = 0"),
+        ({"denoiser": "unet", "predict": 6, "execute": 6}, "predict must be a multiple of 4"),
     ):
         with pytest.raises(ConfigError, match=words):
             diffusion.Diffusion(make("PushCube-v2"), diffusion.Config(**given), 0, demos)
+    for given, words in (
+        ({"heads": 5}, "heads must divide width = 128, got 5"),
+        ({"width": 33, "heads": 3}, "width must be even, got 33"),
+        ({"decoder_layers": 0}, "decoder_layers must be 1 or more"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            act.ACT(make("PushCube-v2"), act.Config(**given), 0, demos)
     with pytest.raises(ConfigError, match="updates must be 1 or more"):
         bc.BC(make("PushCube-v2"), bc.Config(updates=0), 0, demos)
     with pytest.raises(ConfigError, match="demos must be text"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
+import numpy as np
 import pytest
 import torch
 
 from manikin.errors import ActionError, ConfigError
 from manikin.policy.api import Policy, check_actions
-from manikin.policy.chunk import ChunkPolicy
+from manikin.policy.chunk import ChunkPolicy, Execution
 from manikin.policy.network import NetworkPolicy
 
 
@@ -47,12 +49,76 @@ def test_chunks_run_on_each_rows_own_clock() -> None:
 
 def test_execute_takes_the_first_part_of_a_chunk_and_never_more_than_there_is() -> None:
     for execute, expected in ((2, [0, 1, 20, 21, 40]), (9, [0, 1, 2, 30, 31])):
-        chunk = ChunkPolicy(Counter(1, horizon=3), num_envs=1, dimensions=1, execute=execute)
+        chunk = ChunkPolicy(Counter(1, horizon=3), num_envs=1, dimensions=1, execution=Execution(execute))
         chunk.reset(torch.tensor([0]))
         seen = [chunk.act(torch.tensor([[0.0, t]]), [""]).item() for t in range(5)]
         assert seen == expected
     with pytest.raises(ConfigError, match="at least 1"):
-        ChunkPolicy(Counter(1, 3), 1, 1, execute=0)
+        Execution(0)
+
+
+class Told:
+    """Answers with what a table has for a row at a time: (rows, times, horizon, A). The observation says which."""
+
+    stateless = True
+
+    def __init__(self, table: np.ndarray) -> None:
+        self.table, self.asked = table, []
+
+    def reset(self, rows: torch.Tensor) -> None:
+        pass
+
+    def act(self, observation: torch.Tensor, instruction: list[str]) -> torch.Tensor:
+        row, time = observation.long().unbind(1)
+        self.asked.append(len(row))
+        return torch.from_numpy(self.table[row.numpy(), time.numpy()])
+
+
+@pytest.mark.parametrize("ensemble", [0.0, 0.01, 0.7, -0.4])
+@pytest.mark.parametrize("execute", [None, 2, 3, 5])
+def test_overlapping_chunks_are_averaged_by_the_formula(ensemble: float, execute: int | None) -> None:
+    """Algorithm 2 of Zhao et al. (2023): weights exp(-m i), normalized, i = 0 for the oldest chunk. Each row begins
+    anew at its own reset."""
+    rng, rows, times, horizon = np.random.default_rng(0), 3, 14, 5
+    table = rng.normal(size=(rows, times, horizon, 2))
+    begun = np.array([[0] * times, [0] * 6 + [6] * (times - 6), [0] * 3 + [3] * 4 + [7] * (times - 7)])
+    policy = ChunkPolicy(Told(table), rows, 2, execution=Execution(execute, ensemble))
+    for t in range(times):
+        if len(again := np.flatnonzero(begun[:, t] == t)):
+            policy.reset(torch.from_numpy(again))
+        found = policy.act(torch.tensor([[row, t] for row in range(rows)]), [""] * rows)[:, 0].numpy()
+        for row in range(rows):
+            asked = range(begun[row, t], t + 1, execute or 1)
+            over = np.array([table[row, s, t - s] for s in asked if t - s < horizon])
+            weights = np.exp(-ensemble * np.arange(len(over)))
+            np.testing.assert_allclose(found[row], weights @ over / weights.sum(), rtol=1e-6, atol=1e-9)
+
+
+def test_the_first_chunk_of_an_episode_is_executed_to_the_bit() -> None:
+    table = np.random.default_rng(1).normal(size=(1, 4, 6, 3)).astype(np.float32)
+    for execution, calls in ((Execution(), 1), (Execution(6, 0.5), 1), (Execution(2), 2)):
+        inner = Told(table)
+        policy = ChunkPolicy(inner, 1, 3, execution=execution)
+        policy.reset(torch.tensor([0]))
+        found = torch.cat([policy.act(torch.tensor([[0, t]]), [""])[0] for t in range(4)])
+        expected = [table[0, 0, t] if calls == 1 or t < 2 else table[0, 2, t - 2] for t in range(4)]
+        assert torch.equal(found, torch.from_numpy(np.array(expected))) and len(inner.asked) == calls
+
+
+def test_a_policy_may_say_how_its_chunks_are_executed_and_the_caller_decides() -> None:
+    network = NetworkPolicy(mlp(), execution=Execution(3, 0.01))
+    assert ChunkPolicy(network, 2, 8).execution == Execution(3, 0.01)
+    assert ChunkPolicy(network, 2, 8, execution=Execution(2)).execution == Execution(2)
+    assert ChunkPolicy(Counter(1, 3), 1, 1).execution == Execution()
+    said = Execution(3, 0.01)
+    assert Execution.of(json.loads(json.dumps({"execution": said.plain}))) == said
+    assert Execution.of({}) == Execution.of({"execution": Execution().plain}) == Execution(None, None)
+    for wrong in ({"execute": 1.5}, {"execute": True}, {"ensemble": "0.1"}, {"other": 1}, [1], 3):
+        with pytest.raises(ConfigError, match="must have execute"):
+            Execution.of({"execution": wrong})
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match="finite"):
+            Execution(None, wrong)
 
 
 def test_stateless_policies_are_asked_only_for_rows_that_need_it() -> None:

@@ -39,7 +39,10 @@ class EvalOptions(WarpOptions):
     resume: bool = False
     """Go on with an evaluation that was interrupted or failed: what it finished is not run again."""
     execute: int | None = None
-    """Actions of each chunk to execute before the policy is asked again; by default all of them."""
+    """Actions of each chunk to execute before the policy is asked again; by default what the policy says, or all."""
+    ensemble: float | None = None
+    """Average overlapping chunks with weights exp(-m * i), i = 0 for the oldest; the value is m, for example 0.01. The
+    policy is then asked in every step, or after --execute actions. Without both flags the policy's own choice holds."""
     pictures: int = 4
     """Of how many episodes per task the page shows pictures."""
     renderer: Annotated[RendererWord, documented("renderer", "Of the report.")] = "auto"
@@ -67,9 +70,12 @@ def run(options: EvalOptions) -> int:
     from manikin.eval.report import about_protocol, as_dict, compare, read_report, refuse_another, write_report
     from manikin.eval.runner import interruptible
     from manikin.policy.choices import policy_maker
+    from manikin.policy.chunk import Execution
     from manikin.render.api import make_renderer
     from manikin.sim import torch_device
 
+    asked = options.execute is not None or options.ensemble is not None
+    execution = Execution(options.execute, options.ensemble) if asked else None
     register_robot_file(options.robot)
     out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
     torch_device(options.device)
@@ -120,7 +126,7 @@ def run(options: EvalOptions) -> int:
                 protocol,
                 maker,
                 num_envs=options.num_envs,
-                execute=options.execute,
+                execution=execution,
                 device=options.device,
                 **options.warp(),
                 film=options.pictures,
@@ -159,7 +165,8 @@ def run(options: EvalOptions) -> int:
 def _command(options: EvalOptions) -> str:
     """The line that makes the report again."""
     words = ["manikin", "eval", options.protocol, "--policy", options.policy]
-    words += ["--execute", str(options.execute)] if options.execute else []
+    words += ["--execute", str(options.execute)] if options.execute is not None else []
+    words += ["--ensemble", repr(options.ensemble)] if options.ensemble is not None else []
     words += ["--device", options.device] if options.device != "cpu" else []
     words += ["--budget", options.budget] if options.budget is not None else []
     words += ["--deterministic"] if options.deterministic else []
@@ -175,6 +182,7 @@ def _settings(options: EvalOptions, protocol: str) -> dict[str, Any]:
         "policy": options.policy if file is None else options.policy.replace(str(file), file.name),
         "file": None if file is None else file_hash(file),
         "execute": options.execute,
+        "ensemble": options.ensemble,
         "device": options.device,
         "deterministic": options.deterministic,
     }

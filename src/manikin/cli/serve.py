@@ -35,6 +35,7 @@ def main(options: Annotated[ServeOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ServeOptions) -> int:
     """Serve until Ctrl-C."""
     from manikin.errors import ConfigError
+    from manikin.policy.chunk import Execution
     from manikin.policy.network import NetworkPolicy
     from manikin.policy.remote import KEY
     from manikin.policy.server import PolicyServer
@@ -47,11 +48,13 @@ def run(options: ServeOptions) -> int:
         )
     module, about = load_trained(options.checkpoint)
     told = {name: about.get(name) for name in ("algorithm", "task", "robot", "control", "control_hz", "recipe_hash")}
-    shapes = {"state": (len(about["observation"]),)}
+    columns, window = len(about["observation"]), int(about["network"]["options"].get("window", 1))
+    shapes = {"state": (columns,) if window == 1 else (window, columns)}
+    execution = Execution.of(about)
     server = PolicyServer(
-        NetworkPolicy(module, width=int(about.get("width", 64))),
+        NetworkPolicy(module, width=int(about.get("width", 64)), execution=execution),
         shapes,
-        metadata={**told, "observation": about["observation"]},
+        metadata={**told, "observation": about["observation"], "execution": execution.plain},
         host=options.host,
         port=options.port,
         key=key,

@@ -20,6 +20,7 @@ from manikin.eval.protocol import SUCCESS_RULES, Protocol
 from manikin.eval.runner import EpisodeResult, run_episodes
 from manikin.eval.stats import Interval, wilson
 from manikin.policy.api import Policy
+from manikin.policy.chunk import Execution
 from manikin.render.renderer import Renderer
 from manikin.spec.budget import Budget
 
@@ -112,7 +113,7 @@ def evaluate(
     policy: Callable[[Any], Policy],
     *,
     num_envs: int = 64,
-    execute: int | None = None,
+    execution: Execution | None = None,
     device: str = "cpu",
     budget: Budget | None = None,
     deterministic: bool = False,
@@ -130,7 +131,7 @@ def evaluate(
         protocol: what to run.
         policy: makes the policy for an environment.
         num_envs: rows side by side; the result does not depend on it.
-        execute: actions of each chunk to execute before asking again.
+        execution: how the policy's chunks are executed; None for the policy's own choice.
         device: where to simulate, as for :func:`manikin.make`. It is no part of the protocol and stands in the report:
             physics on a Warp device is in float32, and the results are not those of the CPU to the bit.
         budget: on a Warp device, room for contacts and constraints in every task; None finds it for each.
@@ -171,7 +172,7 @@ def evaluate(
                     acting,
                     protocol.seeds,
                     numbers=missing,
-                    execute=execute,
+                    execution=execution,
                     on_result=partial(ran.add, on_result),
                     stop=stop,
                 )
@@ -182,7 +183,9 @@ def evaluate(
                 ran.interrupted |= run.interrupted or task != protocol.tasks[-1]
                 break
             if film and renderer is not None:
-                chosen = film_episodes(protocol, ran.tasks[-1], policy, renderer, options, count=film, execute=execute)
+                chosen = film_episodes(
+                    protocol, ran.tasks[-1], policy, renderer, options, count=film, execution=execution
+                )
                 ran.reels[task] = chosen
     except BaseException as error:
         if on_error is not None:
@@ -268,7 +271,7 @@ def film_episodes(
     pictures: int = 6,
     width: int = 288,
     height: int = 288,
-    execute: int | None = None,
+    execution: Execution | None = None,
 ) -> list[Reel]:
     """Run a few episodes once more with the same ``options`` and take ``pictures`` of each: failures first. They
     come out the same, on a GPU that is not ``deterministic`` up to the order of its sums."""
@@ -278,7 +281,7 @@ def film_episodes(
         every = max(1, min(r.length for r in chosen) // max(1, pictures - 1))
         numbers = {r.number for r in chosen}
         film = Film(env, renderer, numbers=numbers, every=every, width=width, height=height)
-        run_episodes(env, policy(env), protocol.seeds, numbers=sorted(numbers), observers=[film], execute=execute)
+        run_episodes(env, policy(env), protocol.seeds, numbers=sorted(numbers), observers=[film], execution=execution)
     finally:
         env.close()
     return [film.reels[r.number] for r in chosen]

@@ -27,7 +27,7 @@ from manikin.data.replay.health import advice_for, unhealthy_words
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
-from manikin.policy.chunk import ChunkPolicy
+from manikin.policy.chunk import ChunkPolicy, Execution
 from manikin.spec.labels import PLAIN
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def run_episodes(
     observers: Sequence[Observer] = (),
     on_result: Callable[[EpisodeResult], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
-    execute: int | None = None,
+    execution: Execution | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run each episode exactly once.
@@ -186,7 +186,7 @@ def run_episodes(
         observers: see every step, for example a recorder.
         on_result: called once per finished episode, in the order in which they finish.
         stop: asked once per control step; True drops the episodes in flight and returns what is finished.
-        execute: actions of each chunk to execute before asking again; None for the whole chunk.
+        execution: how its chunks are executed; None for the policy's own choice.
         options: reach ``Task.start`` of every episode as ``ep.options``; recorded with it.
 
     Raises:
@@ -207,7 +207,7 @@ def run_episodes(
     began = time.perf_counter()
     if not queue:
         return Run(results=(), interrupted=False, seconds=0.0, env_steps=0)
-    chunked = ChunkPolicy(policy, env.num_envs, env.single_action_space.shape[0], execute=execute)
+    chunked = ChunkPolicy(policy, env.num_envs, env.single_action_space.shape[0], execution=execution)
     rows = _Rows(env, keys, queue, chunked, observers, dict(options or {}))
     results: list[EpisodeResult] = []
     observation, steps = rows.begin_all(), 0

@@ -1,7 +1,8 @@
 """Diffusion policy (Chi et al., 2023, arXiv:2303.04137): a network learns to take noise out of chunks of actions.
 
-A chunk begins with the present action. Of the ``predict`` actions that it holds the policy executes the first ``act``,
-and is then asked again. Behind the end of a demonstration its last action is repeated, and counts like any other.
+A chunk begins with the present action. Of the ``predict`` actions that it holds the first ``execute`` are executed.
+Then the policy is asked again. Behind the end of a demonstration its last action is repeated, and counts like any
+other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
-from manikin.learn.common.imitation import Imitation, ImitationConfig
+from manikin.learn.common.imitation import ChunkConfig, Imitation
 
 __all__ = ["Config", "Diffusion"]
 
@@ -21,11 +22,10 @@ _NETWORKS = {"mlp": "denoiser_mlp", "unet": "denoiser_unet"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(ImitationConfig):
-    """Settings of diffusion policy, and those of :class:`~manikin.learn.common.imitation.ImitationConfig`.
+class Config(ChunkConfig):
+    """Settings of diffusion policy, and those of :class:`~manikin.learn.common.imitation.ChunkConfig`.
 
     Attributes:
-        predict: actions of a chunk. act: how many of them are executed.
         sampler: ddpm, ddim or flow. train_steps: levels of noise in training. steps: when the policy acts; ddpm makes
             all levels.
         denoiser: mlp, or unet.
@@ -36,8 +36,7 @@ class Config(ImitationConfig):
     weight_decay: float = 1e-6
     warm_up: int = 500
     average: float = 0.75
-    predict: int = 16
-    act: int = 8
+    execute: int = 8
     sampler: str = "ddim"
     train_steps: int = 100
     steps: int = 10
@@ -58,17 +57,13 @@ class Diffusion(Imitation):
 
     config: Config
 
-    def __init__(self, env: Any, config: Config, seed: int, demos: Any) -> None:
-        self.chunk = config.predict
-        super().__init__(env, config, seed, demos)
-
     def options(self) -> dict[str, Any]:
         config = self.config
         if config.denoiser not in _NETWORKS:
             raise ConfigError(f"diffusion's denoiser must be one of {', '.join(_NETWORKS)}, got {config.denoiser!r}")
         self.network = _NETWORKS[config.denoiser]
         sizes = {"mlp": ("width", "blocks"), "unet": ("channels", "kernel")}[config.denoiser]
-        names = ("predict", "act", "sampler", "train_steps", "steps", *sizes)
+        names = ("predict", "sampler", "train_steps", "steps", *sizes)
         values = {name: getattr(config, name) for name in names}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 

@@ -24,8 +24,9 @@ class Policy(Protocol):
     random numbers keys them by the row's episode (``info["episode_seed"]`` and ``info["episode_index"]``, also in
     ``env.save(rows).extra``), as :class:`manikin.policy.random_policy.RandomPolicy` does.
 
-    Two optional attributes: ``name`` (str) for reports, and ``stateless`` (bool): True promises that ``act`` keeps no
-    memory and takes any number of rows, so that it need not be asked for rows that still have a chunk to execute.
+    Three optional attributes: ``name`` (str) for reports; ``stateless`` (bool): True promises that ``act`` keeps no
+    memory and takes any number of rows, so that it need not be asked for rows that still have a chunk to execute; and
+    ``execution`` (:class:`~manikin.policy.chunk.Execution`): how its chunks are executed where the caller does not say.
     """
 
     def reset(self, rows: torch.Tensor) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from manikin.errors import ConfigError
 from manikin.policy.api import Observation
+from manikin.policy.chunk import Execution
 
 __all__ = ["NetworkPolicy"]
 
@@ -31,6 +32,7 @@ class NetworkPolicy:
         device: where the module runs; None leaves it where it is.
         fixed: the module takes batches of ``width`` rows only; one row then is fed as a batch of copies.
         name: for reports.
+        execution: how its chunks are executed; None for the whole chunk.
 
     Raises:
         ConfigError: ``width`` below 1.
@@ -47,11 +49,13 @@ class NetworkPolicy:
         device: str | torch.device | None = None,
         fixed: bool = False,
         name: str = "",
+        execution: Execution | None = None,
     ) -> None:
         if width < 1:
             raise ConfigError(f"width must be at least 1 row, got {width}")
         self.module = module.eval() if device is None else module.eval().to(device)
         self.width, self.prepare, self.name = width, prepare, name or type(module).__name__
+        self.execution = execution or Execution()
         self._rows, self._fixed = width, fixed  # fed at a time
         self._checked = width == 1
         first = next(module.parameters(), None)

@@ -16,6 +16,7 @@ from manikin.data.recording.format import flatten
 from manikin.env.arrays import to_numpy
 from manikin.errors import ActionError, AssetError, ConfigError, DataError
 from manikin.policy.api import Observation
+from manikin.policy.chunk import Execution
 from manikin.policy.wire import pack, unpack
 
 __all__ = ["RemotePolicy"]
@@ -44,6 +45,7 @@ class RemotePolicy:
 
     Attributes:
         metadata: the first message of the server, which describes it.
+        execution: how chunks are executed, where the metadata say so (``manikin serve`` does).
 
     Raises:
         AssetError: msgpack or websockets is not installed.
@@ -83,6 +85,7 @@ class RemotePolicy:
                 limit = struct.pack("ll", int(TIMEOUT), 0)
                 self._socket.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
             self.metadata = self._receive()
+            self.execution = Execution.of(self.metadata if isinstance(self.metadata, dict) else {})
         except (OSError, ValueError, WebSocketException, ActionError) as error:
             if hasattr(self, "_socket"):
                 self._socket.close()

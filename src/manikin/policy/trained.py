@@ -15,6 +15,7 @@ from safetensors.torch import save
 from manikin.data.recording.durable import write_file
 from manikin.env.interface import BatchEnv
 from manikin.errors import AssetError, ConfigError, DataError
+from manikin.policy.chunk import Execution
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks import build
 
@@ -110,6 +111,7 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
             has another task, robot, controller or observation than the policy was trained for.
     """
     module, about = load_trained(path)
+    execution = Execution.of(about)
     name = f"{about.get('algorithm', 'network')}-{Path(path).resolve().parent.name or Path(path).stem}"
 
     def make(env: BatchEnv) -> NetworkPolicy:
@@ -121,7 +123,8 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
             said = "; ".join(f"{key} {_short(about[key])}, here {_short(here[key])}" for key in other)
             raise ConfigError(f"{path} was trained for {said}. Make the environment as it was trained")
         device = None if env.device.type == "cpu" else env.device
-        return NetworkPolicy(module, width=int(about.get("width", 64)), device=device, name=name)
+        width = int(about.get("width", 64))
+        return NetworkPolicy(module, width=width, device=device, name=name, execution=execution)
 
     return make
 

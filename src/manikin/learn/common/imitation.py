@@ -18,9 +18,10 @@ from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.schedule import cosine, warm_up
 from manikin.learn.common.threads import CORES, torch_threads
+from manikin.policy.chunk import Execution
 from manikin.policy.networks import NETWORKS
 
-__all__ = ["Imitation", "ImitationConfig"]
+__all__ = ["ChunkConfig", "Imitation", "ImitationConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,35 @@ class ImitationConfig:
     average: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChunkConfig(ImitationConfig):
+    """Settings of algorithms that answer with chunks, and those of :class:`ImitationConfig`.
+
+    Attributes:
+        predict: actions of a chunk, from the present on.
+        execute: how many of them are executed before the policy is asked again.
+        ensemble: average all chunks that hold an action for the present step, with weights that fall by ``ensemble_m``;
+            see :class:`~manikin.policy.chunk.Execution`.
+        ensemble_m: only with ``ensemble``.
+    """
+
+    predict: int = 16
+    execute: int = 1
+    ensemble: bool = False
+    ensemble_m: float = 0.01
+
+    @property
+    def execution(self) -> Execution:
+        """How the policy's chunks are executed.
+
+        Raises:
+            ConfigError: ``execute`` is not between 1 and ``predict``, or ``ensemble_m`` is not finite.
+        """
+        if not 1 <= self.execute <= self.predict:
+            raise ConfigError(f"execute must be between 1 and predict = {self.predict}, got {self.execute}")
+        return Execution(self.execute, self.ensemble_m if self.ensemble else None)
+
+
 class Imitation:
     """Gradient steps on demonstrations. An algorithm adds its network and its loss.
 
@@ -70,7 +100,6 @@ class Imitation:
 
     counts = "gradient steps"
     network = ""
-    chunk = 1
 
     def __init__(self, env: BatchEnv, config: Any, seed: int, demos: str | Path) -> None:
         for name in ("updates", "batch_size"):
@@ -80,8 +109,11 @@ class Imitation:
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.streams = Streams(seed, env.device)
         window, columns = window_of(env)
-        self.data = load_demonstrations(demos, env, chunk=self.chunk, most=config.demonstrations)
-        self.about = {
+        chunk, self.about = 1, dict[str, Any]()
+        if isinstance(config, ChunkConfig):
+            chunk, self.about = config.predict, {"execution": config.execution.plain}
+        self.data = load_demonstrations(demos, env, chunk=chunk, most=config.demonstrations)
+        self.about |= {
             "demonstrations": {
                 "episodes": self.data.episodes,
                 "frames": len(self.data.actions),
@@ -97,7 +129,7 @@ class Imitation:
         self.module: Any
         with self.streams.globally("weights"):
             self.module = NETWORKS[self.network](**self.network_options).to(self.device)
-            self.helper = self.made_helper()
+            self.helper: Any = self.made_helper()
         moments = Moments(columns, self.device)
         moments.add(self.data.observations[:, -1])
         moments.write(self.module.scaling)

@@ -24,6 +24,7 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
     "tdmpc2": ("manikin.learn.tdmpc2", "TDMPC2"),
     "bc": ("manikin.learn.bc", "BC"),
     "diffusion": ("manikin.learn.diffusion", "Diffusion"),
+    "act": ("manikin.learn.act", "ACT"),
 }
 """Algorithm -> the module of its file, and the class of its trainer. The module's ``Config`` has the settings."""
 

@@ -20,6 +20,7 @@ from manikin.learn.run.demos import demonstrations_of
 from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
 from manikin.learn.run.validate import Validation, test_protocol
+from manikin.policy.chunk import Execution
 from manikin.policy.trained import FILE, PROGRAM, about_env, export_program, load_trained, save_trained
 
 __all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "recipe_of", "train"]
@@ -192,7 +193,7 @@ class _Loop:
 
     def _validate(self) -> dict[str, float]:
         state, module = self.state, self.trainer.actor
-        found = self.validation(module)
+        found = self.validation(module, Execution.of(self.about))
         state.validated = found["success"]
         if (found["success"], found["return"]) > (state.best, state.best_return):
             state.best, state.best_return, state.best_iteration = found["success"], found["return"], state.iteration

@@ -13,6 +13,7 @@ from manikin.eval.protocol import Protocol
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST, VALIDATION
 from manikin.learn.run.recipe import Recipe
+from manikin.policy.chunk import Execution
 from manikin.policy.network import NetworkPolicy
 
 __all__ = ["Validation", "test_protocol"]
@@ -36,11 +37,11 @@ class Validation:
         held_out = EnvOptions(num_envs=min(count, 128), autoreset="disabled", terminate=True, **given)
         self.env = make(recipe.task, options=held_out, device=device, threads=threads)
 
-    def __call__(self, module: torch.nn.Module) -> dict[str, float]:
+    def __call__(self, module: torch.nn.Module, execution: Execution | None = None) -> dict[str, float]:
         """Share that succeeded, mean return and length."""
         training = module.training
         try:
-            run = run_episodes(self.env, NetworkPolicy(module), self.seeds)
+            run = run_episodes(self.env, NetworkPolicy(module, execution=execution), self.seeds)
         finally:
             module.train(training)
         count = len(run.results)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from manikin.errors import DataError, UnknownNameError
+from manikin.policy.networks.chunked import ChunkTransformer
 from manikin.policy.networks.cloned import Cloned, MixtureCloned
 from manikin.policy.networks.denoiser import MlpDenoiser, UNetDenoiser
 from manikin.policy.networks.mlp import GaussianActor, TanhGaussianActor
@@ -20,6 +21,7 @@ NETWORKS: dict[str, type[torch.nn.Module]] = {
     "tanh_gaussian": TanhGaussianActor,
     "bc": Cloned,
     "bc_gmm": MixtureCloned,
+    "act": ChunkTransformer,
     "denoiser_mlp": MlpDenoiser,
     "denoiser_unet": UNetDenoiser,
     "world_model": WorldModel,

@@ -19,18 +19,18 @@ __all__ = ["Denoiser", "MlpDenoiser", "UNetDenoiser"]
 
 
 class Denoiser(nn.Module):
-    """Actions (B, act, A) in [-1, 1] from observations (B, window, D): the first of a chunk that denoising makes.
+    """Actions (B, predict, A) in [-1, 1] from observations (B, window, D): a chunk that denoising makes.
 
     The noise that it begins with is drawn once, when the network is made, and saved with its weights: the same for
     every row and every call. So the policy is a function of the observation, and a row's answer depends on that row.
 
     Args:
         observations, actions, window: as :class:`~manikin.policy.networks.cloned.Cloned`.
-        predict: actions of a chunk, from the present on. act: how many of them are executed.
+        predict: actions of a chunk, from the present on.
         sampler, train_steps, steps: see :class:`~manikin.policy.networks.sampler.Sampler`.
 
     Raises:
-        ConfigError: ``act`` is not between 1 and ``predict``.
+        ConfigError: ``predict`` below 1.
     """
 
     noise: Tensor
@@ -42,15 +42,14 @@ class Denoiser(nn.Module):
         actions: int,
         window: int = 1,
         predict: int = 16,
-        act: int = 8,
         sampler: str = "ddim",
         train_steps: int = 100,
         steps: int = 10,
     ) -> None:
         super().__init__()
-        if not 1 <= act <= predict:
-            raise ConfigError(f"act must be between 1 and predict = {predict}, got {act}")
-        self.actions, self.predict, self.act = actions, predict, act
+        if predict < 1:
+            raise ConfigError(f"predict must be 1 or more, got {predict}")
+        self.actions, self.predict = actions, predict
         self.columns = observations * window
         self.scaling, self.span = Scaling(observations), Span(actions)
         self.sampler = Sampler(sampler, train_steps=train_steps, steps=steps)
@@ -73,7 +72,7 @@ class Denoiser(nn.Module):
         for k, time in enumerate(self.sampler.times):
             predicted = self.predicted(x, torch.full_like(seen[:, 0], time), seen)
             x = self.sampler.step(k, x, predicted, self.noise[k + 1] if k + 1 < self.sampler.draws else None)
-        actions: Tensor = self.span.restore(x[:, : self.act])
+        actions: Tensor = self.span.restore(x)
         return actions.clamp(-1.0, 1.0)
 
 
