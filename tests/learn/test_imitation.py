@@ -11,7 +11,8 @@ from torch import distributions
 
 from manikin import make
 from manikin.data.recorder import Recorder
-from manikin.errors import ConfigError, DataError, DivergedError
+from manikin.data.recording.read import EpisodeFile
+from manikin.errors import ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.learn import act, bc, diffusion
 from manikin.learn.common.average import Average, decay_at
@@ -213,6 +214,58 @@ def test_demonstrations_of_something_else_are_refused(demos, tmp_path):
         load_demonstrations(tmp_path / "missing.h5", env)
 
 
+def test_hidden_columns_do_not_reach_the_network(demos):
+    env = make("PushCube-v2", observe=WINDOW)
+    trainer = _trainer("bc", demos, hide=("qvel", "goal_pos"))
+    hidden = [i for i, name in enumerate(env.observation_names) if "qvel" in name or "goal_pos" in name]
+    assert len(hidden) == 12
+    trainer.iterate()
+    seen = trainer.data.observations[:8]
+    other = seen.clone()
+    other[..., hidden] += torch.randn(8, 2, len(hidden))
+    module = trainer.actor.eval()
+    with torch.no_grad():
+        assert torch.equal(module(seen), module(other))
+        for column in set(range(seen.shape[-1])) - set(hidden):
+            moved = seen.clone()
+            moved[..., column] += trainer.module.scaling.std[column]
+            assert not torch.equal(module(moved), module(seen)), env.observation_names[column]
+    with pytest.raises(UnknownNameError, match="column of the observation to hide"):
+        _trainer("bc", demos, hide=("speed",))
+    with pytest.raises(ConfigError, match="hide must be a list of texts"):
+        Recipe(algorithm="bc", task="PushCube-v2", settings={"hide": [3]})
+
+
+def test_what_lies_behind_a_push_does_not_count_in_a_chunk(demos):
+    for name in ("diffusion mlp", "act"):
+        trainer = _trainer(name, demos)
+        seen, actions, padded, _ = trainer.data.batch(torch.arange(6))
+        actions = trainer.module.span(actions)
+        pushed = torch.arange(actions.shape[1]).expand(6, -1) >= torch.arange(1, 7)[:, None]
+        found = []
+        for wanted in (actions, torch.where(pushed.unsqueeze(2), actions + 5.0, actions)):
+            trainer.module.eval()
+            for key in ("noise", "style"):
+                trainer.streams[key].manual_seed(0)
+            if name == "act":
+                trainer.helper.eval()
+                found.append(trainer.losses(seen, wanted, padded, pushed)["l1"].item())
+            else:  # the loss of its own noise and answer, on the places that count
+                generator = trainer.streams["noise"]
+                loss = trainer.losses(seen, actions, padded, pushed)["loss"]
+                generator.manual_seed(0)
+                times = trainer.module.sampler.draw_times(6, generator)
+                noise = torch.randn(actions.shape, generator=generator)
+                noisy = trainer.module.sampler.noised(actions, noise, times)
+                answer = trainer.module.predicted(noisy, times, trainer.module.seen(seen))
+                squares = (answer - noise).square()[~pushed]
+                found.append((squares.mean() - loss).item())
+        if name == "act":
+            assert found[0] == pytest.approx(found[1], rel=1e-5)
+        else:
+            assert abs(found[0]) < 1e-5
+
+
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
@@ -328,6 +381,13 @@ def test_the_loss_falls_and_a_known_linear_expert_is_imitated(name, linear, monk
 
 
 # ---- the run ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_asks_for_pushes_records_a_pushed_expert(tmp_path):
+    train(RECIPE.replace(settings={"pushes": 0.1}), folder=tmp_path, seed=1)
+    with EpisodeFile(tmp_path / "demonstrations.h5") as file:
+        assert file.needed_header().recorded["pushes"]["chance"] == 0.1
+
 
 RECIPE = Recipe(
     algorithm="bc",

@@ -39,6 +39,8 @@ class CollectOptions(TaskOptions, WarpOptions, PictureOptions):
     """Episode k has the seed SEED + k. Evaluation protocols use seeds from 1,000,000."""
     keep: str = "all"
     """all, success (at any time), failure, or label:MODE,MODE with modes of the task (see manikin info)."""
+    pushes: float = 0.0
+    """Chance per step that the arm is pushed off its way for 3 steps. Such recordings teach a policy to come back."""
     observations: bool = False
     """Also record flat observations. Observations with names are recorded without this."""
     pictures: On = True
@@ -79,6 +81,7 @@ def run(options: CollectOptions) -> int:
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible, run_episodes
     from manikin.policy.choices import policy_maker
+    from manikin.policy.pushes import PushedPolicy, Pushes
 
     if not 1 <= options.episodes < 2**31:
         raise ConfigError(f"--episodes must be at least 1 and less than 2^31, got {options.episodes}")
@@ -103,7 +106,10 @@ def run(options: CollectOptions) -> int:
     )
     env = make(task, options=settings)
     try:
-        policy = maker(env)
+        policy, about = maker(env), {}
+        if options.pushes:
+            pushes = Pushes(options.pushes)
+            policy, about = PushedPolicy(policy, env, pushes), {"pushes": pushes.plain}
         name = str(getattr(policy, "name", options.policy))
         path = options.out or Path("runs") / f"{file_name(f'{env.task.id}-{name}')}.h5"
         if options.check_disk:
@@ -119,6 +125,7 @@ def run(options: CollectOptions) -> int:
             keep=options.keep,
             first_seed=options.seed,
             resume=options.resume or shards > 1,
+            about=about,
         )
         seeds = range(options.seed, options.seed + options.episodes)
         missing = [n for n in range(shard, options.episodes, shards) if n not in recorder.finished]

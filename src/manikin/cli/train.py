@@ -30,7 +30,7 @@ class TrainOptions:
     """Options of `manikin train`."""
 
     algorithm: tyro.conf.Positional[str] = ""
-    """ppo, sac, tdmpc2: reinforcement learning from the task's reward. bc, diffusion, act: imitation of demonstrations."""
+    """ppo, sac, tdmpc2: reinforcement learning from the task's reward. bc, diffusion, act: imitation."""
     task: tyro.conf.Positional[str] = ""
     """Task id (PickCube-v2)."""
     minutes: float | None = None

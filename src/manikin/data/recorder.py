@@ -55,6 +55,7 @@ class Recorder:
         first_seed: episode k is to have the seed ``first_seed`` + k; a resumed recording must have the same.
         resume: continue a recording that exists; ``finished`` says which numbers it has.
         source: of which recording this one is a replay, see :class:`~manikin.data.recording.format.Header`.
+        about: what else the header says of how it was recorded, as JSON has it.
 
     Attributes:
         tracker: follows what happens in every row.
@@ -76,12 +77,13 @@ class Recorder:
         first_seed: int | None = None,
         resume: bool = False,
         source: Mapping[str, Any] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self.env = env
         self._collector = Collector(env, observations=observations, states=states)
         self.tracker = self._collector.tracker
         self._keep = Keep(keep, self.tracker.labels.modes)
-        recorded: dict[str, Any] = {"observations": observations, "states": states, "keep": keep}
+        recorded: dict[str, Any] = {"observations": observations, "states": states, "keep": keep, **(about or {})}
         recorded |= {} if first_seed is None else {"first_seed": first_seed}
         header = Header(fingerprint=env.fingerprint(), policy=policy, recorded=recorded, source=source or {})
         self.writer = EpisodeWriter(path, header, resume=resume)

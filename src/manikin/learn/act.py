@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from manikin.learn.common.imitation import ChunkConfig, Imitation
-from manikin.policy.networks.scaling import Scaling
 from manikin.policy.networks.transformer import EncoderLayer, sinusoids
 
 __all__ = ["ACT", "Config", "StyleEncoder", "divergence", "masked_l1"]
@@ -127,8 +126,8 @@ class ACT(Imitation):
             **{name: getattr(config, name) for name in sizes},
         ).to(self.device)
 
-    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor) -> dict[str, Tensor]:
-        scaling: Scaling = self.module.scaling
+    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
+        scaling, padded = self.module.scaling, padded | pushed
         mean, log_variance = self.helper(scaling(seen[:, -1]), actions, padded)
         drawn = torch.randn(mean.shape, generator=self.streams["style"], device=self.device)
         found = self.module.answer(seen, mean + (0.5 * log_variance).exp() * drawn)

@@ -17,6 +17,7 @@ from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
 from manikin.env.observe import Observation
 from manikin.errors import ConfigError
+from manikin.policy.pushes import Pushes
 
 __all__ = ["Demonstrations", "check_recording", "load_demonstrations", "window_of"]
 
@@ -33,18 +34,21 @@ class Demonstrations:
         observations: (F, window, D) float32, oldest first, as a ``Stack`` of the environment has them.
         actions: (F, chunk, A) float32, from the present on.
         padded: (F, chunk) bool, behind the end of the episode, where the last action is repeated.
+        pushed: (F, chunk) bool, from a push on that the demonstrator did not want (see
+            :class:`~manikin.policy.pushes.Pushes`). No frame is itself pushed: those are left out.
         episodes: how many. digest: SHA-256 of the frames.
     """
 
     observations: Tensor
     actions: Tensor
     padded: Tensor
+    pushed: Tensor
     episodes: int
     digest: str
 
-    def batch(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Observations, actions and padding of these frames (B,)."""
-        return self.observations[frames], self.actions[frames], self.padded[frames]
+    def batch(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Observations, actions, padding and pushes of these frames (B,)."""
+        return self.observations[frames], self.actions[frames], self.padded[frames], self.pushed[frames]
 
 
 def window_of(env: BatchEnv) -> tuple[int, int]:
@@ -78,13 +82,20 @@ def load_demonstrations(path: str | Path, env: BatchEnv, *, chunk: int = 1, most
     """
     window, columns = window_of(env)
     with EpisodeFile(path) as file:
-        check_recording(path, file.needed_header().fingerprint, env)
+        header = file.needed_header()
+        check_recording(path, header.fingerprint, env)
+        keys = {
+            number: (int(block.table["seed"][k]), int(block.table["index"][k]))
+            for block, ks in file.blocks()
+            for number, k in ((int(block.table["number"][k]), k) for k in ks)
+        }
     with Dataset(
         path, batch_size=_AT_ONCE, chunk=chunk, stack=window, keep=_KEEP, observations=["value"], shuffle=False
     ) as data:
         parts = list(data)
     seen = torch.cat([part["observations"]["value"] for part in parts])
-    actions, padded, episode = (torch.cat([part[name] for part in parts]) for name in ("actions", "padded", "episode"))
+    names = ("actions", "padded", "episode", "step")
+    actions, padded, episode, step = (torch.cat([part[name] for part in parts]) for name in names)
     for what, found, needed in (
         ("numbers per observation", seen.shape[2], columns),
         ("numbers per action", actions.shape[2], env.single_action_space.shape[0]),
@@ -95,15 +106,24 @@ def load_demonstrations(path: str | Path, env: BatchEnv, *, chunk: int = 1, most
     if most and len(numbers) > most:
         numbers = numbers[:most]
         kept = torch.isin(episode, numbers)
-        seen, actions, padded = seen[kept], actions[kept], padded[kept]
+        seen, actions, padded, episode, step = (one[kept] for one in (seen, actions, padded, episode, step))
+    pushed = torch.zeros_like(padded)
+    if (pushes := Pushes.of(header.recorded)) is not None:
+        seed, index = torch.tensor([keys[number] for number in numbers.tolist()]).unbind(1)
+        when, _ = pushes.begins(seed, index, int(step.max()) + chunk)
+        pushed = when[torch.searchsorted(numbers, episode).unsqueeze(1), step.unsqueeze(1) + torch.arange(chunk)]
+        pushed = pushed.cumsum(1) > 0
+        kept = ~pushed[:, 0]
+        seen, actions, padded, pushed = (one[kept] for one in (seen, actions, padded, pushed))
     digest = hashlib.sha256()
-    for tensor in (seen, actions, padded):
+    for tensor in (seen, actions, padded, *([pushed] if pushes else [])):
         digest.update(tensor.numpy().tobytes())
     device = env.device
     return Demonstrations(
         observations=seen.to(device),
         actions=actions.to(device),
         padded=padded.to(device),
+        pushed=pushed.to(device),
         episodes=len(numbers),
         digest=digest.hexdigest(),
     )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.learn.common.average import Average
 from manikin.learn.common.demonstrations import load_demonstrations, window_of
 from manikin.learn.common.finite import check_finite
@@ -31,6 +31,9 @@ class ImitationConfig:
     Attributes:
         demos: a recording with flat observations; "" collects from the task's expert first.
         demonstrations: how many successful episodes: taken of the recording at most, or collected. 0: all there are.
+        pushes: chance per step that the expert is pushed off its way while it is recorded first; 0 never. See
+            :class:`~manikin.policy.pushes.Pushes`.
+        hide: columns of the observation whose names contain one of these words are hidden from the network.
         updates: gradient steps in an iteration.
         batch_size: frames in each, drawn with replacement.
         learning_rate, weight_decay: of AdamW.
@@ -42,6 +45,8 @@ class ImitationConfig:
 
     demos: str = ""
     demonstrations: int = 100
+    pushes: float = 0.0
+    hide: tuple[str, ...] = ()
     updates: int = 500
     batch_size: int = 256
     learning_rate: float = 3e-4
@@ -133,6 +138,7 @@ class Imitation:
         moments = Moments(columns, self.device)
         moments.add(self.data.observations[:, -1])
         moments.write(self.module.scaling)
+        self.module.scaling.hide(self._hidden(env))
         self.module.span.fit(self.data.actions[:, 0])
         self.average = Average(self.module, config.average) if config.average else None
         self.parameters = [*self.module.parameters(), *(self.helper.parameters() if self.helper else ())]
@@ -140,15 +146,28 @@ class Imitation:
             self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
 
+    def _hidden(self, env: BatchEnv) -> list[int]:
+        names, words = env.observation_names, self.config.hide
+        for word in words:
+            if not any(word in name for name in names):
+                raise UnknownNameError("column of the observation to hide", word, names)
+        return [i for i, name in enumerate(names) if any(word in name for word in words)]
+
     # ---- what an algorithm says --------------------------------------------------------------------------------------
 
     def options(self) -> dict[str, Any]:
         """Of the network, beside its sizes."""
         raise NotImplementedError
 
-    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor) -> dict[str, Tensor]:
-        """``loss``, and what else is worth a column, of observations (B, window, D), scaled actions (B, chunk, A) and
-        padding (B, chunk)."""
+    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
+        """``loss``, and what else is worth a column.
+
+        Args:
+            seen: observations (B, window, D).
+            actions: scaled, (B, chunk, A).
+            padded: (B, chunk) bool, behind the end of the episode.
+            pushed: (B, chunk) bool, behind a push.
+        """
         raise NotImplementedError
 
     def made_helper(self) -> nn.Module | None:
@@ -179,8 +198,8 @@ class Imitation:
                 frames = torch.randint(
                     count, (config.batch_size,), generator=self.streams["frames"], device=self.device
                 )
-                seen, actions, padded = self.data.batch(frames)
-                losses = self.losses(seen, self.module.span(actions), padded)
+                seen, actions, padded, pushed = self.data.batch(frames)
+                losses = self.losses(seen, self.module.span(actions), padded, pushed)
                 self.optimizer.zero_grad(set_to_none=True)
                 losses["loss"].backward()
                 if config.max_grad_norm:

@@ -15,7 +15,9 @@ from manikin.env.options import EnvOptions
 from manikin.errors import DataError
 from manikin.eval.runner import run_episodes
 from manikin.learn.run.recipe import Recipe
+from manikin.policy.api import Policy
 from manikin.policy.expert import ExpertPolicy
+from manikin.policy.pushes import PushedPolicy, Pushes
 
 __all__ = ["DEMOS", "demonstrations_of"]
 
@@ -55,10 +57,22 @@ def demonstrations_of(
     options = EnvOptions(num_envs=min(_ROWS, wanted), observe=word, autoreset="disabled", **given)
     env = make(recipe.task, options=options, device=device, threads=threads)
     try:
-        expert, seeds = ExpertPolicy(env), range(_ATTEMPTS * wanted)
+        expert: Policy = ExpertPolicy(env)
+        seeds, about = range(_ATTEMPTS * wanted), dict[str, Any]()
+        if recipe.config.pushes:
+            pushes = Pushes(recipe.config.pushes)
+            expert, about = PushedPolicy(expert, env, pushes), {"pushes": pushes.plain}
         resumed = parts_folder(path).exists()
         with Recorder(
-            env, path, policy="expert", observations=True, states=False, keep="success", first_seed=0, resume=resumed
+            env,
+            path,
+            policy="expert",
+            observations=True,
+            states=False,
+            keep="success",
+            first_seed=0,
+            resume=resumed,
+            about=about,
         ) as recorder:
             while (missing := wanted - len(recorder.kept)) > 0:
                 numbers = [number for number in seeds if number not in recorder.finished][:missing]

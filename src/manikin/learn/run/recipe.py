@@ -186,7 +186,7 @@ def _brought(value: Any, hint: Any) -> Any:
 
 def _said(hint: Any) -> str:
     words = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
-    return words.get(hint, "a list of whole numbers")
+    return words.get(hint, "a list of texts" if get_args(hint)[:1] == (str,) else "a list of whole numbers")
 
 
 def shipped_recipes() -> dict[tuple[str, str], str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +24,10 @@ class Scaling(nn.Module):
         self.limit = limit
         self.register_buffer("mean", torch.zeros(columns))
         self.register_buffer("std", torch.ones(columns))
+
+    def hide(self, columns: Sequence[int]) -> None:
+        """Make these columns 0 whatever they hold: an infinite spread."""
+        self.std[list(columns)] = torch.inf
 
     def forward(self, values: Tensor) -> Tensor:
         return ((values - self.mean) / self.std).clamp(-self.limit, self.limit)
