@@ -129,6 +129,7 @@ def _train(
 
     from manikin.errors import ManikinError
     from manikin.eval.runner import interruptible
+    from manikin.learn.run.page import shares, summary_of
     from manikin.learn.run.recipe import trainer_class
     from manikin.learn.run.train import CHECKPOINT, train
 
@@ -165,6 +166,7 @@ def _train(
         f"{ended[outcome.why]}: {state.steps:,} {counts} in {state.seconds:.0f} s; best "
         f"validation {state.best:.1%} in iteration {state.best_iteration}, last {state.validated:.1%}"
     )
+    out.print(f"where its time went: {shares(summary_of(folder)['spent'])}")
     return _test(out, options, recipe, folder, device) if options.test else OK
 
 

@@ -19,6 +19,7 @@ from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes, flat_size
+from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import GaussianActor, mlp
 
@@ -79,6 +80,7 @@ class PPO:
         steps: control steps of all rows so far.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
         about: what the policy was made from, for its file: nothing but the recipe.
+        spent: where the time went.
     """
 
     counts = "control steps"
@@ -88,6 +90,7 @@ class PPO:
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.about: dict[str, Any] = {}
+        self.spent = Spent()
         self.streams = Streams(seed, env.device)
         columns, actions = flat_size(env), env.single_action_space.shape[0]
         self.network_options: dict[str, Any] = {
@@ -104,7 +107,9 @@ class PPO:
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
         self.moments = Moments(columns, self.device)
-        self.episodes = Episodes(env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success)
+        self.episodes = Episodes(
+            env, seed, self.spent, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success
+        )
         self.observation = self.episodes.begin()
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -119,9 +124,9 @@ class PPO:
         if config.anneal:
             for group in self.optimizer.param_groups:
                 group["lr"] = config.learning_rate * max(0.0, 1.0 - self.progress)
-        with torch_threads(1):
+        with torch_threads(1), self.spent.on("policy"):
             batch = self._collect()
-        with torch_threads(CORES):
+        with torch_threads(CORES), self.spent.on("update"):
             losses = self._update(batch)
         self.iterations += 1
         return {**self.episodes.summary(), **losses}

@@ -29,6 +29,7 @@ from manikin.learn.common.recorded_steps import recorded_steps
 from manikin.learn.common.replay import Replay
 from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.rollout import Episodes, flat_size
+from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import TanhGaussianActor
 
@@ -124,6 +125,7 @@ class SAC:
         steps: control steps of all rows so far.
         updates: batches so far.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Nothing reads it.
+        spent: where the time went.
 
     Raises:
         ConfigError: settings that do not go together, too little memory for the replay, or demonstrations of another
@@ -138,6 +140,7 @@ class SAC:
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.updates, self.progress = 0, 0, 0, 0.0
         self.about: dict[str, Any] = {}
+        self.spent = Spent()
         self.streams = Streams(seed, env.device)
         columns, actions = flat_size(env), int(env.single_action_space.shape[0])
         self.network_options: dict[str, Any] = {
@@ -192,7 +195,12 @@ class SAC:
                 seed=seed,
             )
         self.episodes = Episodes(
-            env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success, starts=starts
+            env,
+            seed,
+            self.spent,
+            stagger=config.stagger,
+            bootstrap_at_success=config.bootstrap_at_success,
+            starts=starts,
         )
         self.observation = self.episodes.begin()
 
@@ -204,11 +212,11 @@ class SAC:
         Raises:
             DivergedError: a loss is not finite.
         """
-        with torch_threads(1):
+        with torch_threads(1), self.spent.on("policy"):
             self._collect()
         losses: dict[str, float] = {}
         if self.steps >= self.config.start_steps:
-            with torch_threads(CORES):
+            with torch_threads(CORES), self.spent.on("update"):
                 losses = self._update()
         self.iterations += 1
         return {**self.episodes.summary(), **losses}

@@ -22,6 +22,7 @@ from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.replay import Replay
 from manikin.learn.common.rollout import Episodes, flat_size
+from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.world_model import WorldModel
 
@@ -94,6 +95,7 @@ class TDMPC2:
         steps: control steps of all rows so far.
         updates: batches so far.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Nothing reads it.
+        spent: where the time went.
 
     Raises:
         ConfigError: settings that do not go together, or too little memory for the replay.
@@ -111,6 +113,7 @@ class TDMPC2:
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.updates, self.progress = 0, 0, 0, 0.0
         self.about: dict[str, Any] = {}
+        self.spent = Spent()
         self.streams = Streams(seed, env.device)
         self.gamma = config.gamma or min(0.995, max(0.95, 1.0 - 5.0 / env.horizon))
         columns, actions = flat_size(env), int(env.single_action_space.shape[0])
@@ -145,7 +148,9 @@ class TDMPC2:
         self.parameters = [*model.encoder.parameters(), *self.parameters]
         self.scale = torch.ones((), device=self.device)  # of the values, for the policy's loss
         self.moments = Moments(columns, self.device)
-        self.episodes = Episodes(env, seed, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success)
+        self.episodes = Episodes(
+            env, seed, self.spent, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success
+        )
         self.observation = self.episodes.begin()
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -156,11 +161,11 @@ class TDMPC2:
         Raises:
             DivergedError: a loss is not finite.
         """
-        with torch_threads(1):
+        with torch_threads(1), self.spent.on("policy"):
             self._collect()
         losses: dict[str, float] = {}
         if self.steps >= self.config.start_steps:
-            with torch_threads(CORES):
+            with torch_threads(CORES), self.spent.on("update"):
                 losses = self._update()
         self.iterations += 1
         return {**self.episodes.summary(), **losses}

@@ -17,6 +17,7 @@ from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.schedule import cosine, warm_up
+from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.chunk import Execution
 from manikin.policy.networks import NETWORKS
@@ -101,6 +102,7 @@ class Imitation:
         steps: gradient steps so far.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
         about: what the policy was made from, for its file.
+        spent: where the time went.
     """
 
     counts = "gradient steps"
@@ -112,6 +114,7 @@ class Imitation:
                 raise ConfigError(f"{name} must be 1 or more, got {getattr(config, name)}")
         self.config, self.device = config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
+        self.spent = Spent()
         self.streams = Streams(seed, env.device)
         window, columns = window_of(env)
         chunk, self.about = 1, dict[str, Any]()
@@ -191,7 +194,7 @@ class Imitation:
         self.module.train()
         sums: dict[str, Tensor] = {}
         fall = cosine(self.progress) if config.anneal else 1.0
-        with torch_threads(CORES), self.streams.globally("dropout"):
+        with self.spent.on("update"), torch_threads(CORES), self.streams.globally("dropout"):
             for _ in range(config.updates):
                 for group in self.optimizer.param_groups:
                     group["lr"] = config.learning_rate * fall * warm_up(self.steps, config.warm_up)

@@ -13,6 +13,7 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.seeds import training_seeds
+from manikin.learn.common.spent import Spent
 
 __all__ = ["Episodes", "Moved", "flat_size", "worth_after"]
 
@@ -74,6 +75,7 @@ class Episodes:
     Args:
         env: with ``autoreset="same_step"``.
         seed: of the run; episode seeds follow from it and are never those of validation or test.
+        spent: told how long the environment takes.
         stagger: while the first episodes run, rows restart one after another, so that later not all end together.
         bootstrap_at_success: see :func:`worth_after`.
         starts: where episodes begin, in place of the task's own starts.
@@ -83,13 +85,14 @@ class Episodes:
         self,
         env: BatchEnv,
         seed: int,
+        spent: Spent,
         *,
         stagger: bool,
         bootstrap_at_success: bool,
         starts: ReverseStarts | None = None,
     ) -> None:
         self.env, self._seeds, self._bootstrap = env, training_seeds(seed, env.num_envs), bootstrap_at_success
-        self.starts = starts
+        self.starts, self.spent = starts, spent
         self._cut_at = torch.arange(env.num_envs, device=env.device) * env.horizon // env.num_envs
         self._staggered = env.horizon if stagger and starts is None else 0
         n, device = env.num_envs, env.device
@@ -104,7 +107,8 @@ class Episodes:
 
     def step(self, actions: Tensor, count: int) -> Moved:
         """Make the ``count``-th step of all rows, counted from 1, with these actions (N, A)."""
-        observation, rewards, terminated, truncated, info = self.env.step(actions)
+        with self.spent.on("environment"):
+            observation, rewards, terminated, truncated, info = self.env.step(actions)
         ended = terminated | truncated
         success = self._account(rewards, ended, info)
         following, kept, cut = observation, torch.ones_like(ended), torch.zeros_like(ended)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -17,7 +17,7 @@ from manikin.learn.run.recipe import trainer_class
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import CHECKPOINT, LOG, recipe_of
 
-__all__ = ["summary_of", "write_comparison", "write_page"]
+__all__ = ["shares", "summary_of", "write_comparison", "write_page"]
 
 _CURVES = (
     ("success", "success in training", 1.0),
@@ -58,6 +58,7 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
         "iterations": state["iteration"],
         "seconds": state["seconds"],
         "cpu_seconds": state["cpu_seconds"],
+        "spent": _spent(read_progress(folder / LOG)),
         "best": state["best"],
         "best_iteration": state["best_iteration"],
         "last": state["validated"],
@@ -65,6 +66,19 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
         "tested": tested,
         "versions": about["versions"],
     }
+
+
+def _spent(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Seconds of the whole run by what they were spent on."""
+    names = {name for row in rows for name in row if name.endswith("_seconds") and name != "cpu_seconds"}
+    return {name.removesuffix("_seconds"): sum(row.get(name, 0.0) for row in rows) for name in sorted(names)}
+
+
+def shares(spent: Mapping[str, float]) -> str:
+    """``environment 61 %, update 27 %``, the largest first."""
+    whole = sum(spent.values()) or 1.0
+    order = sorted(spent.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {100 * seconds / whole:.0f} %" for name, seconds in order)
 
 
 def write_page(folder: str | Path) -> Path:
@@ -95,6 +109,7 @@ def _write(folders: Sequence[Path], target: Path) -> Path:
     counts = " or ".join(sorted({run["counts"] for run in runs}))
     body = "".join(_charts(names, logs, counts)) + _table(names, runs)
     if len(folders) == 1:
+        body += f"<p>Where its time went: {escape(shares(runs[0]['spent']))}</p>"
         body += _report(folders[0]) + _recipe(folders[0])
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, '

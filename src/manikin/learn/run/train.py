@@ -164,7 +164,7 @@ class _Loop:
             if state.iteration % recipe.validate_every == 0:
                 numbers = {**numbers, **self._validate()}
             self._clock()
-            timing = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
+            timing = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds, **self.trainer.spent.taken()}
             self.log.add({"iteration": state.iteration, "steps": state.steps, **timing, **numbers})
             self.on_iteration(state, numbers)
             if time.perf_counter() - self._saved > _SAVE_EVERY:
@@ -193,7 +193,8 @@ class _Loop:
 
     def _validate(self) -> dict[str, float]:
         state, module = self.state, self.trainer.actor
-        found = self.validation(module, Execution.of(self.about))
+        with self.trainer.spent.on("validation"):
+            found = self.validation(module, Execution.of(self.about))
         state.validated = found["success"]
         if (found["success"], found["return"]) > (state.best, state.best_return):
             state.best, state.best_return, state.best_iteration = found["success"], found["return"], state.iteration
