@@ -21,6 +21,7 @@ from manikin.policy.networks import build
 
 __all__ = [
     "FILE",
+    "LAST",
     "PROGRAM",
     "about_env",
     "export_program",
@@ -32,6 +33,8 @@ __all__ = [
 
 FILE = "policy.safetensors"
 """The name of a policy's file in the folder of a run."""
+LAST = "last.safetensors"
+"""The name of the network that was validated last."""
 PROGRAM = "policy.pt2"
 """The name of the same network as a program."""
 _FORMAT = 1

@@ -21,7 +21,7 @@ from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
 from manikin.learn.run.validate import Validation, test_protocol
 from manikin.policy.chunk import Execution
-from manikin.policy.trained import FILE, PROGRAM, about_env, export_program, load_trained, save_trained
+from manikin.policy.trained import FILE, LAST, PROGRAM, about_env, export_program, load_trained, save_trained
 
 __all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "recipe_of", "train"]
 
@@ -74,6 +74,7 @@ def train(
     """Train a policy, up to the best validated network; the final number is the caller's to ask for.
 
     Into ``folder`` go ``recipe.toml``, ``progress.csv``, ``policy.safetensors`` (the network that validated best),
+    ``last.safetensors`` (the one that was validated last),
     ``policy.pt2`` (the same as a program), ``checkpoint.safetensors`` (all that a resumed run needs), and
     ``protocol.toml`` of the final number. Every file appears whole or not at all, so that a killed run goes on from its
     last checkpoint. On the CPU it goes on to the same bits.
@@ -196,10 +197,11 @@ class _Loop:
         with self.trainer.spent.on("validation"):
             found = self.validation(module, Execution.of(self.about))
         state.validated = found["success"]
+        network = {"kind": self.trainer.network, "options": self.trainer.network_options}
+        about = {**self.about, "steps": state.steps, "iteration": state.iteration, "validated": found}
+        save_trained(self.folder / LAST, module, network=network, about=about)
         if (found["success"], found["return"]) > (state.best, state.best_return):
             state.best, state.best_return, state.best_iteration = found["success"], found["return"], state.iteration
-            network = {"kind": self.trainer.network, "options": self.trainer.network_options}
-            about = {**self.about, "steps": state.steps, "iteration": state.iteration, "validated": found}
             save_trained(self.folder / FILE, module, network=network, about=about)
         return {f"validated_{name}": value for name, value in found.items()}
 
