@@ -41,6 +41,7 @@ TASKS = {  # horizon [control steps]
     "NutAssemblySquare-v2": 400,
 }
 ALGORITHMS = ("bc", "diffusion", "act")
+COUNTS = (100, 1000)  # demonstrations
 STEPS = 10_000  # gradient steps where a task has no recipe
 
 
@@ -73,7 +74,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
     parser.add_argument("--algorithms", nargs="+", default=list(ALGORITHMS), choices=ALGORITHMS)
-    parser.add_argument("--demonstrations", nargs="+", type=int, default=[100, 1000])
+    parser.add_argument("--demonstrations", nargs="+", type=int, default=list(COUNTS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[9351])
     parser.add_argument("--threads", type=int, default=0, help="of the physics; never changes a result")
     parser.add_argument("--loaded", action="store_true", help="other work runs here: keep processor time, not seconds")

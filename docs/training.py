@@ -1,6 +1,6 @@
-"""Fill the tables and curves of docs/training.md from benchmarks/results/learning.json.
+"""Fill the tables and curves of docs/training.md and docs/training-imitation.md from the results of benchmarks.
 
-python docs/training.py            # after benchmarks/learning.py
+python docs/training.py            # after benchmarks/learning.py or benchmarks/imitation.py
 python docs/training.py --check    # only say whether it is up to date (exit status 1: it is not)
 """
 
@@ -19,6 +19,20 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "training.md"
 PICTURE = ROOT / "docs" / "images" / "training.svg"
 RESULT = ROOT / "benchmarks" / "results" / "learning.json"
+IMITATION = ROOT / "docs" / "training-imitation.md"
+IMITATED = ROOT / "benchmarks" / "results" / "imitation.json"
+# success in percent of the best checkpoint by state: algorithm -> number of demonstrations -> success
+MANISKILL = {  # tables II and III of Tao et al. (2024), arXiv:2410.00425: the best of an evaluation of 100 episodes
+    "PickCube-v2": {"bc": {100: 0, 1000: 3}, "diffusion": {100: 100, 1000: 100}, "act": {100: 70, 1000: 100}},
+    "PushCube-v2": {"bc": {100: 69, 1000: 81}, "diffusion": {100: 95, 1000: 96}, "act": {100: 99, 1000: 97}},
+    "StackCube-v2": {"bc": {100: 0, 1000: 0}, "diffusion": {100: 90, 1000: 99}, "act": {100: 50, 1000: 97}},
+    "PegInsertionSide-v2": {"bc": {100: 0, 1000: 0}, "diffusion": {100: 38, 1000: 66}, "act": {100: 14, 1000: 43}},
+}
+HUMAN = {  # 200 human demonstrations: LSTM-GMM and DP-CNN, best checkpoint; Chi et al. (2023), table I
+    "Lift-v2": {"bc": 100, "diffusion": 100},
+    "PickPlaceCan-v2": {"bc": 100, "diffusion": 100},
+    "NutAssemblySquare-v2": {"bc": 95, "diffusion": 100},
+}
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 
@@ -58,21 +72,72 @@ def curves(result: dict[str, Any]) -> str:
     return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{style}", 1)
 
 
-def filled(page: str, result: dict[str, Any]) -> str:
-    """The page with its table."""
-    pattern = r"(<!-- table of learning -->\n).*?(<!-- end -->)"
-    return re.sub(pattern, lambda found: f"{found[1]}\n{table(result)}\n\n{found[2]}", page, flags=re.DOTALL)
+def imitated(result: dict[str, Any]) -> str:
+    """Success by task, algorithm and number of demonstrations beside what others published, and how the measured runs
+    went."""
+    from imitation import ALGORITHMS, COUNTS, TASKS
+
+    heads = ["task", "algorithm", *(f"{count:,} demonstrations | published" for count in COUNTS)]
+    lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|---:|" * len(COUNTS)]
+    runs = [f"| run | seed | {' | '.join(_RUN)} |", "|---|" + "---:|" * (1 + len(_RUN))]
+    for task in TASKS:
+        for algorithm in ALGORITHMS:
+            cells = [task, f"`{algorithm}`"]
+            for count in COUNTS:
+                seeds = result["cells"].get(task, {}).get(algorithm, {}).get(str(count), {})
+                cells.append("<br>".join(map(_rate, seeds.values())) or "not measured")
+                cells.append(_published(task, algorithm, count))
+                runs += [f"| `{algorithm}` {task}, {count:,} | {seed} | {_how(one)} |" for seed, one in seeds.items()]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, *(["", *runs] if len(runs) > 2 else [])])
+
+
+_RUN = ("best, tested", "last, tested", "gradient steps", "CPU minutes", "horizon", "a demonstration")
+
+
+def _rate(one: dict[str, Any]) -> str:
+    return f"{100 * one['tested']['rate']:.1f} % [{100 * one['tested']['low']:.1f}, {100 * one['tested']['high']:.1f}]"
+
+
+def _how(one: dict[str, Any]) -> str:
+    last = one["tested_last"]
+    cells = (
+        _rate(one),
+        f"{100 * last['rate']:.1f} % [{100 * last['low']:.1f}, {100 * last['high']:.1f}]",
+        f"{one['steps']:,}",
+        f"{one['cpu_seconds'] / 60:.1f}",
+        f"{one['horizon']} steps",
+        f"{one['demonstration_length']} steps",
+    )
+    return " | ".join(cells)
+
+
+def _published(task: str, algorithm: str, count: int) -> str:
+    if (value := MANISKILL.get(task, {}).get(algorithm, {}).get(count)) is not None:
+        return f"{value} %"
+    human = HUMAN.get(task, {}).get(algorithm)
+    return "-" if human is None else f"{human} % (human)"
+
+
+def filled(page: str, name: str, lines: str) -> str:
+    """The page with the table of a name."""
+    pattern = rf"(<!-- table of {name} -->\n).*?(<!-- end -->)"
+    return re.sub(pattern, lambda found: f"{found[1]}\n{lines}\n\n{found[2]}", page, flags=re.DOTALL)
 
 
 def main() -> int:
-    result = json.loads(RESULT.read_text())
-    page, picture = filled(PAGE.read_text(), result), curves(result) + "\n"
+    learned = json.loads(RESULT.read_text())
+    wanted = {
+        PAGE: filled(PAGE.read_text(), "learning", table(learned)),
+        PICTURE: curves(learned) + "\n",
+        IMITATION: filled(IMITATION.read_text(), "imitation", imitated(json.loads(IMITATED.read_text()))),
+    }
     if "--check" in sys.argv:
-        current = page == PAGE.read_text() and PICTURE.exists() and picture == PICTURE.read_text()
-        print("up to date" if current else "not up to date: run python docs/training.py")
-        return 0 if current else 1
-    PAGE.write_text(page)
-    PICTURE.write_text(picture)
+        other = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+        print(f"not up to date: {', '.join(other)}; run python docs/training.py" if other else "up to date")
+        return 1 if other else 0
+    for path, text in wanted.items():
+        path.write_text(text)
     return 0
 
 

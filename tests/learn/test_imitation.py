@@ -18,14 +18,15 @@ from manikin.learn import act, bc, diffusion
 from manikin.learn.common.average import Average, decay_at
 from manikin.learn.common.demonstrations import load_demonstrations
 from manikin.learn.common.schedule import cosine, warm_up
+from manikin.learn.run import store
 from manikin.learn.run.recipe import Recipe, trainer_class
-from manikin.learn.run.train import train
+from manikin.learn.run.train import CHECKPOINT, train
 from manikin.policy.choices import policy_maker
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks.cloned import MixtureCloned
 from manikin.policy.networks.sampler import SAMPLERS, Sampler, squared_cosine
-from manikin.policy.trained import export_program, load_trained, read_about
+from manikin.policy.trained import LAST, export_program, load_trained, read_about
 from manikin.sense.stack import Stack
 
 WINDOW = ["state", Stack(2)]
@@ -413,6 +414,10 @@ def test_without_a_recording_the_expert_is_recorded_first_and_a_run_goes_on_only
     assert rest.state.steps == whole.state.steps == 8
     ours, theirs = (load_trained(tmp_path / name)[0].state_dict() for name in ("part", "whole"))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    last, about = load_trained(tmp_path / "whole" / LAST)
+    trained = store.read(tmp_path / "whole" / CHECKPOINT)[0]["trainer"]["module"]
+    assert about["iteration"] == whole.state.iteration == 4
+    assert all(torch.equal(value, trained[name]) for name, value in last.state_dict().items())
     about = read_about(tmp_path / "whole")["demonstrations"]
     assert about["episodes"] == 3 and len(about["sha256"]) == 64
     other = _record(tmp_path / "other.h5", count=2)
