@@ -29,11 +29,11 @@ def make(path: Path, episodes: int, pictures: bool) -> None:
     """A recording of random numbers and smooth pictures."""
     import numpy as np
 
-    from manikin.data.recording.format import Episode, Header
+    from manikin.data.recording.format import Header, RecordedEpisode
     from manikin.data.recording.write import EpisodeWriter
 
     rng = np.random.default_rng(0)
-    together: list[Episode] = []
+    together: list[RecordedEpisode] = []
     ramp = np.linspace(0, 200, 128)[None, :, None, None]
     with EpisodeWriter(path, Header(fingerprint={"robot": "panda", "control": "ee_delta_pose"})) as writer:
         for number in range(episodes):
@@ -45,7 +45,7 @@ def make(path: Path, episodes: int, pictures: bool) -> None:
                 )
             flags = {k: np.zeros(STEPS, bool) for k in ("terminated", "truncated", "success", "fail")}
             together.append(
-                Episode(
+                RecordedEpisode(
                     number=number,
                     seed=number,
                     actions=rng.uniform(-1, 1, (STEPS, 7)).astype(np.float32),

@@ -18,7 +18,7 @@ from manikin.policy.expert import ExpertPolicy
 
 
 @dataclass
-class Things(Handles):
+class TouchBallHandles(Handles):
     robot: Robot
     ball: Part
     press: ContactForce
@@ -45,28 +45,28 @@ class TouchBall(Task):
         spread: float = 0.1  # [m] half size of the square in which the ball lies
         min_force: float = 0.2  # [N]
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> TouchBallHandles:
         table(b)
         robot = b.robot()
         ball = b.sphere("ball", radius=self.config.radius, rgba=(0.9, 0.5, 0.1, 1))
-        return Things(robot=robot, ball=ball, press=b.contact_force(robot, ball))
+        return TouchBallHandles(robot=robot, ball=ball, press=b.contact_force(robot, ball))
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: TouchBallHandles, ep: Episode) -> None:
         h.robot.set_qpos(h.robot.keyframe())
         spot = ep.rng.uniform("ball", -self.config.spread, self.config.spread, (2,))
         h.ball.set_pose(torch.cat([spot, torch.full((h.n, 1), self.config.radius)], 1))
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: TouchBallHandles) -> dict[str, Tensor]:
         return {"success": norm(h.press.value) >= self.config.min_force}
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: TouchBallHandles) -> dict[str, dict[str, Tensor]]:
         return {"policy": {"tcp_to_ball": h.ball.pos - h.robot.tcp_pos}, "privileged": {}}
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: TouchBallHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         near = 1 - torch.tanh(5 * norm(h.ball.pos - h.robot.tcp_pos))
         return {"reach": near, "touch": ev["success"].float()}
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: TouchBallHandles) -> list[Waypoint]:
         down = torch.tensor([0.0, 1.0, 0.0, 0.0]).expand(h.n, 4)
         return [Waypoint(name="touch", pose=pose(h.ball.pos, down), gripper=-1, speed=0.5).hold()]
 

@@ -19,6 +19,7 @@ from typing import Any
 __all__ = ["MODULES", "NAMES", "install", "old_names"]
 
 MODULES: dict[str, str] = {
+    "manikin.author.trial": "manikin.author.under_test",
     "manikin.cli.chosen": "manikin.cli.options",
     "manikin.control.straight": "manikin.control.operational_code",
     "manikin.data.block": "manikin.data.recording.block",
@@ -62,7 +63,7 @@ MODULES: dict[str, str] = {
     "manikin.env.sheet": "manikin.author.sheet",
     "manikin.env.single": "manikin.env.adapters.single",
     "manikin.env.speed": "manikin.author.speed",
-    "manikin.env.trial": "manikin.author.trial",
+    "manikin.env.trial": "manikin.author.under_test",
     "manikin.env.window": "manikin.env.adapters.window",
     "manikin.eval.shown": "manikin.eval.picture_options",
     "manikin.policy.random": "manikin.policy.random_policy",
@@ -84,6 +85,8 @@ MODULES: dict[str, str] = {
     "manikin.robots.check": "manikin.author.robot.check",
     "manikin.robots.film": "manikin.author.robot.film",
     "manikin.robots.finding": "manikin.author.robot.finding",
+    "manikin.robots.own": "manikin.robots.from_files",
+    "manikin.robots.own_base": "manikin.robots.from_files_base",
     "manikin.robots.tried": "manikin.author.robot.tried",
     "manikin.scene.articulation": "manikin.scene.handles.articulation",
     "manikin.scene.bank": "manikin.scene.candidates",
@@ -118,6 +121,10 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.assets.meshes": {
         "Surface": "manikin.assets.meshes:TriangleMesh",
     },
+    "manikin.author.trial": {
+        "Run": "manikin.author.under_test:WatchedEpisodes",
+        "Trial": "manikin.author.under_test:TaskUnderTest",
+    },
     "manikin.cli.checks": {
         "Finding": "manikin.cli.checks:Diagnosis",
     },
@@ -131,7 +138,11 @@ NAMES: dict[str, dict[str, str]] = {
         "names": "manikin.author.scaffold",
         "write_task": "manikin.author.scaffold",
     },
+    "manikin.control": {
+        "Part": "manikin.control.composite:GroupController",
+    },
     "manikin.control.composite": {
+        "Part": "manikin.control.composite:GroupController",
         "Group": "manikin.control.group:RobotGroup",
         "GroupChain": "manikin.control.group",
         "check_groups": "manikin.control.group",
@@ -145,6 +156,13 @@ NAMES: dict[str, dict[str, str]] = {
         "arrays": "manikin.data.formats.demos",
         "numbers": "manikin.data.formats.demos",
     },
+    "manikin.data.format": {
+        "Episode": "manikin.data.recording.format:RecordedEpisode",
+    },
+    "manikin.data.formats.importers": {
+        "TWINS": "manikin.data.formats.importers:TASK_MAPPINGS",
+        "Twin": "manikin.data.formats.importers:TaskMapping",
+    },
     "manikin.data.formats.maniskill_actions": {
         "Mode": "manikin.data.formats.maniskill_actions:ActionMode",
     },
@@ -152,6 +170,8 @@ NAMES: dict[str, dict[str, str]] = {
         "Seen": "manikin.data.formats.playback:PlaybackResult",
     },
     "manikin.data.formats.stage": {
+        "TWINS": "manikin.data.formats.importers:TASK_MAPPINGS",
+        "Twin": "manikin.data.formats.importers:TaskMapping",
         "ManiSkillStage": "manikin.data.formats.importers:ManiSkillImporter",
         "RecordedStage": "manikin.data.formats.importers:RecordingImporter",
         "RobosuiteStage": "manikin.data.formats.importers:RobosuiteImporter",
@@ -164,12 +184,18 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.data.maniskill_actions": {
         "Mode": "manikin.data.formats.maniskill_actions:ActionMode",
     },
+    "manikin.data.play": {
+        "Moved": "manikin.data.replay.play:ControlStep",
+    },
     "manikin.data.playback": {
         "Seen": "manikin.data.formats.playback:PlaybackResult",
     },
     "manikin.data.record": {
         "Recorder": "manikin.data.recorder",
         "largest_episode": "manikin.data.recorder",
+    },
+    "manikin.data.recording.format": {
+        "Episode": "manikin.data.recording.format:RecordedEpisode",
     },
     "manikin.data.replay": {
         "EpisodeReplay": "manikin.data.replay.verify",
@@ -180,6 +206,9 @@ NAMES: dict[str, dict[str, str]] = {
         "replay": "manikin.data.replay.verify",
         "source_of": "manikin.data.replay.verify",
     },
+    "manikin.data.replay.play": {
+        "Moved": "manikin.data.replay.play:ControlStep",
+    },
     "manikin.data.retarget": {
         "ConversionReport": "manikin.data.retarget.conversion",
         "EpisodeConversion": "manikin.data.retarget.conversion",
@@ -187,6 +216,8 @@ NAMES: dict[str, dict[str, str]] = {
         "retarget": "manikin.data.retarget.conversion",
     },
     "manikin.data.stage": {
+        "TWINS": "manikin.data.formats.importers:TASK_MAPPINGS",
+        "Twin": "manikin.data.formats.importers:TaskMapping",
         "ManiSkillStage": "manikin.data.formats.importers:ManiSkillImporter",
         "RecordedStage": "manikin.data.formats.importers:RecordingImporter",
         "RobosuiteStage": "manikin.data.formats.importers:RobosuiteImporter",
@@ -208,6 +239,12 @@ NAMES: dict[str, dict[str, str]] = {
         "Loop": "manikin.env.loop.base",
         "Step": "manikin.env.loop.base",
     },
+    "manikin.env.observe": {
+        "Observer": "manikin.env.observe.observer:ObservationBuilder",
+    },
+    "manikin.env.observe.observer": {
+        "Observer": "manikin.env.observe.observer:ObservationBuilder",
+    },
     "manikin.env.registry": {
         "make": "manikin.env.make",
     },
@@ -218,6 +255,10 @@ NAMES: dict[str, dict[str, str]] = {
         "put": "manikin.env.state.saving",
         "save": "manikin.env.state.saving",
         "size_of": "manikin.env.state.saving",
+    },
+    "manikin.env.trial": {
+        "Run": "manikin.author.under_test:WatchedEpisodes",
+        "Trial": "manikin.author.under_test:TaskUnderTest",
     },
     "manikin.eval.journal": {
         "Kept": "manikin.eval.journal:JournaledTask",
@@ -231,6 +272,10 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "manikin.render.kept": {
         "Kept": "manikin.render.asset_cache:AssetCache",
+    },
+    "manikin.robots": {
+        "Robot": "manikin.robots:RobotSelection",
+        "team": "manikin.robots:parse_robots",
     },
     "manikin.scene.bank": {
         "Bank": "manikin.scene.candidates:Candidates",
@@ -292,6 +337,9 @@ NAMES: dict[str, dict[str, str]] = {
         "held": "manikin.toolkit.grasps:all_fingers_touch",
         "pick": "manikin.toolkit.waypoints",
         "touching": "manikin.toolkit.grasps:fingers_touch",
+    },
+    "manikin.tasks.robosuite.stack": {
+        "Stack": "manikin.tasks.robosuite.stack:RobosuiteStack",
     },
     "manikin.tasks.robosuite.staged": {
         "near": "manikin.tasks.robosuite.staged_reward:still_near",

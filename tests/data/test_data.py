@@ -18,7 +18,7 @@ import pytest
 
 from manikin.data.dataset import Dataset
 from manikin.data.recorder import Recorder
-from manikin.data.recording.format import FORMAT_VERSION, Episode, Header, flatten, parts_folder
+from manikin.data.recording.format import FORMAT_VERSION, Header, RecordedEpisode, flatten, parts_folder
 from manikin.data.recording.read import EpisodeFile, read_episodes
 from manikin.data.recording.write import EpisodeWriter
 from manikin.data.replay.verify import replay
@@ -28,7 +28,7 @@ from toy_env import Chase, ToyEnv
 from toy_episodes import HEADER, toy_episode
 
 
-def assert_same(a: Episode, b: Episode) -> None:
+def assert_same(a: RecordedEpisode, b: RecordedEpisode) -> None:
     fa, fb = vars(a), vars(b)
     for name in fa:
         left, right = flatten(fa[name]), flatten(fb[name])
@@ -403,11 +403,11 @@ def test_recordings_of_the_format_before_still_read_and_go_on(tmp_path: Path) ->
     assert told(old) == told(path)
     with EpisodeWriter(old, HEADER, resume=True) as writer:
         assert writer.finished == {0, 1}
-        writer.write(Episode(**{**vars(toy_episode(2)), "instruction": "lift the blue cube, sofort: schön"}))
+        writer.write(RecordedEpisode(**{**vars(toy_episode(2)), "instruction": "lift the blue cube, sofort: schön"}))
     with EpisodeFile(old) as file, h5py.File(old) as plain:
         assert file[2].instruction == "lift the blue cube, sofort: schön" and file[1].instruction == "pick up the cube"
         assert plain.attrs["format_version"] == FORMAT_VERSION
-    broken = Episode(**{**vars(toy_episode(3)), "instruction": "pick\0"})
+    broken = RecordedEpisode(**{**vars(toy_episode(3)), "instruction": "pick\0"})
     with pytest.raises(DataError, match="cannot hold a zero byte"), EpisodeWriter(tmp_path / "x.h5", HEADER) as writer:
         writer.write(broken)
 
@@ -440,12 +440,12 @@ def test_columns_keep_their_names_and_shapes_their_blocks(tmp_path: Path) -> Non
     length = 6
     trace = np.arange(length, dtype=np.float32)
 
-    def made(number: int, *links: str) -> Episode:
+    def made(number: int, *links: str) -> RecordedEpisode:
         forces = {name: trace * (k + 1) for k, name in enumerate(links)}
         terms = {"reach": trace, "lift": -trace}
         joints = {"elbow": np.arange(length + 1, dtype=np.float32)}
         more = {"forces": forces, "reward_terms": terms, "joints": joints}
-        return Episode(**{**vars(toy_episode(number, length)), **more})
+        return RecordedEpisode(**{**vars(toy_episode(number, length)), **more})
 
     every = [made(0, "total", "hand"), made(1, "total", "wrist"), made(2, "total", "hand"), toy_episode(3, length)]
     path = tmp_path / "run.h5"
@@ -466,7 +466,7 @@ def test_columns_keep_their_names_and_shapes_their_blocks(tmp_path: Path) -> Non
     with h5py.File(path) as file:
         named = {json.loads(file[block]["steps/forces"].attrs["columns"])[1] for block in ("block_0", "block_1")}
     assert named == {"hand", "wrist"}
-    short = Episode(**{**vars(made(4, "total")), "forces": {"total": trace[:-1]}})
+    short = RecordedEpisode(**{**vars(made(4, "total")), "forces": {"total": trace[:-1]}})
     with pytest.raises(DataError, match=r"forces/total has shape \(5,\), expected 6"):
         EpisodeWriter(tmp_path / "short.h5", HEADER).write(short)
 
@@ -474,7 +474,7 @@ def test_columns_keep_their_names_and_shapes_their_blocks(tmp_path: Path) -> Non
 def test_arrays_of_different_lengths_are_refused(tmp_path: Path) -> None:
     good = toy_episode(0)
     with EpisodeWriter(tmp_path / "run.h5", HEADER) as writer:
-        bad = Episode(**{**vars(good), "rewards": good.rewards[:-1]})
+        bad = RecordedEpisode(**{**vars(good), "rewards": good.rewards[:-1]})
         with pytest.raises(DataError, match=r"rewards has shape \(29,\), expected 30 rows"):
             writer.write(bad)
         writer.write(good)

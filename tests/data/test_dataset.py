@@ -12,7 +12,7 @@ import torch
 
 from manikin.cli import main
 from manikin.data import Dataset, Normalizer
-from manikin.data.recording.format import Episode, Header
+from manikin.data.recording.format import Header, RecordedEpisode
 from manikin.data.recording.read import read_episodes
 from manikin.data.recording.write import EpisodeWriter
 from manikin.errors import ConfigError, DataError, UnknownNameError
@@ -20,12 +20,12 @@ from manikin.errors import ConfigError, DataError, UnknownNameError
 LENGTHS = (7, 1, 12, 5, 9, 4, 6, 11, 3, 8)
 
 
-def _episode(number: int, length: int, *, width: int = 3, picture: int = 4) -> Episode:
+def _episode(number: int, length: int, *, width: int = 3, picture: int = 4) -> RecordedEpisode:
     rng = np.random.default_rng(number)
     success = np.zeros(length, bool)
     success[-1] = number % 3 != 0
     flat = rng.normal(5.0, 2.0, (length + 1, width)).astype(np.float32)
-    return Episode(
+    return RecordedEpisode(
         number=number,
         seed=number,
         actions=rng.uniform(-1, 1, (length, 2)).astype(np.float32),

@@ -21,7 +21,7 @@ from manikin.cli import main
 from manikin.data.formats.convert import to_lerobot
 from manikin.data.formats.lerobot import LeRobotWriter
 from manikin.data.recorder import Recorder
-from manikin.data.recording.format import Episode
+from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.read import read_episodes
 from manikin.data.recording.write import EpisodeWriter
 from manikin.data.statistics import aggregate, summarize
@@ -353,7 +353,7 @@ def test_a_flat_observation_is_parted_into_what_a_policy_may_know_and_the_rest(
         assert (table(root)[key] == table(named)[key]).all()
 
 
-def seen_episode(number: int, **more: np.ndarray) -> Episode:
+def seen_episode(number: int, **more: np.ndarray) -> RecordedEpisode:
     qpos = np.full((31, 2), number, np.float32)
     return dataclasses.replace(toy_episode(number), observations={"policy/qpos": qpos, **more})
 

@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode
 
 import manikin
 from card import on_card
-from manikin.author.trial import CountCalls, Run
+from manikin.author.under_test import CountCalls, Run
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.sim.health import Health
 

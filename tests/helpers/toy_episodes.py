@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manikin.data.recording.format import Episode, Header
+from manikin.data.recording.format import Header, RecordedEpisode
 
 HEADER = Header(
     fingerprint={
@@ -19,12 +19,12 @@ HEADER = Header(
 )
 
 
-def toy_episode(number: int, length: int = 30) -> Episode:
+def toy_episode(number: int, length: int = 30) -> RecordedEpisode:
     """An episode whose every value follows from its number."""
     draw = np.random.Generator(np.random.Philox(number))
     success = np.zeros(length, bool)
     success[length // 2 :] = number % 2 == 0
-    return Episode(
+    return RecordedEpisode(
         number=number,
         seed=1000 + number,
         index=number % 3,

@@ -20,7 +20,7 @@ from manikin.author.robot.check import check_robot
 from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.grippers import gripper
 from manikin.grippers import register as register_gripper
-from manikin.robots import Robot, arms, from_file, gripper_from_file, register, robot
+from manikin.robots import RobotSelection, arms, from_file, gripper_from_file, register, robot
 from manikin.scene.robot import assemble
 from manikin.spec.robot import Finger, Gains
 from own_arm import OPTIONS, REST, arm_text, joint, link
@@ -158,7 +158,7 @@ def test_mjcf_keeps_damping_ratios_and_bodies_that_may_overlap(tmp_path: Path) -
     arm = from_file(path, excludes=(("a", "b"),))
     assert arm.gains.kd == pytest.approx((0.5 * 2 * np.sqrt(100 * (0.5 + 0.5)), 3.0))  # a turns both
     assert arm.excludes == (("base", "a"), ("base", "b"), ("a", "b"))
-    assert not [f for f in check_robot(Robot(arm, None, True)) if f.lint == "collision"]
+    assert not [f for f in check_robot(RobotSelection(arm, None, True)) if f.lint == "collision"]
 
 
 @needs_menagerie

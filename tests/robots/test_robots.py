@@ -17,7 +17,7 @@ from manikin.arenas.table import table
 from manikin.assets import menagerie
 from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.grippers import gripper, grippers
-from manikin.robots import arm, arms, robot, team, teams
+from manikin.robots import arm, arms, parse_robots, robot, teams
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.robot import RobotModel, assemble
 from manikin.spec.physics import Physics
@@ -27,7 +27,7 @@ HAVE_MENAGERIE = bool(os.environ.get("MENAGERIE_ROOT") or os.environ.get("MANIKI
 needs_menagerie = pytest.mark.skipif(not HAVE_MENAGERIE, reason="neither MENAGERIE_ROOT nor MANIKIN_DATA is set")
 needs_data = pytest.mark.skipif(not os.environ.get("MANIKIN_DATA"), reason="MANIKIN_DATA is not set")
 
-TEAM = tuple(member for word in teams() for member in (r.arm.name for r in team(word)))
+TEAM = tuple(member for word in teams() for member in (r.arm.name for r in parse_robots(word)))
 DEFAULT = tuple(name for name in arms() if name not in TEAM or name == "baxter_right")  # aloha's are viperx elsewhere
 
 
@@ -347,7 +347,7 @@ def test_two_robots_in_one_scene() -> None:
 @pytest.mark.parametrize(("word", "apart"), [("aloha", 0.3), ("baxter", 0.3)])
 def test_a_team_rests_in_one_scene_without_touching(word: str, apart: float) -> None:
     parent = mujoco.MjSpec()
-    members = [assemble(r.arm, r.gripper, menagerie=r.menagerie) for r in team(word)]
+    members = [assemble(r.arm, r.gripper, menagerie=r.menagerie) for r in parse_robots(word)]
     for i, member in enumerate(members):
         frame = parent.worldbody.add_frame(pos=member.arm.base_pos, quat=member.arm.base_quat)
         parent.attach(member.spec, frame=frame, prefix=f"r{i}/")
@@ -363,8 +363,8 @@ def test_a_team_rests_in_one_scene_without_touching(word: str, apart: float) -> 
     assert np.allclose((one.xpos + two.xpos)[:2], 0, atol=2e-3)
     for tcp in (one, two):
         assert np.allclose(tcp.xmat.reshape(3, 3)[:, 2], (0, 0, -1), atol=1e-3)
-    assert team("panda+xarm_gripper") == (robot("panda+xarm_gripper"),)
-    assert [r.menagerie for r in team("aloha:menagerie")] == [True, True]
+    assert parse_robots("panda+xarm_gripper") == (robot("panda+xarm_gripper"),)
+    assert [r.menagerie for r in parse_robots("aloha:menagerie")] == [True, True]
 
 
 @pytest.mark.parametrize("word", [name for name in DEFAULT if arm(name).table_edge is not None])

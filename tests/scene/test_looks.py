@@ -17,7 +17,7 @@ import torch
 
 import manikin
 from manikin.arenas.table import table
-from manikin.author.trial import CountCalls
+from manikin.author.under_test import CountCalls
 from manikin.env.observe import Vision
 from manikin.env.registry import task_class, task_ids
 from manikin.errors import AssetError, ConfigError, DataError, ManikinError, UnknownNameError

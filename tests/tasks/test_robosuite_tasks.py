@@ -15,7 +15,7 @@ import torch
 
 import manikin
 from manikin.arenas.two_bins import QUARTERS
-from manikin.author.trial import calls_of_a_step
+from manikin.author.under_test import calls_of_a_step
 from manikin.math import quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 from robosuite_rules import REFERENCE

@@ -216,4 +216,4 @@ def test_mypy_checks_a_new_task(tmp_path: Path) -> None:
     command += ["--cache-dir", str(tmp_path / "cache"), str(file), str(wrong)]
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300).stdout.splitlines()
     assert len(said) == 2 and said[0].startswith(str(wrong)), said  # the error, and how many there are
-    assert '"Things" has no attribute "cub"' in said[0]
+    assert '"LiftCubeHandles" has no attribute "cub"' in said[0]

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.author.trial import calls_of_a_step
+from manikin.author.under_test import calls_of_a_step
 from manikin.plan.executor import WaypointExecutor
 from maniskill_rules import REFERENCE
 

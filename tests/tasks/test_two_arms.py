@@ -15,7 +15,7 @@ import torch
 
 import manikin
 from manikin.author.contracts import any_batch_size, start_anywhere
-from manikin.author.trial import Trial, calls_of_a_step
+from manikin.author.under_test import TaskUnderTest, calls_of_a_step
 from manikin.env.registry import task_class
 from manikin.math import pose, quat_from_euler, quat_rotate
 from manikin.plan.executor import WaypointExecutor
@@ -124,7 +124,7 @@ def test_torch_calls_of_a_step(task: str) -> None:
 @pytest.mark.parametrize("promise", [start_anywhere, any_batch_size])
 @pytest.mark.parametrize("task", TASKS)
 def test_rows_do_not_depend_on_one_another(task: str, promise: Any) -> None:
-    promise(Trial(task_class(task), {}, 3, range(3), None))
+    promise(TaskUnderTest(task_class(task), {}, 3, range(3), None))
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -13,7 +13,7 @@ import torch
 
 import manikin
 from manikin.author.contracts import any_batch_size
-from manikin.author.trial import Trial, calls_of_a_step
+from manikin.author.under_test import TaskUnderTest, calls_of_a_step
 from manikin.env.registry import task_class
 from manikin.errors import ConfigError
 from manikin.plan.executor import WaypointExecutor
@@ -149,7 +149,7 @@ def test_arms_are_noisy_each_on_its_own_and_face_each_other(task: str) -> None:
 def test_a_step_is_cheap_and_rows_do_not_depend_on_one_another(task: str) -> None:
     calls = calls_of_a_step(manikin.make(task, num_envs=1, autoreset="disabled"))
     assert calls.count <= 230
-    any_batch_size(Trial(task_class(task), {}, 3, range(3), None))
+    any_batch_size(TaskUnderTest(task_class(task), {}, 3, range(3), None))
 
 
 def test_each_robot_may_have_a_controller_of_its_own() -> None:

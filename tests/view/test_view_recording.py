@@ -17,7 +17,7 @@ import pytest
 
 from browser import Browser, chromium
 from manikin.cli import main as command_line
-from manikin.data.recording.format import Episode, parts_folder
+from manikin.data.recording.format import RecordedEpisode, parts_folder
 from manikin.data.recording.write import EpisodeWriter
 from manikin.errors import DataError
 from manikin.view.recording import RecordingViewer
@@ -28,7 +28,7 @@ CAMERAS = {"cameras/base_camera/rgb": (255, 0, 0), "cameras/hand_camera/rgb": (0
 MODES = ("straightforward_success", "never_grasped", "dropped")
 
 
-def seen_episode(number: int, length: int = 20) -> Episode:
+def seen_episode(number: int, length: int = 20) -> RecordedEpisode:
     """An episode with two cameras and a depth image; the brightness of each picture says its instant."""
     whole = toy_episode(number, length)
     shade = np.linspace(0.2, 1.0, length + 1)[:, None, None, None]
@@ -47,7 +47,7 @@ def seen_episode(number: int, length: int = 20) -> Episode:
         "flags": {"is_grasped": np.arange(length) > 8, "height": turn[1:]},
         "mode": MODES[number % 3],
     }
-    return Episode(**{**vars(whole), **more})
+    return RecordedEpisode(**{**vars(whole), **more})
 
 
 @pytest.fixture(scope="module")

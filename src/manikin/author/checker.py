@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from manikin.author import contracts
-from manikin.author.trial import Broken, Expert, Run, Trial, calls_of_a_step
+from manikin.author.under_test import Broken, Expert, TaskUnderTest, WatchedEpisodes, calls_of_a_step
 from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.errors import ConfigError
-from manikin.robots import team
+from manikin.robots import parse_robots
 from manikin.sim.health import describe
 
 __all__ = ["Check", "check_task"]
@@ -68,8 +68,10 @@ def check_task(
     if num_envs < 3 or len(seeds) < num_envs:
         raise ConfigError(f"a check needs num_envs >= 3 and as many seeds; got {num_envs}, and {len(seeds)} seeds")
     if robot is not None:
-        team(robot)
-    trial = Trial(task_class(task), {"robot": robot, "control": control, "config": config}, num_envs, seeds, expert)
+        parse_robots(robot)
+    trial = TaskUnderTest(
+        task_class(task), {"robot": robot, "control": control, "config": config}, num_envs, seeds, expert
+    )
     checks = []
     for name, promise in PROMISES.items():
         try:
@@ -89,14 +91,14 @@ def check_task(
 # ---- what the class declares ---------------------------------------------------------------------------------------
 
 
-def _identity(t: Trial) -> str:
+def _identity(t: TaskUnderTest) -> str:
     task_id = getattr(t.task, "id", None)
     if not isinstance(task_id, str) or not re.fullmatch(r"[A-Za-z]\w*-v\d+", task_id):
         raise Broken(f"id must be a name with a version, like 'StackBlocks-v1', not {task_id!r}")
     return task_id
 
 
-def _description(t: Trial) -> str:
+def _description(t: TaskUnderTest) -> str:
     if not t.task.instruction.strip():
         raise Broken("instruction is empty: say what the robot is asked to do, like 'put the ball into the bowl'")
     if not (t.task.__doc__ or "").strip() or t.task.__doc__ == Task.__doc__:
@@ -106,7 +108,7 @@ def _description(t: Trial) -> str:
     return t.task.instruction
 
 
-def _runs(t: Trial) -> str:
+def _runs(t: TaskUnderTest) -> str:
     if not getattr(t.task, "horizon_s", 0) > 0:
         raise Broken("horizon_s is missing: give the episode's length in seconds")
     env = t.make()
@@ -124,7 +126,7 @@ def _runs(t: Trial) -> str:
     return f"{t.n} rows, {env.horizon} control steps at {env.control_hz:g} Hz, model {env.scene.hash}"
 
 
-def _labels(t: Trial) -> str:
+def _labels(t: TaskUnderTest) -> str:
     labels, env = t.task.labels, t.make()
     env.reset(seed=t.rows)
     flags = {"fail", *env.task.evaluate(env.h)}
@@ -137,7 +139,7 @@ def _labels(t: Trial) -> str:
     return f"{len(labels.modes)} modes; exactly one holds for each of {labels.check()} kinds of stories"
 
 
-def _robots(t: Trial) -> str:
+def _robots(t: TaskUnderTest) -> str:
     words = [t.options["robot"]] if t.options["robot"] else list(t.task.robots)
     for word in words:
         try:
@@ -149,7 +151,7 @@ def _robots(t: Trial) -> str:
     return ", ".join(words)
 
 
-def _layouts(t: Trial) -> str:
+def _layouts(t: TaskUnderTest) -> str:
     layouts = t.task.layouts
     if not layouts:
         return "one"
@@ -170,7 +172,7 @@ def _layouts(t: Trial) -> str:
 # ---- what it observes ----------------------------------------------------------------------------------------------
 
 
-def _spaces(t: Trial) -> str:
+def _spaces(t: TaskUnderTest) -> str:
     for word in ("policy", "state_dict", "state"):
         env = t.make(observe=word)
         _fits(env.reset(seed=t.rows)[0], env.observation_space, word)
@@ -195,7 +197,7 @@ def _fits(seen: Any, space: Any, word: str, name: str = "observation") -> None:
         raise Broken(f"{name} ({word}) is not finite: guard divisions in observe(), set every variable in start()")
 
 
-def _observations(t: Trial) -> str:
+def _observations(t: TaskUnderTest) -> str:
     env = t.begun(2)
     seen = env.task.observe(env.h)
     odd = set(seen) - {"policy", "privileged"}
@@ -223,7 +225,7 @@ def _observations(t: Trial) -> str:
 # ---- whole episodes ------------------------------------------------------------------------------------------------
 
 
-def _rewards(t: Trial) -> str:
+def _rewards(t: TaskUnderTest) -> str:
     if not t.has_reward:
         return "no dense reward (optional); reward='sparse' is there"
     biggest, runs = t.task.reward_max, {"random actions": t.random_run, "the expert": t.expert_run}
@@ -248,7 +250,7 @@ def _rewards(t: Trial) -> str:
     return f"{len(t.task.reward_terms)} terms, finite; the largest sum seen is {largest:.3g} of {biggest:g}"
 
 
-def _start_unsolved(t: Trial) -> str:
+def _start_unsolved(t: TaskUnderTest) -> str:
     env = t.whole(len(t.seeds))
     _, info = env.reset(seed=t.seeds)
     for name in ("success", "fail"):
@@ -262,7 +264,7 @@ def _start_unsolved(t: Trial) -> str:
     return f"none of {len(t.seeds)} seeds"
 
 
-def _random_policy(t: Trial) -> str:
+def _random_policy(t: TaskUnderTest) -> str:
     run = t.random_run
     if run.health:
         raise Broken(f"random actions break the physics ({describe(run.health)}): raise physics hz or soften contacts")
@@ -272,7 +274,7 @@ def _random_policy(t: Trial) -> str:
     return f"succeeds in {wins} of {of}"
 
 
-def _expert(t: Trial) -> str:
+def _expert(t: TaskUnderTest) -> str:
     run = t.expert_run
     if run is None:
         return "not tried" if t.has_expert else "none (optional): expert() returns waypoints"
@@ -288,7 +290,7 @@ def _expert(t: Trial) -> str:
     return f"succeeds in {wins} of {of}, after {run.first:.1f} s on average"
 
 
-def _where_it_failed(run: Run) -> str:
+def _where_it_failed(run: WatchedEpisodes) -> str:
     """The waypoints that timed out in failed episodes, or at which these ended; "" of an expert without waypoints."""
     failed = [row for row, won in enumerate(run.succeeded.tolist()) if not won and row < len(run.waypoint)]
     first = [run.timeouts[row][0] for row in failed if run.timeouts[row]]
@@ -304,13 +306,13 @@ def _where_it_failed(run: Run) -> str:
     return f". Of {len(failed)} failures: {'; '.join(said)}" if said else ""
 
 
-def _cost(t: Trial) -> str:
+def _cost(t: TaskUnderTest) -> str:
     calls = calls_of_a_step(t.make(1), t.rows[0])
     much = f"; the built-in tasks stay within {CALLS_BUDGET}" if calls.count > CALLS_BUDGET else ""
     return f"{calls.count} torch calls per control step{much}"
 
 
-PROMISES: dict[str, Callable[[Trial], str]] = {
+PROMISES: dict[str, Callable[[TaskUnderTest], str]] = {
     "id": _identity,
     "description": _description,
     "runs": _runs,

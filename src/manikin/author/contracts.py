@@ -1,5 +1,5 @@
 """The rules about starts and steps. Each function checks one rule on a task. It returns a summary, or raises
-:class:`~manikin.author.trial.Broken` with what to change."""
+:class:`~manikin.author.under_test.Broken` with what to change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manikin.author.compare import first_difference, owned, unlike
-from manikin.author.trial import Broken, Trial
+from manikin.author.under_test import Broken, TaskUnderTest
 from manikin.env.env import Env
 from manikin.spec.plan import each_robot
 
@@ -33,7 +33,7 @@ def _seen(env: Env) -> Any:
     return env.reset(options={"reset_mask": np.zeros(env.num_envs, bool)})[0]
 
 
-def start_again(t: Trial) -> str:
+def start_again(t: TaskUnderTest) -> str:
     """The same seed gives the same start in the same row, whatever came before."""
     env = t.begun()
     first = env.save()
@@ -49,7 +49,7 @@ def start_again(t: Trial) -> str:
     return f"{len({row.tobytes() for row in first.state})} different starts for {t.n} seeds"
 
 
-def start_anywhere(t: Trial) -> str:
+def start_anywhere(t: TaskUnderTest) -> str:
     """A seed starts the same in any row of any batch."""
     env = t.begun()
     known = env.save()
@@ -67,7 +67,7 @@ def start_anywhere(t: Trial) -> str:
     return "the same bits in another row, and in batches of 1 and 3"
 
 
-def partial_reset(t: Trial) -> str:
+def partial_reset(t: TaskUnderTest) -> str:
     """Restarting one row leaves the others as they are, and starts like a full reset."""
     env = t.begun(3)
     mask = np.arange(t.n) == 1
@@ -96,12 +96,12 @@ def partial_reset(t: Trial) -> str:
     return "one row restarts, the others keep every bit"
 
 
-def _said(expert: Any) -> Any:
-    """What an expert said, as tensors to compare."""
+def _as_tensors(expert: Any) -> Any:
+    """What an expert returned, as tensors to compare."""
     return expert if isinstance(expert, Tensor) else [[vars(w) for w in each_robot(stage)] for stage in expert]
 
 
-def pure_functions(t: Trial) -> str:
+def pure_functions(t: TaskUnderTest) -> str:
     """evaluate, observe, reward and expert only read."""
     env = t.begun(4)
     task, h, action = env.task, env.h, torch.zeros(t.n, env.controller.card.size)
@@ -109,7 +109,7 @@ def pure_functions(t: Trial) -> str:
     if t.has_reward:
         functions["reward"] = lambda: task.reward(h, task.evaluate(h), action)
     if t.has_expert:
-        functions["expert"] = lambda: _said(task.expert(h))
+        functions["expert"] = lambda: _as_tensors(task.expert(h))
     for name, function in functions.items():
         env.world.forward()  # a write that an earlier call made shows when it is made again from here
         before = env.save()
@@ -129,7 +129,7 @@ def pure_functions(t: Trial) -> str:
     return ", ".join(functions)
 
 
-def no_hidden_memory(t: Trial) -> str:
+def no_hidden_memory(t: TaskUnderTest) -> str:
     """The task and its handles store nothing between steps, because it would be neither saved nor reset."""
     env = t.make()
     kept = {"self": owned(vars(env.task)), "h": owned(vars(env.h))}
@@ -146,7 +146,7 @@ def no_hidden_memory(t: Trial) -> str:
     return "task and handles do not change after scene()"
 
 
-def nothing_borrowed(t: Trial) -> str:
+def nothing_borrowed(t: TaskUnderTest) -> str:
     """No tensor from a handle is used after its step."""
     plain, poisoned = t.begun(), t.begun(poison=True)
     for k, action in enumerate(t.actions(plain, 12)):
@@ -163,7 +163,7 @@ def nothing_borrowed(t: Trial) -> str:
     return "the same with out-of-date tensors overwritten by NaN"
 
 
-def any_batch_size(t: Trial) -> str:
+def any_batch_size(t: TaskUnderTest) -> str:
     """Observations and rewards of an episode have the same bits in any batch."""
     env = t.begun()
     moves = t.actions(env, 8)
@@ -189,7 +189,7 @@ def _column(env: Env, one: Tensor, two: Tensor) -> str:
     return f" {env.observation_names[int(torch.nonzero((one != two).any(0))[0])]}"
 
 
-def save_and_load(t: Trial) -> str:
+def save_and_load(t: TaskUnderTest) -> str:
     """An episode continues from a snapshot as it did before, in any row."""
     env = t.begun(4)
     moves, snapshot = t.actions(env, 14)[4:], env.save()
@@ -212,7 +212,7 @@ def save_and_load(t: Trial) -> str:
     return f"{len(moves)} steps after loading have the same bits; loads into other rows"
 
 
-def autoreset(t: Trial) -> str:
+def autoreset(t: TaskUnderTest) -> str:
     """After autoreset, ``final_obs`` shows the end of the old episode, and the new one starts as after ``reset``."""
     env, plain = t.begun(autoreset="same_step", horizon=3), t.begun(horizon=3)
     for action in t.actions(env, 3):

@@ -13,7 +13,7 @@ from manikin.cli.options import ROBOT_FILES, On, RendererWord, robot_in_file
 from manikin.cli.terminal import NOT_GOOD, OK, console, counted
 
 if TYPE_CHECKING:
-    from manikin.robots import Robot
+    from manikin.robots import RobotSelection
 
 __all__ = ["RobotCheckOptions", "chosen_robot", "main", "run"]
 
@@ -38,13 +38,13 @@ def main(options: Annotated[RobotCheckOptions, tyro.conf.arg(name="")]) -> int:
     return run(options)
 
 
-def chosen_robot(word: str, gripper: str | None = None) -> Robot:
+def chosen_robot(word: str, gripper: str | None = None) -> RobotSelection:
     """The robot that a word or a file names.
 
     A Python file is run; its ``ARM`` is taken, with ``GRIPPER`` when it declares one.
     """
     from manikin.grippers import gripper as gripper_named
-    from manikin.robots import Robot, robot, with_grippers
+    from manikin.robots import RobotSelection, robot, with_grippers
 
     if not word.lower().endswith(ROBOT_FILES):
         return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
@@ -52,8 +52,8 @@ def chosen_robot(word: str, gripper: str | None = None) -> Robot:
     arm = with_grippers(arm, gripper)
     name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
     if hand is not None and name == hand.name:
-        return Robot(arm, hand, False)
-    return Robot(arm, None if name == "none" else gripper_named(name), False)
+        return RobotSelection(arm, hand, False)
+    return RobotSelection(arm, None if name == "none" else gripper_named(name), False)
 
 
 def run(options: RobotCheckOptions) -> int:

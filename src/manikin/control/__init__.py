@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from manikin.control.base import Controller, Drive, Reading
-from manikin.control.composite import Composite, Part
+from manikin.control.composite import Composite, GroupController
 from manikin.control.drive import BaseVelocity
 from manikin.control.ee import EndEffectorController
 from manikin.control.group import GroupChain, RobotGroup, check_groups
@@ -13,6 +13,7 @@ from manikin.control.ik import Chain, IkResult, IkSolver
 from manikin.control.joint import GripperMap, JointController
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
 from manikin.errors import UnknownNameError
+from manikin.moved import old_names
 from manikin.scene.handles import Robot
 from manikin.spec.control import Control, Whole, controls_word, parse_control
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, RobotSpec
@@ -24,7 +25,7 @@ __all__ = [
     "Drive",
     "IkResult",
     "IkSolver",
-    "Part",
+    "GroupController",
     "Reading",
     "controller",
     "side_by_side",
@@ -61,7 +62,7 @@ def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> C
         control = dict(whole.parts)[name]
         group = RobotGroup(robot, name)
         one = _single(control, group, GroupChain(chain.of_group(name, group.tool), robot, group.columns), control_hz)
-        parts.append(Part(name, one, group, group.columns))
+        parts.append(GroupController(name, one, group, group.columns))
     return Composite(whole.word, robot.arm.name, parts, GripperMap(robot))
 
 
@@ -76,7 +77,9 @@ def side_by_side(
     for control, robot, chain in zip(controls, robots, chains, strict=True):
         wide, joints = len(robot.joints), robot.arm_joints
         one = controller(control, robot, chain, control_hz)
-        parts.append(Part(robot.name, one, robot, range(column, column + wide), range(joint, joint + joints)))
+        parts.append(
+            GroupController(robot.name, one, robot, range(column, column + wide), range(joint, joint + joints))
+        )
         column, joint = column + wide, joint + joints
     names = " and ".join(robot.arm.name for robot in robots)
     return Composite(controls_word(controls), names, parts, None)
@@ -105,3 +108,6 @@ def _single(control: Control, robot: Robot | RobotGroup, chain: Chain | GroupCha
     if name == "base_vel":
         return BaseVelocity(control, robot, control_hz)
     return EndEffectorController(control, robot, chain)
+
+
+__getattr__ = old_names(__name__)

@@ -14,13 +14,13 @@ from manikin.control.joint import GripperMap
 from manikin.moved import old_names
 from manikin.spec.action import ActionCard, ActionDim
 
-__all__ = ["Composite", "Part"]
+__all__ = ["Composite", "GroupController"]
 
 __getattr__ = old_names(__name__)  # of Group, GroupChain, check_groups
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class GroupController:
     """A controller, what it reads, where its commands go in the whole's, and which of the whole's arm joints it moves
     (None: the same numbers)."""
 
@@ -61,7 +61,7 @@ class Composite:
         gripper: of the robot, where no part has its own.
     """
 
-    def __init__(self, name: str, robot: str, parts: Sequence[Part], gripper: GripperMap | None) -> None:
+    def __init__(self, name: str, robot: str, parts: Sequence[GroupController], gripper: GripperMap | None) -> None:
         self.name, self.parts, self._gripper = name, tuple(parts), gripper
         cards = [p.controller.card for p in parts]
         self._sizes, self._widths = [c.size for c in cards], [0] * len(cards)

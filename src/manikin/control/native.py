@@ -71,7 +71,7 @@ def _source(size: int, lines: Sequence[str], found: Sequence[str]) -> str:
 def _loaded(path: str, source: str) -> Native | None:
     """From the cache, or compiled into it; what is damaged there is made again."""
     key, folder = _key(path, source), _folder()
-    for library in _kept(folder, key):
+    for library in _cached_libraries(folder, key):
         if run := _run(library):
             return run
     try:
@@ -121,7 +121,7 @@ def _folder() -> Path | None:
     return folder
 
 
-def _kept(folder: Path | None, key: str) -> Iterator[Path]:
+def _cached_libraries(folder: Path | None, key: str) -> Iterator[Path]:
     """Libraries made of the same that still are what was put there."""
     for library in () if folder is None else sorted(folder.glob(f"{key}-*.so")):
         try:

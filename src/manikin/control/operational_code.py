@@ -295,7 +295,7 @@ class OperationalProgram:
     def __init__(self, n: int, m: int, *, uncouple: bool, posture: float, every: int) -> None:
         self._every = every
         self._laws = [_Law(code, n) for code in _program(m, uncouple, float(posture), every == 1)]
-        self._kept: tuple[np.ndarray, ...] = ()
+        self._cached: tuple[np.ndarray, ...] = ()
 
     def torque(
         self,
@@ -318,5 +318,5 @@ class OperationalProgram:
         refresh, torque = self._laws
         if substep % self._every == 0:
             axes, offset, inertia = configuration()
-            self._kept = refresh(axes, offset, inertia), inertia.copy()
-        return torque(*self._kept, *state_and_goal)
+            self._cached = refresh(axes, offset, inertia), inertia.copy()
+        return torque(*self._cached, *state_and_goal)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from manikin.data.recording.format import PER_STEP, Episode, flatten
+from manikin.data.recording.format import PER_STEP, RecordedEpisode, flatten
 from manikin.data.recording.labels import Tracker
 from manikin.env.arrays import to_numpy
 from manikin.spec.labels import PLAIN
@@ -115,14 +115,14 @@ class Collector:
         self._step[rows] += 1
         self._store_instant(rows, observation)
 
-    def finish(self, rows: np.ndarray, health: np.ndarray) -> list[Episode]:
+    def finish(self, rows: np.ndarray, health: np.ndarray) -> list[RecordedEpisode]:
         """The episodes in ``rows``, which have ended with these bits of health (n,). They are views: the rows' next
         episodes overwrite them."""
         made = [self._episode(row, int(bits)) for row, bits in zip(rows.tolist(), health, strict=True)]
         self._number[rows] = -1
         return made
 
-    def _episode(self, row: int, health: int) -> Episode:
+    def _episode(self, row: int, health: int) -> RecordedEpisode:
         length, b = int(self._step[row]), self._buffers
 
         def under(prefix: str, count: int) -> dict[str, np.ndarray]:
@@ -130,7 +130,7 @@ class Collector:
 
         steps: dict[str, Any] = {k: b[k][row, :length] for k in PER_STEP}
         story, states = self.tracker.story(row), self._states.pop(row)
-        return Episode(
+        return RecordedEpisode(
             number=int(self._number[row]),
             **self._start.pop(row),
             **steps,

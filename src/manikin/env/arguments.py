@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ActionError, ConfigError, UnknownNameError
-from manikin.robots import Robot, members, robot
+from manikin.robots import RobotSelection, members, robot
 from manikin.spec.action import ActionCard
 from manikin.spec.budget import Budget
 from manikin.spec.physics import Physics
@@ -56,7 +56,7 @@ _TORQUE_HZ = 200.0  # operational space that followed three motions slowly lost 
 _MOST = 2**63 - 1  # the largest seed and episode index
 
 
-def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[str, tuple[Robot, ...]]:
+def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[str, tuple[RobotSelection, ...]]:
     """The word for the robots that a task is given, by default its first, and what it means.
 
     Raises:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from manikin.env import arguments
-from manikin.env.observe import Observation, Observer
+from manikin.env.observe import Observation, ObservationBuilder
 from manikin.env.options import AUTORESET, EnvOptions
 from manikin.env.shares import Shares
 from manikin.env.state import saving
@@ -420,7 +420,7 @@ class SceneEnv(BatchEnv):
     _made: Assembly
     _loop: Loop
     _builder: SceneBuilder
-    _observer: Observer
+    _observer: ObservationBuilder
 
     @abstractmethod
     def save(self, rows: Any = None) -> Snapshot: ...

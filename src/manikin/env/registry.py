@@ -41,7 +41,7 @@ _BUILTIN = {
     "PlaceSphere-v2": f"{_TABLETOP}.place_sphere:PlaceSphere",
     "PullCube-v2": f"{_TABLETOP}.pull_cube:PullCube",
     "PushCube-v2": f"{_TABLETOP}.push_cube:PushCube",
-    "Stack-v2": f"{_ROBOSUITE}.stack:Stack",
+    "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
     "TwoArmLift-v2": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",

@@ -203,12 +203,12 @@ class _Ran:
         self.tasks: list[TaskResult] = []
         self.reels: dict[str, Sequence[Reel]] = {}
         self._about: dict[str, Any] | None = None  # the task that runs
-        self._kept, self._new, self._began = JournaledTask(), list[EpisodeResult](), 0.0
+        self._finished, self._new, self._began = JournaledTask(), list[EpisodeResult](), 0.0
 
     def begin(self, task: str, env: BatchEnv) -> list[int]:
         """Numbers of the episodes that are to be run."""
         made_of = env.fingerprint()
-        self._kept = JournaledTask() if self.journal is None else self.journal.begin(task, made_of)
+        self._finished = JournaledTask() if self.journal is None else self.journal.begin(task, made_of)
         self._new, self._began = [], time.perf_counter()
         self._about = {
             "task": task,
@@ -216,7 +216,7 @@ class _Ran:
             "held_steps": self.protocol.held_steps(env.control_hz),
             "confidence": self.protocol.confidence,
         }
-        return [n for n in range(len(self.protocol.seeds)) if n not in self._kept.results]
+        return [n for n in range(len(self.protocol.seeds)) if n not in self._finished.results]
 
     def add(self, on_result: Callable[[str, EpisodeResult], None] | None, result: EpisodeResult) -> None:
         assert self._about is not None
@@ -228,14 +228,14 @@ class _Ran:
 
     def end(self, seconds: float, env_steps: int, advice: str) -> None:
         """The task is through, or was stopped; what the journal had of it counts."""
-        kept = self._kept.results.values()
+        kept = self._finished.results.values()
         results = sorted([*kept, *self._new], key=lambda r: r.number)
         if results and self._about is not None:
             self.tasks.append(
                 TaskResult(
                     **self._about,
                     results=tuple(results),
-                    seconds=seconds + self._kept.seconds,
+                    seconds=seconds + self._finished.seconds,
                     env_steps=env_steps + sum(r.length for r in kept),
                     advice=advice,
                 )

@@ -37,8 +37,8 @@ class _Module(torch.nn.Module):
         shown = flatten(observation)
         if _kinds(shown) != _kinds(self.takes):
             raise ConfigError(
-                f"{self._name} expects the observation {_said(self.takes)}, but this environment gives "
-                f"{_said(shown)}; change observe=, or export the policy again"
+                f"{self._name} expects the observation {_shapes(self.takes)}, but this environment gives "
+                f"{_shapes(shown)}; change observe=, or export the policy again"
             )
         return self._run(observation)
 
@@ -48,7 +48,7 @@ def _kinds(leaves: Mapping[str, torch.Tensor]) -> dict[str, Any]:
     return {name: (tuple(leaf.shape[1:]), leaf.dtype) for name, leaf in leaves.items()}
 
 
-def _said(leaves: Mapping[str, torch.Tensor]) -> str:
+def _shapes(leaves: Mapping[str, torch.Tensor]) -> str:
     """``qpos (B, 9) float32, ...``; a flat observation has no name."""
     one = (
         f"{name} ({', '.join(('B', *map(str, shape)))}) {str(dtype).removeprefix('torch.')}".removeprefix("value ")

@@ -149,7 +149,7 @@ class RemotePolicy:
             self._socket.send(pack(content))
             answer = self._receive()
         except (OSError, self._broken) as error:
-            raise ActionError(f"the policy server at {self.url} {_said(error)}") from None
+            raise ActionError(f"the policy server at {self.url} {_reason(error)}") from None
         if not isinstance(answer, dict) or "actions" not in answer:
             keys = sorted(map(str, answer)) if isinstance(answer, dict) else type(answer).__name__
             raise ActionError(
@@ -187,7 +187,7 @@ class RemotePolicy:
         self._socket.close()
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """The failure of a connection, to follow 'the policy server'."""
     sent = getattr(error, "sent", None)
     if sent is not None and sent.code == 1009:  # by the client, to a message beyond its limit

@@ -126,24 +126,24 @@ class PolicyServer:
         row: dict[str, torch.Tensor] = {}
         for name, shape in self._shapes.items():
             if name not in request:
-                raise DataError(f"the request has no {name!r}; this policy takes {self._said()}")
+                raise DataError(f"the request has no {name!r}; this policy takes {self._expected()}")
             try:
                 value = np.array(request.pop(name))
                 leaf = torch.from_numpy(value if value.dtype == np.uint8 else value.astype(np.float32))
             except (TypeError, ValueError):
                 raise DataError(f"{name!r} is no array of numbers") from None
             if tuple(leaf.shape) != shape:
-                raise DataError(f"{name!r} has shape {tuple(leaf.shape)}; this policy takes {self._said()}")
+                raise DataError(f"{name!r} has shape {tuple(leaf.shape)}; this policy takes {self._expected()}")
             row[name] = leaf[None]
         if request:
-            raise DataError(f"unknown {', '.join(map(repr, request))}; this policy takes {self._said()}")
+            raise DataError(f"unknown {', '.join(map(repr, request))}; this policy takes {self._expected()}")
         shown = row["state"] if [*row] == ["state"] else nested(row)
         with self._lock:  # one answer at a time
             actions = self._policy.act(shown, [str(prompt)])[0]
         answer: dict[str, Any] = {"actions": actions.cpu().numpy()}
         return answer if number is None else {**answer, "request_id": number}
 
-    def _said(self) -> str:
+    def _expected(self) -> str:
         return ", ".join(f"{name} {shape}" for name, shape in self._shapes.items())
 
 

@@ -3,8 +3,8 @@
 A robot word is ``robot``, ``robot+gripper`` or ``robot+none``, ``arm@planar`` or ``arm@differential`` for an arm on a
 base that drives, or one of these with ``:menagerie`` for the maker's meshes: ``panda``, ``panda:menagerie``, ``go2``,
 ``panda+robotiq_2f85``, ``ur5e@planar+panda_hand:menagerie``. Several robots are such words joined by commas
-(``panda,sawyer``), or one word for robots that belong together, at their own places (``aloha``); :func:`team` reads
-those too.
+(``panda,sawyer``), or one word for robots that belong together, at their own places (``aloha``);
+:func:`parse_robots` reads those too.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import NamedTuple, overload
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.grippers import gripper
 from manikin.grippers import register as _register_gripper
+from manikin.moved import old_names
 from manikin.robots.compose import on_base, team_on_base, with_hand
-from manikin.robots.own import from_file, gripper_from_file
+from manikin.robots.from_files import from_file, gripper_from_file
 from manikin.spec.robot import GripperSpec, RobotSpec, Tool
 
 __all__ = [
-    "Robot",
+    "RobotSelection",
     "arm",
     "arms",
     "from_file",
@@ -35,7 +36,7 @@ __all__ = [
     "robot",
     "robots",
     "stand_together",
-    "team",
+    "parse_robots",
     "teams",
     "with_grippers",
 ]
@@ -77,7 +78,7 @@ _MODELS = ("builtin", "menagerie")
 _own: dict[str, RobotSpec] = {}  # registered from outside
 
 
-class Robot(NamedTuple):
+class RobotSelection(NamedTuple):
     """What a robot word means; the arguments of :func:`manikin.scene.robot.assemble`."""
 
     arm: RobotSpec
@@ -166,7 +167,7 @@ def members(word: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(out)
 
 
-def team(word: str | Sequence[str]) -> tuple[Robot, ...]:
+def parse_robots(word: str | Sequence[str]) -> tuple[RobotSelection, ...]:
     """All robots of a word, see :func:`members`. Raises :class:`UnknownNameError` as :func:`robot` does."""
     return tuple(robot(member) for member in members(word))
 
@@ -176,7 +177,7 @@ def stand_together(robots: Sequence[tuple[RobotSpec, GripperSpec | None, bool]])
     return tuple(arm.name for arm, *_ in robots) in _TEAMS.values()
 
 
-def robot(word: str) -> Robot:
+def robot(word: str) -> RobotSelection:
     """Read a robot word. Without ``+gripper`` a robot has its default gripper; without ``@base`` it stands where it
     stands; without ``:model`` it is built in.
 
@@ -197,7 +198,7 @@ def robot(word: str) -> Robot:
         spec = with_hand(spec, arm(gripper_name))
     if base:
         spec = on_base(spec, base)
-    return Robot(with_grippers(spec, gripper_name), hand, model == "menagerie")
+    return RobotSelection(with_grippers(spec, gripper_name), hand, model == "menagerie")
 
 
 def with_grippers(spec: RobotSpec, named: str | None = None) -> RobotSpec:
@@ -228,3 +229,6 @@ def _carried(tool: Tool, named: str | None) -> GripperSpec | None:
         return tool.gripper
     name = tool.gripper if named is None else named
     return None if name in (None, "none") else gripper(str(name))
+
+
+__getattr__ = old_names(__name__)

@@ -73,7 +73,7 @@ class Photograph(Stage):
         height, width = rgb.shape[1:3]
         photographs = _fitted(tuple(self.files), self.sha256, height, width, self.fit, rgb.device)
         which = shot.episode.integers(f"{shot.name}/photograph", 0, len(photographs))
-        drawn = _kept(shot.table, self.keep, rgb.device)[picture["segmentation"].long()]
+        drawn = _keep_mask(shot.table, self.keep, rgb.device)[picture["segmentation"].long()]
         return {**picture, "rgb": torch.where(drawn.unsqueeze(-1), rgb, photographs[which])}
 
 
@@ -169,7 +169,7 @@ def _nearest(size: int, wanted: int, like: Tensor) -> Tensor:
 
 
 @functools.lru_cache(maxsize=16)
-def _kept(table: SegmentationTable, names: tuple[str, ...] | None, device: torch.device) -> Tensor:
+def _keep_mask(table: SegmentationTable, names: tuple[str, ...] | None, device: torch.device) -> Tensor:
     """(numbers,) bool: of which numbers in a segmentation the drawn picture stays."""
     if names is None:
         return torch.arange(len(table.geoms), device=device) > 0

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manikin.data.recording.format import Episode
+from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.outside import read_json, reading
 from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError
@@ -116,7 +116,7 @@ class RecordingSource:
             "flags": on,
         }
 
-    def _plots(self, e: Episode) -> list[dict[str, Any]]:
+    def _plots(self, e: RecordedEpisode) -> list[dict[str, Any]]:
         names = self._header.fingerprint.get("action_names") or []
         names = names if len(names) == e.actions.shape[1] else [f"action {i}" for i in range(e.actions.shape[1])]
         actions = dict(zip(names, e.actions.T, strict=True))

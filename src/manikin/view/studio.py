@@ -67,7 +67,7 @@ class _Steps(plugin.SimPlugin):  # type: ignore[misc]
         self.session = session
         self._shown = -1
         self._model_mark = ""
-        self._told: tuple[bool, float] | None = None
+        self._last_seen: tuple[bool, float] | None = None
 
     @messages.handler
     def on_load_model(self, event: messages.LoadModelEvent) -> bool:
@@ -82,8 +82,8 @@ class _Steps(plugin.SimPlugin):  # type: ignore[misc]
         pause = self.session.advance()
         self.show()
         told = (self.session.playing, self.session.speed)
-        if told != self._told:
-            self._told = told
+        if told != self._last_seen:
+            self._last_seen = told
             state = sim.PauseState.UNPAUSED if told[0] else sim.PauseState.NORMAL_PAUSED
             self.handle.send_to_viewer(messages.StepControlSnapshot(pause_state=state, speed=100 * told[1]))
         time.sleep(max(0.001, pause))
@@ -94,7 +94,7 @@ class _Steps(plugin.SimPlugin):  # type: ignore[misc]
         """Studio's own pause and speed."""
         playing = event.pause_state == sim.PauseState.UNPAUSED
         speed = min(100.0, max(0.01, event.speed / 100))
-        self._told = (playing, speed)
+        self._last_seen = (playing, speed)
         self.session.ask("play" if playing else "pause")
         self.session.ask("speed", value=speed)
         return True

@@ -11,11 +11,11 @@ from card import on_card
 from manikin.author.card import hold_action
 from manikin.author.contracts import any_batch_size, save_and_load, start_anywhere
 from manikin.author.sheet import task_sheet
-from manikin.author.trial import Trial
+from manikin.author.under_test import TaskUnderTest
 from manikin.env.task import Quantity, Task
 from manikin.errors import ActionError, ConfigError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
-from manikin.robots import members, stand_together, team
+from manikin.robots import members, parse_robots, stand_together
 from manikin.spec.plan import Waypoint
 
 POSE = Quantity("m, quaternion wxyz", "world")
@@ -64,8 +64,8 @@ def test_words_for_several_robots() -> None:
     assert members("panda") == ("panda",)
     assert members("baxter+none") == ("baxter_right+none", "baxter_left+none")
     assert members(("panda", "ur5e+robotiq_2f85:menagerie")) == members("panda, ur5e+robotiq_2f85:menagerie")
-    assert [one.arm.name for one in team("panda,sawyer")] == ["panda", "sawyer"]
-    assert stand_together(team("aloha")) and not stand_together(team("panda,panda"))
+    assert [one.arm.name for one in parse_robots("panda,sawyer")] == ["panda", "sawyer"]
+    assert stand_together(parse_robots("aloha")) and not stand_together(parse_robots("panda,panda"))
 
 
 def test_a_task_says_how_many_robots_it_takes() -> None:
@@ -133,7 +133,7 @@ def test_observations_of_several_robots_have_their_names() -> None:
 
 @pytest.mark.parametrize("promise", [start_anywhere, any_batch_size, save_and_load])
 def test_rows_do_not_depend_on_one_another(promise) -> None:
-    promise(Trial(Pair, {"control": "osc_pose"}, 3, range(3), None))
+    promise(TaskUnderTest(Pair, {"control": "osc_pose"}, 3, range(3), None))
 
 
 def test_a_scene_with_too_few_robots_is_refused() -> None:

@@ -282,7 +282,7 @@ def test_without_opengl_pictures_still_come_and_a_warning_says_what_to_install(m
     from manikin.render.backends import gl
 
     monkeypatch.setattr(gl, "probe", lambda: (None, "egl: no such library"))
-    monkeypatch.setattr(api, "_told", set())
+    monkeypatch.setattr(api, "_logged", set())
     env = manikin.make(TASK, observe="rgb", vision=Vision(cameras=(SMALL,)))
     seen = env.reset(seed=0)[0]["cameras"]["small"]["rgb"]
     assert seen.float().std() > 10  # a picture, not a blank

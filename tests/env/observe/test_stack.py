@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.author.trial import calls_of_a_step
+from manikin.author.under_test import calls_of_a_step
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.rerecord import rerecord

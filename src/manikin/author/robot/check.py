@@ -18,7 +18,7 @@ from manikin.author.robot.finding import Finding, place
 from manikin.author.robot.tried import moving_lints, stands
 from manikin.control.ik import Chain, IkSolver
 from manikin.errors import ManikinError
-from manikin.robots import Robot
+from manikin.robots import RobotSelection
 from manikin.scene.robot import RobotModel, assemble
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, Base, GripperSpec, RobotFile, RobotSpec
 
@@ -42,7 +42,7 @@ class Reach:
     down: np.ndarray
 
 
-def check_robot(robot: Robot) -> list[Finding]:
+def check_robot(robot: RobotSelection) -> list[Finding]:
     """Everything that is wrong with a robot; errors first."""
     arm = robot.arm
     try:

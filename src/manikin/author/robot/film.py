@@ -12,7 +12,7 @@ import numpy as np
 from manikin.author.robot.check import Reach
 from manikin.render import make_renderer, write_video
 from manikin.render.files.caption import caption
-from manikin.robots import Robot
+from manikin.robots import RobotSelection
 from manikin.scene.robot import RobotModel, assemble
 from manikin.spec.camera import CameraSpec
 
@@ -25,7 +25,7 @@ _COLOURS = {"down": (0.15, 0.75, 0.25, 1), "anyhow": (0.95, 0.75, 0.1, 1), "neve
 
 def film_robot(
     path: str | os.PathLike[str],
-    robot: Robot,
+    robot: RobotSelection,
     reached: Reach | None = None,
     *,
     width: int = 320,
@@ -43,7 +43,7 @@ def film_robot(
     return write_video(path, _frames(robot, reached, width, height, renderer), _FPS)
 
 
-def portrait(robot: Robot, *, width: int = 160, height: int = 160, hand: bool = False) -> np.ndarray:
+def portrait(robot: RobotSelection, *, width: int = 160, height: int = 160, hand: bool = False) -> np.ndarray:
     """A picture (height, width, 3) uint8 of the robot at rest, from ahead and to its left; ``hand``: of its wrist."""
     built, model, data = _stage(robot, None)
     _pose(built, model, data, built.arm_qpos(), 1.0)
@@ -58,7 +58,9 @@ def portrait(robot: Robot, *, width: int = 160, height: int = 160, hand: bool = 
     return picture
 
 
-def _frames(robot: Robot, reached: Reach | None, width: int, height: int, backend: str) -> Iterator[np.ndarray]:
+def _frames(
+    robot: RobotSelection, reached: Reach | None, width: int, height: int, backend: str
+) -> Iterator[np.ndarray]:
     renderer = make_renderer(backend, samples=2, shadows=False)
     built, model, data = _stage(robot, None)
     rest = built.arm_qpos()
@@ -90,7 +92,7 @@ def _frames(robot: Robot, reached: Reach | None, width: int, height: int, backen
     renderer.close()
 
 
-def _stage(robot: Robot, reached: Reach | None) -> tuple[RobotModel, mujoco.MjModel, mujoco.MjData]:
+def _stage(robot: RobotSelection, reached: Reach | None) -> tuple[RobotModel, mujoco.MjModel, mujoco.MjData]:
     built = assemble(robot.arm, robot.gripper, menagerie=robot.menagerie)
     spec = built.spec
     spec.worldbody.add_light(pos=(2, 2, 4), dir=(-0.4, -0.4, -0.8))

@@ -11,7 +11,7 @@ import torch
 
 from manikin.author.robot.finding import Finding, place
 from manikin.control.ik import Chain, IkSolver
-from manikin.robots import Robot
+from manikin.robots import RobotSelection
 from manikin.scene.robot import RobotModel, ToolModel, assemble
 from manikin.spec.physics import Physics
 from manikin.spec.robot import FULL_POSE
@@ -202,7 +202,7 @@ def _steps(built: RobotModel, air: _Air) -> Iterator[Finding]:
             )
 
 
-def stands(robot: Robot) -> Iterator[Finding]:
+def stands(robot: RobotSelection) -> Iterator[Finding]:
     """Does a robot with a free base stay on its feet for three seconds, as high as it was put down?"""
     arm = robot.arm
     built = assemble(arm, robot.gripper, menagerie=robot.menagerie)

@@ -14,7 +14,7 @@ import numpy as np
 from manikin.data.formats.lerobot import OWN, LeRobotWriter
 from manikin.data.formats.maniskill import ManiSkillExport
 from manikin.data.formats.robomimic import RobomimicExport
-from manikin.data.recording.format import Episode, Header, parted
+from manikin.data.recording.format import Header, RecordedEpisode, parted
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.environment import OF_TASK, make_env
 from manikin.data.replay.play import Completed, Show, batches, play
@@ -34,7 +34,7 @@ class Export(Protocol):
     def finished(self) -> set[int]:
         """Numbers of the episodes that an interrupted export left, whole."""
 
-    def write(self, episode: Episode, place: int) -> None:
+    def write(self, episode: RecordedEpisode, place: int) -> None:
         """Add an episode, which has this place among all that are to be written. They come in any order."""
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class LeRobotExport:
         self._root, self._header, self._resume = Path(root), header, resume
         self._source, self._columns = dict(source), columns
         self._writer: LeRobotWriter | None = None
-        self._told = False
+        self._warned = False
 
     def finished(self) -> set[int]:
         """Numbers of the episodes that are safe, their videos included.
@@ -83,7 +83,7 @@ class LeRobotExport:
             return set()
         return set(LeRobotWriter.reopen(self._root, source=self._source).finished)
 
-    def write(self, episode: Episode, place: int) -> None:
+    def write(self, episode: RecordedEpisode, place: int) -> None:
         """Make one episode durable. Those of a dataset are in the order of their numbers, whatever the place.
 
         Raises:
@@ -107,7 +107,7 @@ class LeRobotExport:
         about = {f"{OWN}{name}": value for name, value in episode.summary.items() if name != "instruction"}
         self._writer.write(episode.number, episode.instruction, frames, about)
 
-    def _frames(self, episode: Episode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+    def _frames(self, episode: RecordedEpisode) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
         length = len(episode)
         seen = {k: v[:length] for k, v in (episode.observations or {}).items()}
         seen = parted(seen, self._columns, self._header.task)
@@ -125,9 +125,9 @@ class LeRobotExport:
                 frames[f"observation.images.{name.split('/')[1]}"] = value
                 written.add(name)
         left = [name for name in seen if name not in written and not name.endswith(("/K", "/T"))]
-        if left and not self._told:
+        if left and not self._warned:
             log.warning("LeRobot datasets hold numbers and rgb pictures; left out: %s", ", ".join(left))
-            self._told = True
+            self._warned = True
         frames["action"] = episode.actions
         frames["next.reward"] = episode.rewards[:, None]
         frames["next.success"] = episode.succeeded[:, None]
@@ -353,7 +353,7 @@ def _convert(
     wanted: Sequence[int] = [n for n in asked if n not in done]
     clipped, every = 0, 0
 
-    def write(episode: Episode) -> None:
+    def write(episode: RecordedEpisode) -> None:
         nonlocal clipped, every
         beyond = int(np.count_nonzero(np.abs(episode.actions) > 1.0))
         clipped, every = clipped + beyond, every + episode.actions.size

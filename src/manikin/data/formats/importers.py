@@ -19,6 +19,7 @@ from manikin.data.formats.trajectories import Trajectories, peg_sizes
 from manikin.data.replay.environment import OF_TASK, make_env
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError, DataError
+from manikin.moved import old_names
 from manikin.tasks.tabletop.peg_insertion_side import PegInsertionSide
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
 
 __all__ = [
-    "TWINS",
+    "TASK_MAPPINGS",
     "ManiSkillImporter",
     "Mapped",
     "RecordingImporter",
     "RobosuiteImporter",
     "StateImporter",
-    "Twin",
+    "TaskMapping",
     "importer_for",
 ]
 
@@ -40,7 +41,7 @@ EnvT = TypeVar("EnvT", bound="BatchEnv")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Twin:
+class TaskMapping:
     """manikin's task of an environment of robosuite's.
 
     Attributes:
@@ -59,18 +60,20 @@ class Twin:
     robots: Mapping[str, str] = field(default_factory=lambda: {"Panda": "panda"})
 
 
-def _twins(task: str, kinds: Mapping[str, str], suffix: str, **more: Any) -> dict[str, Twin]:
+def _mappings(task: str, kinds: Mapping[str, str], suffix: str, **more: Any) -> dict[str, TaskMapping]:
     """Of a task with all of its things, and of its forms with one: the others then lie far away."""
     things = {f"{name}{suffix}_joint0": ours for name, ours in kinds.items()}
     alone = {f"{task}{name}": {joint: things[joint]} for name, joint in zip(kinds, things, strict=True)}
-    return {name: Twin(task=f"{name}-v2", things=those, **more) for name, those in {task: things, **alone}.items()}
+    return {
+        name: TaskMapping(task=f"{name}-v2", things=those, **more) for name, those in {task: things, **alone}.items()
+    }
 
 
-TWINS = {
-    "Lift": Twin(task="Lift-v2", things={"cube_joint0": "cube"}, sizes={"cube_g0": "cube"}),
-    "Stack": Twin(task="Stack-v2", things={"cubeA_joint0": "red", "cubeB_joint0": "green"}),
-    **_twins("NutAssembly", {"Square": "square", "Round": "round"}, "Nut"),
-    **_twins(
+TASK_MAPPINGS = {
+    "Lift": TaskMapping(task="Lift-v2", things={"cube_joint0": "cube"}, sizes={"cube_g0": "cube"}),
+    "Stack": TaskMapping(task="Stack-v2", things={"cubeA_joint0": "red", "cubeB_joint0": "green"}),
+    **_mappings("NutAssembly", {"Square": "square", "Round": "round"}, "Nut"),
+    **_mappings(
         "PickPlace",
         {"Milk": "milk", "Bread": "bread", "Cereal": "cereal", "Can": "can"},
         "",
@@ -79,21 +82,23 @@ TWINS = {
 }
 
 
-def twin_of(demos: Demos) -> tuple[Twin, str]:
+def mapping_of(demos: Demos) -> tuple[TaskMapping, str]:
     """Manikin's task for a file, and its robot.
 
     Raises:
         DataError: manikin plays no demonstrations of this environment or robot.
     """
-    if demos.env not in TWINS:
-        raise DataError(f"cannot play demonstrations of {demos.env!r}, only list them; playable: {', '.join(TWINS)}")
-    twin, robots = TWINS[demos.env], demos.env_kwargs.get("robots", "Panda")
-    robot = robots[0] if isinstance(robots, list) and len(robots) == 1 else robots
-    if robot not in twin.robots:
+    if demos.env not in TASK_MAPPINGS:
         raise DataError(
-            f"cannot play demonstrations of robot {robots!r} on {twin.task}; playable: {', '.join(twin.robots)}"
+            f"cannot play demonstrations of {demos.env!r}, only list them; playable: {', '.join(TASK_MAPPINGS)}"
         )
-    return twin, twin.robots[robot]
+    mapping, robots = TASK_MAPPINGS[demos.env], demos.env_kwargs.get("robots", "Panda")
+    robot = robots[0] if isinstance(robots, list) and len(robots) == 1 else robots
+    if robot not in mapping.robots:
+        raise DataError(
+            f"cannot play demonstrations of robot {robots!r} on {mapping.task}; playable: {', '.join(mapping.robots)}"
+        )
+    return mapping, mapping.robots[robot]
 
 
 class Mapped(NamedTuple):
@@ -205,9 +210,9 @@ class RobosuiteImporter(_NamedStage):
     """States of robosuite, by the names in the demonstration's own model."""
 
     def __init__(self, demos: Demos, num_envs: int, **options: Any) -> None:
-        self.twin, robot = twin_of(demos)
-        main = next(iter(self.twin.things.values()))
-        super().__init__(demos, _made(self.twin.task, robot, num_envs, options), main)
+        self.mapping, robot = mapping_of(demos)
+        main = next(iter(self.mapping.things.values()))
+        super().__init__(demos, _made(self.mapping.task, robot, num_envs, options), main)
 
     def model(self, demo: Demo) -> Model:
         """The recording's model, checked against its states."""
@@ -239,12 +244,12 @@ class RobosuiteImporter(_NamedStage):
             # robosuite's fingers open in opposite directions of one axis, manikin's each in its own
             sign = np.where(q_then[:, q_from] < 0, -1.0, 1.0) if (q_from, v_from) in fingers else 1.0
             q[:, q_to], v[:, v_to] = sign * q_then[:, q_from], sign * v_then[:, v_from]
-        spot, there = self.twin.origin
+        spot, there = self.mapping.origin
         for place in (spot, "robot0_base"):
             if place not in theirs.places:
                 raise DataError(f"{where}: its model has no body or site {place!r}, from which positions are measured")
         origin = theirs.places[spot] - there
-        for joint, thing in self.twin.things.items():
+        for joint, thing in self.mapping.things.items():
             if joint not in theirs.joints:
                 raise DataError(f"{where}: its model has no joint {joint!r}; it has {', '.join(theirs.joints)}")
             to = self.free(thing)
@@ -269,7 +274,7 @@ class RobosuiteImporter(_NamedStage):
 
     def prepare(self, demos: Sequence[Demo]) -> None:
         models = [self.model(demo) for demo in demos]
-        for geom, thing in self.twin.sizes.items():
+        for geom, thing in self.mapping.sizes.items():
             if any(geom not in model.sizes for model in models):
                 raise DataError(f"{self.where}: a model has no geom {geom!r}")
             sizes = torch.tensor(np.array([model.sizes[geom] for model in models]), dtype=torch.float32)
@@ -463,3 +468,6 @@ def importer_for(demos: Demos, num_envs: int, *, acting: bool = False, **options
     if acting and "control" not in options and kind is not RecordingImporter:
         options["control"] = kind.control(demos)
     return kind(demos, num_envs, **options)
+
+
+__getattr__ = old_names(__name__)

@@ -25,7 +25,7 @@ import torch
 
 from manikin.data.formats.maniskill_actions import MODES, same
 from manikin.data.recording.durable import room_of, sync, try_room
-from manikin.data.recording.format import Episode, Header, flatten
+from manikin.data.recording.format import Header, RecordedEpisode, flatten
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError, DataError
 from manikin.math import (
@@ -174,11 +174,11 @@ class ManiSkillExport:
         f = header.fingerprint
         same_name = (one for one in COUNTERPARTS if one.rpartition("-v")[0] == header.task.rpartition("-v")[0])
         theirs = next(same_name, "") if str(f.get("robot", "")).split(":")[0] == "panda" else ""
-        twin = COUNTERPARTS.get(theirs)
+        counterpart = COUNTERPARTS.get(theirs)
         self._env_id = theirs or header.task
-        self._twin = twin
+        self._counterpart = counterpart
         own = str(f.get("control", ""))
-        alike = MODES.get(own) if twin else None
+        alike = MODES.get(own) if counterpart else None
         self._mode = alike.name if alike else own
         self._numbers: Callable[[np.ndarray, BatchEnv], np.ndarray] = alike.theirs if alike else same
         self._episodes: list[dict[str, Any]] = []
@@ -197,7 +197,7 @@ class ManiSkillExport:
         """Nothing is kept of an interrupted export."""
         return set()
 
-    def write(self, episode: Episode, place: int) -> None:
+    def write(self, episode: RecordedEpisode, place: int) -> None:
         """Add an episode as ``traj_PLACE``.
 
         Raises:
@@ -229,7 +229,7 @@ class ManiSkillExport:
             }
         )
 
-    def _states(self, episode: Episode) -> dict[str, Any]:
+    def _states(self, episode: RecordedEpisode) -> dict[str, Any]:
         """Actors and articulations, name -> (T + 1, ...)."""
         if episode.states is None:
             raise DataError(f"episode {episode.number} holds no states: it was recorded with --no-states")
@@ -240,9 +240,9 @@ class ManiSkillExport:
                 f"episode {episode.number}: its states do not fit {self._header.task} in this version of MuJoCo"
             )
         names = {one.prefix: self._robot(one) for one in scene.robots}
-        at = self._twin.parts if self._twin else {}
+        at = self._counterpart.parts if self._counterpart else {}
         found: dict[str, dict[str, np.ndarray]] = {"actors": {}, "articulations": {}}
-        if self._twin:
+        if self._counterpart:
             name, place = TABLE
             found["actors"][name] = np.tile(np.array([*place, *[0.0] * 6], np.float32), (len(states), 1))
         for b in range(1, model.nbody):
@@ -252,7 +252,7 @@ class ManiSkillExport:
 
     def _tree(
         self,
-        episode: Episode,
+        episode: RecordedEpisode,
         model: mujoco.MjModel,
         b: int,
         at: Mapping[str, Actor],
@@ -294,12 +294,12 @@ class ManiSkillExport:
 
     def _robot(self, robot: Any) -> str:
         """What ManiSkill calls the robot; several of a kind keep their prefix."""
-        if self._twin:
-            return self._twin.robot
+        if self._counterpart:
+            return self._counterpart.robot
         alone = len(self._env.robots) == 1
         return str(robot.arm.name if alone else robot.prefix.rstrip("/"))
 
-    def _observations(self, episode: Episode) -> Any:
+    def _observations(self, episode: RecordedEpisode) -> Any:
         """In ManiSkill's tree: agent, extra, sensor_data, sensor_param."""
         seen = episode.observations or {}
         if list(seen) == ["value"]:
@@ -332,8 +332,8 @@ class ManiSkillExport:
             raise DataError("no episode was converted, so there is no dataset")
         f = self._header.fingerprint
         kwargs = {"obs_mode": self._seen, "control_mode": self._mode, "reward_mode": f.get("reward", "none")}
-        if self._twin:
-            kwargs["robot_uids"] = self._twin.robot
+        if self._counterpart:
+            kwargs["robot_uids"] = self._counterpart.robot
         about = {
             "env_info": {
                 "env_id": self._env_id,

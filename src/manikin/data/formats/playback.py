@@ -23,7 +23,7 @@ from manikin.data.formats.demos import Demo, Demos
 from manikin.data.formats.importers import StateImporter, importer_for
 from manikin.data.formats.maniskill import ManiSkillExport
 from manikin.data.formats.robomimic import RobomimicWriter
-from manikin.data.recording.format import Episode, Header, flatten, parted
+from manikin.data.recording.format import Header, RecordedEpisode, flatten, parted
 from manikin.env.arrays import to_numpy
 from manikin.errors import DataError, UnknownNameError
 from manikin.moved import old_names
@@ -287,12 +287,12 @@ def _write_episodes(
         stage.env.close()
 
 
-def _episode(number: int, demo: Demo, one: PlaybackResult, stage: StateImporter[Any]) -> Episode:
+def _episode(number: int, demo: Demo, one: PlaybackResult, stage: StateImporter[Any]) -> RecordedEpisode:
     """A demonstration as if manikin had recorded it."""
     length = len(demo)
     last = np.minimum(np.arange(length + 1), len(one.success) - 1)
     success, end = one.success[last[1:]], np.arange(length) == length - 1
-    return Episode(
+    return RecordedEpisode(
         number=number,
         seed=stage.seed(demo),
         actions=stage.actions(demo).astype(np.float32).clip(-1.0, 1.0),  # as the controller takes them

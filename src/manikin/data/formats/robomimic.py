@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 
 from manikin.data.recording.durable import room_of, sync, try_room
-from manikin.data.recording.format import Episode, Header, parted
+from manikin.data.recording.format import Header, RecordedEpisode, parted
 from manikin.env.observe import column_names
 from manikin.errors import ConfigError, DataError, SceneError
 
@@ -217,7 +217,7 @@ class RobomimicExport:
         """Nothing is kept of an interrupted export."""
         return set()
 
-    def write(self, episode: Episode, place: int) -> None:
+    def write(self, episode: RecordedEpisode, place: int) -> None:
         """Add an episode as ``demo_PLACE``."""
         dones = episode.terminated | episode.truncated
         dones[-1:] = True
@@ -232,7 +232,7 @@ class RobomimicExport:
             attributes={**episode.summary, "success": episode.success_once},
         )
 
-    def _scene(self, episode: Episode) -> str:
+    def _scene(self, episode: RecordedEpisode) -> str:
         env = self._env.env_for(episode.seed)
         if env.scene.hash not in self._scenes:
             self._scenes[env.scene.hash] = scene_xml(env)

@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from manikin.data.recording.format import PER_STEP, TABLES, Episode, check_lengths, is_per_step
+from manikin.data.recording.format import PER_STEP, TABLES, RecordedEpisode, check_lengths, is_per_step
 from manikin.data.recording.outside import open_hdf5, reading
 from manikin.data.recording.text import as_fixed, attribute, put_attribute
 from manikin.errors import DataError
@@ -34,15 +34,15 @@ _CHUNK = 1 << 14  # [bytes] of a chunk at most: what one flipped bit makes unrea
 _AT_ONCE = 1 << 24  # [bytes] read or written of a dataset in one go
 
 
-def by_shape(episodes: Iterable[Episode]) -> list[list[Episode]]:
+def by_shape(episodes: Iterable[RecordedEpisode]) -> list[list[RecordedEpisode]]:
     """The episodes in groups that can share a block: the same arrays with the same shapes and types."""
-    groups: dict[Any, list[Episode]] = {}
+    groups: dict[Any, list[RecordedEpisode]] = {}
     for episode in episodes:
         groups.setdefault(_shape(episode), []).append(episode)
     return list(groups.values())
 
 
-def _shape(episode: Episode) -> tuple[Any, ...]:
+def _shape(episode: RecordedEpisode) -> tuple[Any, ...]:
     arrays = _arrays(episode)
     shapes = tuple(
         (name, value.dtype.str, value.shape if name.startswith("initial/") else value.shape[1:])
@@ -51,7 +51,7 @@ def _shape(episode: Episode) -> tuple[Any, ...]:
     return shapes, tuple(tuple(getattr(episode, name)) for name in TABLES)
 
 
-def _arrays(episode: Episode) -> dict[str, np.ndarray]:
+def _arrays(episode: RecordedEpisode) -> dict[str, np.ndarray]:
     """Everything of an episode but the row of the table, by its place in the block.
 
     Raises:
@@ -77,7 +77,7 @@ def _arrays(episode: Episode) -> dict[str, np.ndarray]:
     return placed | {f"initial/{name}": np.asarray(value) for name, value in episode.initial.items()}
 
 
-def table_of(episodes: Sequence[Episode]) -> dict[str, Any]:
+def table_of(episodes: Sequence[RecordedEpisode]) -> dict[str, Any]:
     """Columns of the table of episodes of one shape, each as long as there are episodes.
 
     Raises:
@@ -108,7 +108,7 @@ def table_of(episodes: Sequence[Episode]) -> dict[str, Any]:
     return {k: np.asarray(v, types[k]) if k in types else v for k, v in table.items()}
 
 
-def write_block(group: Any, episodes: Sequence[Episode]) -> None:
+def write_block(group: Any, episodes: Sequence[RecordedEpisode]) -> None:
     """Write episodes of one shape into an empty group, uncompressed.
 
     Raises:
@@ -258,7 +258,7 @@ class Block:
             raise DataError(f"{where} has no row {at} of {name}; there are {span.stop - span.start}")
         return np.asarray(self.read(name, slice(span.start + at, span.start + at + 1), whose)[0])
 
-    def episode(self, k: int, *, observations: bool = True) -> Episode:
+    def episode(self, k: int, *, observations: bool = True) -> RecordedEpisode:
         """The k-th episode, with or without ``observations``.
 
         Raises:
@@ -295,7 +295,7 @@ class Block:
         def under(prefix: str, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             return {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}
 
-        return Episode(
+        return RecordedEpisode(
             number=int(row["number"]),
             seed=int(row["seed"]),
             index=int(row["index"]),

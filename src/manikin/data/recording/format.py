@@ -51,6 +51,7 @@ import numpy as np
 from manikin.data.recording.outside import reading
 from manikin.data.recording.text import attribute, put_attribute
 from manikin.errors import DataError
+from manikin.moved import old_names
 
 __all__ = [
     "FORMAT",
@@ -58,7 +59,7 @@ __all__ = [
     "PER_STEP",
     "RESIDUALS",
     "TABLES",
-    "Episode",
+    "RecordedEpisode",
     "Header",
     "check_lengths",
     "checked_fingerprint",
@@ -134,7 +135,7 @@ class Header:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Episode:
+class RecordedEpisode:
     """One recorded episode of T control steps. NumPy arrays; see the module for shapes and types."""
 
     number: int
@@ -373,3 +374,6 @@ def check_lengths(values: Mapping[str, np.ndarray], length: int, what: str) -> N
         expected = length if is_per_step(name) else length + 1
         if value.ndim == 0 or len(value) != expected:
             raise DataError(f"{what}: {name} has shape {value.shape}, expected {expected} rows")
+
+
+__getattr__ = old_names(__name__)

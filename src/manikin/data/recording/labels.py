@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from manikin.data.recording.format import Episode
+from manikin.data.recording.format import RecordedEpisode
 from manikin.errors import UnknownNameError
 from manikin.spec.labels import Labels, Story
 
@@ -98,7 +98,7 @@ class Tracker:
         return Story(tuple(self._events[row]), self._began[row] or frozenset())
 
 
-def story_of(episode: Episode, labels: Labels) -> Story:
+def story_of(episode: RecordedEpisode, labels: Labels) -> Story:
     """The story of a recorded episode.
 
     Raises:

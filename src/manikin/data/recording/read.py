@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manikin.data.recording.block import Block, blocks_of
-from manikin.data.recording.format import Episode, Header, differences, parts_folder, read_dropped, read_header
+from manikin.data.recording.format import Header, RecordedEpisode, differences, parts_folder, read_dropped, read_header
 from manikin.data.recording.outside import open_hdf5, reading
 from manikin.errors import DataError
 
@@ -135,7 +135,7 @@ class EpisodeFile:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, number: int) -> Episode:
+    def __getitem__(self, number: int) -> RecordedEpisode:
         """The episode of that number.
 
         Raises:
@@ -144,10 +144,10 @@ class EpisodeFile:
         block, k = self._block(number)
         return block.episode(k)
 
-    def __iter__(self) -> Iterator[Episode]:
+    def __iter__(self) -> Iterator[RecordedEpisode]:
         return (self[number] for number in self.numbers)
 
-    def episode(self, number: int, *, observations: bool = True) -> Episode:
+    def episode(self, number: int, *, observations: bool = True) -> RecordedEpisode:
         """Load one episode; ``observations=False`` leaves out what the policy was shown, pictures above all.
 
         Raises:

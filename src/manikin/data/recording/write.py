@@ -17,8 +17,8 @@ import numpy as np
 from manikin.data.recording.block import blocks_of, by_shape, merge_blocks, store, write_block
 from manikin.data.recording.durable import replace_file, sync, try_room
 from manikin.data.recording.format import (
-    Episode,
     Header,
+    RecordedEpisode,
     differences,
     parts_folder,
     read_dropped,
@@ -92,7 +92,7 @@ class EpisodeWriter:
                     self.finished = set(old.numbers) | self.dropped
             self._parts.mkdir(exist_ok=True)
 
-    def write(self, *episodes: Episode, dropped: Sequence[int] = ()) -> None:
+    def write(self, *episodes: RecordedEpisode, dropped: Sequence[int] = ()) -> None:
         """Make finished episodes durable (a few milliseconds, however many).
 
         Args:

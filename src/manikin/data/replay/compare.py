@@ -16,7 +16,7 @@ import torch
 
 from manikin.data.collect import Collector
 from manikin.data.recording.block import table_of
-from manikin.data.recording.format import Episode
+from manikin.data.recording.format import RecordedEpisode
 from manikin.env.arrays import to_numpy
 from manikin.sim.variation import compiled
 from manikin.spec.scene import COSMETIC
@@ -107,7 +107,7 @@ class Comparison:
     def __init__(
         self,
         env: BatchEnv,
-        batch: Sequence[Episode],
+        batch: Sequence[RecordedEpisode],
         tables: Sequence[Mapping[str, Any]],
         *,
         check: bool,
@@ -143,7 +143,7 @@ class Comparison:
 class _Pair:
     """An episode as it was recorded and as it is now."""
 
-    def __init__(self, then: Episode, now: Episode, scene: Any) -> None:
+    def __init__(self, then: RecordedEpisode, now: RecordedEpisode, scene: Any) -> None:
         self._then, self._now, self._scene = then, now, scene
         self._played = min(len(then), len(now))
         self._start: dict[str, float] = {}
@@ -265,7 +265,7 @@ class _Pair:
         return positions, tcp
 
 
-def _parts(episode: Episode) -> Iterator[tuple[str, np.ndarray]]:
+def _parts(episode: RecordedEpisode) -> Iterator[tuple[str, np.ndarray]]:
     """Everything of an episode by name: an array, one of several, or a single value."""
     for field in dataclasses.fields(episode):
         value = getattr(episode, field.name)

@@ -14,18 +14,19 @@ import numpy as np
 import torch
 
 from manikin.data.collect import outcome_of
-from manikin.data.recording.format import PER_STEP, Episode, flatten
+from manikin.data.recording.format import PER_STEP, RecordedEpisode, flatten
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.arrays import to_numpy
 from manikin.errors import DataError
+from manikin.moved import old_names
 
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
 
-__all__ = ["Completed", "Follow", "Mover", "Moved", "Show", "batches", "play"]
+__all__ = ["Completed", "Follow", "Mover", "ControlStep", "Show", "batches", "play"]
 
 
-class Moved(NamedTuple):
+class ControlStep(NamedTuple):
     """One control step of N rows: actions (N, A), the observation, the outcome that observers are told, health (N,),
     and which rows are at the end of their episode."""
 
@@ -39,16 +40,16 @@ class Moved(NamedTuple):
 class Mover(Protocol):
     """What happens to the rows."""
 
-    def begin(self, env: BatchEnv, batch: Sequence[Episode], observation: Any) -> Any:
+    def begin(self, env: BatchEnv, batch: Sequence[RecordedEpisode], observation: Any) -> Any:
         """The first rows have been reset to the starts of ``batch``; gives the observation of that instant."""
 
-    def move(self, active: np.ndarray) -> Moved:
+    def move(self, active: np.ndarray) -> ControlStep:
         """One control step of the rows of ``active`` (N,) bool."""
 
 
-def batches(file: EpisodeFile, numbers: Sequence[int], most: int) -> Iterator[list[Episode]]:
+def batches(file: EpisodeFile, numbers: Sequence[int], most: int) -> Iterator[list[RecordedEpisode]]:
     """Up to ``most`` episodes at a time that were reset with the same options, loaded when needed."""
-    batch: list[Episode] = []
+    batch: list[RecordedEpisode] = []
     for number in numbers:
         episode = file[number]
         if batch and (len(batch) == most or dict(episode.options) != dict(batch[0].options)):
@@ -60,7 +61,7 @@ def batches(file: EpisodeFile, numbers: Sequence[int], most: int) -> Iterator[li
 
 
 def play(
-    env: BatchEnv, batch: Sequence[Episode], mover: Mover, observers: Sequence[Any], stop: Callable[[], bool]
+    env: BatchEnv, batch: Sequence[RecordedEpisode], mover: Mover, observers: Sequence[Any], stop: Callable[[], bool]
 ) -> np.ndarray:
     """Reset rows to the starts of the episodes and move them to their ends; which of the episodes (n,) got there."""
     n = env.num_envs
@@ -86,18 +87,18 @@ def play(
     return ~active[used]
 
 
-def stepped(env: BatchEnv, actions: torch.Tensor, active: np.ndarray) -> Moved:
+def stepped(env: BatchEnv, actions: torch.Tensor, active: np.ndarray) -> ControlStep:
     """Step the environment; a row is over where its episode has ended."""
     observation, reward, terminated, truncated, info = env.step(actions, active=torch.from_numpy(active))
     outcome = outcome_of(reward, terminated, truncated, info)
     over = outcome["terminated"] | outcome["truncated"]
-    return Moved(actions, observation, outcome, to_numpy(info["health"]), over)
+    return ControlStep(actions, observation, outcome, to_numpy(info["health"]), over)
 
 
 class Follow:
     """The recorded actions, simulated."""
 
-    def begin(self, env: BatchEnv, batch: Sequence[Episode], observation: Any) -> Any:
+    def begin(self, env: BatchEnv, batch: Sequence[RecordedEpisode], observation: Any) -> Any:
         """Raises :class:`DataError` when the environment takes actions of another size."""
         size = env.single_action_space.shape[0]
         for episode in batch:
@@ -111,7 +112,7 @@ class Follow:
         self._actions = np.zeros((env.num_envs, size), np.float32)
         return observation
 
-    def move(self, active: np.ndarray) -> Moved:
+    def move(self, active: np.ndarray) -> ControlStep:
         rows = np.flatnonzero(active)
         for i in rows.tolist():
             self._actions[i] = self._batch[i].actions[self._at[i]]
@@ -133,7 +134,7 @@ class Show:
     def __init__(self, *, rewards: bool = False) -> None:
         self._rewards = rewards
 
-    def begin(self, env: BatchEnv, batch: Sequence[Episode], observation: Any) -> Any:
+    def begin(self, env: BatchEnv, batch: Sequence[RecordedEpisode], observation: Any) -> Any:
         """Raises :class:`DataError` for an episode without states."""
         for episode in batch:
             if episode.states is None:
@@ -144,7 +145,7 @@ class Show:
         self._health = np.array([e.health for e in batch] + [0] * (env.num_envs - len(batch)))
         return observation
 
-    def move(self, active: np.ndarray) -> Moved:
+    def move(self, active: np.ndarray) -> ControlStep:
         env, rows = self._env, np.flatnonzero(active)
         at, n = self._at, env.num_envs
         self._at[rows] += 1
@@ -166,7 +167,7 @@ class Show:
         sent = torch.from_numpy(actions)
         if self._rewards:
             outcome["rewards"] = to_numpy(env.reward_of(sent))
-        return Moved(sent, observation, outcome, self._health, over)
+        return ControlStep(sent, observation, outcome, self._health, over)
 
 
 class Completed:
@@ -187,13 +188,13 @@ class Completed:
     def __init__(
         self,
         episodes: EpisodeFile,
-        write: Callable[[Episode], None],
+        write: Callable[[RecordedEpisode], None],
         *,
         env: BatchEnv | None = None,
         rewards: bool = False,
     ) -> None:
         self._episodes, self._write, self._env, self._rewards = episodes, write, env, rewards
-        self._seen: dict[int, tuple[Episode, list[dict[str, np.ndarray]], list[float]]] = {}
+        self._seen: dict[int, tuple[RecordedEpisode, list[dict[str, np.ndarray]], list[float]]] = {}
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
         for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
@@ -218,7 +219,7 @@ class Completed:
             new: dict[str, Any] = {"observations": {k: np.stack([one[k] for one in instants]) for k in instants[0]}}
             if self._rewards:
                 new["rewards"] = np.array(rewards, np.float32)
-            self._write(Episode(**{**vars(episode), **new}))
+            self._write(RecordedEpisode(**{**vars(episode), **new}))
 
     def _compare(self, rows: np.ndarray, outcome: Mapping[str, Any]) -> None:
         if self._env is None:
@@ -241,3 +242,6 @@ class Completed:
         leaves = {name: to_numpy(value) for name, value in flatten(observation).items()}
         for row in rows.tolist():
             self._seen[row][1].append({name: value[row].copy() for name, value in leaves.items()})
+
+
+__getattr__ = old_names(__name__)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from manikin.data.recorder import Recorder
-from manikin.data.recording.format import Episode, Header
+from manikin.data.recording.format import Header, RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.recording.write import EpisodeWriter
 from manikin.data.replay.compare import EpisodeReplay
@@ -97,7 +97,7 @@ def rerecord(
             header = Header(fingerprint={**env.fingerprint(), **made}, policy=played.policy, source=about)
             with EpisodeWriter(out, header, resume=resume) as writer:
 
-                def write(episode: Episode) -> None:
+                def write(episode: RecordedEpisode) -> None:
                     writer.write(episode)
                     if on_episode is not None:
                         on_episode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from manikin.data.recording.format import RESIDUALS, Episode, Header
+from manikin.data.recording.format import RESIDUALS, Header, RecordedEpisode
 from manikin.data.recording.labels import Keep
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.compare import GIVEN, EpisodeReplay
@@ -53,7 +53,7 @@ def not_compared(header: Header, file: EpisodeFile, done: Sequence[EpisodeReplay
     return found
 
 
-def contradictions(header: Header, episode: Episode) -> list[str]:
+def contradictions(header: Header, episode: RecordedEpisode) -> list[str]:
     """What the recording says of all its episodes that this one is not."""
     said, name, found = header.recorded, f"episode {episode.number}", []
     if "first_seed" in said and episode.seed != said["first_seed"] + episode.number:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manikin.data.recorder import Recorder
-from manikin.data.recording.format import RESIDUALS, Episode
+from manikin.data.recording.format import RESIDUALS, RecordedEpisode
 from manikin.data.recording.outside import reading
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.environment import OF_TASK, make_env
@@ -222,7 +222,7 @@ class _Tally:
 
     def __init__(
         self,
-        batch: Sequence[Episode],
+        batch: Sequence[RecordedEpisode],
         trace: Trace,
         recorder: Recorder,
         on_episode: Callable[[EpisodeConversion], None] | None,

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.data.recording.format import RESIDUALS, Episode
-from manikin.data.replay.play import Moved, stepped
+from manikin.data.recording.format import RESIDUALS, RecordedEpisode
+from manikin.data.replay.play import ControlStep, stepped
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_from_rotvec, quat_to_rotvec
@@ -116,18 +116,18 @@ class Trace:
         self.health: list[list[int]] = []  # bits, once it is over
 
     @property
-    def _kept(self) -> tuple[list[list[Any]], ...]:
+    def _lists(self) -> tuple[list[list[Any]], ...]:
         return self.commands, self.joints, self.tools, self.touched, self.lies, self.health
 
     def only(self, rows: Sequence[int]) -> Trace:
         """That of some rows."""
         some = Trace(self._env)
-        for kept, mine in zip(some._kept, self._kept, strict=True):
+        for kept, mine in zip(some._lists, self._lists, strict=True):
             kept[:] = [mine[row] for row in rows]
         return some
 
     def start(self, rows: np.ndarray, numbers: np.ndarray, observation: Any, options: Mapping[str, Any]) -> None:
-        for kept in self._kept:
+        for kept in self._lists:
             kept[:] = [[] for _ in rows]
         self._look(rows)
 
@@ -161,7 +161,7 @@ class Track:
         self._from = list(source.controller.card.grippers)
         self._torques = source.controller.every_substep
 
-    def begin(self, env: BatchEnv, batch: Sequence[Episode], observation: Any) -> Any:
+    def begin(self, env: BatchEnv, batch: Sequence[RecordedEpisode], observation: Any) -> Any:
         """Raises :class:`ConfigError` where the two controllers do not move the same grippers."""
         card, n = env.controller.card, env.num_envs
         self._to = list(card.grippers)
@@ -181,7 +181,7 @@ class Track:
         self._shift = np.zeros((n, env.tcp_poses.shape[1], 6))  # by which the tools' path is moved
         return observation
 
-    def move(self, active: np.ndarray) -> Moved:
+    def move(self, active: np.ndarray) -> ControlStep:
         env, rows = self._env, np.flatnonzero(active)
         at = np.minimum(self._at[rows], self._last[rows])
         moved = stepped(env, self._same(rows, at) if self._way.actions else self._action(rows, at), active)

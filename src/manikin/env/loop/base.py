@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from manikin.env import arguments
-from manikin.env.observe import Observer
+from manikin.env.observe import ObservationBuilder
 from manikin.errors import ClosedError, ConfigError, ManikinError, SceneError
 from manikin.rng import EpisodeRng, episode_seed_from_entropy
 
@@ -64,7 +64,7 @@ class Loop:
         self._per_reward = torch.tensor(
             1.0 / (task.reward_norm or task.reward_max), device="cpu"
         )  # a number, good on any device
-        self.observer = Observer(
+        self.observer = ObservationBuilder(
             made.observation,
             task,
             made.h,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from manikin.env.observe.flat import column_names, flatten, merge, own_names, space_of
-from manikin.env.observe.observer import Observer
+from manikin.env.observe.observer import ObservationBuilder
 from manikin.env.observe.views import CAMERA_WORDS
 from manikin.env.observe.vision import Vision
 from manikin.env.observe.words import CLOUD_WORDS, STATE_WORDS, Observation, holds, parse
+from manikin.moved import old_names
 
 __all__ = [
     "CAMERA_WORDS",
     "CLOUD_WORDS",
     "STATE_WORDS",
     "Observation",
-    "Observer",
+    "ObservationBuilder",
     "Vision",
     "column_names",
     "flatten",
@@ -23,3 +24,6 @@ __all__ = [
     "parse",
     "space_of",
 ]
+
+
+__getattr__ = old_names(__name__)

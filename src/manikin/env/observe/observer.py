@@ -16,6 +16,7 @@ from manikin.env.observe.vision import Vision
 from manikin.env.observe.words import STATE_WORDS, Observation
 from manikin.env.task import Task
 from manikin.errors import ConfigError
+from manikin.moved import old_names
 from manikin.render.rig import CameraRig
 from manikin.rng import EpisodeRng
 from manikin.scene.handles import Robot
@@ -24,7 +25,7 @@ from manikin.sense.source import Group, Sight, Source
 from manikin.sense.stack import StackMemory
 from manikin.sense.stages import PictureStages
 
-__all__ = ["Observer"]
+__all__ = ["ObservationBuilder"]
 
 _EVERY = np.zeros(0, bool)  # stands for all rows
 _Tree = dict[str, Any]
@@ -53,7 +54,7 @@ class _Moved:
     active: Any
 
 
-class Observer:
+class ObservationBuilder:
     """Makes observations of the rows in view; what it returns is owned by the receiver.
 
     ``state`` and ``policy`` are one flat float32 tensor; ``state_dict`` keeps the names. With cameras or more sources
@@ -294,3 +295,6 @@ class Observer:
     def _owner(name: str) -> str:
         """Whose memory it is: "" for sensors, whose names begin with a path."""
         return next((key for key in ("stack|", "stages|") if name.startswith(key)), "")
+
+
+__getattr__ = old_names(__name__)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from manikin.data.recording.format import Episode
+from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
@@ -73,7 +73,7 @@ def recorded_steps(
 
 
 def _steps(
-    path: str | Path, episode: Episode, columns: int, actions: int, sparse: bool, terminates: bool
+    path: str | Path, episode: RecordedEpisode, columns: int, actions: int, sparse: bool, terminates: bool
 ) -> dict[str, np.ndarray]:
     """Arrays of an episode's steps up to its end by the environment's rule."""
     seen = (episode.observations or {}).get(_OBSERVATION)

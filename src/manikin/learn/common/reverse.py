@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.data.recording.format import Episode
+from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.play import batches
 from manikin.env.interface import BatchEnv
@@ -127,7 +127,7 @@ class ReverseStarts:
         self._streams.load_state_dict(state["streams"])
 
 
-def _played(env: BatchEnv, batch: list[Episode]) -> list[Snapshot]:
+def _played(env: BatchEnv, batch: list[RecordedEpisode]) -> list[Snapshot]:
     """The states before each step of the episodes that succeeded in time, up to their success."""
     ends = [int(np.argmax(one.succeeded)) + 1 if one.success_once else 0 for one in batch]
     ends = [end if end <= env.horizon else 0 for end in ends]

@@ -12,10 +12,11 @@ from manikin import ContactForce, Episode, Grasp, Handles, Part, Quantity, Robot
 from manikin.arenas.square_table import square_table
 from manikin.env.placement import Place
 from manikin.math import norm, pose, quat_mul, quat_rotate_inv
+from manikin.moved import old_names
 from manikin.tasks.robosuite.common import DROP, TCP, StagedTask, ready
 from manikin.toolkit import ONE, ZERO, above, closeness, constant, fingers_touch, pick, top_down
 
-__all__ = ["Stack"]
+__all__ = ["RobosuiteStack"]
 
 
 @dataclass
@@ -29,7 +30,7 @@ class StackHandles(Handles):
     contact: ContactForce  # of the red cube on the green one
 
 
-class Stack(StagedTask):
+class RobosuiteStack(StagedTask):
     """Put the small red cube on the larger green cube and let go.
 
     Randomization: the places of both cubes in a square, never touching, and their turn about the vertical; the arm's
@@ -142,3 +143,6 @@ class Stack(StagedTask):
             return (local[:, 0] < 0.05) & (local[:, 1] < 0.11)
 
         return torch.where((blocked(first) & ~blocked(other))[:, None], other, first)
+
+
+__getattr__ = old_names(__name__)

@@ -19,7 +19,7 @@ _ROLLED = (math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0)  # about its length by a qu
 
 
 @dataclass
-class Things(Handles):
+class LiftPegUprightHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -66,39 +66,39 @@ class LiftPegUpright(Task):
         tilt_tol: float = 0.08  # [rad]
         height_tol: float = 0.005  # [m]
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> LiftPegUprightHandles:
         c = self.config
         table(b)
         self._upright = math.cos(c.tilt_tol)
         robot = b.robot()
         size = (c.half_length, c.half_width, c.half_width)
         peg = b.box("peg", half_size=size, rgba=(0.69, 0.05, 0.05, 1))
-        return Things(robot=robot, peg=peg, grasp=b.grasp(robot, peg))
+        return LiftPegUprightHandles(robot=robot, peg=peg, grasp=b.grasp(robot, peg))
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: LiftPegUprightHandles, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("peg/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
         h.peg.set_pose(torch.cat([spot, torch.full((h.n, 1), c.half_width)], 1), _ROLLED)
 
     @per_step
-    def uprightness(self, h: Things) -> Tensor:
+    def uprightness(self, h: LiftPegUprightHandles) -> Tensor:
         """(n,) height of the peg's axis, 1 where it stands."""
         return along_x(h.peg.quat)[:, 2].abs()
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: LiftPegUprightHandles) -> dict[str, Tensor]:
         c = self.config
         upright = self.uprightness(h) > self._upright
         standing = (h.peg.pos[:, 2] - c.half_length).abs() < c.height_tol
         return {"success": upright & standing, "is_upright": upright, "is_grasped": h.grasp.value}
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: LiftPegUprightHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "is_grasped": h.grasp.value},
             "privileged": {"peg_pose": h.peg.pose, "tcp_to_peg": h.peg.pos - h.robot.tcp_pos},
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: LiftPegUprightHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         peg = h.peg.pos
         near = closeness(norm(peg - h.robot.tcp_pos), 5.0)
         terms = {
@@ -108,7 +108,7 @@ class LiftPegUpright(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: LiftPegUprightHandles) -> list[Waypoint]:
         # Lift one end in a light grip: the peg turns between the fingers while its foot slides on the table. Then bring
         # the fingers over the foot, pressing it down a little so that it stays where it is.
         c, peg, tcp, down = self.config, h.peg.pos, h.robot.tcp_pos, facing_down(h.robot)

@@ -39,7 +39,7 @@ _FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
 
 
 @dataclass
-class Things(Handles):
+class OpenCabinetDrawerHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -118,7 +118,7 @@ class OpenCabinetDrawer(Task):
         open_share: float = 0.9  # share of the travel that counts as open
         still_speed: float = 0.1  # [m/s]
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> OpenCabinetDrawerHandles:
         table(b, human_camera=((-0.8, 0.85, 0.6), (-0.12, 0, 0.2)))  # sees the fronts
         spec = CABINETS[self.layout]
         robot = b.robot()
@@ -130,7 +130,7 @@ class OpenCabinetDrawer(Task):
         handles = [cabinet.frames.index(f"handle/{name}") for name in spec.drawers]
         self._drawers, self._handles, self._first = torch.tensor(drawers), torch.tensor(handles), drawers[0]
         self._depth = spec.half_size[0]
-        return Things(
+        return OpenCabinetDrawerHandles(
             robot=robot,
             cabinet=cabinet,
             target=b.variable("target"),
@@ -139,7 +139,7 @@ class OpenCabinetDrawer(Task):
             marker=b.marker("handle_marker", size=(0.012,), rgba=(0.1, 0.8, 0.2, 0.8)),
         )
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: OpenCabinetDrawerHandles, ep: Episode) -> None:
         c, n = self.config, h.n
         noisy_rest(h.robot, ep, keyframe="forward")
         h.target.set(ep.rng.integers("target", 0, len(self._drawers)).float())
@@ -152,13 +152,13 @@ class OpenCabinetDrawer(Task):
         h.marker.set_pose(place + quat_rotate(turn, self._closed[h.target.value.long()]))
         h.cabinet.set_qpos(torch.zeros(len(h.cabinet.joints)))
 
-    def _handle(self, h: Things) -> Tensor:
+    def _handle(self, h: OpenCabinetDrawerHandles) -> Tensor:
         """(n, 3) the handle of the drawer to open [m]."""
         places = h.cabinet.places[:, self._handles]
         return places.gather(1, h.target.value.long()[:, None, None].expand(-1, 1, 3)).squeeze(1)
 
     @per_step
-    def _geometry(self, h: Things) -> tuple[Tensor, ...]:
+    def _geometry(self, h: OpenCabinetDrawerHandles) -> tuple[Tensor, ...]:
         """Handle (n, 3) [m], offset from the TCP (n, 3), its length, share of the travel, speed [m/s] (n,)."""
         target = h.target.value.long()[:, None]
         q = h.cabinet.qpos[:, self._drawers].gather(1, target)[:, 0]
@@ -167,10 +167,10 @@ class OpenCabinetDrawer(Task):
         reach = handle - h.robot.tcp_pos
         return handle, reach, norm(reach), q / h.cabinet.limits[self._first, 1], v.abs()
 
-    def advance(self, h: Things) -> None:
+    def advance(self, h: OpenCabinetDrawerHandles) -> None:
         h.pressed.set(h.pressed.value + norm(h.press.value))
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: OpenCabinetDrawerHandles) -> dict[str, Tensor]:
         _, _, _, share, speed = self._geometry(h)
         opened = share >= constant(self.config.open_share)
         return {
@@ -181,7 +181,7 @@ class OpenCabinetDrawer(Task):
             "robot_force": h.pressed.value,
         }
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: OpenCabinetDrawerHandles) -> dict[str, dict[str, Tensor]]:
         handle, reach, _, share, _ = self._geometry(h)
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose},
@@ -194,7 +194,7 @@ class OpenCabinetDrawer(Task):
             },
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: OpenCabinetDrawerHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         _, _, distance, share, _ = self._geometry(h)
         terms = {
             "reach": torch.where(ev["is_moved"], ONE + ONE, closeness(distance, 5.0)),
@@ -202,7 +202,7 @@ class OpenCabinetDrawer(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: OpenCabinetDrawerHandles) -> list[Waypoint]:
         handle, turn = self._geometry(h)[0], h.cabinet.base_quat
         facing = quat_mul(turn, _FORWARD.like(turn).expand_as(turn))
         ahead = quat_rotate(facing, torch.tensor([[0.0, 0.0, 1.0]]))  # where the fingers point

@@ -18,7 +18,7 @@ __all__ = ["PegInsertionSide"]
 
 
 @dataclass
-class Things(Handles):
+class PegInsertionSideHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -85,14 +85,14 @@ class PegInsertionSide(Task):
         align_tol: float = 0.01  # [m]
         depth_tol: float = 0.015  # [m]
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> PegInsertionSideHandles:
         c = self.config
         table(b, base_camera=((0, -0.3, 0.2), (0, 0, 0.1)))
         length, width = sum(c.half_length) / 2, sum(c.half_width) / 2
         robot = b.robot()
         peg = b.box("peg", half_size=(length, width, width), rgba=(0.93, 0.53, 0.2, 1), resizable=True)
         box = holed_box(length, width + c.clearance)
-        return Things(
+        return PegInsertionSideHandles(
             robot=robot,
             peg=peg,
             box=b.part("box", box, kind="kinematic", rgba=(0.9, 0.76, 0.56, 1), resizable=True),
@@ -103,7 +103,7 @@ class PegInsertionSide(Task):
             hole_radius=b.variable("hole_radius"),
         )
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: PegInsertionSideHandles, ep: Episode) -> None:
         c, rng = self.config, ep.rng
         noisy_rest(h.robot, ep, turn=-math.pi / 2)
         length = rng.uniform("peg/half_length", *c.half_length)
@@ -117,7 +117,7 @@ class PegInsertionSide(Task):
         h.peg.set_pose(torch.cat([spot, width[:, None]], 1), quat_from_yaw(turn))
         self.stand(h, torch.cat([box, length[:, None]], 1), quat_from_yaw(box_turn), centre)
 
-    def shape(self, h: Things, length: Tensor, width: Tensor, centre: Tensor) -> None:
+    def shape(self, h: PegInsertionSideHandles, length: Tensor, width: Tensor, centre: Tensor) -> None:
         """Give the rows pegs of these half lengths and widths (n,) [m] and boxes with a hole at ``centre`` (n, 2)."""
         h.peg.set_size(torch.stack([length, width, width], 1))
         sizes, places = walls(length, width + self.config.clearance, centre)
@@ -126,7 +126,7 @@ class PegInsertionSide(Task):
         h.length.set(length[:, None])
         h.hole_radius.set(width + self.config.clearance)
 
-    def stand(self, h: Things, pos: Tensor, quat: Tensor, centre: Tensor) -> None:
+    def stand(self, h: PegInsertionSideHandles, pos: Tensor, quat: Tensor, centre: Tensor) -> None:
         """Put the box at pos (n, 3) and quat (n, 4), the hole with it."""
         h.box.set_pose(pos, quat)
         hole = torch.cat([torch.zeros(h.n, 1), centre], 1)
@@ -134,18 +134,18 @@ class PegInsertionSide(Task):
         h.hole_axes.set(quat_to_matrix(quat))
 
     @per_step
-    def _geometry(self, h: Things) -> tuple[Tensor, Tensor]:
+    def _geometry(self, h: PegInsertionSideHandles) -> tuple[Tensor, Tensor]:
         """The peg's axis (n, 3) in the world; its head and centre (n, 2, 3) in the frame of the hole."""
         axis, peg = along_x(h.peg.quat), h.peg.pos
         points = torch.stack([peg + h.length.value * axis, peg], 1) - h.hole_pose.value[:, None, :3]
         return axis, torch.bmm(points, h.hole_axes.value)
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: PegInsertionSideHandles) -> dict[str, Tensor]:
         head = self._geometry(h)[1][:, 0]
         inside = head[:, 1:].abs().amax(1) <= h.hole_radius.value
         return {"success": inside & (head[:, 0] >= -self.config.depth_tol), "is_grasped": h.grasp.value}
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: PegInsertionSideHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "is_grasped": h.grasp.value},
             "privileged": {
@@ -156,7 +156,7 @@ class PegInsertionSide(Task):
             },
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: PegInsertionSideHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         c, grasped = self.config, ev["is_grasped"]
         axis, points = self._geometry(h)
         off = norm(points[:, :, 1:])  # (n, 2) of head and centre from the hole's axis
@@ -171,7 +171,7 @@ class PegInsertionSide(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: PegInsertionSideHandles) -> list[Waypoint]:
         c, peg, tcp, quat = self.config, h.peg.pose, h.robot.tcp_pos, h.robot.tcp_quat
         down = top_down(h.peg.quat, h.robot, symmetry=2, around=math.pi / 2)
         hold = h.peg.pos - c.grasp_offset * along_x(h.peg.quat)

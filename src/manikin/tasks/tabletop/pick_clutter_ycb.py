@@ -12,14 +12,14 @@ from manikin import Episode, Marker, Quantity, SceneBuilder, VariantPart, Waypoi
 from manikin.arenas.table import table
 from manikin.math import norm, pose
 from manikin.props.ycb import ycb
-from manikin.tasks.tabletop.pick_single_ycb import PickSingleYCB, Things, across, grip_point
+from manikin.tasks.tabletop.pick_single_ycb import PickSingleYCB, PickSingleYCBHandles, across, grip_point
 from manikin.toolkit import above, first_valid, full_turn, noisy_rest, top_down
 
 __all__ = ["PickClutterYCB"]
 
 
 @dataclass
-class Clutter(Things):
+class PickClutterYCBHandles(PickSingleYCBHandles):
     """What the scene consists of, and ``h`` below; a type checker would hold ``h`` to the class derived from."""
 
     others: list[VariantPart]
@@ -54,12 +54,12 @@ class PickClutterYCB(PickSingleYCB):
         gap: float = 0.02  # [m] between the others
         room: float = 0.12  # [m] around the wanted object's middle, for the gripper
 
-    def scene(self, b: SceneBuilder) -> Clutter:
+    def scene(self, b: SceneBuilder) -> PickClutterYCBHandles:
         c = self.config
         table(b)
         robot, props = b.robot(), ycb(tuple(c.objects))
         parts = [b.mesh(f"object{i}" if i else "object", choice=props, draw=False) for i in range(1 + c.others[1])]
-        return Clutter(
+        return PickClutterYCBHandles(
             robot=robot,
             thing=parts[0],
             others=parts[1:],

@@ -40,7 +40,7 @@ __all__ = ["PickCube"]
 
 
 @dataclass
-class Things(Handles):
+class PickCubeHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -92,11 +92,11 @@ class PickCube(Task):
         goal_radius: float = 0.025  # [m]
         still_speed: float = 0.2  # [rad/s]
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> PickCubeHandles:
         table(b)
         robot = b.robot()
         cube = b.box("cube", half_size=(self.config.cube_half_size,) * 3, rgba=(0.85, 0.1, 0.1, 1))
-        return Things(
+        return PickCubeHandles(
             robot=robot,
             cube=cube,
             grasp=b.grasp(robot, cube),
@@ -104,7 +104,7 @@ class PickCube(Task):
             marker=b.marker("goal_marker", size=(self.config.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
         )
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: PickCubeHandles, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("cube/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -119,18 +119,18 @@ class PickCube(Task):
         h.marker.set_pose(goal)
 
     @per_step
-    def tcp_to_cube(self, h: Things) -> Tensor:
+    def tcp_to_cube(self, h: PickCubeHandles) -> Tensor:
         return h.cube.pos - h.robot.tcp_pos
 
     @per_step
-    def cube_to_goal(self, h: Things) -> Tensor:
+    def cube_to_goal(self, h: PickCubeHandles) -> Tensor:
         return h.goal.value - h.cube.pos
 
     @per_step
-    def distance_to_goal(self, h: Things) -> Tensor:
+    def distance_to_goal(self, h: PickCubeHandles) -> Tensor:
         return norm(self.cube_to_goal(h))
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: PickCubeHandles) -> dict[str, Tensor]:
         is_placed = self.distance_to_goal(h) <= constant(self.config.goal_radius)
         return {
             "success": is_placed & is_still(h.robot, self.config.still_speed),
@@ -138,7 +138,7 @@ class PickCube(Task):
             "is_grasped": h.grasp.value,
         }
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: PickCubeHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value, "is_grasped": h.grasp.value},
             "privileged": {
@@ -148,14 +148,14 @@ class PickCube(Task):
             },
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: PickCubeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         distances = norm(self.tcp_to_cube(h)), self.distance_to_goal(h), norm(h.robot.arm_qvel)
         reach, place, still = closeness(distances, 5.0)
         grasp = ev["is_grasped"].float()
         terms = {"reach": reach, "grasp": grasp, "place": grasp * place, "still": ev["is_placed"] * still}
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: PickCubeHandles) -> list[Waypoint]:
         down = top_down(h.cube.quat, h.robot)
         near = 0.006 if h.robot.arm.gravcomp else 0.012  # an arm that sags comes no nearer
         goal = h.goal.value + h.robot.tcp_pos - h.cube.pos  # where the TCP is when the held cube is at the goal

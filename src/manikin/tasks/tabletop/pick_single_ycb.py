@@ -46,7 +46,7 @@ _REACH = 0.035  # [m] how far below the top of a tall object the fingers take it
 
 
 @dataclass
-class Things(Handles):
+class PickSingleYCBHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -101,11 +101,11 @@ class PickSingleYCB(Task):
         goal_radius: float = 0.025  # [m]
         still_speed: float = 0.2  # [rad/s]
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> PickSingleYCBHandles:
         table(b)
         robot = b.robot()
         thing = b.mesh("object", choice=ycb(tuple(self.config.objects)))
-        return Things(
+        return PickSingleYCBHandles(
             robot=robot,
             thing=thing,
             grasp=b.grasp(robot, thing),
@@ -113,7 +113,7 @@ class PickSingleYCB(Task):
             marker=b.marker("goal_marker", size=(self.config.goal_radius,), rgba=(0.1, 0.8, 0.2, 0.5)),
         )
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: PickSingleYCBHandles, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep, keyframe="raised")
         spot = ep.rng.uniform("object/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -129,18 +129,18 @@ class PickSingleYCB(Task):
         h.marker.set_pose(goal)
 
     @per_step
-    def tcp_to_grip(self, h: Things) -> Tensor:
+    def tcp_to_grip(self, h: PickSingleYCBHandles) -> Tensor:
         return grip_point(h.thing) - h.robot.tcp_pos
 
     @per_step
-    def object_to_goal(self, h: Things) -> Tensor:
+    def object_to_goal(self, h: PickSingleYCBHandles) -> Tensor:
         return h.goal.value - h.thing.pos
 
     @per_step
-    def distance_to_goal(self, h: Things) -> Tensor:
+    def distance_to_goal(self, h: PickSingleYCBHandles) -> Tensor:
         return norm(self.object_to_goal(h))
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: PickSingleYCBHandles) -> dict[str, Tensor]:
         is_placed = self.distance_to_goal(h) <= self.config.goal_radius
         return {
             "success": is_placed & is_still(h.robot, self.config.still_speed),
@@ -148,7 +148,7 @@ class PickSingleYCB(Task):
             "is_grasped": h.grasp.value,
         }
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: PickSingleYCBHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value, "is_grasped": h.grasp.value},
             "privileged": {
@@ -159,7 +159,7 @@ class PickSingleYCB(Task):
             },
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: PickSingleYCBHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         distances = norm(self.tcp_to_grip(h)), self.distance_to_goal(h), norm(h.robot.arm_qvel)
         reach, place, still = closeness(distances, 5.0)
         grasp = ev["is_grasped"].float()
@@ -167,7 +167,7 @@ class PickSingleYCB(Task):
         terms = {"reach": reach, "grasp": grasp, "place": grasp * place, "placed": there, "still": there * still}
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: PickSingleYCBHandles) -> list[Waypoint]:
         grip, down = grip_point(h.thing), top_down(across(h.thing), h.robot, symmetry=2)
         goal = h.goal.value + h.robot.tcp_pos - h.thing.pos  # where the TCP is when the held object is at the goal
         return [

@@ -28,7 +28,7 @@ __all__ = ["PlaceSphere"]
 
 
 @dataclass
-class Things(Handles):
+class PlaceSphereHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -83,7 +83,7 @@ class PlaceSphere(Task):
         still_angular: float = 0.5  # [rad/s] of the ball
         still_speed: float = 0.2  # [rad/s] of the arm
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> PlaceSphereHandles:
         table(b, base_camera=((0.3, 0, 0.2), (-0.1, 0, 0)))
         c = self.config
         self._up = torch.tensor([0.0, 0.0, c.wall_half + c.radius])
@@ -92,14 +92,14 @@ class PlaceSphere(Task):
         ball = b.sphere("ball", radius=c.radius, rgba=(0.05, 0.16, 0.63, 1))
         rolls = b.spec.geom("ball/0")  # resists rolling, or it would never come to rest
         rolls.condim, rolls.friction[2] = 6, c.rolling_friction
-        return Things(
+        return PlaceSphereHandles(
             robot=robot,
             ball=ball,
             bin=b.part("bin", open_bin(c.inner_half, c.wall_half), kind="kinematic", rgba=(0.75, 0.7, 0.6, 1)),
             grasp=b.grasp(robot, ball),
         )
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: PlaceSphereHandles, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         for part, x, height in ((h.ball, c.ball_x, c.radius), (h.bin, c.bin_x, c.wall_half)):
@@ -107,7 +107,7 @@ class PlaceSphere(Task):
             spot = ep.rng.uniform(f"{part.name}/xy", low, high, (2,))
             part.set_pose(torch.cat([spot, torch.full((h.n, 1), height)], 1))
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: PlaceSphereHandles) -> dict[str, Tensor]:
         c, ball = self.config, h.ball
         away = (ball.pos - h.bin.pos) - self._up
         placed = (norm(away[:, :2]) <= c.place_tol) & (away[:, 2].abs() <= c.place_tol)
@@ -115,13 +115,13 @@ class PlaceSphere(Task):
         grasped = h.grasp.value
         return {"success": placed & still & ~grasped, "is_placed": placed, "is_still": still, "is_grasped": grasped}
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: PlaceSphereHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "bin_pos": h.bin.pos, "is_grasped": h.grasp.value},
             "privileged": {"ball_pose": h.ball.pose, "tcp_to_ball": h.ball.pos - h.robot.tcp_pos},
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: PlaceSphereHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         grasped, placed, ball = ev["is_grasped"], ev["is_placed"], h.ball.pos
         held = grasped | placed
         still = 1.0 - torch.tanh(torch.add(norm(h.ball.angvel_body), norm(h.ball.linvel), alpha=10))
@@ -135,7 +135,7 @@ class PlaceSphere(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: PlaceSphereHandles) -> list[Waypoint]:
         ball, tcp, quat = h.ball.pos, h.robot.tcp_pos, h.robot.tcp_quat
         down = quat_mul(quat_from_yaw(bearing(h.robot, ball)), facing_down(h.robot))
         top = h.bin.pos + self._up + (tcp - ball)

@@ -16,7 +16,7 @@ __all__ = ["PullCube"]
 
 
 @dataclass
-class Things(Handles):
+class PullCubeHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -60,18 +60,18 @@ class PullCube(Task):
         contact_gap: float = 0.01  # [m] the TCP pulls this far beyond the cube's face
         contact_tol: float = 0.01  # [m] and counts as there within this
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> PullCubeHandles:
         c = self.config
         table(b, base_camera=((-0.5, 0, 0.25), (0.2, 0, -0.5)))
         self._beyond = torch.tensor([c.cube_half_size + c.contact_gap, 0.0, 0.0])
-        return Things(
+        return PullCubeHandles(
             robot=b.robot(),
             cube=b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.05, 0.16, 0.63, 1)),
             goal=b.variable("goal", (3,)),
             marker=b.marker("goal_marker", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
         )
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: PullCubeHandles, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("cube/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -81,26 +81,26 @@ class PullCube(Task):
         h.marker.set_pose(goal)
 
     @per_step
-    def distance_to_goal(self, h: Things) -> Tensor:
+    def distance_to_goal(self, h: PullCubeHandles) -> Tensor:
         """(n,) [m] along the table."""
         return norm((h.goal.value - h.cube.pos)[:, :2])
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: PullCubeHandles) -> dict[str, Tensor]:
         return {"success": self.distance_to_goal(h) < self.config.goal_radius}
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: PullCubeHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value},
             "privileged": {"cube_pose": h.cube.pose},
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: PullCubeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         away = norm(h.cube.pos + self._beyond - h.robot.tcp_pos)
         reach, near = closeness((away, self.distance_to_goal(h)), 5.0)
         pull = (away < self.config.contact_tol) * near
         return bonus({"reach": reach, "pull": pull}, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: PullCubeHandles) -> list[Waypoint]:
         down, cube = facing_down(h.robot), h.cube.pos
         beyond = cube + torch.tensor([0.05, 0.0, 0.0])
         at_goal = torch.stack([h.goal.value[:, 0] + 0.03, cube[:, 1], cube[:, 2]], 1)

@@ -16,7 +16,7 @@ __all__ = ["PushCube"]
 
 
 @dataclass
-class Things(Handles):
+class PushCubeHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -62,18 +62,18 @@ class PushCube(Task):
         contact_tol: float = 0.01  # [m] and counts as there within this
         lift_tol: float = 0.005  # [m] the cube may be this far above its resting height
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> PushCubeHandles:
         c = self.config
         table(b)
         self._behind = torch.tensor([-c.cube_half_size - c.contact_gap, 0.0, 0.0])
-        return Things(
+        return PushCubeHandles(
             robot=b.robot(),
             cube=b.box("cube", half_size=(c.cube_half_size,) * 3, rgba=(0.05, 0.16, 0.63, 1)),
             goal=b.variable("goal", (3,)),
             marker=b.marker("goal_marker", shape="cylinder", size=(c.goal_radius, 0.001), rgba=(0.8, 0.1, 0.1, 0.6)),
         )
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: PushCubeHandles, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         spot = ep.rng.uniform("cube/xy", -c.spawn_half_size, c.spawn_half_size, (2,))
@@ -83,23 +83,23 @@ class PushCube(Task):
         h.marker.set_pose(goal)
 
     @per_step
-    def distance_to_goal(self, h: Things) -> Tensor:
+    def distance_to_goal(self, h: PushCubeHandles) -> Tensor:
         """(n,) [m] along the table."""
         return norm((h.goal.value - h.cube.pos)[:, :2])
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: PushCubeHandles) -> dict[str, Tensor]:
         c = self.config
         inside = self.distance_to_goal(h) < c.goal_radius
         low = h.cube.pos[:, 2] < c.cube_half_size + c.lift_tol
         return {"success": inside & low}
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: PushCubeHandles) -> dict[str, dict[str, Tensor]]:
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "goal_pos": h.goal.value},
             "privileged": {"cube_pose": h.cube.pose},
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: PushCubeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         c, cube = self.config, h.cube.pos
         away = norm(cube + self._behind - h.robot.tcp_pos)
         lift = (cube[:, 2] - c.cube_half_size).abs()
@@ -107,7 +107,7 @@ class PushCube(Task):
         push = (away < c.contact_tol) * near
         return bonus({"reach": reach, "push": push, "level": push * level}, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: PushCubeHandles) -> list[Waypoint]:
         down, cube = facing_down(h.robot), h.cube.pos
         behind = cube + torch.tensor([-0.05, 0.0, 0.0])
         at_goal = torch.stack([h.goal.value[:, 0] - 0.03, cube[:, 1], cube[:, 2]], 1)

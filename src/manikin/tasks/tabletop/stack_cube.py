@@ -31,7 +31,7 @@ __all__ = ["StackCube"]
 
 
 @dataclass
-class Things(Handles):
+class StackCubeHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
@@ -86,7 +86,7 @@ class StackCube(Task):
         still_linear: float = 0.01  # [m/s]
         still_angular: float = 0.5  # [rad/s]
 
-    def scene(self, b: SceneBuilder) -> Things:
+    def scene(self, b: SceneBuilder) -> StackCubeHandles:
         table(b)
         half = (self.config.cube_half_size,) * 3
         self._up = torch.tensor([0.0, 0.0, 2 * self.config.cube_half_size])
@@ -94,9 +94,9 @@ class StackCube(Task):
         robot = b.robot()
         red = b.box("red", half_size=half, rgba=(0.85, 0.1, 0.1, 1))
         green = b.box("green", half_size=half, rgba=(0.1, 0.65, 0.15, 1))
-        return Things(robot=robot, red=red, green=green, grasp=b.grasp(robot, red))
+        return StackCubeHandles(robot=robot, red=red, green=green, grasp=b.grasp(robot, red))
 
-    def start(self, h: Things, ep: Episode) -> None:
+    def start(self, h: StackCubeHandles, ep: Episode) -> None:
         c = self.config
         noisy_rest(h.robot, ep)
         x, y = c.spawn_half_size
@@ -108,11 +108,11 @@ class StackCube(Task):
         h.green.set_pose(torch.cat([spots[:, 1], height], 1), full_turn(ep, "green/yaw"))
 
     @per_step
-    def speeds(self, h: Things) -> tuple[Tensor, Tensor]:
+    def speeds(self, h: StackCubeHandles) -> tuple[Tensor, Tensor]:
         """(n,) [m/s] and (n,) [rad/s] of the red cube."""
         return norm(h.red.linvel), norm(h.red.angvel_body)
 
-    def evaluate(self, h: Things) -> dict[str, Tensor]:
+    def evaluate(self, h: StackCubeHandles) -> dict[str, Tensor]:
         c = self.config
         stacked = lies_on(h.red.pos, h.green.pos, c.cube_half_size, c.stack_tol)
         linear, angular = self.speeds(h)
@@ -120,7 +120,7 @@ class StackCube(Task):
         grasped = h.grasp.value
         return {"success": stacked & still & ~grasped, "is_stacked": stacked, "is_still": still, "is_grasped": grasped}
 
-    def observe(self, h: Things) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: StackCubeHandles) -> dict[str, dict[str, Tensor]]:
         red, green, tcp = h.red.pos, h.green.pos, h.robot.tcp_pos
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "is_grasped": h.grasp.value},
@@ -133,7 +133,7 @@ class StackCube(Task):
             },
         }
 
-    def reward(self, h: Things, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: StackCubeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         grasped, stacked, red = ev["is_grasped"], ev["is_stacked"], h.red.pos
         held = grasped | stacked
         place = grasped * closeness(norm(h.green.pos + self._up - red), 5.0)
@@ -149,7 +149,7 @@ class StackCube(Task):
         }
         return bonus(terms, ev["success"], self.reward_max)
 
-    def expert(self, h: Things) -> list[Waypoint]:
+    def expert(self, h: StackCubeHandles) -> list[Waypoint]:
         red, tcp, quat = h.red.pos, h.robot.tcp_pos, h.robot.tcp_quat
         down = self._grasp(h)
         top = h.green.pos + self._up + (tcp - red)  # where the TCP is when the red cube lies on the green one
@@ -166,7 +166,7 @@ class StackCube(Task):
             Waypoint(name="up", pose=pose(above(tcp, 0.06), quat), gripper=1).hold(),
         ]
 
-    def _grasp(self, h: Things) -> Tensor:
+    def _grasp(self, h: StackCubeHandles) -> Tensor:
         """The grasp that turns the gripper least, or the next where an open finger would meet the green cube."""
         red = h.red.pos
         around = bearing(h.robot, red)

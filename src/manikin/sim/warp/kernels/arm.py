@@ -41,7 +41,7 @@ class _Path:
 
 
 @wp.struct
-class _Law:
+class _LawArguments:
     iterations: wp.int32
     pos_tol: wp.float64
     rot_tol: wp.float64
@@ -153,7 +153,7 @@ def _weighted(linear: wp.vec3d, angular: wp.vec3d, weight: wp.float64) -> wp.spa
 @wp.func
 def _step(
     path: _Path,
-    law: _Law,
+    law: _LawArguments,
     i: int,
     q: wp.array2d[wp.float64],
     move: wp.array2d[wp.float64],
@@ -201,7 +201,7 @@ def _step(
 @wp.kernel
 def _descend(
     path: _Path,
-    law: _Law,
+    law: _LawArguments,
     starts: wp.array3d[wp.float64],
     goal_pos: wp.array2d[wp.float64],
     goal_quat: wp.array2d[wp.float64],
@@ -363,7 +363,7 @@ class WarpArm:
         All float64.
         """
         n, _, joints = starts.shape
-        law = _Law()
+        law = _LawArguments()
         law.iterations, law.pos_tol, law.rot_tol = iterations, pos_tolerance, rot_tolerance
         law.rot_weight, law.posture = rotation_weight, posture
         best, q, move = (starts.new_empty(n, joints) for _ in range(3))

@@ -24,7 +24,7 @@ from manikin.env.task import Task
 from manikin.plan.executor import Timeout, WaypointExecutor
 from manikin.rng import EpisodeRng
 
-__all__ = ["Broken", "CountCalls", "Expert", "Run", "Trial"]
+__all__ = ["Broken", "CountCalls", "Expert", "WatchedEpisodes", "TaskUnderTest"]
 
 Expert = Callable[[BatchEnv], Callable[[], Tensor]]
 """Given an environment, a function that gives the actions (N, A) for its present state."""
@@ -34,7 +34,7 @@ class Broken(Exception):
     """The task breaks a promise; the message says what to change."""
 
 
-class Trial:
+class TaskUnderTest:
     """A task with the options and seeds it is tried with.
 
     Attributes:
@@ -77,15 +77,15 @@ class Trial:
         return rng.uniform("check/actions", -1.0, 1.0, shape).transpose(0, 1)[:steps]
 
     @cached_property
-    def random_run(self) -> Run:
+    def random_run(self) -> WatchedEpisodes:
         """Whole episodes of random actions, one for each seed."""
         env = self.whole(len(self.seeds))
         env.reset(seed=self.seeds)
         moves = iter(self.actions(env, env.horizon, self.seeds))
-        return Run(env, lambda: next(moves))
+        return WatchedEpisodes(env, lambda: next(moves))
 
     @cached_property
-    def expert_run(self) -> Run | None:
+    def expert_run(self) -> WatchedEpisodes | None:
         """Whole episodes of the expert on the first 20 seeds; None without one."""
         if self.expert_of is None or not self.has_expert:
             return None
@@ -93,7 +93,7 @@ class Trial:
         env = self.whole(len(seeds))
         env.reset(seed=seeds)
         act = self.expert_of(env)
-        run, executor = Run(env, act), getattr(act, "__self__", None)
+        run, executor = WatchedEpisodes(env, act), getattr(act, "__self__", None)
         if isinstance(executor, WaypointExecutor):
             run.waypoint, run.timeouts = executor.waypoint, executor.timeouts
         return run
@@ -114,7 +114,7 @@ class Trial:
 _AFTER = 1.0  # [s] watched once every row has succeeded
 
 
-class Run:
+class WatchedEpisodes:
     """Episodes of all rows, to their end or until a second after the last has succeeded, with what was seen on the way.
 
     Attributes:

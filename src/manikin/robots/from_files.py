@@ -14,7 +14,7 @@ import mujoco
 from manikin.assets import menagerie
 from manikin.assets.paths import absolute
 from manikin.errors import ConfigError, SceneError, UnknownNameError
-from manikin.robots.own_base import gains_under, grouped, stands_on, without_tool
+from manikin.robots.from_files_base import gains_under, grouped, stands_on, without_tool
 from manikin.spec.links import Joint, Link, Quat, Vec3
 from manikin.spec.robot import (
     FULL_POSE,
