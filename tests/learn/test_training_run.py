@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import pytest
 import torch
 
 from manikin import make
 from manikin.cli import main
+from manikin.data.recording import durable
 from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.learn.run import store
 from manikin.learn.run.page import summary_of
@@ -218,3 +221,26 @@ def test_a_tree_reads_back_as_it_was_and_a_full_disk_keeps_the_file_before(tmp_p
     assert file.read_bytes() == before
     with pytest.raises(TypeError, match="a set cannot be written"):
         store.write(file, {"a": {1}})
+
+
+def test_a_disk_that_fills_names_the_file_and_costs_nothing_that_was_written(tmp_path, monkeypatch):
+    """Room runs out at the second checkpoint; the run goes on from what is there, to the same bits."""
+    whole = train(RECIPE, folder=tmp_path / "whole", seed=5)
+    count = iter(range(10))
+    folder = tmp_path / "part"
+    train(RECIPE, folder=folder, seed=5, stop=lambda: next(count) == 2)
+    before = (folder / "checkpoint.safetensors").read_bytes()
+    written = durable.replace_file
+
+    def full(path, content):
+        if path.name == "checkpoint.safetensors":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written(path, content)
+
+    monkeypatch.setattr(durable, "replace_file", full)
+    with pytest.raises(DataError, match=r"cannot write .*checkpoint\.safetensors: No space left on device"):
+        train(RECIPE, folder=folder, seed=5, resume=True)
+    monkeypatch.setattr(durable, "replace_file", written)
+    assert (folder / "checkpoint.safetensors").read_bytes() == before
+    rest = train(RECIPE, folder=folder, seed=5, resume=True)
+    assert rest.state.steps == whole.state.steps and _log(folder) == _log(tmp_path / "whole")
