@@ -18,6 +18,7 @@ from manikin.errors import ClosedError, ConfigError, DataError, DivergedError, S
 from manikin.render import CameraRig, SegmentationTable, make_renderer, view_of
 from manikin.render.backends import gl
 from manikin.render.backends.meshes import lighter
+from manikin.render.backends.rays import RayRenderer
 from manikin.robots import robot as robot_named
 from manikin.scene.builder import SceneBuilder
 from manikin.sim.cpu import CpuWorld
@@ -303,13 +304,14 @@ def test_pictures_depend_neither_on_threads_nor_on_the_batch(backend):
         dataclasses.replace(env._builder.cameras["base_camera"], width=64, height=48),
         dataclasses.replace(FRONT, width=40),
     ]
-    whole = None
+    rig = CameraRig(env.world, cameras, ALL, backend=backend, threads=1)
+    whole = rig.render()
+    rig.close()
     for threads in (1, 2, 3):
         rig = CameraRig(env.world, cameras, ALL, backend=backend, threads=threads)
         assert rig.threads == threads
-        images = rig.render()
-        whole = whole or images
-        for rows in (None, np.array([3, 0]), np.array([False, True, False, False, True])):
+        # the first two have no row in common, so that both are drawn
+        for rows in (np.array([3, 0]), np.array([False, True, False, False, True]), None):
             index = torch.arange(5) if rows is None else torch.from_numpy(rows)
             for name, part in rig.render(rows).items():
                 for word, value in part.items():
@@ -464,14 +466,68 @@ def test_states_that_cannot_be_drawn_are_named():
         rig.render()
 
 
+def _movable(rows):
+    """A block that can be moved, before the camera."""
+    b = SceneBuilder([], Physics())
+    b.box("block", half_size=(0.05, 0.04, 0.03))
+    b.camera(FRONT)
+    world = CpuWorld(b.compile(), rows)
+    world.forward()
+    return world
+
+
+def test_a_row_is_drawn_again_where_it_moved_or_looks_otherwise_and_only_there(monkeypatch):
+    world, drawn = _movable(4), []
+    images = RayRenderer.images
+    monkeypatch.setattr(RayRenderer, "images", lambda self, *given: drawn.append(1) or images(self, *given))
+    rig = CameraRig(world, [FRONT], backend="rays")
+
+    def again():
+        """Pictures, which are those of a rig that has drawn nothing before, and how many were drawn."""
+        drawn.clear()
+        found, count = rig.render()["front"], len(drawn)
+        other = CameraRig(world, [FRONT], backend="rays")
+        fresh = other.render()["front"]
+        other.close()
+        assert all(torch.equal(found[word], fresh[word]) for word in fresh)
+        return found["rgb"], count
+
+    first, count = again()
+    assert count == 4 and again()[1] == 0
+    qpos = world.read("qpos").clone()
+    qpos[2, 0] += 0.05
+    world.write("qpos", qpos)
+    world.forward()
+    moved, count = again()
+    assert count == 1 and not torch.equal(moved[2], first[2]) and torch.equal(moved[[0, 1, 3]], first[[0, 1, 3]])
+    moved.zero_()  # owned by the receiver
+    colour = np.tile(world.scene.model.geom_rgba[None], (4, 1, 1))
+    world.set_model({"geom_rgba": colour})  # from here on rows may differ in it
+    assert again()[1] == 4
+    colour[1, :, :3] = (1, 1, 0)
+    world.set_model({"geom_rgba": colour})
+    assert again()[1] == 1
+    drawn.clear()
+    rig.render(np.array([3, 1]))
+    assert not drawn
+    rig.close()
+
+
 def test_a_failing_thread_reports_and_the_rig_goes_on():
-    world, _ = scene([FRONT], [balls], rows=4)
+    world = _movable(4)
     rig = CameraRig(world, [FRONT], backend="rays", threads=2)
     broken, good = rig._workers[1].renderer, rig.render()
     rig._workers[1]._made[0] = None
+    qpos = world.read("qpos").clone()
+
+    def moved(step):
+        world.write("qpos", qpos + 1e-3 * (step + 1))
+        return rig.render()
+
     with pytest.raises(AttributeError):
-        _ = [rig.render() for _ in range(20)]  # one thread may take all jobs of a call
+        _ = [moved(step) for step in range(20)]  # one thread may take all jobs of a call
     rig._workers[1]._made[0] = broken
+    world.write("qpos", qpos)
     assert torch.equal(rig.render()["front"]["rgb"], good["front"]["rgb"])
     rig.close()
 
@@ -600,27 +656,6 @@ def test_models_are_drawn_lighter_and_simulated_as_they_are(tmp_path, monkeypatc
     assert lighter(light, budget=10**6)[0] is light
     drawn.close()
     full.close()
-
-
-def test_a_lighter_mesh_may_share_few_texture_coordinates(tmp_path, monkeypatch):
-    """Vertices that share a texture coordinate keep it: more of them than coordinates is no error."""
-    monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path))
-    vertices, faces = ball(50)
-    lines = [f"v {x} {y} {z}" for x, y, z in vertices] + ["vt 0.25 0.5", "vt 0.75 0.5"]
-    upper = vertices[faces].mean(1)[:, 2] > 0
-    lines += ["f " + " ".join(f"{i + 1}/{1 if up else 2}" for i in face) for face, up in zip(faces, upper, strict=True)]
-    (tmp_path / "ball.obj").write_text("\n".join(lines))
-    spec = mujoco.MjSpec()
-    spec.add_mesh(name="ball", file=str(tmp_path / "ball.obj"))
-    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="ball")
-    model = spec.compile()
-    assert model.mesh_texcoordnum[0] < 10
-    light, report = lighter(model)
-    n = light.mesh_facenum[0]
-    assert n == report.faces_after < report.faces_before / 2
-    height = light.mesh_vert[light.mesh_face[:n]].mean(1)[:, 2]
-    u = light.mesh_texcoord[light.mesh_facetexcoord[:n]][..., 0]
-    assert np.allclose(u[height > 0.01], 0.25) and np.allclose(u[height < -0.01], 0.75)
 
 
 def test_snapshots_fit_scenes_with_other_cameras_but_not_other_physics():

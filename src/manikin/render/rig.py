@@ -108,6 +108,7 @@ class CameraRig:
             word = first.name.split()[0]
             most = min(threads or _chosen(word), _MOST_THREADS, world.num_worlds * len(names))
             self._workers = [first, *(_Worker(model, lambda: make(word)) for _ in range(most - 1))]
+        self._drawn: _Drawn | None = None
         self._finalizer = weakref.finalize(self, _stop, self._workers)
         # Before the renderers' own clean-up and the platform's, which were registered earlier.
         self._finalizer.atexit = False
@@ -166,11 +167,14 @@ class CameraRig:
     def _draw_rows(self, which: np.ndarray) -> dict[str, dict[str, Tensor]]:
         """Rows one by one, on the processor."""
         state = _State(self._world, which)
-        out = {c.name: self._empty(c, len(which)) for c in self.cameras}
+        if self._drawn is None or not state.has_fields_of(self._drawn):
+            self._drawn = _Drawn(self._world.num_worlds, state, {c.name: self._empty(c, 1) for c in self.cameras})
+        out = self._drawn.pictures(which)
+        missing = self._drawn.missing(which, state)
         arrays = {name: {k: v.numpy() for k, v in images.items()} for name, images in out.items()}
         every = list(zip(self.cameras, self._looks, strict=True))
-        apart = len(which) < len(self._workers)
-        jobs = [(i, part) for i in range(len(which)) for part in ([[e] for e in every] if apart else [every])]
+        apart = len(missing) < len(self._workers)
+        jobs = [(i, part) for i in missing for part in ([[e] for e in every] if apart else [every])]
         turn = iter(jobs)  # one job at a time to whoever is free
 
         def work(worker: _Worker) -> None:
@@ -183,7 +187,9 @@ class CameraRig:
                 for camera, look in part:
                     self._draw(worker, camera, look, {k: v[i] for k, v in arrays[camera.name].items()})
 
-        _together(self._workers[: max(1, len(jobs))], work)
+        if jobs:
+            _together(self._workers[: len(jobs)], work)
+            self._drawn.keep(which, missing, state, out)
         return out
 
     def close(self) -> None:
@@ -227,6 +233,14 @@ class _State:
         if bad:
             raise DivergedError(f"rows {bad[:10]} cannot be drawn: their state is not finite")
 
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it by name, (n, ...): two rows of equal bits give the same pictures."""
+        return {**self._state, **self._fields}
+
+    def has_fields_of(self, drawn: _Drawn) -> bool:
+        return drawn.state.keys() == self.arrays.keys()
+
     def pose(self, i: int, worker: _Worker) -> None:
         """Put the i-th row into the worker's model and data, and pose everything that is drawn."""
         model, data = worker.model, worker.data
@@ -246,6 +260,46 @@ class _State:
             mujoco.mj_flex(model, data)
         if model.ntendon:
             mujoco.mj_tendon(model, data)
+
+
+class _Drawn:
+    """The last pictures of every row, and the states that they show: a row that has not moved is not drawn again.
+
+    So rows whose episode is over cost nothing, and neither do the others where some begin anew.
+
+    Args:
+        n: rows of the world.
+        state: of any rows, for shapes. empty: pictures of one row, for shapes.
+    """
+
+    def __init__(self, n: int, state: _State, empty: dict[str, dict[str, Tensor]]) -> None:
+        self.state = {name: np.zeros((n, *v.shape[1:]), v.dtype) for name, v in state.arrays.items()}
+        self._has = np.zeros(n, bool)
+        self._kept = {
+            camera: {k: v.new_empty((n, *v.shape[1:])) for k, v in images.items()} for camera, images in empty.items()
+        }
+
+    def pictures(self, rows: np.ndarray) -> dict[str, dict[str, Tensor]]:
+        """Those of rows, as they were drawn last; the caller's own."""
+        at = torch.from_numpy(rows.astype(np.int64))
+        return {camera: {k: v[at] for k, v in images.items()} for camera, images in self._kept.items()}
+
+    def missing(self, rows: np.ndarray, state: _State) -> list[int]:
+        """Which of the rows, by place, are not as they were drawn last."""
+        same = self._has[rows]
+        for name, values in state.arrays.items():
+            same = same & (self.state[name][rows] == values).reshape(len(rows), -1).all(1)
+        return np.flatnonzero(~same).tolist()
+
+    def keep(self, rows: np.ndarray, places: list[int], state: _State, out: dict[str, dict[str, Tensor]]) -> None:
+        """The pictures at some places of rows are new."""
+        at, places_at = rows[places], torch.tensor(places)
+        for name, values in state.arrays.items():
+            self.state[name][at] = values[places]
+        for camera, images in out.items():
+            for k, v in images.items():
+                self._kept[camera][k][torch.from_numpy(at.astype(np.int64))] = v[places_at]
+        self._has[at] = True
 
 
 class _Worker:
