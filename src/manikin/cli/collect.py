@@ -53,7 +53,9 @@ class CollectOptions(TaskOptions, WarpOptions, PictureOptions):
     shard: str | None = None
     """I/K: run every K-th episode from the I-th (0/4, 1/4, ...), one process each, into one recording."""
     control: Annotated[str | None, documented("control")] = None
-    observe: Annotated[str, documented("observe")] = "state"
+    observe: Annotated[
+        str | None, documented("observe", "By default what a trained policy was trained with, else state.")
+    ] = None
     reward: Annotated[str | None, documented("reward")] = None
     control_hz: Annotated[float | None, documented("control_hz")] = None
     check_disk: On = True
@@ -76,30 +78,32 @@ def run(options: CollectOptions) -> int:
     from manikin.data.recorder import Recorder, largest_episode
     from manikin.data.recording.write import check_room
     from manikin.env.make import make
-    from manikin.env.observe import CAMERA_WORDS, CLOUD_WORDS
+    from manikin.env.observe import Observation
     from manikin.env.task import Task
     from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible, run_episodes
-    from manikin.policy.choices import policy_maker
+    from manikin.policy.choices import observation_options, policy_maker
     from manikin.policy.pushes import PushedPolicy, Pushes
 
     if not 1 <= options.episodes < 2**31:
         raise ConfigError(f"--episodes must be at least 1 and less than 2^31, got {options.episodes}")
     shard, shards = _shard(options.shard)
     out, maker = console(), policy_maker(options.policy)
-    observe, task = options.observe.replace(",", "+"), load_task(options.task)
-    seeing = bool({*observe.split("+")} & {*CAMERA_WORDS, *CLOUD_WORDS})
-    if (vision := options.vision()) is not None and not seeing:
+    task, told = load_task(options.task), {} if options.observe else observation_options(options.policy)
+    observation = Observation.of(told.get("observe") or (options.observe or "state").replace(",", "+"))
+    if (vision := options.vision()) is not None and not observation.needs:
         raise ConfigError(
-            f"--camera, --size and --renderer need pictures, but --observe is {observe!r}; write for example "
+            f"--camera, --size and --renderer need pictures, but --observe is {observation.plain!r}; write for example "
             "--observe rgb"
         )
-    named = options.pictures if seeing else observe not in ("state", "policy")
+    if "vision" in told:
+        vision = told["vision"] if vision is None else vision.over(told["vision"])
+    named = options.pictures if observation.needs else not observation.flat
     shown = options.observations or named
     settings = options.env_options(
         task,
         num_envs=min(options.num_envs, options.episodes),
-        observe=observe,
+        observe=observation,
         reward=options.reward or ("sparse" if task.reward is Task.reward else "normalized_dense"),
         vision=vision,
         autoreset="disabled",

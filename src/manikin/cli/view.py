@@ -32,8 +32,11 @@ class ViewOptions(TaskOptions):
     folder; then only port, host and open count."""
     control: Annotated[str | None, documented("control")] = None
     policy: str = "expert"
-    """expert, random, hold, or your own as module:function or file.py:function."""
-    observe: Annotated[str, documented("observe")] = "state"
+    """expert, random, hold, one that comes with manikin, a training run's folder, a file (policy.safetensors,
+    policy.pt2), ws://host:port, or your own as module:function or file.py:function."""
+    observe: Annotated[
+        str | None, documented("observe", "By default what a trained policy was trained with, else state.")
+    ] = None
     num_envs: int = 4
     """How many environments run side by side."""
     seed: int = 0
@@ -69,17 +72,15 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
     if is_recording(options.task):
         return _recording(options, ready)
     from manikin.env.make import make
-    from manikin.errors import UnknownNameError
-    from manikin.policy.choices import POLICIES, policy_maker
+    from manikin.policy.choices import observation_options, policy_maker
     from manikin.view.hold import HoldPolicy
     from manikin.view.session import Session
 
-    if options.policy not in (*POLICIES, "hold") and ":" not in options.policy:
-        hint = "Or give your own as module:function or file.py:function."
-        raise UnknownNameError("policy", options.policy, (*POLICIES, "hold"), hint)
     maker = HoldPolicy if options.policy == "hold" else policy_maker(options.policy)
     task = load_task(options.task)
-    env = make(task, options=options.env_options(task, num_envs=options.num_envs, autoreset="disabled"))
+    told = {} if options.observe else observation_options(options.policy)
+    settings = options.env_options(task, **{"num_envs": options.num_envs, "autoreset": "disabled", **told})
+    env = make(task, options=settings)
     try:
         if options.camera is not None:
             env.camera(options.camera)  # raises if there is none of that name

@@ -11,9 +11,9 @@ from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 from manikin.policy.shipped import shipped_policies
-from manikin.policy.trained import FILE, trained_policy
+from manikin.policy.trained import FILE, observed_by, trained_policy
 
-__all__ = ["POLICIES", "named_callable", "policy_maker"]
+__all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker"]
 
 POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random_policy:RandomPolicy"}
 
@@ -41,10 +41,8 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
 
         network = load_policy(word)
         return lambda env: network
-    if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
-        return trained_policy(word)
-    if word in shipped_policies():
-        return trained_policy(shipped_policies()[word])
+    if (trained := _trained(word)) is not None:
+        return trained_policy(trained)
     place = POLICIES.get(word, word)
     if ":" not in place.strip(":"):
         raise UnknownNameError(
@@ -55,6 +53,23 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
         )
     maker: Callable[[Any], Policy] = named_callable(place, "policy")
     return maker
+
+
+def observation_options(word: str) -> dict[str, Any]:
+    """Options of the environment for what the policy of a word observes, where its file says so; else none.
+
+    Raises:
+        AssetError, DataError: as :func:`~manikin.policy.trained.read_about`.
+    """
+    trained = _trained(word)
+    return {} if trained is None else observed_by(trained)
+
+
+def _trained(word: str) -> str | Path | None:
+    """Where the trained policy that a word names lies."""
+    if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
+        return word
+    return shipped_policies().get(word)
 
 
 def named_callable(place: str, kind: str) -> Callable[..., Any]:
