@@ -16,7 +16,6 @@ import torch
 
 import manikin
 from manikin.arenas.ground import ground
-from manikin.assets import menagerie
 from manikin.author.robot.check import check_robot
 from manikin.author.sheet import task_sheet
 from manikin.cli import main
@@ -392,50 +391,6 @@ def test_tiago_follows_commands_through_its_groups(word: str) -> None:
     assert env.robot.root_pose[0, 0] == pytest.approx(0.6, abs=0.02)
     assert env.robot.qpos[0, env.robot.groups["head"].start] == pytest.approx(0.5 * 1.309, abs=0.02)
     assert env.robot.opening[0] < 0.2 and abs(env.robot.tcp_pos[0, 2] - tool) < 0.03
-
-
-@needs_menagerie
-def test_stretch_follows_commands_through_its_groups_as_the_page_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MENAGERIE_ROOT", str(menagerie.root()))
-    page = (Path(__file__).parents[2] / "docs" / "your-robot.md").read_text()
-    (code,) = re.findall(
-        r"^<!-- not run: needs MuJoCo Menagerie -->\n```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE
-    )
-    said: dict = {"manikin": manikin}
-    exec(code, said)
-    assert not [finding for finding in check_robot(robot("stretch")) if finding.error]
-    assert said["env"].robot.groups == {
-        "base": slice(0, 3),
-        "lift": slice(3, 4),
-        "arm": slice(4, 11),
-        "head": slice(11, 13),
-    }
-    env = yard("stretch", said["control"])
-    names, where = [dim.name for dim in env.controller.card.dims], env.robot.groups
-    start, tip, height = env.robot.root_pose[0].clone(), env.robot.tcp_pos[0].clone(), env.robot.qpos[0, 3].clone()
-    action = env.hold()
-    action[:, names.index("base/forward")], action[:, names.index("gripper")] = 0.3, -1.0
-    action[:, names.index("lift/joint_lift")] = 0.0  # the middle of 0 to 1.1 m
-    action[:, names.index("head/joint_head_tilt")] = -0.5
-    for _ in range(40):
-        env.step(action)
-    action[:, names.index("base/forward")] = 0.0
-    for _ in range(40):
-        env.step(action)
-    assert env.robot.root_pose[0, 1] - start[1] == pytest.approx(0.6, abs=0.03)  # it looks along y, as declared
-    assert env.robot.qpos[0, 3] == pytest.approx(0.55, abs=0.03)
-    assert env.robot.qpos[0, where["head"].start + 1] == pytest.approx(-0.37 - 0.5 * 1.16, abs=0.03)
-    assert env.robot.opening[0] < 0.3
-    moved = env.robot.tcp_pos[0] - tip
-    assert moved[1] == pytest.approx(0.6, abs=0.03) and moved[2] == pytest.approx(0.55 - float(height), abs=0.03)
-    before = env.robot.tcp_pos[0, 0].clone()
-    action = env.hold()
-    action[:, [names.index(f"arm/joint_arm_l{k}") for k in range(4)]] = 0.1  # 0.01 m each per step
-    for _ in range(5):
-        env.step(action)
-    for _ in range(20):
-        env.step(env.hold())
-    assert env.robot.tcp_pos[0, 0] - before == pytest.approx(4 * 5 * 0.01, abs=0.02)  # its arm points to its right
 
 
 @pytest.mark.parametrize("word", ["baxter@planar", "baxter@differential"])

@@ -43,16 +43,12 @@ class TriangleMesh:
         faces: (m, 3) int64.
         texcoord: (n, 2) float64 per vertex; None where the file has none for some of its meshes.
         colour: red, green, blue and alpha, 0 to 255, of the largest mesh; grey where it has none.
-        parts: (n,) which of the file's meshes a vertex belongs to.
-        colours: (meshes, 4) uint8 the colour of each.
     """
 
     vertices: np.ndarray
     faces: np.ndarray
     texcoord: np.ndarray | None
     colour: tuple[int, int, int, int]
-    parts: np.ndarray
-    colours: np.ndarray
 
 
 def read_mesh(source: Path) -> TriangleMesh:
@@ -94,8 +90,6 @@ def read_mesh(source: Path) -> TriangleMesh:
         faces=np.concatenate(faces),
         texcoord=np.concatenate(uv).astype(float) if len(uv) == len(vertices) else None,
         colour=max(colours)[1],
-        parts=np.repeat(np.arange(len(vertices)), [len(v) for v in vertices]),
-        colours=np.array([colour for _, colour in colours], np.uint8),
     )
 
 

@@ -33,6 +33,7 @@ def main(options: Annotated[ExportOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ExportOptions) -> int:
     """Export; 1 where the file's answers differ from the network's."""
+    from manikin.errors import ConfigError
     from manikin.policy.network import NetworkPolicy
     from manikin.policy.onnx_file import example_observations, export_onnx, run_onnx
     from manikin.policy.shipped import shipped_policies
@@ -41,6 +42,10 @@ def run(options: ExportOptions) -> int:
     out = console()
     module, about = load_trained(shipped_policies().get(options.checkpoint, Path(options.checkpoint)))
     given = about["network"]["options"]
+    if not isinstance(given["observations"], int):
+        raise ConfigError(
+            f"{options.checkpoint} sees pictures, which ONNX files are not made for here: use its policy.pt2"
+        )
     window, columns = int(given.get("window", 1)), int(given["observations"])
     shape = (window, columns) if window > 1 else (columns,)
     kept = ("algorithm", "task", "robot", "control", "control_hz", "observe", "observation", "recipe_hash")

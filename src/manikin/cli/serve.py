@@ -49,7 +49,8 @@ def run(options: ServeOptions) -> int:
     module, about = load_trained(options.checkpoint)
     told = {name: about.get(name) for name in ("algorithm", "task", "robot", "control", "control_hz", "recipe_hash")}
     columns, window = len(about["observation"]), int(about["network"]["options"].get("window", 1))
-    shapes = {"state": (columns,) if window == 1 else (window, columns)}
+    shapes = about.get("shapes") or {"state": (columns,) if window == 1 else (window, columns)}
+    takes = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
     execution = Execution.of(about)
     server = PolicyServer(
         NetworkPolicy(module, width=int(about.get("width", 64)), execution=execution),
@@ -60,9 +61,7 @@ def run(options: ServeOptions) -> int:
         key=key,
     )
     out = console()
-    out.print(
-        f"{about['algorithm']} for {about['task']} at {server.url}; it takes state {shapes['state']}", soft_wrap=True
-    )
+    out.print(f"{about['algorithm']} for {about['task']} at {server.url}; it takes {takes}", soft_wrap=True)
     out.print(f"try it: manikin eval PROTOCOL --policy {server.url}; stop with Ctrl-C", soft_wrap=True)
     for number in (signal.SIGINT, signal.SIGTERM):  # also where whoever started this ignores them
         signal.signal(number, signal.default_int_handler)

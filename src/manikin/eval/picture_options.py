@@ -38,15 +38,15 @@ class Shown(Protocol):
     def looks(self) -> Mapping[str, Any] | None: ...
 
 
-def picture_options(protocol: Shown) -> dict[str, Any]:
-    """Options of ``manikin.make`` for what the policy is shown.
+def picture_options(protocol: Shown, *, kind: str = "protocol") -> dict[str, Any]:
+    """Options of ``manikin.make`` for what the policy is shown. ``kind`` is what errors call it.
 
     Raises:
         ConfigError: pictures are described and none observed, or no renderer is named for them.
         UnknownNameError: no such observation, renderer or stage; lists what there is.
         ManikinError: a stage's file is not there, or not the one that was described.
     """
-    who = f"protocol {protocol.name!r}"
+    who = f"{kind} {protocol.name!r}"
     observation = _observation(protocol)
     options: dict[str, Any] = {"observe": protocol.observe if isinstance(protocol.observe, str) else observation}
     described = {"cameras": protocol.cameras, "size": protocol.size, "stages": protocol.stages}
@@ -57,10 +57,10 @@ def picture_options(protocol: Shown) -> dict[str, Any]:
             "= 'rgb' or 'rgb+state'"
         )
     if protocol.renderer is not None and protocol.renderer not in _RENDERERS:
-        raise UnknownNameError("renderer of a protocol", protocol.renderer, _RENDERERS)
+        raise UnknownNameError(f"renderer of a {kind}", protocol.renderer, _RENDERERS)
     if given and protocol.renderer is None:
         raise ConfigError(
-            f"{who}: a protocol with pictures must name its renderer; write renderer = one of {', '.join(_RENDERERS)} "
+            f"{who}: a {kind} with pictures must name its renderer; write renderer = one of {', '.join(_RENDERERS)} "
             "(rays works on every machine)"
         )
     if given or protocol.renderer is not None:

@@ -113,6 +113,7 @@ class ACT(Imitation):
 
     config: Config
     network = "act"
+    takes_pictures = False
 
     def options(self) -> dict[str, Any]:
         return {name: getattr(self.config, name) for name in _NETWORK}

@@ -60,7 +60,7 @@ class BC(Imitation):
         layers = {"hidden": list(config.hidden), "activation": config.activation, "recurrent": config.recurrent}
         return {**layers, **mixture}
 
-    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
+    def losses(self, seen: Any, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
         wanted = actions[:, 0]
         if isinstance(self.module, MixtureCloned):
             return {"loss": -self.module.log_likelihood(seen, wanted).mean()}

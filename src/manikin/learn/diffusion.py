@@ -67,7 +67,7 @@ class Diffusion(Imitation):
         values = {name: getattr(config, name) for name in names}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
-    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
+    def losses(self, seen: Any, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
         sampler, drawn = self.module.sampler, self.streams["noise"]
         times = sampler.draw_times(len(actions), drawn)
         noise = torch.randn(actions.shape, generator=drawn, device=self.device)

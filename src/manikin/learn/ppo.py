@@ -1,8 +1,10 @@
-"""Proximal policy optimization (Schulman et al., 2017, arXiv:1707.06347), from flat observations.
+"""Proximal policy optimization (Schulman et al., 2017, arXiv:1707.06347), from flat observations or pictures.
 
 One iteration: every row makes ``num_steps`` steps, then ``epochs`` passes over these steps improve actor and critic.
 Episodes that ran out of time are bootstrapped: their last observation has its value. By ``bootstrap_at_success`` those
 that succeeded are too. Without it a policy that is paid per step does better to hover at the goal than to reach it.
+
+With pictures, actor and critic share the encoder, and both of their losses train it.
 """
 
 from __future__ import annotations
@@ -14,21 +16,24 @@ import torch
 from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
+from manikin.errors import ConfigError
 from manikin.learn.common.advantage import advantages
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
+from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
-from manikin.learn.common.rollout import Episodes, flat_size
+from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
+from manikin.learn.common.tree import mapped, numbers_of
 from manikin.policy.networks.mlp import GaussianActor, mlp
 
 __all__ = ["PPO", "Config"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """Settings of PPO.
+class Config(PictureConfig):
+    """Settings of PPO, and those of :class:`~manikin.learn.common.pictures.PictureConfig`.
 
     Attributes:
         num_steps: control steps per row and iteration.
@@ -72,7 +77,7 @@ class PPO:
     """Trains a :class:`~manikin.policy.networks.mlp.GaussianActor`.
 
     Args:
-        env: made with ``autoreset="same_step"`` and a flat observation.
+        env: made with ``autoreset="same_step"`` and a flat observation, or one with pictures.
         config: settings.
         seed: of weights, actions and the order of minibatches. Rows start at episode seeds that follow from it.
 
@@ -92,21 +97,25 @@ class PPO:
         self.about: dict[str, Any] = {}
         self.spent = Spent()
         self.streams = Streams(seed, env.device)
-        columns, actions = flat_size(env), env.single_action_space.shape[0]
+        window, inputs = inputs_of(env, config)
+        if window > 1:
+            raise ConfigError("ppo sees one observation at a time: leave the Stack out")
+        actions = env.single_action_space.shape[0]
         self.network_options: dict[str, Any] = {
-            "observations": columns,
+            "observations": inputs,
             "actions": actions,
             "log_std": config.log_std,
             "hidden": list(config.hidden),
             "activation": config.activation,
         }
         weights = self.streams.on_cpu("weights")
-        self.actor = GaussianActor(**self.network_options, generator=weights).to(self.device)
-        self.critic = mlp(columns, config.critic_hidden, 1, activation=config.activation, generator=weights)
+        with self.streams.globally("encoder"):
+            self.actor = GaussianActor(**self.network_options, generator=weights).to(self.device)
+        self.critic = mlp(self.actor.columns, config.critic_hidden, 1, activation=config.activation, generator=weights)
         self.critic.to(self.device)
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
         self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
-        self.moments = Moments(columns, self.device)
+        self.moments = Moments(len(self.actor.scaling.mean), self.device)
         self.episodes = Episodes(
             env, seed, self.spent, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success
         )
@@ -132,20 +141,21 @@ class PPO:
         return {**self.episodes.summary(), **losses}
 
     @torch.no_grad()
-    def _collect(self) -> dict[str, Tensor]:
+    def _collect(self) -> dict[str, Any]:
         """``num_steps`` steps of every row, flattened to (T * N, ...)."""
         config, n = self.config, self.env.num_envs
+        take = self.actor.scaling.take
         if config.normalize and self.iterations == 0:
-            self._normalize(self.observation)
+            self._normalize(take(self.observation))
         shape = (config.num_steps, n)
-        seen = torch.empty((config.num_steps + 1, *self.observation.shape), device=self.device)
+        seen = mapped(lambda one: one.new_empty((config.num_steps + 1, *one.shape)), take(self.observation))
         actions = torch.empty((*shape, self.network_options["actions"]), device=self.device)
         chances, rewards = torch.empty(shape, device=self.device), torch.empty(shape, device=self.device)
         dones = torch.zeros(shape, dtype=torch.bool, device=self.device)
-        worth: list[tuple[int, Tensor, Tensor]] = []  # step, rows and observations where an episode is bootstrapped
+        worth: list[tuple[int, Tensor, Any]] = []  # step, rows and observations where an episode is bootstrapped
         noise = self.streams["actions"]
         for t in range(config.num_steps):
-            seen[t] = self.observation
+            mapped(lambda all_steps, now: all_steps[t].copy_(now), seen, take(self.observation))  # noqa: B023
             mean, log_std = self.actor.distribution(self.actor.scaling(self.observation))
             drawn = torch.randn(mean.shape, generator=noise, device=self.device)
             actions[t] = mean + log_std.exp() * drawn
@@ -155,10 +165,10 @@ class PPO:
             dones[t] = moved.ended | moved.cut  # a row that was cut is as if its episode had ended without value
             rows = torch.nonzero(moved.kept & moved.ended).squeeze(1)
             if len(rows):
-                worth.append((t, rows, moved.following[rows]))
+                worth.append((t, rows, mapped(lambda one: one[rows], take(moved.following))))  # noqa: B023
             self.observation = moved.observation
             self.steps += n
-        seen[-1] = self.observation
+        mapped(lambda all_steps, now: all_steps[-1].copy_(now), seen, take(self.observation))
         values = self._values(seen)
         following = values[1:].masked_fill(dones, 0.0)
         for t, rows, final_seen in worth:
@@ -171,13 +181,15 @@ class PPO:
             gamma=config.gamma,
             gae_lambda=config.gae_lambda,
         )
-        scaled = self.actor.scaling(seen[:-1])
+        seen = mapped(lambda all_steps: all_steps[:-1], seen)
+        scaled = self.actor.scaling(seen)
         if config.normalize:
-            self._normalize(seen[:-1])
+            self._normalize(seen)
         batch = {"seen": scaled, "actions": actions, "chances": chances, "gains": gains, "returns": gains + values[:-1]}
-        return {name: value.flatten(0, 1) for name, value in batch.items()}
+        flat: dict[str, Any] = mapped(lambda value: value.flatten(0, 1), batch)
+        return flat
 
-    def _update(self, batch: dict[str, Tensor]) -> dict[str, float]:
+    def _update(self, batch: dict[str, Any]) -> dict[str, float]:
         config, count = self.config, len(batch["gains"])
         size = -(-count // config.minibatches)
         sums: dict[str, Tensor] = {}
@@ -185,7 +197,7 @@ class PPO:
         for _ in range(config.epochs):
             order = torch.randperm(count, generator=self.streams["order"], device=self.device)
             for part in order.split(size):
-                losses = self._losses({name: value[part] for name, value in batch.items()})
+                losses = self._losses(mapped(lambda value: value[part], batch))  # noqa: B023
                 if config.target_kl and made and float(losses["kl"].detach()) > 1.5 * config.target_kl:
                     stopped = True
                     break
@@ -206,16 +218,17 @@ class PPO:
         means = {name: value / max(made, 1) for name, value in sums.items()}
         return {**check_finite(where, {**means, "spread": spread}), "updates": float(made)}
 
-    def _losses(self, part: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _losses(self, part: dict[str, Any]) -> dict[str, Tensor]:
         config = self.config
-        mean, log_std = self.actor.distribution(part["seen"])
+        features = self.actor.encoder(augmented(part["seen"], config, self.streams["pictures"]))
+        mean, log_std = self.actor.mean(features), self.actor.log_std
         chances = _log_chance((part["actions"] - mean) / log_std.exp(), log_std)
         change = chances - part["chances"]
         ratio = change.exp()
         gains = part["gains"]
         gains = (gains - gains.mean()) / (gains.std() + 1e-8)
         actor = -torch.minimum(gains * ratio, gains * ratio.clamp(1 - config.clip, 1 + config.clip)).mean()
-        critic = 0.5 * (self.critic(part["seen"]).squeeze(1) - part["returns"]).square().mean()
+        critic = 0.5 * (self.critic(features).squeeze(1) - part["returns"]).square().mean()
         loss = actor + config.value_weight * critic
         if config.entropy_weight:
             loss = loss - config.entropy_weight * log_std.sum()
@@ -223,12 +236,12 @@ class PPO:
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
-    def _values(self, seen: Tensor) -> Tensor:
+    def _values(self, seen: Any) -> Tensor:
         """(...) of observations (..., D)."""
-        return self.critic(self.actor.scaling(seen)).squeeze(-1)
+        return self.critic(self.actor.encoder(self.actor.scaling(seen))).squeeze(-1)
 
-    def _normalize(self, seen: Tensor) -> None:
-        self.moments.add(seen)
+    def _normalize(self, taken: Any) -> None:
+        self.moments.add(numbers_of(taken))
         self.moments.write(self.actor.scaling)
 
     def state_dict(self) -> dict[str, Any]:

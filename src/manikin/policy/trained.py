@@ -13,7 +13,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from manikin.data.recording.durable import write_file
+from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
+from manikin.env.observe import Vision
 from manikin.errors import AssetError, ConfigError, DataError
 from manikin.policy.chunk import Execution
 from manikin.policy.network import NetworkPolicy
@@ -23,9 +25,11 @@ __all__ = [
     "FILE",
     "LAST",
     "PROGRAM",
+    "SEEN",
     "about_env",
     "export_program",
     "load_trained",
+    "observed_by",
     "read_about",
     "save_trained",
     "trained_policy",
@@ -39,12 +43,19 @@ PROGRAM = "policy.pt2"
 """The name of the same network as a program."""
 _FORMAT = 1
 _ASKED = ("task", "robot", "control", "observe", "control_hz")
+SEEN = ("cameras", "size", "stages")
+"""What of a vision a policy depends on; any renderer may draw it."""
 
 
 def about_env(env: BatchEnv) -> dict[str, Any]:
     """What a policy depends on of the environment it was trained in, for JSON."""
     found = env.fingerprint()
-    return {**{name: found.get(name) for name in _ASKED}, "observation": list(env.observation_names)}
+    about = {**{name: found.get(name) for name in _ASKED}, "observation": list(env.observation_names)}
+    if env.observation_names:
+        return about
+    shapes = {path: list(space.shape) for path, space in flatten(env.single_observation_space).items()}
+    shown = {name: env.vision.describe().get(name) for name in SEEN} if env.observation.needs else None
+    return {**about, "shapes": shapes, "pictures": shown}
 
 
 def save_trained(path: Path, module: torch.nn.Module, *, network: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -64,16 +75,22 @@ def export_program(module: torch.nn.Module, path: Path, observation: Any, *, wid
     Args:
         module: as it acts.
         path: of the file.
-        observation: an example (n, ...) of what it is shown; the program takes ``width`` rows at a time.
+        observation: an example (n, ...) of what it is shown, a tensor or nested ones; the program takes ``width`` rows
+            at a time.
         width: rows.
 
     Raises:
         DataError: the file cannot be written.
     """
-    example = torch.zeros((width, *observation.shape[1:]), dtype=observation.dtype)
+
+    def example(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: example(one) for name, one in value.items()}
+        return torch.zeros((width, *value.shape[1:]), dtype=value.dtype)
+
     module = module.eval()
     with torch.no_grad():
-        program = torch.export.export(module, (example,))
+        program = torch.export.export(module, (example(observation),))
     content = io.BytesIO()
     torch.export.save(program, content)
     write_file(path, content.getvalue())
@@ -120,8 +137,9 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     def make(env: BatchEnv) -> NetworkPolicy:
         here = about_env(env)
         other = [key for key in here if about.get(key) is not None and _plain(about[key]) != _plain(here[key])]
-        if "observation" in other and "observe" in other:
-            other.remove("observation")
+        for cause, follows in (("observe", "observation"), ("observe", "shapes"), ("pictures", "shapes")):
+            if cause in other and follows in other:
+                other.remove(follows)
         if other:
             said = "; ".join(f"{key} {_short(about[key])}, here {_short(here[key])}" for key in other)
             raise ConfigError(f"{path} was trained for {said}. Make the environment as it was trained")
@@ -132,12 +150,27 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     return make
 
 
+def observed_by(path: str | Path) -> dict[str, Any]:
+    """Options of an environment that shows a trained policy what it was trained with: ``observe``, and ``vision`` where
+    it sees pictures.
+
+    Raises:
+        AssetError, DataError: as :func:`read_about`.
+    """
+    about = read_about(path)
+    shown: dict[str, Any] = {"observe": about.get("observe") or "state"}
+    if about.get("pictures"):
+        seen = {name: value for name, value in about["pictures"].items() if value is not None}
+        shown["vision"] = Vision.of({**Vision().describe(), **seen})
+    return shown
+
+
 def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
 def _short(value: Any) -> str:
-    return f"{len(value)} columns" if isinstance(value, list) else repr(value)
+    return f"{len(value)} columns" if isinstance(value, list) else f"{value!r:.300}"
 
 
 def _opened(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

@@ -1,4 +1,4 @@
-"""Demonstrations of a task by state, all in memory."""
+"""Demonstrations of a task, all in memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ from torch import Tensor
 from manikin.data.dataset import Dataset
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
-from manikin.env.observe import Observation
+from manikin.env.observe import Observation, Vision
 from manikin.errors import ConfigError
+from manikin.learn.common.pictures import PictureConfig, inputs_of
+from manikin.learn.common.tree import mapped
+from manikin.policy.networks.pictures import NUMBERS
 from manikin.policy.pushes import Pushes
+from manikin.policy.trained import SEEN
 
-__all__ = ["Demonstrations", "check_recording", "load_demonstrations", "window_of"]
+__all__ = ["Demonstrations", "check_recording", "load_demonstrations"]
 
 _AT_ONCE = 65_536  # frames
+_PICTURES_AT_ONCE = 1_024
 _KEEP = "success"  # what is imitated
 _SAME = ("task", "robot", "control", "control_hz")
 
@@ -31,7 +36,10 @@ class Demonstrations:
     """Frames of episodes that succeeded.
 
     Attributes:
-        observations: (F, window, D) float32, oldest first, as a ``Stack`` of the environment has them.
+        frames: all that was recorded, as a network's ``scaling.take`` gives it: (K, D) float32, or with pictures a
+            dictionary.
+        windows: (F, window) int64, which of them are seen together, oldest first, as a ``Stack`` of the environment has
+            them.
         actions: (F, chunk, A) float32, from the present on.
         padded: (F, chunk) bool, behind the end of the episode, where the last action is repeated.
         pushed: (F, chunk) bool, from a push on that the demonstrator did not want (see
@@ -39,48 +47,50 @@ class Demonstrations:
         episodes: how many. digest: SHA-256 of the frames.
     """
 
-    observations: Tensor
+    frames: Any
+    windows: Tensor
     actions: Tensor
     padded: Tensor
     pushed: Tensor
     episodes: int
     digest: str
 
-    def batch(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Observations, actions, padding and pushes of these frames (B,)."""
-        return self.observations[frames], self.actions[frames], self.padded[frames], self.pushed[frames]
+    def batch(self, frames: Tensor) -> tuple[Any, Tensor, Tensor, Tensor]:
+        """Observations (B, window, ...), actions, padding and pushes of these frames (B,)."""
+        windows = self.windows[frames]
+        seen = mapped(lambda one: one[windows], self.frames)
+        return seen, self.actions[frames], self.padded[frames], self.pushed[frames]
+
+    @property
+    def observations(self) -> Any:
+        """Of all frames, (F, window, ...)."""
+        return mapped(lambda one: one[self.windows], self.frames)
+
+    @property
+    def present(self) -> Any:
+        """The last of each window, (F, ...)."""
+        return mapped(lambda one: one[self.windows[:, -1]], self.frames)
 
 
-def window_of(env: BatchEnv) -> tuple[int, int]:
-    """How many observations a policy sees together, and columns of one.
-
-    Raises:
-        ConfigError: the observation is not flat; says which option makes it so.
-    """
-    shape = env.single_observation_space.shape
-    if not Observation.of(env.observe).flat or shape is None:
-        raise ConfigError(
-            "this algorithm learns from flat observations: observe='state' or 'policy', and for a window of the last "
-            'two observe = ["state", {kind = "Stack", frames = 2}]'
-        )
-    return (1, int(shape[0])) if len(shape) == 1 else (int(shape[0]), int(shape[1]))
-
-
-def load_demonstrations(path: str | Path, env: BatchEnv, *, chunk: int = 1, most: int = 0) -> Demonstrations:
+def load_demonstrations(
+    path: str | Path, env: BatchEnv, config: PictureConfig | None = None, *, chunk: int = 1, most: int = 0
+) -> Demonstrations:
     """The successful episodes of a recording, those of the lowest numbers first.
 
     Args:
-        path: made with ``manikin collect ... --observations``, with the observation of ``env`` but for its stack.
+        path: made with ``manikin collect ... --observations``, or with pictures; with the observation of ``env`` but
+            for its stack.
         env: what the policy is for.
+        config: says which numbers are taken beside pictures.
         chunk: actions per frame.
         most: take at most so many episodes; 0 for all.
 
     Raises:
         ConfigError: demonstrations of another task, robot, controller, control rate, observation or action size, or an
-            observation that is not flat.
+            observation that is neither flat nor has pictures.
         DataError: no recording, damaged, without observations, or no episode in it succeeded.
     """
-    window, columns = window_of(env)
+    window, inputs = inputs_of(env, config or PictureConfig())
     with EpisodeFile(path) as file:
         header = file.needed_header()
         check_recording(path, header.fingerprint, env)
@@ -89,44 +99,63 @@ def load_demonstrations(path: str | Path, env: BatchEnv, *, chunk: int = 1, most
             for block, ks in file.blocks()
             for number, k in ((int(block.table["number"][k]), k) for k in ks)
         }
-    with Dataset(
-        path, batch_size=_AT_ONCE, chunk=chunk, stack=window, keep=_KEEP, observations=["value"], shuffle=False
-    ) as data:
-        parts = list(data)
-    seen = torch.cat([part["observations"]["value"] for part in parts])
-    names = ("actions", "padded", "episode", "step")
-    actions, padded, episode, step = (torch.cat([part[name] for part in parts]) for name in names)
-    for what, found, needed in (
-        ("numbers per observation", seen.shape[2], columns),
-        ("numbers per action", actions.shape[2], env.single_action_space.shape[0]),
-    ):
-        if found != needed:
-            raise ConfigError(f"{path} has {found} {what}, the environment {needed}. {_advice(env)}")
+    names = ["value"] if isinstance(inputs, int) else [*inputs["numbers"], *inputs["pictures"]]
+    at_once = _AT_ONCE if isinstance(inputs, int) else _PICTURES_AT_ONCE
+    with Dataset(path, batch_size=at_once, chunk=chunk, keep=_KEEP, observations=names, shuffle=False) as data:
+        parts = [_taken(part, inputs) for part in data]
+    joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    actions, padded, episode, step = (joined.pop(name) for name in ("actions", "padded", "episode", "step"))
+    frames: Any = joined
+    if isinstance(inputs, int):
+        frames = joined["value"]
+        _check_size(path, env, "numbers per observation", frames.shape[1], inputs)
+    _check_size(path, env, "numbers per action", actions.shape[2], env.single_action_space.shape[0])
     numbers = episode.unique()
     if most and len(numbers) > most:
         numbers = numbers[:most]
         kept = torch.isin(episode, numbers)
-        seen, actions, padded, episode, step = (one[kept] for one in (seen, actions, padded, episode, step))
-    pushed = torch.zeros_like(padded)
+        frames = mapped(lambda one: one[kept], frames)
+        actions, padded, episode, step = (one[kept] for one in (actions, padded, episode, step))
+    # the first frame of an episode stands for those before it
+    back = torch.minimum(step[:, None], torch.arange(window - 1, -1, -1))
+    windows, pushed = torch.arange(len(step))[:, None] - back, torch.zeros_like(padded)
     if (pushes := Pushes.of(header.recorded)) is not None:
         seed, index = torch.tensor([keys[number] for number in numbers.tolist()]).unbind(1)
         when, _ = pushes.begins(seed, index, int(step.max()) + chunk)
         pushed = when[torch.searchsorted(numbers, episode).unsqueeze(1), step.unsqueeze(1) + torch.arange(chunk)]
         pushed = pushed.cumsum(1) > 0
         kept = ~pushed[:, 0]
-        seen, actions, padded, pushed = (one[kept] for one in (seen, actions, padded, pushed))
+        windows, actions, padded, pushed = (one[kept] for one in (windows, actions, padded, pushed))
     digest = hashlib.sha256()
-    for tensor in (seen, actions, padded, *([pushed] if pushes else [])):
-        digest.update(tensor.numpy().tobytes())
+    # flat frames as they are seen together
+    shown = [frames[windows]] if isinstance(inputs, int) else [*frames.values(), windows]
+    for tensor in (*shown, actions, padded, *([pushed] if pushes else [])):
+        digest.update(tensor.contiguous().numpy().tobytes())
     device = env.device
     return Demonstrations(
-        observations=seen.to(device),
+        frames=mapped(lambda one: one.to(device), frames),
+        windows=windows.to(device),
         actions=actions.to(device),
         padded=padded.to(device),
         pushed=pushed.to(device),
         episodes=len(numbers),
         digest=digest.hexdigest(),
     )
+
+
+def _taken(part: Mapping[str, Any], inputs: int | Mapping[str, Any]) -> dict[str, Tensor]:
+    """A part of the data with observations as a network's ``scaling.take`` gives them."""
+    seen = {name: value[:, 0] for name, value in part["observations"].items()}
+    rest = {name: part[name] for name in ("actions", "padded", "episode", "step")}
+    if isinstance(inputs, int):
+        return {"value": seen["value"], **rest}
+    numbers = [seen[path].float().reshape(len(rest["step"]), -1) for path in inputs["numbers"]]
+    return {NUMBERS: torch.cat(numbers, 1), **{path: seen[path] for path in inputs["pictures"]}, **rest}
+
+
+def _check_size(path: str | Path, env: BatchEnv, what: str, found: int, needed: int) -> None:
+    if found != needed:
+        raise ConfigError(f"{path} has {found} {what}, the environment {needed}. {_advice(env)}")
 
 
 def _word(env: BatchEnv) -> str:
@@ -155,6 +184,13 @@ def check_recording(path: str | Path, recorded: Mapping[str, Any], env: BatchEnv
     shown = Observation.of(recorded.get("observe") or "state")
     if (shown.word, shown.stacks) != (_word(env), ()):
         other.append(f"observe {shown.plain!r}, here {_word(env)!r}")
+    if env.observation.needs:
+        theirs, ours = Vision.of(recorded.get("vision")).describe(), env.vision.describe()
+        other += [
+            f"{name} {theirs.get(name)!r:.200}, here {ours.get(name)!r:.200}"
+            for name in SEEN
+            if theirs.get(name) != ours.get(name)
+        ]
     if other:
         said = "; ".join(other)
         raise ConfigError(f"the demonstrations in {path} are of another environment: {said}. {_advice(env)}")

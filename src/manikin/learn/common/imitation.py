@@ -12,13 +12,15 @@ from torch import Tensor, nn
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.learn.common.average import Average
-from manikin.learn.common.demonstrations import load_demonstrations, window_of
+from manikin.learn.common.demonstrations import load_demonstrations
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
+from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
 from manikin.learn.common.schedule import cosine, warm_up
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
+from manikin.learn.common.tree import numbers_of
 from manikin.policy.chunk import Execution
 from manikin.policy.networks import NETWORKS
 
@@ -26,11 +28,12 @@ __all__ = ["ChunkConfig", "Imitation", "ImitationConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImitationConfig:
-    """Settings of all algorithms that learn from demonstrations.
+class ImitationConfig(PictureConfig):
+    """Settings of all algorithms that learn from demonstrations, and those of
+    :class:`~manikin.learn.common.pictures.PictureConfig`.
 
     Attributes:
-        demos: a recording with flat observations; "" collects from the task's expert first.
+        demos: a recording with observations, flat or with pictures; "" collects from the task's expert first.
         demonstrations: how many successful episodes: taken of the recording at most, or collected. 0: all there are.
         pushes: chance per step that the expert is pushed off its way while it is recorded first; 0 never. See
             :class:`~manikin.policy.pushes.Pushes`.
@@ -93,7 +96,7 @@ class Imitation:
     The environment is not stepped: it gives shapes, and says what demonstrations must be of.
 
     Args:
-        env: with a flat observation, or a ``Stack`` of one: the window that the policy sees.
+        env: with a flat observation or one with pictures, or a ``Stack`` of it: the window that the policy sees.
         config: settings.
         seed: of weights, batches and noise.
         demos: the recording.
@@ -107,6 +110,7 @@ class Imitation:
 
     counts = "gradient steps"
     network = ""
+    takes_pictures = True
 
     def __init__(self, env: BatchEnv, config: Any, seed: int, demos: str | Path) -> None:
         for name in ("updates", "batch_size"):
@@ -116,11 +120,13 @@ class Imitation:
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.spent = Spent()
         self.streams = Streams(seed, env.device)
-        window, columns = window_of(env)
+        window, inputs = inputs_of(env, config)
+        if not isinstance(inputs, int) and not self.takes_pictures:
+            raise ConfigError("this algorithm learns from flat observations: observe='state' or 'policy'")
         chunk, self.about = 1, dict[str, Any]()
         if isinstance(config, ChunkConfig):
             chunk, self.about = config.predict, {"execution": config.execution.plain}
-        self.data = load_demonstrations(demos, env, chunk=chunk, most=config.demonstrations)
+        self.data = load_demonstrations(demos, env, config, chunk=chunk, most=config.demonstrations)
         self.about |= {
             "demonstrations": {
                 "episodes": self.data.episodes,
@@ -129,7 +135,7 @@ class Imitation:
             }
         }
         self.network_options: dict[str, Any] = {
-            "observations": columns,
+            "observations": inputs,
             "actions": env.single_action_space.shape[0],
             "window": window,
             **self.options(),
@@ -138,8 +144,8 @@ class Imitation:
         with self.streams.globally("weights"):
             self.module = NETWORKS[self.network](**self.network_options).to(self.device)
             self.helper: Any = self.made_helper()
-        moments = Moments(columns, self.device)
-        moments.add(self.data.observations[:, -1])
+        moments = Moments(len(self.module.scaling.mean), self.device)
+        moments.add(numbers_of(self.data.present))
         moments.write(self.module.scaling)
         self.module.scaling.hide(self._hidden(env))
         self.module.span.fit(self.data.actions[:, 0])
@@ -162,11 +168,11 @@ class Imitation:
         """Of the network, beside its sizes."""
         raise NotImplementedError
 
-    def losses(self, seen: Tensor, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
+    def losses(self, seen: Any, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
         """``loss``, and what else is worth a column.
 
         Args:
-            seen: observations (B, window, D).
+            seen: observations (B, window, D), or with pictures what ``scaling.take`` of the network gives of them.
             actions: scaled, (B, chunk, A).
             padded: (B, chunk) bool, behind the end of the episode.
             pushed: (B, chunk) bool, behind a push.
@@ -202,6 +208,7 @@ class Imitation:
                     count, (config.batch_size,), generator=self.streams["frames"], device=self.device
                 )
                 seen, actions, padded, pushed = self.data.batch(frames)
+                seen = augmented(seen, config, self.streams["pictures"])
                 losses = self.losses(seen, self.module.span(actions), padded, pushed)
                 self.optimizer.zero_grad(set_to_none=True)
                 losses["loss"].backward()

@@ -14,6 +14,7 @@ from manikin.errors import ConfigError
 from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.seeds import training_seeds
 from manikin.learn.common.spent import Spent
+from manikin.learn.common.tree import mapped
 
 __all__ = ["Episodes", "Moved", "flat_size", "worth_after"]
 
@@ -53,16 +54,17 @@ class Moved:
     """One step of all rows.
 
     Attributes:
-        observation: (N, D) where rows are now; of those that restarted, where they begin.
-        following: (N, D) where the step led, in the episode in which it was made.
+        observation: (N, D), or what else the environment observes, where rows are now; of those that restarted, where
+            they begin.
+        following: the same where the step led, in the episode in which it was made.
         rewards: (N,).
         ended: (N,) bool, the task or the time limit ended the episode.
         cut: (N,) bool, the row was restarted to stagger the episodes.
         kept: (N,) bool, the value of ``following`` counts; see :func:`worth_after`.
     """
 
-    observation: Tensor
-    following: Tensor
+    observation: Any
+    following: Any
     rewards: Tensor
     ended: Tensor
     cut: Tensor
@@ -115,7 +117,11 @@ class Episodes:
         if "final_obs" in info:
             final = info["final_info"]
             kept = worth_after(terminated, truncated, final, bootstrap_at_success=self._bootstrap) | ~ended
-            following = torch.where(ended[:, None], info["final_obs"], observation)
+            following = mapped(
+                lambda final, now: torch.where(ended.view(-1, *[1] * (now.ndim - 1)), final, now),
+                info["final_obs"],
+                observation,
+            )
             observation = self._placed(observation, ended, success)
         if count <= self._staggered:
             cut = self._cut_at == count

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from manikin.data.recorder import Recorder
 from manikin.data.recording.format import parts_folder
 from manikin.data.replay.verify import replay
 from manikin.env.make import make
 from manikin.env.observe import Observation
-from manikin.env.options import EnvOptions
 from manikin.errors import DataError
 from manikin.eval.runner import run_episodes
 from manikin.learn.run.recipe import Recipe
@@ -24,7 +22,6 @@ __all__ = ["DEMOS", "demonstrations_of"]
 DEMOS = "demonstrations.h5"
 _ROWS = 64
 _ATTEMPTS = 5  # times as many episodes as are wanted
-_LIKE = ("robot", "control", "physics_hz", "control_hz", "horizon", "config")
 
 
 def demonstrations_of(
@@ -52,9 +49,10 @@ def demonstrations_of(
     if path.exists():
         return path
     say(f"collecting {wanted} demonstrations of {recipe.task} from its expert into {path}")
-    given: dict[str, Any] = {name: value for name, value in recipe.env.items() if name in _LIKE}
     word = Observation.of(recipe.env.get("observe", "state")).word
-    options = EnvOptions(num_envs=min(_ROWS, wanted), observe=word, autoreset="disabled", **given)
+    options = recipe.env_options(
+        num_envs=min(_ROWS, wanted), observe=word, reward="normalized_dense", autoreset="disabled", terminate=None
+    )
     env = make(recipe.task, options=options, device=device, threads=threads)
     try:
         expert: Policy = ExpertPolicy(env)

@@ -15,6 +15,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from manikin.env.options import EnvOptions
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.eval.picture_options import cameras_of, picture_options
+from manikin.spec.camera import CameraSpec
 
 __all__ = ["ALGORITHMS", "Recipe", "load_recipe", "recipe_for", "settings_class", "shipped_recipes", "trainer_class"]
 
@@ -25,10 +27,26 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
     "bc": ("manikin.learn.bc", "BC"),
     "diffusion": ("manikin.learn.diffusion", "Diffusion"),
     "act": ("manikin.learn.act", "ACT"),
+    "distill": ("manikin.learn.distill", "Distill"),
 }
 """Algorithm -> the module of its file, and the class of its trainer. The module's ``Config`` has the settings."""
 
 _ENV = ("num_envs", "robot", "control", "observe", "reward", "physics_hz", "control_hz", "horizon", "terminate")
+_PICTURES = ("cameras", "size", "renderer", "stages", "looks")
+_KEYS = (*_ENV, "config", *_PICTURES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """What a recipe shows the policy, by the names that a protocol has for it."""
+
+    name: str
+    observe: Any = "state"
+    cameras: tuple[str | CameraSpec, ...] = ()
+    size: tuple[int, int] | None = None
+    renderer: str | None = None
+    stages: tuple[Mapping[str, Any], ...] = ()
+    looks: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +57,7 @@ class Recipe:
         algorithm: one of ``ALGORITHMS``.
         task: id with version.
         env: options of the environment that trains: num_envs, robot, control, observe, reward, physics_hz,
-            control_hz, horizon, terminate, config.
+            control_hz, horizon, terminate, config; and, as in a protocol, cameras, size, renderer, stages, looks.
         settings: of the algorithm; what is left out has the default of its ``Config``.
         minutes: the run ends after so many minutes; 0 for no limit.
         steps: it ends after so many control steps of all rows, or, where the algorithm learns from demonstrations,
@@ -66,8 +84,8 @@ class Recipe:
         if self.algorithm not in ALGORITHMS:
             raise UnknownNameError("algorithm", self.algorithm, ALGORITHMS)
         for name in self.env:
-            if name not in (*_ENV, "config"):
-                raise ConfigError(f"a recipe's [env] has no key {name!r}; valid: {', '.join((*_ENV, 'config'))}")
+            if name not in _KEYS:
+                raise ConfigError(f"a recipe's [env] has no key {name!r}; valid: {', '.join(_KEYS)}")
         for name in ("minutes", "steps", "stop_at"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
@@ -79,7 +97,30 @@ class Recipe:
         if not self.minutes and not self.steps:
             raise ConfigError("a recipe needs minutes or steps, or the run would never end")
         object.__setattr__(self, "settings", checked_settings(self.algorithm, self.settings))
-        EnvOptions(**self.env)  # raises where a value cannot work
+        self.env_options()  # raises where a value cannot work
+
+    def env_options(self, **more: Any) -> EnvOptions:
+        """The options of the environment, and ``more``, which wins.
+
+        Raises as :class:`~manikin.env.options.EnvOptions` and :func:`~manikin.eval.picture_options.picture_options`.
+        """
+        plain = {name: value for name, value in self.env.items() if name not in (*_PICTURES, "observe")}
+        return EnvOptions(**{**plain, **picture_options(self.pictures, kind="recipe"), **more})
+
+    @property
+    def pictures(self) -> Pictures:
+        """What the policy is shown. Raises :class:`ConfigError` for what is no camera."""
+        given = {name: self.env[name] for name in (*_PICTURES, "observe") if name in self.env}
+        try:
+            for name, brought in (("cameras", cameras_of), ("size", tuple), ("stages", tuple)):
+                if name in given:
+                    given[name] = brought(given[name])
+        except TypeError:
+            raise ConfigError(
+                'a recipe\'s cameras must be a list of names and tables, ["base_camera", {name = "top", pos = [...], '
+                "target = [...]}], its size [width, height], its stages a list"
+            ) from None
+        return Pictures(name=f"{self.algorithm} on {self.task}", **given)
 
     @property
     def hash(self) -> str:
@@ -161,7 +202,8 @@ def checked_settings(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]
         ConfigError: there is no setting of a name, or a value is of another kind; lists what is valid.
     """
     kind = settings_class(algorithm)
-    names = [f.name for f in dataclasses.fields(kind)]
+    own = vars(kind)["__annotations__"]  # before those that several algorithms share
+    names = sorted((f.name for f in dataclasses.fields(kind)), key=lambda name: name not in own)
     hints = get_type_hints(kind)
     for name, value in given.items():
         if name not in names:
@@ -169,7 +211,7 @@ def checked_settings(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]
         if not _fits(value, hints[name]):
             raise ConfigError(f"{algorithm}'s {name} must be {_said(hints[name])}, got {value!r}")
     made = dataclasses.asdict(kind(**{name: _brought(value, hints[name]) for name, value in given.items()}))
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in made.items()}
+    return {name: list(made[name]) if isinstance(made[name], tuple) else made[name] for name in names}
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import resource
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 from manikin._version import __version__
 from manikin.data.recording.durable import write_file
 from manikin.env.make import make
+from manikin.env.observe import Observation
 from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError
 from manikin.learn.common.imitation import Imitation
@@ -26,7 +28,8 @@ from manikin.policy.trained import FILE, LAST, PROGRAM, about_env, export_progra
 __all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "recipe_of", "train"]
 
 RECIPE, CHECKPOINT, PROTOCOL, LOG = "recipe.toml", "checkpoint.safetensors", "protocol.toml", "progress.csv"
-_SAVE_EVERY = 60.0  # seconds between two checkpoints
+_SAVE_EVERY = 60.0  # seconds between two checkpoints,
+_SAVE_SHARE = 20  # or so many times as long as one takes: those with pictures are large
 
 
 @dataclass
@@ -106,10 +109,13 @@ def train(
         saved, about = store.read(file)
         state = State(**saved["state"])
         _check_same(recipe, seed, device, about, folder)
-    env = make(recipe.task, device=device, autoreset="same_step", threads=threads, **recipe.env)
+    trained, given = trainer_class(recipe.algorithm), {}
+    options = recipe.env_options(device=device, autoreset="same_step", threads=threads)
+    if also := getattr(trained, "also_observes", ""):
+        options = dataclasses.replace(options, observe=_with(also, options.observe))
+    env = make(recipe.task, options=options)
     validation = Validation(recipe, device=device, threads=threads)
     try:
-        trained, given = trainer_class(recipe.algorithm), {}
         if issubclass(trained, Imitation):
             given["demos"] = demonstrations_of(recipe, folder, device=device, threads=threads, say=say, stop=stop)
         trainer = trained(env, recipe.config, seed, **given)
@@ -118,7 +124,7 @@ def train(
         else:
             write_file(folder / RECIPE, recipe.to_toml().encode())
             write_file(folder / PROTOCOL, test_protocol(recipe).to_toml().encode())
-        about = {**_about(recipe, seed, device, env), **trainer.about}
+        about = {**_about(recipe, seed, device, validation.env), **trainer.about}
         log = Progress(
             folder / LOG,
             keep=state.iteration if saved else -1,
@@ -131,11 +137,17 @@ def train(
             log.close()
         if why != "interrupted":
             module, _ = load_trained(folder)
-            export_program(module, folder / PROGRAM, env.look()[0])
+            export_program(module, folder / PROGRAM, validation.env.look()[0])
         return Outcome(state=state, why=why)
     finally:
         validation.close()
         env.close()
+
+
+def _with(word: str, observe: Any) -> list[Any]:
+    """An observation, and what a word observes besides."""
+    shown = Observation.of(observe)
+    return [*shown.parts, word, *shown.sources, *shown.stacks]
 
 
 class _Loop:
@@ -154,6 +166,7 @@ class _Loop:
         self.about, self.state, self.log, self.on_iteration = about, state, log, on_iteration
         self._seconds, self._cpu = state.seconds, state.cpu_seconds
         self._began, self._cpu_began, self._saved = time.perf_counter(), _cpu_seconds(), time.perf_counter()
+        self._save_took = 0.0
 
     def run(self, stop: Callable[[], bool]) -> str:
         recipe, state = self.recipe, self.state
@@ -168,7 +181,7 @@ class _Loop:
             timing = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds, **self.trainer.spent.taken()}
             self.log.add({"iteration": state.iteration, "steps": state.steps, **timing, **numbers})
             self.on_iteration(state, numbers)
-            if time.perf_counter() - self._saved > _SAVE_EVERY:
+            if time.perf_counter() - self._saved > max(_SAVE_EVERY, _SAVE_SHARE * self._save_took):
                 self.save()
         if why != "interrupted" and state.iteration % recipe.validate_every:
             self._validate()
@@ -212,8 +225,10 @@ class _Loop:
     def save(self) -> None:
         """A checkpoint of everything."""
         tree = {"state": vars(self.state).copy(), "trainer": self.trainer.state_dict()}
+        began = time.perf_counter()
         store.write(self.folder / CHECKPOINT, tree, self.about)
         self._saved = time.perf_counter()
+        self._save_took = self._saved - began
 
 
 def _about(recipe: Recipe, seed: int, device: str, env: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from manikin.env.make import make
-from manikin.env.options import EnvOptions
 from manikin.eval.protocol import Protocol
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST, VALIDATION
@@ -18,7 +17,7 @@ from manikin.policy.network import NetworkPolicy
 
 __all__ = ["Validation", "test_protocol"]
 
-_PROTOCOL = ("robot", "control", "observe", "physics_hz", "control_hz", "horizon")
+_PROTOCOL = ("robot", "control", "physics_hz", "control_hz", "horizon")
 
 
 class Validation:
@@ -33,8 +32,7 @@ class Validation:
     def __init__(self, recipe: Recipe, *, device: str = "cpu", threads: int = 0) -> None:
         count = recipe.validation_episodes
         self.seeds = range(VALIDATION, VALIDATION + count)
-        given = {k: v for k, v in recipe.env.items() if k in (*_PROTOCOL, "config", "reward")}
-        held_out = EnvOptions(num_envs=min(count, 128), autoreset="disabled", terminate=True, **given)
+        held_out = recipe.env_options(num_envs=min(count, 128), autoreset="disabled", terminate=True)
         self.env = make(recipe.task, options=held_out, device=device, threads=threads)
 
     def __call__(self, module: torch.nn.Module, execution: Execution | None = None) -> dict[str, float]:
@@ -59,11 +57,14 @@ def test_protocol(recipe: Recipe) -> Protocol:
     """The protocol of the final number: success at least once, on seeds that neither train nor validate."""
     given: dict[str, Any] = {k: v for k, v in recipe.env.items() if k in _PROTOCOL}
     config: Mapping[str, Any] = recipe.env.get("config") or {}
+    shown = vars(recipe.pictures).copy()
+    del shown["name"]
     return Protocol(
         name=f"trained-{recipe.task}",
         tasks=(recipe.task,),
         seeds=tuple(range(TEST, TEST + recipe.test_episodes)),
         description="Held-out episodes of a training run: no other run trains or validates on them.",
         config={recipe.task: config} if config else {},
+        **shown,
         **given,
     )

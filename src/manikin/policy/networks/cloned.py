@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from manikin.policy.networks.mlp import mlp
-from manikin.policy.networks.scaling import Scaling, Span
+from manikin.policy.networks.pictures import input_layers
+from manikin.policy.networks.scaling import Span
 
 __all__ = ["Cloned", "MixtureCloned", "windowed"]
 
@@ -25,7 +26,8 @@ class Cloned(nn.Module):
     """Actions (B, A) in [-1, 1] from observations (B, D) or (B, window, D).
 
     Args:
-        observations: columns D of an observation.
+        observations: columns D of a flat observation; with pictures, see
+            :class:`~manikin.policy.networks.pictures.PictureEncoder`.
         actions: dimensions A.
         window: observations that are seen together.
         hidden: sizes of the layers between. activation: as :func:`~manikin.policy.networks.mlp.mlp` has them.
@@ -35,12 +37,13 @@ class Cloned(nn.Module):
 
     Attributes:
         scaling: brings observations to mean 0 and standard deviation 1. span: actions to [-1, 1].
+        encoder: makes features of pictures; changes nothing of flat observations.
     """
 
     def __init__(
         self,
         *,
-        observations: int,
+        observations: int | Mapping[str, Any],
         actions: int,
         window: int = 1,
         hidden: Sequence[int] = (256, 256),
@@ -49,20 +52,21 @@ class Cloned(nn.Module):
     ) -> None:
         super().__init__()
         self.actions = actions
-        self.scaling, self.span = Scaling(observations), Span(actions)
-        sizes = [observations, *[recurrent] * len(hidden)] if recurrent else []
+        self.scaling, self.encoder, columns = input_layers(observations)
+        self.span = Span(actions)
+        sizes = [columns, *[recurrent] * len(hidden)] if recurrent else []
         self.cells = nn.ModuleList(nn.LSTMCell(a, b) for a, b in pairwise(sizes))
         if recurrent:
             self.layers: nn.Module = nn.Linear(recurrent, self._outputs())
         else:
-            self.layers = mlp(observations * window, hidden, self._outputs(), activation=activation)
+            self.layers = mlp(columns * window, hidden, self._outputs(), activation=activation)
 
     def _outputs(self) -> int:
         return self.actions
 
-    def answer(self, observation: Tensor) -> Tensor:
+    def answer(self, observation: Any) -> Tensor:
         """What the last layer gives, (B, outputs): for scaled actions."""
-        seen = self.scaling(windowed(observation))
+        seen = windowed(self.encoder(self.scaling(observation)))
         for cell in self.cells:
             memory, out = None, []
             for frame in seen.unbind(1):
@@ -74,7 +78,7 @@ class Cloned(nn.Module):
         found: Tensor = self.layers(seen.flatten(1))
         return found
 
-    def forward(self, observation: Tensor) -> Tensor:
+    def forward(self, observation: Any) -> Tensor:
         return self.span.restore(self.answer(observation)).clamp(-1.0, 1.0)
 
 
@@ -94,20 +98,20 @@ class MixtureCloned(Cloned):
     def _outputs(self) -> int:
         return self.modes * (1 + 2 * self.actions)
 
-    def mixture(self, observation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def mixture(self, observation: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Logarithms of the weights (B, K), means (B, K, A) within [-1, 1] and deviations (B, K, A)."""
         logits, rest = self.answer(observation).split([self.modes, 2 * self.modes * self.actions], 1)
         mean, raw = rest.unflatten(1, (2, self.modes, self.actions)).unbind(1)
         return logits.log_softmax(1), mean.tanh(), functional.softplus(raw) + self.min_std
 
-    def log_likelihood(self, observation: Tensor, scaled: Tensor) -> Tensor:
+    def log_likelihood(self, observation: Any, scaled: Tensor) -> Tensor:
         """(B,) of scaled actions (B, A)."""
         weight, mean, std = self.mixture(observation)
         gap = (scaled.unsqueeze(1) - mean) / std
         each = -0.5 * gap.square() - std.log() - 0.5 * torch.log(torch.tensor(2 * torch.pi))
         return torch.logsumexp(weight + each.sum(-1), 1)
 
-    def forward(self, observation: Tensor) -> Tensor:
+    def forward(self, observation: Any) -> Tensor:
         weight, mean, _ = self.mixture(observation)
         best = mean[torch.arange(mean.shape[0], device=mean.device), weight.argmax(1)]
         return self.span.restore(best).clamp(-1.0, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from manikin.errors import ConfigError
 from manikin.policy.networks.cloned import windowed
+from manikin.policy.networks.pictures import input_layers
 from manikin.policy.networks.sampler import Sampler
-from manikin.policy.networks.scaling import Scaling, Span
+from manikin.policy.networks.scaling import Span
 
 __all__ = ["Denoiser", "MlpDenoiser", "UNetDenoiser"]
 
@@ -38,7 +39,7 @@ class Denoiser(nn.Module):
     def __init__(
         self,
         *,
-        observations: int,
+        observations: int | Mapping[str, Any],
         actions: int,
         window: int = 1,
         predict: int = 16,
@@ -50,8 +51,8 @@ class Denoiser(nn.Module):
         if predict < 1:
             raise ConfigError(f"predict must be 1 or more, got {predict}")
         self.actions, self.predict = actions, predict
-        self.columns = observations * window
-        self.scaling, self.span = Scaling(observations), Span(actions)
+        self.scaling, self.encoder, columns = input_layers(observations)
+        self.columns, self.span = columns * window, Span(actions)
         self.sampler = Sampler(sampler, train_steps=train_steps, steps=steps)
         noise = torch.randn(self.sampler.draws, predict, actions)  # house: random, as weights, under a run's seed
         self.register_buffer("noise", noise)
@@ -61,12 +62,11 @@ class Denoiser(nn.Module):
         (B, window * D)."""
         raise NotImplementedError
 
-    def seen(self, observation: Tensor) -> Tensor:
-        """Scaled observations, flat: (B, window * D)."""
-        scaled: Tensor = self.scaling(windowed(observation))
-        return scaled.flatten(1)
+    def seen(self, observation: Any) -> Tensor:
+        """Scaled observations, pictures as features, flat: (B, window * D)."""
+        return windowed(self.encoder(self.scaling(observation))).flatten(1)
 
-    def forward(self, observation: Tensor) -> Tensor:
+    def forward(self, observation: Any) -> Tensor:
         seen = self.seen(observation)
         x = self.noise[0].expand(seen.shape[0], -1, -1)
         for k, time in enumerate(self.sampler.times):

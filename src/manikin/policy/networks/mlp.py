@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from manikin.errors import UnknownNameError
-from manikin.policy.networks.scaling import Scaling
+from manikin.policy.networks.pictures import input_layers
 
 __all__ = ["ACTIVATIONS", "GaussianActor", "TanhGaussianActor", "mlp"]
 
@@ -64,7 +65,8 @@ class GaussianActor(nn.Module):
     and logarithm of the spread, for training.
 
     Args:
-        observations: columns of the observation.
+        observations: columns of a flat observation; with pictures, see
+            :class:`~manikin.policy.networks.pictures.PictureEncoder`.
         actions: dimensions of the action.
         hidden, activation: see :func:`mlp`.
         log_std: logarithm of the spread at the beginning.
@@ -72,12 +74,14 @@ class GaussianActor(nn.Module):
 
     Attributes:
         scaling: brings observations to mean 0 and standard deviation 1; part of the network, saved with it.
+        encoder: makes features of pictures; changes nothing of flat observations.
+        columns: that the encoder gives.
     """
 
     def __init__(
         self,
         *,
-        observations: int,
+        observations: int | Mapping[str, Any],
         actions: int,
         hidden: Sequence[int] = (256, 256),
         activation: str = "tanh",
@@ -85,18 +89,18 @@ class GaussianActor(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.scaling = Scaling(observations)
+        self.scaling, self.encoder, self.columns = input_layers(observations)
         self.mean = mlp(
-            observations, hidden, actions, activation=activation, last_gain=0.01 * 2**0.5, generator=generator
+            self.columns, hidden, actions, activation=activation, last_gain=0.01 * 2**0.5, generator=generator
         )
         self.log_std = nn.Parameter(torch.full((actions,), float(log_std)))
 
     def distribution(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
         """Mean (B, A) and log of the spread (A,) for observations that :attr:`scaling` has scaled."""
-        return self.mean(scaled), self.log_std
+        return self.mean(self.encoder(scaled)), self.log_std
 
-    def forward(self, observation: Tensor) -> Tensor:
-        action: Tensor = self.mean(self.scaling(observation))
+    def forward(self, observation: Any) -> Tensor:
+        action: Tensor = self.mean(self.encoder(self.scaling(observation)))
         return action.clamp(-1.0, 1.0)
 
 
@@ -107,7 +111,8 @@ class TanhGaussianActor(nn.Module):
     likely it was, for training. The logarithm of the spread is mapped into a range by tanh.
 
     Args:
-        observations: columns of the observation.
+        observations: columns of a flat observation; with pictures, see
+            :class:`~manikin.policy.networks.pictures.PictureEncoder`.
         actions: dimensions of the action.
         hidden, activation, norm: see :func:`mlp`.
         log_std_range: least and largest logarithm of the spread.
@@ -115,12 +120,13 @@ class TanhGaussianActor(nn.Module):
 
     Attributes:
         scaling: brings observations to mean 0 and standard deviation 1; part of the network, saved with it.
+        encoder: makes features of pictures; changes nothing of flat observations.
     """
 
     def __init__(
         self,
         *,
-        observations: int,
+        observations: int | Mapping[str, Any],
         actions: int,
         hidden: Sequence[int] = (256, 256),
         activation: str = "relu",
@@ -129,18 +135,18 @@ class TanhGaussianActor(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.scaling = Scaling(observations)
+        self.scaling, self.encoder, columns = input_layers(observations)
         low, high = log_std_range
         if not low < high:
             raise ValueError(f"log_std_range must rise, got {low}, {high}")
         self.middle, self.reach = (high + low) / 2, (high - low) / 2
         self.layers = mlp(
-            observations, hidden, 2 * actions, activation=activation, norm=norm, last_gain=0.01, generator=generator
+            columns, hidden, 2 * actions, activation=activation, norm=norm, last_gain=0.01, generator=generator
         )
 
     def distribution(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log of the spread (B, A), before tanh, for observations that :attr:`scaling` has scaled."""
-        mean, spread = self.layers(scaled).chunk(2, -1)
+        mean, spread = self.layers(self.encoder(scaled)).chunk(2, -1)
         return mean, self.middle + self.reach * spread.tanh()
 
     def sample(self, scaled: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
@@ -155,7 +161,7 @@ class TanhGaussianActor(nn.Module):
         change = 2.0 * (math.log(2.0) - u - nn.functional.softplus(-2.0 * u))
         return u.tanh(), (normal - change).sum(-1)
 
-    def forward(self, observation: Tensor) -> Tensor:
-        mean, _ = self.layers(self.scaling(observation)).chunk(2, -1)
+    def forward(self, observation: Any) -> Tensor:
+        mean, _ = self.layers(self.encoder(self.scaling(observation))).chunk(2, -1)
         action: Tensor = mean.tanh()
         return action

@@ -29,6 +29,10 @@ class Scaling(nn.Module):
         """Make these columns 0 whatever they hold: an infinite spread."""
         self.std[list(columns)] = torch.inf
 
+    def take(self, observation: Tensor) -> Tensor:
+        """The observation itself; see :meth:`~manikin.policy.networks.pictures.NamedScaling.take`."""
+        return observation
+
     def forward(self, values: Tensor) -> Tensor:
         return ((values - self.mean) / self.std).clamp(-self.limit, self.limit)
 

@@ -38,22 +38,12 @@ def is_solid(mesh: Any) -> bool:
     return bool(mesh.is_watertight and mesh.is_winding_consistent and mesh.volume > 0)
 
 
-def _welded(vertices: np.ndarray, faces: np.ndarray) -> Any:
-    """A mesh whose equal vertices are one: seams of textures and flat shading are no holes."""
-    mesh = package("trimesh", "making an object").Trimesh(vertices, faces, process=False)
-    mesh.merge_vertices(merge_tex=True, merge_norm=True)
-    mesh.update_faces(mesh.nondegenerate_faces() & mesh.unique_faces())
-    mesh.remove_unreferenced_vertices()
-    return mesh
-
-
-def cleaned(vertices: np.ndarray, faces: np.ndarray, parts: np.ndarray) -> tuple[Any, list[ObjectCheck]]:
+def cleaned(vertices: np.ndarray, faces: np.ndarray) -> tuple[Any, list[ObjectCheck]]:
     """The welded mesh in its own right, repaired where that is simple, and what was found.
 
     Args:
         vertices: (n, 3) [m].
         faces: (m, 3).
-        parts: (n,) which part of the file a vertex belongs to. Closed parts stay apart where they touch.
 
     Raises:
         SceneError: a vertex is not finite, or all points lie in one plane.
@@ -63,15 +53,10 @@ def cleaned(vertices: np.ndarray, faces: np.ndarray, parts: np.ndarray) -> tuple
         raise SceneError("the mesh has vertices that are not finite")
     if np.linalg.matrix_rank(vertices - vertices.mean(0), tol=1e-6 * float(np.ptp(vertices))) < 3:
         raise SceneError("all points of the mesh lie in one plane; an object needs a volume")
-    mesh = _welded(vertices, faces)
-    of_face = parts[faces[:, 0]]
-    if not mesh.is_watertight and of_face.any():
-        alone = {part: _welded(vertices, faces[of_face == part]) for part in np.unique(of_face)}
-        closed = [part for part, one in alone.items() if is_solid(one)]
-        others = faces[~np.isin(of_face, closed)]  # halves of one surface, for example
-        mesh = trimesh.util.concatenate(
-            [*(alone[k] for k in closed), *([_welded(vertices, others)] if len(others) else [])]
-        )
+    mesh = trimesh.Trimesh(vertices, faces, process=False)
+    mesh.merge_vertices(merge_tex=True, merge_norm=True)  # seams of textures and flat shading are no holes
+    mesh.update_faces(mesh.nondegenerate_faces() & mesh.unique_faces())
+    mesh.remove_unreferenced_vertices()
     out = []
     open_edges = _open_edges(mesh)
     if mesh.is_watertight:

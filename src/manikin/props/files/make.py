@@ -23,7 +23,7 @@ from manikin.props.files.measure import MassProperties, checked_unit, guess_unit
 from manikin.props.files.mjcf import mjcf
 from manikin.props.files.picture import picture
 from manikin.props.files.rest import Drop, Pose, angle, drop, stable_poses, to_quat, upright
-from manikin.render.files.video import encode_png, write_png
+from manikin.render.files.video import write_png
 from manikin.spec.prop import Mesh, Prop, Shape
 
 __all__ = ["COLLISION", "Made", "make_object"]
@@ -31,7 +31,6 @@ __all__ = ["COLLISION", "Made", "make_object"]
 COLLISION = ("pieces", "hull")
 _CONVEX = 0.99  # a mesh that fills this share of its hull is convex
 _UPRIGHT = 5.0  # [deg] the file's own vertical is a rest pose when one is this near
-_SWATCH = 8  # [pixels] side of a colour in the texture of an object of several
 _FINEST, _COARSEST = 2.5e-4, 0.02  # of the diagonal: tolerances that decimation tries, doubled each time
 
 
@@ -114,7 +113,7 @@ def make_object(
     scale, vertical = checked_unit(unit), up or up_axis(source)
     turn = upright(np.array((0.0, 1.0, 0.0))) if vertical == "y" else np.eye(3)
     look = mesh.vertices * scale @ turn.T
-    solid, found = judge.cleaned(look, mesh.faces, mesh.parts)
+    solid, found = judge.cleaned(look, mesh.faces)
     pieces, how = _pieces(solid, collision)
     closed = judge.is_solid(solid)
     hulls = [package("trimesh", "making an object").convex.convex_hull(p) for p in pieces]
@@ -132,7 +131,8 @@ def make_object(
     order = [chosen, *(k for k in range(len(rests)) if k != chosen)]
     drops = [drops[k] for k in order]
     rests = [Pose(rests[k].rotation @ rotation.T, rests[k].probability) for k in order]
-    texture, uv = _texture(source, mesh)
+    texture = _texture(source, mesh)
+    uv = mesh.texcoord if texture else None
     shown = _decimated(look @ rotation.T + shift, mesh.faces, uv, faces)
     points = np.concatenate(pieces)
     lying = [_lying(p, d, points) for p, d in zip(rests, drops, strict=True)]
@@ -255,22 +255,8 @@ def _decimated(vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray | None, m
     return plain
 
 
-def _texture(source: Path, mesh: TriangleMesh) -> tuple[bytes | None, np.ndarray | None]:
-    """The PNG on the mesh's surface and its coordinates (n, 2): the one that an OBJ's MTL file names, or where parts of
-    the file have colours of their own, a picture of these side by side. None for both of a mesh of one colour."""
-    picture = _own_texture(source, mesh)
-    if picture is not None:
-        return picture, mesh.texcoord
-    colours, which = np.unique(mesh.colours[:, :3], axis=0, return_inverse=True)
-    which = which.reshape(-1)[mesh.parts]
-    if len(colours) == 1:
-        return None, None
-    swatches = np.repeat(np.repeat(colours[None], _SWATCH, 0), _SWATCH, 1)
-    middle = (which + 0.5) / len(colours)
-    return encode_png(swatches), np.stack([middle, np.full_like(middle, 0.5)], 1)
-
-
-def _own_texture(source: Path, mesh: TriangleMesh) -> bytes | None:
+def _texture(source: Path, mesh: TriangleMesh) -> bytes | None:
+    """The PNG on the mesh's surface, where an OBJ's MTL file names exactly one; else None."""
     if mesh.texcoord is not None and source.suffix.lower() == ".obj":
         library = re.search(r"^mtllib\s+(.+?)\s*$", source.read_text(errors="replace"), re.MULTILINE)
         listed = source.parent / library[1] if library else None

@@ -62,14 +62,11 @@ def lighter(
         if len(made.faces) >= len(faces) or len(made.vertices) > len(vertices):
             continue
         normals, index = _normals(made.vertices, made.faces)
-        seams = _texcoords(made.texcoord, made.faces) if corner else None
         if len(normals) > model.mesh_normalnum[mesh]:
-            continue
-        if seams is not None and len(seams[0]) > model.mesh_texcoordnum[mesh]:
             continue
         if out is model:
             out = copy.copy(model)
-        _put(out, mesh, made.vertices, made.faces, normals, index, seams)
+        _put(out, mesh, made.vertices, made.faces, normals, index, made.texcoord if corner else None)
         after -= int(uses[mesh]) * (len(faces) - len(made.faces))
         largest = max(largest, made.max_error)
         means.append(made.mean_error)
@@ -119,12 +116,6 @@ def _normals(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.nd
     return normals, index.reshape(-1, 3).astype(np.int32)
 
 
-def _texcoords(texcoord: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Texture coordinates (n, 2), each once as MuJoCo keeps them, and which each corner of the faces has (m, 3)."""
-    values, index = np.unique(texcoord.astype(np.float32), axis=0, return_inverse=True)
-    return values, index.reshape(-1)[faces].astype(np.int32)
-
-
 def _put(
     model: mujoco.MjModel,
     mesh: int,
@@ -132,7 +123,7 @@ def _put(
     faces: np.ndarray,
     normals: np.ndarray,
     index: np.ndarray,
-    seams: tuple[np.ndarray, np.ndarray] | None,
+    texcoord: np.ndarray | None,
 ) -> None:
     """Write a smaller mesh where a larger one was."""
 
@@ -144,9 +135,9 @@ def _put(
     write(model.mesh_face, model.mesh_faceadr, faces)
     write(model.mesh_normal, model.mesh_normaladr, normals)
     write(model.mesh_facenormal, model.mesh_faceadr, index)
-    if seams is not None:
-        write(model.mesh_texcoord, model.mesh_texcoordadr, seams[0])
-        write(model.mesh_facetexcoord, model.mesh_faceadr, seams[1])
-        model.mesh_texcoordnum[mesh] = len(seams[0])
+    if texcoord is not None:
+        write(model.mesh_texcoord, model.mesh_texcoordadr, texcoord)
+        write(model.mesh_facetexcoord, model.mesh_faceadr, faces)
+        model.mesh_texcoordnum[mesh] = len(texcoord)
     model.mesh_vertnum[mesh], model.mesh_facenum[mesh] = len(vertices), len(faces)
     model.mesh_normalnum[mesh] = len(normals)

@@ -1,0 +1,114 @@
+"""Observations with pictures for trainers: what the network is told of them, and how they are varied in training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from manikin.data.recording.format import flatten
+from manikin.env.interface import BatchEnv
+from manikin.errors import ConfigError, UnknownNameError
+
+__all__ = ["PictureConfig", "augmented", "inputs_of"]
+
+_TOLD = "policy/"  # the group of what a real robot knows
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureConfig:
+    """Settings of algorithms that learn from pictures. They change nothing where the observation is flat.
+
+    Attributes:
+        encoder: keypoints (convolutions and a spatial softmax) or nature (three convolutions and a layer).
+        channels: of its convolutions. features: per camera, of nature.
+        numbers: which values of the group ``policy`` the network is told beside the pictures; all where empty.
+        shift: in training, each picture is moved by up to so many pixels each way, its border repeated.
+        jitter: in training, brightness and contrast of each picture are multiplied by 1 - jitter to 1 + jitter.
+    """
+
+    encoder: str = "keypoints"
+    channels: tuple[int, ...] = (16, 32, 32)
+    features: int = 256
+    numbers: tuple[str, ...] = ()
+    shift: int = 0
+    jitter: float = 0.0
+
+
+def inputs_of(env: BatchEnv, config: PictureConfig) -> tuple[int, int | dict[str, Any]]:
+    """How many observations the network sees together, and what it takes: columns of a flat observation, or the options
+    of a :class:`~manikin.policy.networks.pictures.PictureEncoder`. Privileged values are never among them.
+
+    Raises:
+        ConfigError: the observation is neither flat nor has it pictures in colour, only parts of it are stacked, or
+            settings that cannot work.
+        UnknownNameError: ``numbers`` names a value that the observation has not.
+    """
+    if config.shift < 0 or not 0 <= config.jitter < 1:
+        raise ConfigError(f"shift must be 0 or more and jitter from 0 to below 1, got {config.shift}, {config.jitter}")
+    shape = env.single_observation_space.shape
+    if shape is not None:
+        return (1, int(shape[0])) if len(shape) == 1 else (int(shape[0]), int(shape[1]))
+    shapes = {path: tuple(space.shape) for path, space in flatten(env.single_observation_space).items()}
+    pictures = {path: one for path, one in shapes.items() if path.startswith("cameras/") and path.endswith("/rgb")}
+    if not pictures:
+        raise ConfigError(
+            f"this algorithm learns from flat observations or from pictures, and observe={env.observe!r} has neither: "
+            "observe='state', 'policy' or 'rgb'"
+        )
+    told = {path.removeprefix(_TOLD): one for path, one in shapes.items() if path.startswith(_TOLD)}
+    for name in config.numbers:
+        if name not in told:
+            raise UnknownNameError("number of the observation", name, told)
+    chosen = {name: told[name] for name in config.numbers or told}
+    stacked = bool(env.observation.stacks)
+    window = next(iter(pictures.values()))[0] if stacked else 1
+    if stacked and any(one[:1] != (window,) or len(pictures[path]) != 4 for path, one in pictures.items()):
+        raise ConfigError("a Stack must take all pictures: give it no paths")
+    if stacked and any(one[:1] != (window,) for one in chosen.values()):
+        raise ConfigError("a Stack must take pictures and numbers alike: give it no paths")
+    return window, {
+        "numbers": {_TOLD + name: math.prod(one[1:] if stacked else one) for name, one in chosen.items()},
+        "pictures": {path: list(one[-3:-1]) for path, one in pictures.items()},
+        "encoder": config.encoder,
+        "channels": list(config.channels),
+        "features": config.features,
+    }
+
+
+def augmented(taken: Any, config: PictureConfig, generator: torch.Generator) -> Any:
+    """The same observations with other pictures, each frame and camera by numbers of its own.
+
+    Args:
+        taken: what ``scaling.take`` of a network gave.
+        config: says how far.
+        generator: on the tensors' device.
+    """
+    if not isinstance(taken, Mapping) or not (config.shift or config.jitter):
+        return taken
+    return {
+        name: _varied(value, config, generator) if value.dtype == torch.uint8 else value
+        for name, value in taken.items()
+    }
+
+
+def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator) -> Tensor:
+    """(..., H, W, 3) uint8 as such."""
+    out = pictures.reshape(-1, *pictures.shape[-3:])
+    count, height, width = out.shape[:3]
+    device = out.device
+    if config.shift:
+        moves = torch.randint(-config.shift, config.shift + 1, (2, count, 1), generator=generator, device=device)
+        down = (torch.arange(height, device=device) + moves[0]).clamp(0, height - 1)
+        across = (torch.arange(width, device=device) + moves[1]).clamp(0, width - 1)
+        out = out[torch.arange(count, device=device)[:, None, None], down[:, :, None], across[:, None, :]]
+    if config.jitter:
+        factors = 1 + config.jitter * (2 * torch.rand((2, count, 1, 1, 1), generator=generator, device=device) - 1)
+        bright = out.float() * factors[0]
+        mean = bright.mean((1, 2, 3), keepdim=True)
+        out = (mean + (bright - mean) * factors[1]).round().clamp(0, 255).to(torch.uint8)
+    return out.reshape(pictures.shape)
