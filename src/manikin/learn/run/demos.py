@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from manikin.data.recorder import Recorder
 from manikin.data.recording.format import parts_folder
