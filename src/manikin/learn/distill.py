@@ -24,6 +24,7 @@ from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.schedule import cosine
+from manikin.learn.common.spent import Spent
 from manikin.learn.common.teacher import Teacher
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import numbers_of
@@ -76,6 +77,7 @@ class Distill:
         steps: control steps of all rows so far.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
         about: what the policy was made from, for its file.
+        spent: where the time went.
 
     Raises:
         ConfigError: settings that cannot work, an observation without pictures, or as
@@ -99,6 +101,7 @@ class Distill:
         self.teacher = Teacher(config.teacher, env)
         told = {name: self.teacher.about.get(name) for name in ("algorithm", "seed", "recipe_hash", "steps")}
         self.about: dict[str, Any] = {"teacher": {**told, "sha256": self.teacher.digest}}
+        self.spent = Spent()
         self.streams = Streams(seed, env.device)
         self.network_options: dict[str, Any] = {
             "observations": inputs,
@@ -115,7 +118,7 @@ class Distill:
         )
         self.frames = Frames(config.buffer, self.device)
         self.moments = Moments(sum(inputs["numbers"].values()), self.device)
-        self.episodes = Episodes(env, seed, stagger=False, bootstrap_at_success=True)
+        self.episodes = Episodes(env, seed, self.spent, stagger=False, bootstrap_at_success=True)
         self.observation = self.episodes.begin()
 
     @property
@@ -131,9 +134,9 @@ class Distill:
         Raises:
             DivergedError: a loss is not finite.
         """
-        with torch_threads(1):
+        with torch_threads(1), self.spent.on("policy"):
             self._collect()
-        with torch_threads(CORES):
+        with torch_threads(CORES), self.spent.on("update"):
             losses = self._update()
         self.iterations += 1
         return {**self.episodes.summary(), **losses, "teacher_share": self._share()}
