@@ -11,7 +11,7 @@ import torch
 
 import manikin
 from manikin.author.card import FreeArm, hold_action
-from manikin.control import Chain, Composite, Part, controller, law, torque_joints
+from manikin.control import Chain, Composite, GroupController, controller, law, torque_joints
 from manikin.control.dynamics import Dynamics
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm, quat_angle, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
@@ -530,7 +530,7 @@ def test_two_robots_have_one_action():
         handle.set_qpos(handle.keyframe())
     world.forward()
     parts = [
-        Part(r.name, controller(control, r, chain, 20.0), r, range(9 * k, 9 * k + 9))
+        GroupController(r.name, controller(control, r, chain, 20.0), r, range(9 * k, 9 * k + 9))
         for k, r in enumerate((left, right))
     ]
     both = Composite("pair", "panda panda", parts, None)

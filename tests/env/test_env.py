@@ -20,9 +20,10 @@ from gymnasium.vector import AutoresetMode
 
 import manikin
 from card import on_card
-from manikin.author.under_test import CountCalls, Run
+from manikin.author.under_test import CountCalls, WatchedEpisodes
 from manikin.errors import ActionError, ClosedError, ConfigError, DataError, UnknownNameError
 from manikin.sim.health import Health
+from states import states
 
 TASK = "PickCube-v2"
 WARP = [
@@ -41,7 +42,7 @@ def actions(env, steps: int, seed: int = 0) -> torch.Tensor:
 
 def starts(env, seeds, indices) -> dict[tuple[int, int], np.ndarray]:
     env.reset(seed=list(seeds), options={"episode_index": list(indices)})
-    return dict(zip(zip(seeds, indices, strict=True), env.world._state.copy(), strict=True))
+    return dict(zip(zip(seeds, indices, strict=True), states(env.world), strict=True))
 
 
 # ---- 1: the same episode is the same scene -------------------------------------------------------------------------
@@ -72,9 +73,9 @@ def test_episode_k_is_reached_by_restarts_and_by_partial_resets(known):
     for _ in range(3):  # seed 7 goes on to index 3, in row 0, with other rows left alone
         env.step(actions(env, 1)[0])
         env.reset(options={"reset_mask": np.array([True, False, False])})
-    assert np.array_equal(env.world._state[0], known[7, 3])
+    assert np.array_equal(states(env.world)[0], known[7, 3])
     env.reset(options={"reset_mask": torch.tensor([False, True, False])})
-    assert np.array_equal(env.world._state[1], known[9, 1])
+    assert np.array_equal(states(env.world)[1], known[9, 1])
 
 
 def test_gymnasium_seeding_rules():
@@ -109,17 +110,17 @@ def test_partial_reset_leaves_other_rows_alone():
         others = [0, 2, 4]
         for x, y in zip(a[:4], b[:4], strict=True):
             assert torch.equal(x[others], y[others])
-    assert np.array_equal(env.world._state[others], plain.world._state[others])
-    assert not np.array_equal(env.world._state[1], plain.world._state[1])
+    assert np.array_equal(states(env.world)[others], states(plain.world)[others])
+    assert not np.array_equal(states(env.world)[1], states(plain.world)[1])
 
 
 def test_an_empty_mask_is_a_no_op():
     env = manikin.make(TASK, num_envs=2)
     env.reset(seed=0)
     seen = env.step(actions(env, 1)[0])[0]
-    state = env.world._state.copy()
+    state = states(env.world)
     again, info = env.reset(options={"reset_mask": np.zeros(2, bool)})
-    assert torch.equal(seen, again) and np.array_equal(env.world._state, state)
+    assert torch.equal(seen, again) and np.array_equal(states(env.world), state)
     assert info["elapsed"].tolist() == [1, 1]
 
 
@@ -296,12 +297,12 @@ def test_the_last_observation_is_the_last_finite_one_whatever_was_written(device
 def test_controls_that_are_not_finite_are_refused():
     env = manikin.make(TASK, num_envs=2)
     env.reset(seed=0)
-    state = env.world._state.copy()
+    state = states(env.world)
     action = torch.zeros(2, 8)
     action[1, 3] = torch.nan
     with pytest.raises(ActionError, match=r"rows \[1\] are not finite"):
         env.step(action)
-    assert np.array_equal(env.world._state, state)  # nothing happened
+    assert np.array_equal(states(env.world), state)  # nothing happened
 
 
 # ---- cost, ownership, memory ---------------------------------------------------------------------------------------
@@ -455,10 +456,10 @@ def test_ended_rows_and_closed_environments_refuse():
     env.step(still)
     with pytest.raises(ClosedError, match=r"rows \[1, 2\] have ended"):
         env.step(still)
-    frozen = env.world._state[1:].copy()
+    frozen = states(env.world)[1:]
     _, reward, _, truncated, _ = env.step(still, active=np.array([True, False, False]))
     assert truncated.tolist() == [True, False, False] and reward[1:].tolist() == [0, 0]
-    assert np.array_equal(env.world._state[1:], frozen)
+    assert np.array_equal(states(env.world)[1:], frozen)
     env.close()
     with pytest.raises(ClosedError, match="closed"):
         env.step(still)
@@ -505,7 +506,7 @@ def test_whole_episodes_of_a_card_are_judged_on_the_host(monkeypatch) -> None:
         env.reset(seed=0)
         if card:
             brought(monkeypatch, env)
-        seen.append(vars(Run(env, lambda: torch.full((2, 8), 0.2))))
+        seen.append(vars(WatchedEpisodes(env, lambda: torch.full((2, 8), 0.2))))
     assert repr(seen[0]) == repr(seen[1])
 
 

@@ -18,6 +18,7 @@ from manikin.sim.health import Health
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Shape
 from manikin.spec.scene import CompiledScene
+from states import states
 
 
 def build():
@@ -67,7 +68,7 @@ def make(n: int, **options):
 def reference(world: CpuWorld, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
     model = world.scene.model
     data = mujoco.MjData(model)
-    mujoco.mj_setState(model, data, world._state[row], int(mujoco.mjtState.mjSTATE_INTEGRATION))
+    mujoco.mj_setState(model, data, states(world)[row], int(mujoco.mjtState.mjSTATE_INTEGRATION))
     return model, data
 
 
@@ -107,7 +108,7 @@ def test_threads_and_storage_never_change_bits(options):
     for step in range(30):
         for world in (plain, other):
             world.step(5, active if step % 2 else None)
-    assert np.array_equal(plain._state, other._state)
+    assert np.array_equal(states(plain), states(other))
     assert torch.equal(plain.read("sensordata"), other.read("sensordata"))
 
 
@@ -117,19 +118,19 @@ def test_a_row_does_not_depend_on_the_batch():
     for _ in range(30):
         large.step(5)
         small.step(5)
-    assert np.array_equal(large._state[:2], small._state)
+    assert np.array_equal(states(large)[:2], states(small))
 
 
 def test_inactive_rows_stay_bit_identical():
     world, _ = make(6)
     world.step(10)
-    before = world._state.copy(), world.read("sensordata").clone(), world.read("xpos").clone()
+    before = states(world), world.read("sensordata").clone(), world.read("xpos").clone()
     active = np.array([True, False, True, False, False, True])
     world.step(10, active)
-    assert np.array_equal(world._state[~active], before[0][~active])
+    assert np.array_equal(states(world)[~active], before[0][~active])
     assert torch.equal(world.read("sensordata")[~active], before[1][~active])
     assert torch.equal(world.read("xpos")[~active], before[2][~active])
-    assert (world._state[active] != before[0][active]).any(1).all()
+    assert (states(world)[active] != before[0][active]).any(1).all()
 
 
 def test_before_substep_runs_before_each_and_gives_the_same_states():
@@ -139,17 +140,17 @@ def test_before_substep_runs_before_each_and_gives_the_same_states():
     one.step(5)
     other.step(5, before_substep=seen.append)
     assert seen == [0, 1, 2, 3, 4]
-    assert np.array_equal(one._state, other._state)
+    assert np.array_equal(states(one), states(other))
 
 
 def test_writing_back_what_was_read_loses_nothing():
     world, _ = make(3)
     world.step(37)
-    before = world._state.copy()
+    before = states(world)
     assert (before.astype(np.float32) != before).any()  # float32 cannot hold it
     for field in ("qpos", "qvel", "ctrl"):
         world.write(field, world.read(field))
-    assert np.array_equal(world._state, before)
+    assert np.array_equal(states(world), before)
     with pytest.raises(UnknownNameError, match="writable"):
         world.write("xpos", world.read("xpos"))
 
@@ -162,22 +163,22 @@ def test_snapshot_continues_bit_for_bit_in_any_row_and_batch():
     snapshot = world.save()
     seen = {f: world.read(f).clone() for f in ("sensordata", "xpos", "qvel")}
     world.step(100)
-    after = world._state.copy()
+    after = states(world)
     world.load(snapshot)
     for field, value in seen.items():
         assert torch.equal(world.read(field), value), field
     world.step(100)
-    assert np.array_equal(world._state, after)
+    assert np.array_equal(states(world), after)
     one = world.__class__(world.scene, 7)
     one.read("sensordata"), one.read("xpos")
     world.load(snapshot)
     one.load(world.save(np.array([3])))  # one row into all rows of another batch, its mass with it
     assert torch.equal(one.read("sensordata"), seen["sensordata"][3].expand(7, -1))
     one.step(100)
-    assert np.array_equal(one._state, np.broadcast_to(after[3], one._state.shape))
+    assert np.array_equal(states(one), np.broadcast_to(after[3], states(one).shape))
     world.load(world.save(np.array([0])), np.array([4]))  # into another row
     world.step(60)
-    assert np.array_equal(world._state[0], world._state[4])
+    assert np.array_equal(states(world)[0], states(world)[4])
 
 
 def test_a_snapshot_of_another_scene_or_size_is_refused():
@@ -200,17 +201,17 @@ def test_a_diverged_row_goes_back_and_is_flagged_and_others_do_not_notice(caplog
     calm.step(20)
     force = world.read("xfrc_applied").clone()
     force[2, parts[2].body_id, 2] = 1e30
-    before, sensors = world._state.copy(), world.read("sensordata").clone()
+    before, sensors = states(world), world.read("sensordata").clone()
     world.write("xfrc_applied", force)
     with caplog.at_level(logging.WARNING, logger="manikin.physics"):
         world.step(20)
     calm.step(20)
     rows = np.array([True, True, False, True])
     assert (world.health() & Health.DIVERGED).tolist() == [0, 0, int(Health.DIVERGED), 0]
-    assert np.isfinite(world._state).all()
-    assert np.array_equal(world._state[2], before[2])  # the force we put there is gone too
+    assert np.isfinite(states(world)).all()
+    assert np.array_equal(states(world)[2], before[2])  # the force we put there is gone too
     assert torch.equal(world.read("sensordata")[2], sensors[2])
-    assert np.array_equal(world._state[rows], calm._state[rows])
+    assert np.array_equal(states(world)[rows], states(calm)[rows])
     assert any("unstable" in r.message for r in caplog.records)
     assert not (tmp_path / "MUJOCO_LOG.TXT").exists()
     world.reset(np.array([2]))
@@ -240,7 +241,7 @@ def single(edit) -> mujoco.MjModel:
 def agree(world: CpuWorld, row: int, model: mujoco.MjModel, steps: int = 200, tol: float = 1e-9) -> None:
     """The row moves as a simulation of ``model`` from the same state does."""
     data = mujoco.MjData(model)
-    mujoco.mj_setState(model, data, world._state[row], int(mujoco.mjtState.mjSTATE_INTEGRATION))
+    mujoco.mj_setState(model, data, states(world)[row], int(mujoco.mjtState.mjSTATE_INTEGRATION))
     start = data.qpos.copy()
     for _ in range(steps):
         world.step(1)

@@ -20,6 +20,7 @@ from manikin.sense.imperfect import Delay, Dropout, Noise
 from manikin.sense.pointcloud import PointCloudSpec
 from manikin.sense.voxel import VoxelSpec
 from manikin.spec.camera import CameraSpec
+from states import states
 
 TASK = "PickCube-v2"
 SMALL = CameraSpec(name="small", pos=(0.4, 0.1, 0.5), target=(0, 0, 0.05), fovy=0.9, width=48, height=32)
@@ -243,7 +244,7 @@ def test_sensors_delay_and_noise_reach_the_observation_and_nothing_else():
     for k in range(1, 12):
         action = torch.full((2, 8), 0.5)
         (a, ra, _, ta, _), (b, rb, _, tb, ib) = plain.step(action), env.step(action)
-        assert torch.equal(ra, rb) and torch.equal(ta, tb) and np.array_equal(plain.world._state, env.world._state)
+        assert torch.equal(ra, rb) and torch.equal(ta, tb) and np.array_equal(states(plain.world), states(env.world))
         if ta.all():  # the last observation of the episode is the sensors' too, and the next one starts afresh
             last = ib["final_obs"]["policy"]["qpos"]
             assert torch.equal(last, truths[-2])
