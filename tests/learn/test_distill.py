@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from manikin import make
-from manikin.cli import main
+from manikin.cli import main, view
 from manikin.env.observe import Vision
 from manikin.errors import AssetError, ConfigError, DivergedError
 from manikin.learn.common.teacher import Teacher
@@ -161,6 +161,15 @@ def test_a_run_killed_and_resumed_ends_in_the_same_bits_and_its_policy_is_one_li
     capsys.readouterr()
     assert main(["collect", TASK, "--policy", str(place), "--out", out, *quick, "--observe", "state"]) == 2
     assert "observe 'rgb', here 'state'" in capsys.readouterr().err
+    shown = []
+
+    def ready(viewer):
+        shown.append(viewer)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        view.run(view.ViewOptions(task=TASK, policy=str(place), num_envs=1, renderer="rays"), ready=ready)
+    assert shown  # the policy has seen its first pictures
     # the program answers as the network does
     env = make(TASK, num_envs=3, observe="rgb", vision=Vision(cameras=[CameraSpec(**NEAR)], size=(36, 36)))
     observation, _ = env.reset(seed=1)
