@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from manikin.spec.plan import Waypoint
     from manikin.spec.prop import Mesh, Prop, Shape
     from manikin.spec.robot import ArmSpec, GripperSpec
+    from manikin.spec.segments import Segment
     from manikin.spec.vary import Choice, Normal, Uniform
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "Quantity",
     "Robot",
     "SceneBuilder",
+    "Segment",
     "Shape",
     "Task",
     "Uniform",
@@ -106,6 +108,7 @@ _LAZY = {
     "Quantity": "manikin.env.task",
     "Robot": "manikin.scene.handles",
     "SceneBuilder": "manikin.scene.builder",
+    "Segment": "manikin.spec.segments",
     "Shape": "manikin.spec.prop",
     "Task": "manikin.env.task",
     "Uniform": "manikin.spec.vary",

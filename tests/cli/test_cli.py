@@ -43,6 +43,7 @@ def test_help_of_a_flag_says_what_giving_it_does(capsys) -> None:
     flags = {
         "collect": {"pictures", "states", "check-disk"},
         "check": {"expert"},
+        "multiply": {"states"},
         "robot-check": {"reach"},
         "train": {"test"},
     }

@@ -20,6 +20,7 @@ from manikin.scene.builder import SceneBuilder
 from manikin.spec.labels import PLAIN, Labels
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
+from manikin.spec.segments import Segment
 from manikin.spec.vary import Normal, Uniform, Vary
 
 __all__ = ["Episode", "Quantity", "Task", "checked_task"]
@@ -136,6 +137,7 @@ class Task:
         layouts: names of scenes with different joints, for rows that differ in them; ``scene`` reads ``self.layout``.
             An episode's layout follows from its seed: seed modulo their number. An observation whose shape differs
             between them says ``Quantity(..., padded_to=...)``.
+        segments: what demonstrations are relative to, one stretch after the other, for ``manikin multiply``.
         settle_s: simulated time after placing, before the episode begins [s]; costs that much physics per reset.
     """
 
@@ -154,6 +156,7 @@ class Task:
     reward_norm: ClassVar[float | None] = None
     terminate: ClassVar[bool] = True
     labels: ClassVar[Labels] = PLAIN
+    segments: ClassVar[tuple[Segment, ...]] = ()
     settle_s: ClassVar[float] = 0.0
     layouts: ClassVar[tuple[str, ...]] = ()
 
@@ -214,6 +217,10 @@ class Task:
 
     def reward(self, h: Any, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         """Named (n,) terms whose sum is the dense reward. Pure."""
+        return {}
+
+    def frames(self, h: Any) -> dict[str, Tensor]:
+        """Poses (n, 7) in the world by name, which ``segments`` may use besides the scene's parts. Pure. Optional."""
         return {}
 
     def expert(self, h: Any) -> Sequence[Waypoint | tuple[Waypoint, ...]] | Tensor:

@@ -114,7 +114,8 @@ class Header:
 
     ``recorded`` says which episodes and what of each: ``first_seed`` (episode k has the seed first_seed + k), ``keep``,
     ``states``, ``observations``, where these were said. ``source`` is empty, or says of which recording the episodes
-    were made by replaying it, and how; an episode has the number that it has there.
+    were made by replaying it, and how; an episode has the number that it has there. Those that ``multiply`` made have
+    numbers of their own.
     """
 
     fingerprint: Mapping[str, Any]

@@ -33,6 +33,8 @@ def left_out(header: Header, now: Mapping[str, Any]) -> dict[str, str]:
     if how == "control":
         names = ("source_step", *(f"residual_{name}" for name in RESIDUALS))
         found |= dict.fromkeys((f"flags/{name}" for name in names), "of the conversion to this controller")
+    if how == "multiply":
+        found |= dict.fromkeys(("flags/segment", "flags/source_episode"), "of the demonstration that was carried over")
     return found
 
 

@@ -161,7 +161,7 @@ def source_of(path: str | Path, header: Header, *, how: str, **more: Any) -> dic
     Args:
         path: the recording that was played.
         header: its header.
-        how: ``actions``, ``states`` or ``control``.
+        how: ``actions``, ``states``, ``control`` or ``multiply``.
         **more: what else there is to say, plain values.
     """
     about = {"file": Path(path).name, "created": header.created, "policy": header.policy, "how": how, **more}

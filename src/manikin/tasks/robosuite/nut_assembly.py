@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Waypoint
+from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Segment, Waypoint
 from manikin.arenas.pegs import PEGS, pegs
 from manikin.env.placement import Place
 from manikin.math import norm, pose, quat_conj, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
@@ -31,6 +31,18 @@ def _observed(*nuts: str) -> dict[str, Quantity]:
     for t in nuts:
         out |= {f"{t}_pose": POSE, f"tcp_to_{t}": OFFSET, f"{t}_quat_in_tcp": Quantity("quaternion wxyz", "tcp")}
     return out
+
+
+def _segments(*nuts: str) -> tuple[Segment, ...]:
+    """Each nut is grasped where it lies and brought to its peg, which stands still."""
+    return tuple(
+        one
+        for nut in nuts
+        for one in (
+            Segment(nut, until=f"{nut}_grasped", after_s=0.5),
+            Segment("world", until=f"{nut}_placed", moves=nut),
+        )
+    )
 
 
 @dataclass
@@ -59,6 +71,7 @@ class NutAssembly(StagedTask):
     reward_max = 2.0
     reward_terms = TERMS
     observations = _observed(*nuts)
+    segments = _segments(*nuts)
 
     @dataclass(frozen=True)
     class Config:
@@ -187,6 +200,7 @@ class NutAssemblySquare(NutAssembly):
     rounds = 2
     reward_max = 1.0
     observations = _observed(*nuts)
+    segments = _segments(*nuts)
 
 
 class NutAssemblyRound(NutAssembly):
@@ -204,3 +218,4 @@ class NutAssemblyRound(NutAssembly):
     rounds = 2
     reward_max = 1.0
     observations = _observed(*nuts)
+    segments = _segments(*nuts)

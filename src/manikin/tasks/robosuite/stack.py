@@ -8,7 +8,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from manikin import ContactForce, Episode, Grasp, Handles, Part, Quantity, Robot, SceneBuilder, Waypoint
+from manikin import ContactForce, Episode, Grasp, Handles, Part, Quantity, Robot, SceneBuilder, Segment, Waypoint
 from manikin.arenas.square_table import square_table
 from manikin.env.placement import Place
 from manikin.math import norm, pose, quat_mul, quat_rotate_inv
@@ -42,6 +42,7 @@ class RobosuiteStack(StagedTask):
 
     id = "Stack-v2"
     instruction = "stack the small red cube on the green cube"
+    segments = (Segment("red", until="is_lifted", after_s=0.2), Segment("green", moves="red"))
     reward_max = 2.0
     observations = {
         **TCP,

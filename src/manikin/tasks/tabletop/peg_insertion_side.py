@@ -8,7 +8,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
+from manikin import (
+    Episode,
+    Grasp,
+    Handles,
+    Part,
+    Physics,
+    Quantity,
+    Robot,
+    SceneBuilder,
+    Segment,
+    Task,
+    Variable,
+    Waypoint,
+)
 from manikin.arenas.table import table
 from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_to_matrix
 from manikin.props.holed_box import holed_box, walls
@@ -46,6 +59,7 @@ class PegInsertionSide(Task):
     id = "PegInsertionSide-v2"
     horizon_s = 5.0
     labels = GRASP
+    segments = (Segment("peg", until="gripper", after_s=0.5), Segment("hole", moves="head"))
     instruction = "insert the peg into the hole of the box"
     robots = ("panda",)
     physics = Physics(impratio=100)  # 20 line searches are too few: held things sink into others
@@ -170,6 +184,11 @@ class PegInsertionSide(Task):
             "insert": 5.0 * ready * closeness(norm(points[:, 0]), 5.0),
         }
         return bonus(terms, ev["success"], self.reward_max)
+
+    def frames(self, h: PegInsertionSideHandles) -> dict[str, Tensor]:
+        tip = torch.zeros(h.n, 3)
+        tip[:, 0] = h.length.value[:, 0]
+        return {"hole": h.hole_pose.value, "head": pose_mul(h.peg.pose, pose(tip))}
 
     def expert(self, h: PegInsertionSideHandles) -> list[Waypoint]:
         c, peg, tcp, quat = self.config, h.peg.pose, h.robot.tcp_pos, h.robot.tcp_quat

@@ -8,7 +8,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Task, Waypoint
+from manikin import Episode, Grasp, Handles, Part, Physics, Quantity, Robot, SceneBuilder, Segment, Task, Waypoint
 from manikin.arenas.table import table
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate_inv
 from manikin.toolkit import (
@@ -54,6 +54,7 @@ class StackCube(Task):
     id = "StackCube-v2"
     horizon_s = 5.0
     labels = transport("is_stacked")
+    segments = (Segment("red", until="is_grasped", after_s=0.4), Segment("green", moves="red"))
     instruction = "stack the red cube on the green cube"
     robots = ("panda",)
     physics = Physics(impratio=100)  # 20 line searches are too few and the cubes sink into the table
