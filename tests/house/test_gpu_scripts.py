@@ -201,7 +201,7 @@ def test_a_measurement_begins_tidily_and_two_steps_after_the_resets(monkeypatch)
     warm: list[int] = []
     begin = speed.raw_physics
     monkeypatch.setattr(speed, "free_memory", lambda device, **options: asked.append(options) or 0)
-    monkeypatch.setattr(speed, "raw_physics", lambda env: warm.append(int(env._loop.elapsed[0])) or begin(env))
+    monkeypatch.setattr(speed, "raw_physics", lambda env: warm.append(int(env.elapsed[0])) or begin(env))
     speed.measure_speed("CartpoleBalance-v1", 2, seconds=0.01, device="warp:cpu")
     assert asked == [{"tidy": True}, {}] and warm == [2]
 

@@ -191,7 +191,7 @@ def test_backends_agree_on_pick_cube(robot, request, record_property):
         request.getfixturevalue("menagerie_root")
     env = manikin.make("PickCube-v2", robot=robot)
     env.reset(seed=3)
-    camera = dataclasses.replace(env._builder.cameras["base_camera"], width=160, height=160)
+    camera = dataclasses.replace(env.camera("base_camera"), width=160, height=160)
     rigs = [CameraRig(env.world, [camera], ALL, backend=word) for word in BACKENDS]
     a, b = ({k: v[0].numpy() for k, v in rig.render()["base_camera"].items()} for rig in rigs)
     assert (a["segmentation"] == b["segmentation"]).mean() >= 0.999
@@ -239,7 +239,7 @@ def test_backends_agree_with_any_lens(size, lens):
 def test_markers_are_for_human_eyes(backend):
     env = manikin.make("PickCube-v2")
     env.reset(seed=0)
-    rig = CameraRig(env.world, [env._builder.cameras["base_camera"]], ("rgb",), backend=backend)
+    rig = CameraRig(env.world, [env.camera("base_camera")], ("rgb",), backend=backend)
     model, data = env.world.data(0)
     renderer = make_renderer(backend)
     policy = rig.render()["base_camera"]["rgb"][0].numpy()
@@ -301,7 +301,7 @@ def test_pictures_depend_neither_on_threads_nor_on_the_batch(backend):
     env = manikin.make("PickCube-v2", num_envs=5)
     env.reset(seed=1)
     cameras = [
-        dataclasses.replace(env._builder.cameras["base_camera"], width=64, height=48),
+        dataclasses.replace(env.camera("base_camera"), width=64, height=48),
         dataclasses.replace(FRONT, width=40),
     ]
     rig = CameraRig(env.world, cameras, ALL, backend=backend, threads=1)

@@ -245,7 +245,7 @@ def test_cameras_stay_in_range_and_on_target() -> None:
     more = np.deg2rad(env.world.model_field("cam_fovy")[:, camera] - model.cam_fovy[camera])
     assert -0.1 - 1e-5 <= more.min() < -0.08
     assert 0.18 < more.max() <= 0.2 + 1e-5
-    spec = env._builder.cameras["base_camera"]
+    spec = env.camera("base_camera")
     for row in range(8):
         view = view_of(*env.world.data(row), "base_camera")
         assert view.project(np.array(spec.target)) == pytest.approx(view.K[:2, 2], abs=0.05)
@@ -257,7 +257,7 @@ def test_a_turn_is_in_the_optical_frame() -> None:
     """A turn about y, which points down, looks to the right: what was in the middle moves left."""
     env = made(Looks(cameras={"base_camera": CameraLook(turn=Choice(((0.0, 0.1, 0.0),)))}))
     env.reset(seed=0)
-    spec = env._builder.cameras["base_camera"]
+    spec = env.camera("base_camera")
     view = view_of(*env.world.data(0), "base_camera")
     across = view.K[0, 2] - view.K[0, 0] * math.tan(0.1)
     assert view.project(np.array(spec.target)) == pytest.approx([across, view.K[1, 2]], abs=0.02)

@@ -1,1 +1,1 @@
-"""For who writes a task or a robot: templates, checks, measured action cards, task pages, speed."""
+"""Tools for authors of tasks and robots: templates, checks, measured action cards, task pages, speed."""

@@ -1,4 +1,4 @@
-"""Is a task right? Tries on a task class every promise that tasks make; ``manikin check`` prints the result."""
+"""Checks that a task class follows the rules for all tasks. ``manikin check`` prints the result."""
 
 from __future__ import annotations
 

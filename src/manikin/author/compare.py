@@ -1,4 +1,4 @@
-"""What is different between two states or results, in words that point at the cause."""
+"""Describes the differences between two states or results, so that the message points at the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Physics alone: the ceiling that an environment's speed is measured against."""
+"""Measures the speed of physics alone, the upper limit for the speed of an environment."""
 
 from __future__ import annotations
 

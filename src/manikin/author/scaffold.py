@@ -1,4 +1,4 @@
-"""A small task that already runs, and a test of it, written from templates to start from."""
+"""Writes a small task that already runs, and a test for it, from templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is to know about a task on one page, read from the class itself; ``manikin info`` and the docs show it."""
+"""Describes a task on one page, from its class. ``manikin info`` and the docs show this page."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A task on trial: the environments, actions and whole episodes that the promises of
-:mod:`manikin.author.contracts` and :mod:`manikin.author.checker` are tried on."""
+"""A task under test: makes the environments, actions and whole episodes that the checks in
+:mod:`manikin.author.contracts` and :mod:`manikin.author.checker` use."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Expert = Callable[[BatchEnv], Callable[[], Tensor]]
 
 
 class Broken(Exception):
-    """The task breaks a promise; the message says what to change."""
+    """The task breaks a rule. The message says what to change."""
 
 
 class TaskUnderTest:
-    """A task with the options and seeds it is tried with.
+    """A task with the options and seeds of its checks.
 
     Attributes:
         n: batch size of most checks.

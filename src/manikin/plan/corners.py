@@ -1,4 +1,4 @@
-"""Corners of a path, rounded so that an arm need not stop at them.
+"""Rounds the corners of a path, so that the arm does not have to stop there.
 
 A corner is left ``reach`` before it and the path joined again ``reach`` after it, both measured in the joint that moves
 most. In between the velocity turns from one direction to the other while acceleration rises, holds and falls: three

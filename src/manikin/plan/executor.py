@@ -1,4 +1,4 @@
-"""Turns a task's waypoints into actions of whatever controller the environment has.
+"""Turns a task's waypoints into actions for the environment's controller.
 
 Each row walks through its stages on its own clock: a straight, speed-limited path of the TCP, inverse kinematics from
 where the arm is, and the controller's own inverse for the action. A stage that says ``avoid`` follows a planned path

@@ -1,9 +1,11 @@
-"""Collision-free motion to where the TCP or the joints should be: inverse kinematics with a margin, a path, its timing.
+"""Collision-free motion to where the TCP or the joints should be: inverse kinematics with a margin, a path, timing::
 
-planner = Planner(env)
-plan = planner.plan(pose=goal)              # (N, 7) in the world, for all rows at once
-trajectory = plan.timed()                   # within the arm's limits
-q, qd, qdd = trajectory.sample(0.4)         # of every row, 0.4 s after the start
+    planner = Planner(env)
+    plan = planner.plan(pose=goal)              # (N, 7) in the world, for all rows at once
+    trajectory = plan.timed()                   # within the arm's limits
+    q, qd, qdd = trajectory.sample(0.4)         # of every row, 0.4 s after the start
+
+All rows are planned together.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What planning asks of an environment. :class:`manikin.env.interface.BatchEnv` and :class:`manikin.Env` have it, and
-planning, which finds how much room a simulation needs before there is an environment, need not know them."""
+"""The interface of an environment that planning needs. :class:`manikin.env.interface.BatchEnv` and :class:`manikin.Env`
+have it. Planning does not import them, because it also runs before there is an environment."""
 
 from __future__ import annotations
 

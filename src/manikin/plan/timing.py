@@ -1,4 +1,4 @@
-"""When to be where on a path: motion within limits of velocity, acceleration and jerk.
+"""Timing of a path: motion within limits of velocity, acceleration and jerk.
 
 A path is straight from point to point in joint space, its corners rounded as far as was found free of collisions
 (see ``corners.py``). Straight parts are driven as fast as the slowest joint allows, all joints in step, so that the

@@ -1,4 +1,4 @@
-"""Sources, stages and imperfections as plain values for JSON, and made again from such values.
+"""Converts sources, stages and imperfections to plain values for JSON and back.
 
 A description is ``{"kind": "Stack", "frames": 4}``: the class, and the fields that differ from their defaults. A user's
 own class is named by where it lies, ``my_sources.py:Wind`` or ``package.module:Wind``, and described with all its

@@ -1,13 +1,15 @@
-"""What an observation is made of: named sources. A user writes one as a small frozen dataclass.
+"""Sources: the named parts of an observation::
 
-@dataclass(frozen=True, kw_only=True)
-class Height(Source):
-name: str = "height"
+    @dataclass(frozen=True, kw_only=True)
+    class Height(Source):
+        name: str = "height"
 
-def observe(self, sight):
-return sight.robots[0].tcp_pos[:, 2:]
+        def observe(self, sight):
+            return sight.robots[0].tcp_pos[:, 2:]
 
-env = manikin.make("PickCube-v2", observe=["policy", Height()])
+    env = manikin.make("PickCube-v2", observe=["policy", Height()])
+
+To add one, write a small frozen dataclass like this one.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ __all__ = ["Group", "Sight", "Source"]
 
 
 class Sight:
-    """What a source may look at while it observes. Tensors have one entry per row in view, n.
+    """The data that a source can read. The first dimension of every tensor is the row in view, n.
 
     Attributes:
         h: the task's handles.
         robots: of the scene.
         control_hz: control steps per second [1/s].
-        declared: what the source's own ``declare`` gave.
+        declared: what the source's own ``declare`` returned.
     """
 
     def __init__(
@@ -63,30 +65,30 @@ class Sight:
 
     @property
     def pictures(self) -> Mapping[str, Mapping[str, Tensor]]:
-        """Per camera what was drawn, after the stages of :class:`manikin.env.observe.Vision`, with ``K`` and ``T``."""
+        """The pictures of each camera after the stages of :class:`manikin.env.observe.Vision`, with ``K`` and ``T``."""
         if self._pictures is None:
             self._pictures = self._make_pictures()
         return self._pictures
 
     @property
     def episode(self) -> EpisodeRng:
-        """Random numbers that last an episode: the same at each step. Every use of this gives fresh streams."""
+        """Random numbers of the episode: the same in each step. Each access returns fresh streams."""
         return self._rng(False)
 
     @property
     def step(self) -> EpisodeRng:
-        """Random numbers of this control step, functions of episode and step alone."""
+        """Random numbers of this control step. They depend only on the episode and the step."""
         return self._rng(True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One named part of an observation. Derive a frozen dataclass from it, whose fields are its settings.
+    """One named part of an observation. Derive a frozen dataclass from it. The fields are the settings.
 
     Attributes:
-        name: under which the observation has it.
-        needs: which outputs of cameras it looks at (``rgb``, ``depth``, ...); these are then drawn.
-        owned: whether ``observe`` gives new tensors each time, which are then not copied.
+        name: the key in the observation.
+        needs: the camera outputs that it reads (``rgb``, ``depth``, ...). manikin then draws them.
+        owned: whether ``observe`` returns new tensors each time. manikin then does not copy them.
     """
 
     name: str
@@ -98,20 +100,19 @@ class Source:
             raise ConfigError(f"the name of a source must be text without '/', not {self.name!r}")
 
     def declare(self, b: SceneBuilder) -> Any:
-        """Add to the scene what it needs there, such as sensors, after the task has; what it gives is
-        ``sight.declared``."""
+        """Add sensors to the scene, after the task's ``scene`` method. The return value is ``sight.declared`` later."""
         return None
 
     def observe(self, sight: Sight) -> Tensor | Mapping[str, Tensor]:
-        """(n, ...) what is seen of the rows in view, or named tensors of that shape. May be borrowed."""
+        """The observation of the rows in view: one tensor (n, ...), or several by name. It may be borrowed."""
         raise NotImplementedError(f"{type(self).__name__}.observe")
 
     def imperfections(self) -> Mapping[str, Sequence[Imperfection]]:
-        """Noise, delay and loss by the names of its tensors, "" where there is one without a name."""
+        """Noise, delay and loss for each of its tensors, by name; "" for a single tensor without a name."""
         return {}
 
     def describe(self) -> dict[str, Any]:
-        """Plain values for JSON: ``kind`` and the fields that differ from their defaults."""
+        """Plain values for JSON: ``kind`` and the settings; see :mod:`manikin.sense.kinds`."""
         return describe(self)
 
 

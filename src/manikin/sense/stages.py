@@ -1,10 +1,10 @@
-"""What happens to a picture between the renderer and the policy: a list of stages, in order.
+"""Stages change a picture after it is drawn and before the policy sees it. They run in the order of the list::
 
     Vision(stages=[Photograph("kitchen.png", keep=("robot", "cube")), Jitter(brightness=0.2), Delay(1), Resize(64, 64)])
 
-A :class:`Stage` is a function of the picture and of the episode's random numbers. What remembers is an imperfection of
-:mod:`manikin.sense.imperfect`: ``Delay``, ``Rate`` and ``Dropout`` hold back a whole picture with its ``K`` and ``T``;
-``On`` says to which outputs or cameras one is limited, as noise has to be.
+A :class:`Stage` is a function of the picture and of the episode's random numbers. Effects with memory are imperfections
+of :mod:`manikin.sense.imperfect`: ``Delay``, ``Rate`` and ``Dropout`` hold back a picture with its ``K`` and ``T``.
+``On`` limits an effect to some outputs or cameras. Noise needs that.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Picture = dict[str, Tensor]
 
 
 class Shot:
-    """What a stage may know of the picture that it is given.
+    """What a stage knows about its picture.
 
     Attributes:
-        camera: that took it.
-        table: what the numbers in ``segmentation`` stand for.
-        name: of the stage's random streams: begin the names of all draws with it.
+        camera: the camera that took it.
+        table: the meaning of the numbers in ``segmentation``.
+        name: the stage's name for random streams. Begin the names of all draws with it.
     """
 
     def __init__(
@@ -46,23 +46,23 @@ class Shot:
 
     @property
     def episode(self) -> EpisodeRng:
-        """Random numbers that last an episode: the same at each step. Every use of this gives fresh streams."""
+        """Random numbers of the episode: the same in each step. Each access returns fresh streams."""
         return _fresh(self._episode)
 
     @property
     def step(self) -> EpisodeRng:
-        """Random numbers of this control step, functions of episode and step alone."""
+        """Random numbers of this control step. They depend only on the episode and the step."""
         return _fresh(self._step)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One step between the renderer and the policy. Derive a frozen dataclass from it, whose fields are its settings.
+    """One step between the renderer and the policy. Derive a frozen dataclass from it. The fields are the settings.
 
     Attributes:
-        cameras: names of those whose pictures it changes; None for all.
-        needs: which outputs it looks at beside those that are asked for; these are then drawn.
-        unhashed: fields that do not count where protocols are hashed, such as where a file lies.
+        cameras: names of the cameras whose pictures it changes; None for all.
+        needs: outputs that it reads in addition to the observed ones. manikin then draws them.
+        unhashed: fields that the hash of a protocol leaves out, such as the path of a file.
     """
 
     cameras: tuple[str, ...] | None = None
@@ -70,18 +70,18 @@ class Stage:
     unhashed: ClassVar[tuple[str, ...]] = ()
 
     def apply(self, picture: Picture, shot: Shot) -> Picture:
-        """The picture that comes out, a new dict; tensors of the one given stay as they are."""
+        """Return the changed picture as a new dict. Do not write into the tensors of ``picture``."""
         raise NotImplementedError(f"{type(self).__name__}.apply")
 
     def describe(self) -> dict[str, Any]:
-        """Plain values for JSON: ``kind`` and the fields that differ from their defaults."""
+        """Plain values for JSON: ``kind`` and the settings; see :mod:`manikin.sense.kinds`."""
         return describe(self)
 
 
 @built_in
 @dataclass(frozen=True)
 class On:
-    """An imperfection of some outputs only: ``On(Noise(4.0), outputs=("rgb",))``.
+    """Limits an imperfection to some outputs: ``On(Noise(4.0), outputs=("rgb",))``.
 
     Attributes:
         effect: noise, delay, rate, dropout, or one of your own.

@@ -1,1 +1,1 @@
-"""Is a robot right? Its declaration checked, its motions tried, its reach filmed."""
+"""Checks a robot: its declaration, its motions and its reach."""

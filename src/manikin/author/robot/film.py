@@ -1,4 +1,4 @@
-"""A film of a robot: each joint to both sides of rest, the gripper, and the points its TCP reaches."""
+"""A film of a robot: it moves each joint and the gripper, then shows the points that the TCP reaches."""
 
 from __future__ import annotations
 

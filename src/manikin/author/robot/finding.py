@@ -1,4 +1,4 @@
-"""What is wrong with a robot, and where that stands."""
+"""A finding of ``manikin robot-check``: what is wrong, and in which line."""
 
 from __future__ import annotations
 

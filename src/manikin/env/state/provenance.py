@@ -1,4 +1,4 @@
-"""What a result depends on besides its seed."""
+"""The fingerprint: everything that a result depends on besides its seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is good and what is not about an object made from a mesh, in words."""
+"""Checks of an object made from a mesh, with a message for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said about a mesh before it is simulated: units, mass properties, thin parts, widths."""
+"""Measures a mesh before it is simulated: units, mass properties, thin parts, widths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an object lies on a table: stable poses from its shape, each confirmed by dropping it in MuJoCo."""
+"""Finds how an object lies on a table: stable poses from its shape, each confirmed by a drop in MuJoCo."""
 
 from __future__ import annotations
 
