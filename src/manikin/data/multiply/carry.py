@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from manikin.data.multiply.pieces import Piece, carried, frame_poses
-from manikin.data.recording.format import Episode
-from manikin.data.replay.play import Moved, stepped
+from manikin.data.recording.format import RecordedEpisode
+from manikin.data.replay.play import ControlStep, stepped
 from manikin.env.interface import BatchEnv, SceneEnv
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
 from manikin.rng import EpisodeRng
@@ -104,7 +104,7 @@ class Carry:
         self._env, self._pieces, self._among = env, pieces, among
         self._dt, self._robot = 1.0 / env.control_hz, env.robots[0]
 
-    def begin(self, env: BatchEnv, batch: Sequence[Episode], observation: Any) -> Any:
+    def begin(self, env: BatchEnv, batch: Sequence[RecordedEpisode], observation: Any) -> Any:
         n = env.num_envs
         self._rows = [_Row() for _ in range(n)]
         self._draws = torch.zeros(n, len(self._pieces))
@@ -112,7 +112,7 @@ class Carry:
         self._draws[: len(batch)] = EpisodeRng(*keys).uniform("multiply/piece", 0.0, 1.0, (len(self._pieces),))
         return observation
 
-    def move(self, active: np.ndarray) -> Moved:
+    def move(self, active: np.ndarray) -> ControlStep:
         env, rows = self._env, np.flatnonzero(active)
         tools = self._tools()
         frames = frame_poses(env, env.task.segments)

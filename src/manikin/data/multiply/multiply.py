@@ -13,7 +13,7 @@ import numpy as np
 from manikin.data.multiply.carry import Carry
 from manikin.data.multiply.pieces import read_pieces
 from manikin.data.recorder import Recorder
-from manikin.data.recording.format import PER_STEP, Episode
+from manikin.data.recording.format import PER_STEP, RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.environment import make_env
 from manikin.data.replay.health import advice_for, unhealthy_words
@@ -165,12 +165,12 @@ def _one_robot(env: BatchEnv) -> SceneEnv:
     return env
 
 
-def _blank(number: int, seed: int, options: Mapping[str, Any]) -> Episode:
+def _blank(number: int, seed: int, options: Mapping[str, Any]) -> RecordedEpisode:
     """An episode that has yet to happen: where it starts, and that it has a step."""
     steps: dict[str, Any] = {
         name: np.zeros((1, 1) if name == "actions" else 1, dtype) for name, dtype in PER_STEP.items()
     }
-    return Episode(number=number, seed=seed, options=options, state_hash=np.zeros(2, np.int64), **steps)
+    return RecordedEpisode(number=number, seed=seed, options=options, state_hash=np.zeros(2, np.int64), **steps)
 
 
 class _Tally:

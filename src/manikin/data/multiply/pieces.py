@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.data.recording.format import Episode
+from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import SceneEnv
 from manikin.errors import ConfigError, DataError, UnknownNameError
@@ -143,7 +143,7 @@ def read_pieces(file: EpisodeFile, env: SceneEnv, *, most: int) -> list[list[Pie
     return found
 
 
-def _pieces(env: SceneEnv, episode: Episode, cuts: Sequence[tuple[int, int]]) -> list[Piece]:
+def _pieces(env: SceneEnv, episode: RecordedEpisode, cuts: Sequence[tuple[int, int]]) -> list[Piece]:
     """One episode's pieces. All rows get its start, for what it varies; then its states are set in them."""
     assert episode.states is not None
     n, segments = env.num_envs, env.task.segments
