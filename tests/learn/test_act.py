@@ -196,12 +196,12 @@ def test_the_latent_vector_holds_what_the_observation_leaves_open(tmp_path, monk
         trainer = ACT(env, config, 1, path)
         # only the start, where both ways look alike
         starts = torch.arange(0, len(trainer.data.actions), 4)
-        seen = trainer.data.observations[:1].expand(len(starts), -1, -1).clone()
         trainer.data = dataclasses.replace(
             trainer.data,
-            observations=seen,
+            windows=trainer.data.windows[:1].expand(len(starts), -1).clone(),
             actions=trainer.data.actions[starts],
             padded=trainer.data.padded[starts],
+            pushed=trainer.data.pushed[starts],
         )
         found[weight] = [trainer.iterate() for _ in range(2)][-1]
     best_blind = 1.0  # scaled, the ways are -1 and 1: any answer between them is wrong by 1 on average
