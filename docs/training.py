@@ -93,7 +93,7 @@ def imitated(result: dict[str, Any]) -> str:
     return "\n".join([*lines, *(["", *runs] if len(runs) > 2 else [])])
 
 
-_RUN = ("best, tested", "last, tested", "gradient steps", "CPU minutes", "horizon", "a demonstration")
+_RUN = ("best, tested", "last, tested", "gradient steps", "CPU minutes", "horizon", "a demonstration", "pushes")
 
 
 def _rate(one: dict[str, Any]) -> str:
@@ -109,6 +109,7 @@ def _how(one: dict[str, Any]) -> str:
         f"{one['cpu_seconds'] / 60:.1f}",
         f"{one['horizon']} steps",
         f"{one['demonstration_length']} steps",
+        f"{100 * one['pushes']:g} %" if one["pushes"] else "none",
     )
     return " | ".join(cells)
 

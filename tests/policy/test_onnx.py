@@ -25,15 +25,18 @@ KINDS = {
     "bc window": ("bc", {"hidden": [16], "window": 3}),
     "bc recurrent": ("bc", {"hidden": [8, 8], "window": 3, "recurrent": 8}),
     "mixture": ("bc_gmm", {"hidden": [16]}),
-    "ddim": ("denoiser_mlp", {"width": 32, "blocks": 1, "time": 8, "predict": 4, "act": 2, "steps": 3}),
+    "ddim": ("denoiser_mlp", {"width": 32, "blocks": 1, "time": 8, "predict": 4, "steps": 3}),
     "ddpm": (
         "denoiser_mlp",
-        {"width": 32, "blocks": 1, "time": 8, "predict": 4, "act": 2, "sampler": "ddpm", "train_steps": 4, "steps": 4},
+        {"width": 32, "blocks": 1, "time": 8, "predict": 4, "sampler": "ddpm", "train_steps": 4, "steps": 4},
     ),
     "flow": (
         "denoiser_unet",
-        {"channels": [8, 16], "time": 8, "predict": 4, "act": 2, "sampler": "flow", "steps": 3, "window": 2},
+        {"channels": [8, 16], "time": 8, "predict": 4, "sampler": "flow", "steps": 3, "window": 2},
     ),
+    "act": ("act", {"width": 16, "heads": 2, "inner": 24, "predict": 4, "latent": 3}),
+    "act window": ("act", {"width": 16, "heads": 2, "inner": 24, "predict": 4, "latent": 3, "window": 2}),
+    "hidden column": ("bc", {"hidden": [16]}),
 }
 
 
@@ -55,6 +58,8 @@ def network(name):
             weight.copy_(0.5 * torch.randn_like(weight))
         module.scaling.mean.copy_(torch.linspace(-2, 2, 5))
         module.scaling.std.copy_(torch.linspace(0.1, 3, 5))
+        if name == "hidden column":
+            module.scaling.hide([1])
         if hasattr(module, "span"):
             module.span.shift.copy_(torch.tensor([0.1, -0.2, 0.0]))
             module.span.scale.copy_(torch.tensor([0.5, 0.9, 1.0]))

@@ -101,4 +101,6 @@ def example_observations(module: Any, shape: Sequence[int], count: int, *, seed:
     generator = torch.Generator().manual_seed(seed)
     far = torch.where(torch.rand(count, generator=generator) < 0.1, 30.0, 3.0)
     drawn = torch.randn((count, *shape), generator=generator) * far.view(-1, *[1] * len(shape))
-    return module.scaling.mean + module.scaling.std * drawn
+    spread = module.scaling.std
+    spread = torch.where(spread.isfinite(), spread, torch.ones_like(spread))  # hidden columns
+    return module.scaling.mean + spread * drawn

@@ -73,12 +73,12 @@ class ChunkTransformer(nn.Module):
         memory = torch.cat([self.style(style).unsqueeze(1), self.observation(seen)], 1)
         for layer in self.encoder:
             memory = layer(memory, self.places)
-        x = torch.zeros_like(self.queries).expand(len(seen), -1, -1)
+        x = torch.zeros_like(self.queries).expand(seen.shape[0], -1, -1)
         for layer in self.decoder:
             x = layer(x, self.queries, memory, self.places)
         found: Tensor = self.last(self.norm(x))
         return found
 
     def forward(self, observation: Tensor) -> Tensor:
-        style = observation.new_zeros(len(observation), self.latent)
+        style = observation.new_zeros(observation.shape[0], self.latent)
         return self.span.restore(self.answer(observation, style)).clamp(-1.0, 1.0)
