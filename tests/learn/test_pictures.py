@@ -16,10 +16,12 @@ from manikin.learn.common.demonstrations import load_demonstrations
 from manikin.learn.common.frames import Frames
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.ppo import PPO, Config
+from manikin.learn.run.recipe import Recipe
+from manikin.learn.run.train import train
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks.pictures import KeypointCNN, NamedScaling, PictureEncoder, SpatialSoftmax
-from manikin.policy.trained import export_program
+from manikin.policy.trained import export_program, read_about
 from manikin.sense.stack import Stack
 from manikin.spec.camera import CameraSpec
 
@@ -245,6 +247,29 @@ def test_imitation_sees_and_its_program_answers_as_it_does(name, demos, tmp_path
     ours, theirs = policy.act(observation, [""] * 5), load_policy(tmp_path / "policy.pt2").act(observation, [""] * 5)
     torch.testing.assert_close(ours, theirs)
     assert not torch.equal(ours[0], ours[1])
+
+
+def test_a_run_records_the_expert_with_the_recipe_s_camera_and_sees_with_it(tmp_path):
+    camera = {"name": "near", "pos": [0.6, 0.0, 0.4], "target": [0.08, 0.0, 0.0], "fovy": 0.8}
+    recipe = Recipe(
+        algorithm="bc",
+        task=TASK,
+        env={
+            "observe": ["rgb", {"kind": "Stack", "frames": 2}],
+            "cameras": [camera],
+            "size": [36, 36],
+            "renderer": "rays",
+        },
+        settings={"demonstrations": 2, "updates": 2, "batch_size": 8, "hidden": [8], "channels": [4, 4]},
+        steps=2,
+        minutes=0,
+        validation_episodes=2,
+    )
+    said = []
+    train(recipe, folder=tmp_path, seed=1, say=said.append)
+    assert said[-1] == "2 demonstrations, verified by replay"
+    about = read_about(tmp_path)
+    assert about["shapes"][PATH] == [2, 36, 36, 3] and about["demonstrations"]["episodes"] == 2
 
 
 def test_demonstrations_through_another_camera_are_refused(demos):
