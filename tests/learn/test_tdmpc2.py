@@ -91,6 +91,13 @@ def test_the_planner_finds_the_best_action_of_a_model_that_is_known():
     assert (mean - wanted).abs().max() < 0.1 and std.max() < 0.3
 
 
+def test_the_planners_noise_leans_to_no_side():
+    model = WorldModel(observations=4, actions=2, samples=38, proposals=6, elites=8)
+    assert model.noise.shape == (6, 32, 3, 2)
+    torch.testing.assert_close(model.noise.mean(1), torch.zeros(6, 3, 2))
+    assert model.noise.std() > 0.8
+
+
 def test_a_plan_looks_ahead_and_counts_the_value_behind_it():
     """With no reward, the worth of a sequence is gamma^plan times the critics' mean at its end."""
     torch.manual_seed(0)

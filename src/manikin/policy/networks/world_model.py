@@ -160,8 +160,9 @@ class WorldModel(nn.Module):
         self.critics = _Critics(critics, size, hidden, self.bins.count)
         nn.init.zeros_(self.reward[-1].weight)  # type: ignore[arg-type]
         drawn = samples - proposals
-        noise = torch.randn(iterations, drawn, plan, actions)  # house: random, as weights, under a run's seed
-        self.register_buffer("noise", noise)
+        half = torch.randn(iterations, -(-drawn // 2), plan, actions)  # house: random, as weights, under a run's seed
+        # each with its opposite: noise that is drawn once and for all must not lean to one side
+        self.register_buffer("noise", torch.cat([half, -half], 1)[:, :drawn].contiguous())
         own = torch.randn(proposals, plan + 1, actions)  # house: random, as weights, under a run's seed
         self.register_buffer("proposal_noise", own)
 
