@@ -57,6 +57,19 @@ def test_every_task_has_a_picture(task_id: str) -> None:
     assert path.stat().st_size < 200_000
 
 
+def test_the_page_on_other_libraries_shows_its_results() -> None:
+    found = json.loads((ROOT / "benchmarks" / "results" / "adapters.json").read_text())
+    page = (ROOT / "docs" / "training-libraries.md").read_text()
+    names = {"sb3": "Stable-Baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
+    rows = {f"{names[library]} {{}}": run for library, runs in found["runs"].items() for run in runs.values()}
+    for name, run in rows.items():
+        version = next(iter(run["versions"].values()))
+        rate = "{rate:.1%} [{low:.1%}, {high:.1%}]".format(**run["tested"])
+        assert f"| {name.format(version)} | {run['steps']:,} | {run['cpu_seconds']:.0f} | {rate} |" in page
+        assert run["tested"]["low"] > max(run["untrained"]["high"], found["chance"]["high"])
+    assert "random actions | 0 | 0 | {rate:.1%} [{low:.1%}, {high:.1%}] |".format(**found["chance"]) in page
+
+
 def test_the_walk_through_shows_the_scaffold_as_it_is(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "write-a-task.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)

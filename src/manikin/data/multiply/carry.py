@@ -39,8 +39,8 @@ def entry(now: Tensor, path: Tensor, grips: Tensor, dt: float) -> tuple[int, int
         dt: of a step [s].
     """
     changes = torch.nonzero((grips != grips[:1]).any(1))
-    some_of = (int(changes[0]) if len(changes) else len(grips)) // 4
-    some = path[: some_of + 1]
+    quarter = (int(changes[0]) if len(changes) else len(grips)) // 4
+    some = path[: quarter + 1]
     far, turn = norm(some[:, :3] - now[:3]), quat_angle(now[3:].expand(len(some), 4), some[:, 3:])
     way = torch.ceil(torch.maximum(far / _SPEED, turn / _TURN) / dt - 1e-6)
     whole = way + torch.arange(len(path) - 1, len(path) - 1 - len(some), -1)
