@@ -76,7 +76,7 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
     from manikin.view.hold import HoldPolicy
     from manikin.view.session import Session
 
-    maker = HoldPolicy if options.policy == "hold" else policy_maker(options.policy)
+    maker = HoldPolicy if options.policy == "hold" else policy_maker(options.policy, also=("hold",))
     task = load_task(options.task)
     told = {} if options.observe else observation_options(options.policy)
     settings = options.env_options(task, **{"num_envs": options.num_envs, "autoreset": "disabled", **told})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ __all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker"]
 POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random_policy:RandomPolicy"}
 
 
-def policy_maker(word: str) -> Callable[[Any], Policy]:
+def policy_maker(word: str, *, also: Sequence[str] = ()) -> Callable[[Any], Policy]:
     """A function from an environment to a policy for it.
 
     Args:
@@ -26,6 +26,7 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
             or its ``policy.safetensors`` (:mod:`manikin.policy.trained`), ``policy.pt2``
             (:mod:`manikin.policy.checkpoint`), ``ws://host:port`` (:mod:`manikin.policy.remote`), ``module:function``
             or ``file.py:function``; the function takes the environment.
+        also: words that the caller knows besides, for the error.
 
     Raises:
         UnknownNameError: neither a known word nor ``something:function``, or the module has no such function.
@@ -48,7 +49,7 @@ def policy_maker(word: str) -> Callable[[Any], Policy]:
         raise UnknownNameError(
             "policy",
             word,
-            POLICIES,
+            (*POLICIES, *also),
             "Or a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
         )
     maker: Callable[[Any], Policy] = named_callable(place, "policy")
