@@ -70,7 +70,10 @@ def chart(
         if thin and (middle := [(x, m) for x, _, m, _ in spread(several)]):
             line = "L".join(place(x, y) for x, y in middle)
             parts.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
-        parts.append(f'<text x="{left + 8}" y="{above + 14 + 15 * number}" fill="{colour}">{escape(name)}</text>')
+        at = height - below - 10 - 15 * (len(curves) - 1 - number)  # names below on the right, where curves seldom are
+        end = width - right - 8
+        parts.append(f'<path d="M{end - 18},{at - 4}L{end},{at - 4}" stroke="{colour}" stroke-width="2.5"/>')
+        parts.append(f'<text x="{end - 24}" y="{at}" text-anchor="end">{escape(name)}</text>')
     return "".join([*parts, "</svg>"])
 
 
@@ -103,7 +106,7 @@ def _held(curve: Curve, x: float) -> float:
 def _ticks(low: float, high: float, about: int = 5) -> list[float]:
     step = 10.0 ** floor(log10((high - low) / about))
     step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= about)
-    first = -(-low // step)
+    first = -(-low // step) + 0.0  # no -0
     found = []
     while (first * step) <= high + 1e-9 * step:
         found.append(first * step)
