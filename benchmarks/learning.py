@@ -26,7 +26,7 @@ from common import arguments, parsed
 
 from manikin.env.state.provenance import machine, versions
 from manikin.learn.run.page import summary_of
-from manikin.learn.run.recipe import recipe_for
+from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.record import read_progress
 
 OUT = Path(__file__).parent / "results" / "learning.json"
@@ -40,16 +40,28 @@ TARGETS: dict[str, tuple[float, float]] = {  # recipe: success, minutes
 }
 
 
-def train(run: str, seed: int, more: list[str], *, loaded: bool, keep: Path | None, quick: bool) -> dict[str, Any]:
-    """One run of the command."""
+def train(
+    run: str,
+    seed: int,
+    more: list[str],
+    *,
+    loaded: bool,
+    keep: Path | None,
+    quick: bool,
+    recipe: Recipe | None = None,
+) -> dict[str, Any]:
+    """One run of the command, with another recipe than the task's where one is given."""
     algorithm, task = run.split(":")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary if keep is None else keep) / f"{algorithm}-{task}-{seed}"
         what = [algorithm, task]
         if quick:
-            few = recipe_for(algorithm, task)[0].replace(validation_episodes=4, test_episodes=4)
-            what = ["--recipe", str(Path(temporary) / "few.toml")]
-            Path(what[1]).write_text(few.to_toml())
+            recipe = (recipe or recipe_for(algorithm, task)[0]).replace(
+                validate_every=1, validation_episodes=4, test_episodes=4
+            )
+        if recipe is not None:
+            what = ["--recipe", str(Path(temporary) / "recipe.toml")]
+            Path(what[1]).write_text(recipe.to_toml())
         words = ["train", *what, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
@@ -58,7 +70,11 @@ def train(run: str, seed: int, more: list[str], *, loaded: bool, keep: Path | No
         rows = read_progress(folder / "progress.csv")
     cpu = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
     curve = [
-        [int(row["steps"]), round(row["seconds"], 1), round(row["validated_success"], 4)]
+        [
+            int(row["steps"]),
+            round(row["seconds"], 1),
+            *(round(row[f"validated_{name}"], 4) for name in ("success", "return")),
+        ]
         for row in rows
         if "validated_success" in row
     ]

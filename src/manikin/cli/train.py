@@ -281,6 +281,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
     write_html(report, folder / "report.html", evaluation.reels)
     write_page(folder)
     show_table(out, rates_table(evaluation))
+    out.print(f"mean return {report['overall']['avg_sum_reward']:.1f}")
     out.print(f"run: {folder / 'run.html'}", soft_wrap=True)
     out.print(f"use it: manikin eval, view or collect with --policy {folder}", soft_wrap=True)
     return OK if evaluation.healthy and not evaluation.interrupted else NOT_GOOD

@@ -44,6 +44,7 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
             rule = task["success"]["rule"]
             tested = {key: task["success"][rule][key] for key in ("rate", "low", "high", "episodes", "successes")}
             tested["at_end"] = task["success"]["at_end"]["rate"]
+            tested["return"] = task["aggregated"]["avg_sum_reward"]
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise DataError(f"{report} is damaged: {error}") from None
     return {
@@ -161,6 +162,7 @@ def _table(names: Sequence[str], runs: Sequence[dict[str, Any]]) -> str:
         said = "not tested"
         if tested is not None:
             said = f"<b>{tested['rate']:.1%}</b> [{tested['low']:.1%}, {tested['high']:.1%}] of {tested['episodes']}"
+            said += f", return {tested['return']:.1f}"
         cells = (
             *(escape(name), str(run["seed"]), f"{run['steps']:,} {run['counts']}", f"{run['seconds'] / 60:.1f}"),
             *(f"{run['cpu_seconds'] / 60:.1f}", f"{run['best']:.1%}", f"{run['last']:.1%}", said),

@@ -114,7 +114,7 @@ def train(
     if also := getattr(trained, "also_observes", ""):
         options = dataclasses.replace(options, observe=_with(also, options.observe))
     env = make(recipe.task, options=options)
-    validation = Validation(recipe, device=device, threads=threads)
+    validation = Validation(recipe, device=device, threads=threads, whole=not issubclass(trained, Imitation))
     try:
         if issubclass(trained, Imitation):
             given["demos"] = demonstrations_of(recipe, folder, device=device, threads=threads, say=say, stop=stop)

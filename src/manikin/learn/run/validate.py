@@ -27,12 +27,15 @@ class Validation:
         recipe: names the task and how many episodes.
         device: where to simulate.
         threads: of the physics.
+        whole: episodes end as the task says, so that the return is the task's own: of robosuite's tasks over all steps.
+            False: they end at success at the latest, which takes less time where only success counts.
     """
 
-    def __init__(self, recipe: Recipe, *, device: str = "cpu", threads: int = 0) -> None:
+    def __init__(self, recipe: Recipe, *, device: str = "cpu", threads: int = 0, whole: bool = True) -> None:
         count = recipe.validation_episodes
         self.seeds = range(VALIDATION, VALIDATION + count)
-        held_out = recipe.env_options(num_envs=min(count, 128), autoreset="disabled", terminate=True)
+        terminate = None if whole else True
+        held_out = recipe.env_options(num_envs=min(count, 128), autoreset="disabled", terminate=terminate)
         self.env = make(recipe.task, options=held_out, device=device, threads=threads)
 
     def __call__(self, module: torch.nn.Module, execution: Execution | None = None) -> dict[str, float]:
