@@ -7,8 +7,8 @@
 Each cell is the command ``manikin train sac``, with the recipe of the task or, where it has none, with Lift's. Episodes
 have 500 control steps at 20 Hz, and a step pays 1 at most. ``final`` is the mean return in validation over the last
 tenth of the run; the published numbers are those of the last 20 of 500 epochs. ``tested`` is the checkpoint that
-validated best, on episodes that nothing has seen. The file is written after every cell; what it has already is not run again, unless
-``--again``.
+validated best, on episodes that nothing has seen. The file is written after every cell; what it has already is not run
+again, unless ``--again``.
 """
 
 from __future__ import annotations

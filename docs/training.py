@@ -1,6 +1,6 @@
-"""Fill the tables and curves of docs/training.md and docs/training-imitation.md from the results of benchmarks.
+"""Fill tables and curves of docs/training.md, training-imitation.md and robosuite.md from the results of benchmarks.
 
-python docs/training.py            # after benchmarks/learning.py or benchmarks/imitation.py
+python docs/training.py            # after benchmarks/learning.py, imitation.py or robosuite.py
 python docs/training.py --check    # only say whether it is up to date (exit status 1: it is not)
 """
 
@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "training.md"
 PICTURE = ROOT / "docs" / "images" / "training.svg"
 RESULT = ROOT / "benchmarks" / "results" / "learning.json"
+ROBOSUITE = ROOT / "docs" / "robosuite.md"
+BENCHMARK = ROOT / "benchmarks" / "results" / "robosuite.json"
 IMITATION = ROOT / "docs" / "training-imitation.md"
 IMITATED = ROOT / "benchmarks" / "results" / "imitation.json"
 # success in percent of the best checkpoint by state: algorithm -> number of demonstrations -> success
@@ -128,10 +130,13 @@ def filled(page: str, name: str, lines: str) -> str:
 
 
 def main() -> int:
+    from robosuite import table as returns
+
     learned = json.loads(RESULT.read_text())
     wanted = {
         PAGE: filled(PAGE.read_text(), "learning", table(learned)),
         PICTURE: curves(learned) + "\n",
+        ROBOSUITE: filled(ROBOSUITE.read_text(), "robosuite", returns(json.loads(BENCHMARK.read_text()))),
         IMITATION: filled(IMITATION.read_text(), "imitation", imitated(json.loads(IMITATED.read_text()))),
     }
     if "--check" in sys.argv:

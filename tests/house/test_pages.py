@@ -187,3 +187,19 @@ def test_the_page_of_devices_shows_the_committed_results() -> None:
     devices = script("devices")
     page = devices.PAGE.read_text()
     assert devices.filled(page, devices.results()) == page, "python docs/devices.py"
+
+
+def test_the_table_of_robosuites_benchmark_says_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import robosuite
+
+    curve = [[100, 1.0, 0.0, 10.0], [950, 9.0, 1.0, 300.0], [1000, 10.0, 1.0, 400.0]]
+    assert robosuite.final_return(curve) == 350.0 and robosuite.final_return([]) is None
+    whole, part = {"final": 431.4, "steps": 1_250_048}, {"final": 200.0, "steps": 500_000}
+    lines = robosuite.table({"cells": {"Lift-v2": {"panda": {"osc_pose": {"1": whole, "2": part}}}}}).splitlines()
+    assert len(lines) == 2 + 9 and lines[0].count("|") == 10
+    assert lines[2].startswith("| Lift-v2 | 431<br>200 after 0.50 M | 425 ± 25 | not measured | 291 ± 42 |")
+    assert sum(line.count("not measured") for line in lines) == 9 * 4 - 1
+    recipe = robosuite.recipe("TwoArmPegInHole-v2", "sawyer", "joint_vel_pid", 1000)
+    assert (recipe.env["robot"], recipe.env["control"], recipe.steps) == ("sawyer,sawyer", "joint_vel_pid", 1000)
+    assert recipe.settings == robosuite.recipe("Lift-v2", "panda", "osc_pose", 1000).settings

@@ -18,7 +18,9 @@ from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import Recipe, recipe_for, shipped_recipes
 from manikin.learn.run.record import Progress, read_progress
 from manikin.learn.run.train import train
+from manikin.learn.run.validate import Validation
 from manikin.policy.choices import policy_maker
+from manikin.policy.networks.mlp import TanhGaussianActor
 from manikin.policy.trained import load_trained, read_about
 
 SETTINGS = {"num_steps": 6, "epochs": 1, "minibatches": 2, "hidden": [8], "critic_hidden": [8]}
@@ -108,7 +110,10 @@ def test_the_command_trains_tests_and_its_policy_is_one_like_any_other(tmp_path,
     assert main(words) == 0
     about = read_about(folder)
     assert about["task"] == "PushCube-v2" and about["recipe_hash"] == RECIPE.hash and about["seed"] == 5
-    assert summary_of(folder)["tested"]["episodes"] == 6
+    tested = summary_of(folder)["tested"]
+    episodes = json.loads((folder / "report.json").read_text())["per_task"][0]["per_episode"]
+    assert tested["episodes"] == len(episodes) == 6
+    assert tested["return"] == pytest.approx(sum(one["sum_reward"] for one in episodes) / 6)
     assert main(["train", "--compare", str(folder), str(folder), "--out", str(tmp_path / "both.html")]) == 0
     assert "PushCube-v2" in (tmp_path / "both.html").read_text()
 
@@ -245,3 +250,16 @@ def test_a_disk_that_fills_names_the_file_and_costs_nothing_that_was_written(tmp
     assert (folder / "checkpoint.safetensors").read_bytes() == before
     rest = train(RECIPE, folder=folder, seed=5, resume=True)
     assert rest.state.steps == whole.state.steps and _log(folder) == _log(tmp_path / "whole")
+
+
+def test_validation_plays_episodes_as_the_task_ends_them_or_up_to_success():
+    """Lift, won in its first step: robosuite's episodes go on, and each further step pays 1."""
+    env = {"horizon": 5, "config": {"lift_height": -1.0}}
+    recipe = Recipe(algorithm="sac", task="Lift-v2", env=env, validation_episodes=2)
+    for whole, steps in ((True, 5), (False, 1)):
+        validation = Validation(recipe, whole=whole)
+        columns = validation.env.single_observation_space.shape[0]
+        actor = TanhGaussianActor(observations=columns, actions=validation.env.single_action_space.shape[0])
+        found = validation(actor)
+        validation.close()
+        assert found == {"success": 1.0, "return": pytest.approx(steps), "length": steps}
