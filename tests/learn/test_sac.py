@@ -12,6 +12,7 @@ import torch
 from manikin import make
 from manikin.cli import main
 from manikin.cli.train import TrainOptions, run
+from manikin.data.formats.convert import to_robomimic
 from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, DivergedError
 from manikin.learn.common.average import follow
@@ -262,6 +263,30 @@ def test_demonstrations_are_the_steps_of_the_recording_with_the_sparse_reward(re
         assert demos.ended[at : at + n, 0].tolist() == [False] * (n - 1) + [True]
         assert demos.kept[at + n - 1, 0]
         at += n
+
+
+def test_demonstrations_of_another_project_are_observed_state_by_state(recorded, tmp_path):
+    """Exported for robomimic, whose files name states and actions, a recording gives the same steps."""
+    out = to_robomimic(recorded["expert"], tmp_path / "push.hdf5")
+    ours, theirs = (_train(0, reward="sparse", demos=str(path))[0].demos for path in (recorded["expert"], out))
+    for name in ("seen", "following"):
+        torch.testing.assert_close(getattr(theirs, name), getattr(ours, name), atol=1e-5, rtol=0)
+    for name in ("actions", "rewards", "ended", "kept"):
+        assert torch.equal(getattr(theirs, name), getattr(ours, name))
+    with pytest.raises(ConfigError, match="control 'joint_delta_pos', here 'osc_pose'"):
+        SAC(
+            make("PushCube-v2", reward="sparse", control="osc_pose", physics_hz=500), Config(**SMALL, demos=str(out)), 0
+        )
+
+
+def test_the_human_demonstrations_of_robosuites_lift_succeed_in_their_last_steps(data_root):
+    path = data_root / "demos/robosuite_1.4.1/lift_demo.hdf5"
+    env = make("Lift-v2", num_envs=2, reward="sparse", control="osc_pose:frame=world", autoreset="same_step")
+    demos = SAC(env, Config(**SMALL, demos=str(path)), 0).demos
+    ends = demos.ended[:, 0].nonzero()[:, 0].tolist()
+    assert len(ends) == 3 and demos.kept.all()
+    for end in ends:
+        assert demos.rewards[end - 5 : end + 1].min() == 1 and demos.rewards[end - 30].item() == 0
 
 
 def test_without_the_option_nothing_counts_after_a_demonstrated_success_but_after_time_ran_out(recorded):

@@ -24,7 +24,7 @@ from manikin.data.recording.outside import open_hdf5, reading
 from manikin.errors import ConfigError, DataError, ManikinError
 from manikin.spec.control import Control
 
-__all__ = ["Model", "control_of", "read_demos"]
+__all__ = ["Model", "control_of", "holds_demos", "read_demos"]
 
 _WIDTH = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}  # positions, velocities
 
@@ -85,6 +85,18 @@ class Model:
 
 def _numbers(text: str) -> np.ndarray:
     return np.array([float(word) for word in text.split()])
+
+
+def holds_demos(path: str | Path) -> bool:
+    """Whether a file is one that :func:`read_demos` reads, and not a recording of manikin's.
+
+    Raises:
+        DataError: it is not HDF5.
+    """
+    if not Path(path).is_file():
+        return False
+    with open_hdf5(Path(path)) as file:
+        return "format" not in file.attrs and any(name == "data" or name.startswith("traj_") for name in file)
 
 
 def read_demos(path: str | Path) -> Demos:

@@ -28,7 +28,7 @@ from manikin.env.arrays import to_numpy
 from manikin.errors import DataError, UnknownNameError
 from manikin.moved import old_names
 
-__all__ = ["Divergence", "PlaybackResult", "play_actions", "play_states", "write_seen"]
+__all__ = ["Divergence", "PlaybackResult", "play_actions", "play_states", "played_episodes", "write_seen"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,6 +133,32 @@ def play_states(
                 states=whole["states"],
                 initial=initial,
             )
+    finally:
+        stage.env.close()
+
+
+def played_episodes(
+    demos: Demos, *, observe: str = "state", **options: Any
+) -> tuple[dict[str, Any], list[RecordedEpisode]]:
+    """The demonstrations as if manikin had recorded them, state by state, with the controller of their actions: the
+    fingerprint of the environment, and an episode each.
+
+    A file without a state after the last action (robosuite's) has its last observation twice.
+
+    Args:
+        demos: the file.
+        observe: what to observe.
+        **options: of ``manikin.make``.
+
+    Raises:
+        DataError: as :func:`play_states`, or the controller of the actions is unknown.
+    """
+    stage = importer_for(demos, 1, acting=True, observe=observe, **options)
+    try:
+        acting = {**options, "control": stage.env.options.control}
+        seen = play_states(demos, observe=observe, **acting)
+        episodes = [_episode(number, demos[one.name], one, stage) for number, one in enumerate(seen)]
+        return stage.env.fingerprint(), episodes
     finally:
         stage.env.close()
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from manikin.data.formats.demonstrations import holds_demos, read_demos
+from manikin.data.formats.playback import played_episodes
 from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
@@ -30,7 +34,8 @@ def recorded_steps(
     been made with another reward. Where ``env`` ends episodes at success, what was recorded after it is left out.
 
     Args:
-        path: the recording, with flat observations: ``manikin collect TASK --observations``.
+        path: the recording, with flat observations: ``manikin collect TASK --observations``. Or demonstrations of
+            robosuite, robomimic or ManiSkill, which are observed state by state.
         env: where the policy learns.
         gamma: as of :class:`~manikin.learn.common.replay.Replay`.
         n_step: as there.
@@ -41,18 +46,11 @@ def recorded_steps(
             observations, or another number of them or of actions.
         DataError: no such recording, or it is damaged.
     """
-    with EpisodeFile(path) as file:
-        header = file.needed_header()
-        check_recording(path, header.fingerprint, env, also=("config",))
-        sparse = env.reward_mode == "sparse"
-        if not sparse and header.fingerprint.get("reward") != env.reward_mode:
-            raise ConfigError(
-                f"{path} has rewards {header.fingerprint.get('reward')!r}, and the environment {env.reward_mode!r}: "
-                "collect it with that reward, or learn from reward='sparse', which any recording has"
-            )
-        shape = env.single_observation_space.shape or (0,)
-        columns, actions = int(shape[0]), int(env.single_action_space.shape[0])
-        cut = [_steps(path, episode, columns, actions, sparse, env.terminates) for episode in file]
+    if holds_demos(path):
+        cut = _cut(path, *played_episodes(read_demos(path)), env)
+    else:
+        with EpisodeFile(path) as file:
+            cut = _cut(path, file.needed_header().fingerprint, file, env)
     joined = {name: np.concatenate([one[name] for one in cut]) for name in cut[0]}
     digest = hashlib.sha256()
     for value in joined.values():
@@ -63,13 +61,35 @@ def recorded_steps(
     steps["ended"] = terminated | truncated
     worth = worth_after(terminated, truncated, final, bootstrap_at_success=bootstrap_at_success)
     steps["kept"] = worth | ~steps["ended"]
-    count = len(steps["ended"])
+    count, columns = steps["seen"].shape
     replay = Replay(
-        rows=1, steps=count, observations=columns, actions=actions, gamma=gamma, n_step=n_step, device=env.device
+        rows=1,
+        steps=count,
+        observations=columns,
+        actions=steps["actions"].shape[1],
+        gamma=gamma,
+        n_step=n_step,
+        device=env.device,
     )
     for t in range(count):
         replay.add(**{name: value[t : t + 1] for name, value in steps.items()})
     return replay, digest.hexdigest()
+
+
+def _cut(
+    path: str | Path, recorded: Mapping[str, Any], episodes: Iterable[RecordedEpisode], env: BatchEnv
+) -> list[dict[str, np.ndarray]]:
+    """Arrays of each episode's steps, of an environment with this fingerprint."""
+    check_recording(path, recorded, env, also=("config",))
+    sparse = env.reward_mode == "sparse"
+    if not sparse and recorded.get("reward") != env.reward_mode:
+        raise ConfigError(
+            f"{path} has rewards {recorded.get('reward')!r}, and the environment {env.reward_mode!r}: "
+            "collect it with that reward, or learn from reward='sparse', which any recording has"
+        )
+    shape = env.single_observation_space.shape or (0,)
+    columns, actions = int(shape[0]), int(env.single_action_space.shape[0])
+    return [_steps(path, episode, columns, actions, sparse, env.terminates) for episode in episodes]
 
 
 def _steps(
