@@ -38,6 +38,7 @@ ELSEWHERE = {  # who runs them
 }
 UNPUBLISHED = {  # of no result
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
+    "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
     "docs/conversion.py": "python docs/conversion.py --check",
@@ -224,6 +225,10 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
         assert "success (theirs 2) the same in" in said and "2 succeed; tool apart at most 0.0 mm" in said
     elif name == "benchmarks/demonstrations.py":
         assert "tool apart 0.0 mm after 10" in said
+    elif name == "benchmarks/few_demonstrations.py":
+        made = json.loads(said[said.rindex("\n{\n") :])
+        assert (made["few"], made["played"]) == (3, 6) and 0 < made["kept"] <= 6
+        assert made["teacher"]["steps"] == 160 and made["student"]["tested"]["episodes"] == 512
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
+from manikin import make
 from manikin.cli import main
+from manikin.cli import train as command
 from manikin.errors import ConfigError
 from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import Recipe
 from manikin.learn.run.sweep import variants
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 SMALL = Recipe(
     algorithm="ppo",
     task="PushCube-v2",
@@ -86,3 +91,30 @@ def test_the_command_trains_each_and_leaves_what_is_finished(tmp_path, capsys):
     assert [path for path in folders if after[path] != before[path]] == [folders[2]]
     assert (folders[2] / "report.json").exists()
     assert [summary_of(path)["steps"] for path in folders] == [48] * 4
+
+
+def ablations():
+    """The table of docs/training.md: question and command."""
+    section = PAGE.read_text().partition("## What does a setting do?")[2].partition("\n## ")[0]
+    return re.findall(r"^\| (.+\?) \| `(.*--vary.*)` \|$", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize("question, words", ablations())
+def test_the_page_answers_each_question_with_a_command_that_trains_different_recipes(question, words, monkeypatch):
+    found = []
+    monkeypatch.setattr(command, "_train", lambda out, options, recipe, *rest, **more: found.append(recipe) or 0)
+    monkeypatch.setattr(command, "_compare", lambda *given: 0)
+    whole = words if words.startswith("manikin ") else f"manikin train ppo PushCube-v2 {words}"
+    assert main(shlex.split(whole)[1:]) == 0
+    assert len(found) == len({recipe.hash for recipe in found}) > 1, question
+    for recipe in found:
+        make(recipe.task, options=recipe.env_options(num_envs=2)).close()  # its environment exists
+
+
+def test_the_page_names_the_questions_that_users_ask():
+    found = " ".join(words for _, words in ablations())
+    for setting in (
+        *("env.num_envs", "env.terminate", "stagger", "bootstrap_at_success", "env.reward", "env.control"),
+        *("demonstrations", "pushes", "demos"),
+    ):
+        assert f"{setting}=" in found
