@@ -37,6 +37,7 @@ ELSEWHERE = {  # who runs them
     "docs/hooks.py": "make docs",
 }
 UNPUBLISHED = {  # of no result
+    "benchmarks/beside_maniskill.py": "python benchmarks/beside_maniskill.py --quick",
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
@@ -64,6 +65,7 @@ PICTURES = {
 PEERS = {  # arguments with which a peer's script runs for a moment
     "maniskill": "0.05",
     "maniskill_render": "0.05 32 32 rgb",
+    "maniskill_rows": "0.05",
     "maniskill_trajectories": "record OUT",
     "robosuite": "0.05",
     "robosuite_demonstrations": "OUT 2",
@@ -242,6 +244,53 @@ def test_a_script_of_a_peer_runs(name: str, tmp_path: Path) -> None:
     arguments = [word.replace("OUT", str(tmp_path)) for word in PEERS[name].split()]
     said = run([str(python), "-P", str(ROOT / "benchmarks" / "peers" / f"{name}.py"), *arguments], tmp_path)
     assert list(tmp_path.iterdir()) if "OUT" in PEERS[name] else float(said.split()[-1]) > 0
+
+
+def test_a_trainer_steps_the_rows_of_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episodes of 2 and 3 steps that end by success; an observation is the seed, the step, and the actions' sum."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import beside_maniskill
+
+    (tmp_path / "fake.py").write_text(
+        f"""
+import sys
+from types import SimpleNamespace
+import numpy as np
+sys.path.insert(0, {str(ROOT / "benchmarks")!r})
+from peers.maniskill_rows import serve
+
+class Fake:
+    observation_space, action_space = SimpleNamespace(shape=(1, 3)), SimpleNamespace(shape=(2,))
+    def reset(self, seed=None):
+        self.seed, self.k = self.seed if seed is None else seed % 100, 0
+        return np.array([[self.seed, 0.0, 0.0]]), {{}}
+    def step(self, action):
+        self.k += 1
+        won = self.k == 2 + self.seed % 2
+        info = {{"success": won, "elapsed_steps": self.k}}
+        return np.array([[self.seed, self.k, action.sum()]]), 0.1 * self.k, won, False, info
+
+serve(Fake, 2, sys.stdin.buffer, sys.stdout.buffer)
+"""
+    )
+    env = beside_maniskill.PeerRows([sys.executable, str(tmp_path / "fake.py")], 2)
+    assert env.reset(seed=[4, 7])[0].tolist() == [[4, 0, 0], [7, 0, 0]]
+    seen, rewards, terminated, truncated, info = env.step(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert seen.tolist() == [[4, 1, 3], [7, 1, 7]] and rewards.tolist() == pytest.approx([0.1, 0.1])
+    assert not (terminated | truncated | info["success"]).any() and "final_obs" not in info
+    seen, _, terminated, truncated, info = env.step(torch.ones(2, 2))
+    assert seen.tolist() == [[4, 0, 0], [7, 2, 2]]  # the first row began again
+    assert terminated.tolist() == [True, False] and not truncated.any()
+    assert info["final_obs"].tolist() == [[4, 2, 2], [7, 2, 2]]
+    assert info["final_info"]["success"].tolist() == [True, False] and info["elapsed"].tolist() == [2, 2]
+    assert beside_maniskill.validated(env, lambda seen: seen[:, :2], 4) == 1.0
+    trainer = beside_maniskill.PPO(
+        env, beside_maniskill.Config(num_steps=6, minibatches=1, hidden=(4,), stagger=False), 0
+    )
+    numbers = trainer.iterate()
+    assert numbers["success"] == 1.0 and numbers["episodes"] == 5 and trainer.steps == 12  # rows of 2 and 3 steps
+    assert 0 < env.cpu_seconds() < 60
+    env.close()
 
 
 def test_no_script_is_forgotten() -> None:

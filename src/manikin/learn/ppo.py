@@ -192,12 +192,13 @@ class PPO:
     def _update(self, batch: dict[str, Any]) -> dict[str, float]:
         config, count = self.config, len(batch["gains"])
         size = -(-count // config.minibatches)
-        sums: dict[str, Tensor] = {}
+        found: dict[str, list[Tensor]] = {}
         made, stopped = 0, False
         for _ in range(config.epochs):
             order = torch.randperm(count, generator=self.streams["order"], device=self.device)
-            for part in order.split(size):
-                losses = self._losses(mapped(lambda value: value[part], batch))  # noqa: B023
+            mixed = mapped(lambda value: value[order], batch)  # noqa: B023 (one gather for all minibatches of a pass)
+            for at in range(0, count, size):
+                losses = self._losses(mapped(lambda value: value[at : at + size], mixed))  # noqa: B023
                 if config.target_kl and made and float(losses["kl"].detach()) > 1.5 * config.target_kl:
                     stopped = True
                     break
@@ -209,13 +210,13 @@ class PPO:
                     self.actor.log_std.clamp_(min=config.min_log_std)
                 made += 1
                 for name, value in losses.items():
-                    sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
+                    found.setdefault(name, []).append(value.detach())
             if stopped:
                 break
         with torch.no_grad():
             spread = self.actor.log_std.exp().mean()
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
-        means = {name: value / max(made, 1) for name, value in sums.items()}
+        means = {name: torch.stack(values).mean() for name, values in found.items()}
         return {**check_finite(where, {**means, "spread": spread}), "updates": float(made)}
 
     def _losses(self, part: dict[str, Any]) -> dict[str, Tensor]:
