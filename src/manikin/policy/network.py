@@ -12,7 +12,10 @@ from manikin.errors import ConfigError
 from manikin.policy.api import Observation
 from manikin.policy.chunk import Execution
 
-__all__ = ["NetworkPolicy"]
+__all__ = ["WIDTH", "NetworkPolicy"]
+
+WIDTH = 64
+"""Rows per micro-batch where nobody says."""
 
 log = logging.getLogger("manikin.policy")
 
@@ -44,7 +47,7 @@ class NetworkPolicy:
         self,
         module: torch.nn.Module,
         *,
-        width: int = 64,
+        width: int = WIDTH,
         prepare: Callable[[Any], Any] | None = None,
         device: str | torch.device | None = None,
         fixed: bool = False,

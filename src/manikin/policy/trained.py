@@ -18,7 +18,7 @@ from manikin.env.interface import BatchEnv
 from manikin.env.observe import Vision
 from manikin.errors import AssetError, ConfigError, DataError
 from manikin.policy.chunk import Execution
-from manikin.policy.network import NetworkPolicy
+from manikin.policy.network import WIDTH, NetworkPolicy
 from manikin.policy.networks import build
 
 __all__ = [
@@ -144,7 +144,7 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
             said = "; ".join(f"{key} {_short(about[key])}, here {_short(here[key])}" for key in other)
             raise ConfigError(f"{path} was trained for {said}. Make the environment as it was trained")
         device = None if env.device.type == "cpu" else env.device
-        width = int(about.get("width", 64))
+        width = int(about.get("width", WIDTH))
         return NetworkPolicy(module, width=width, device=device, name=name, execution=execution)
 
     return make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from manikin.policy.networks.pictures import NUMBERS
 from manikin.policy.pushes import Pushes
 from manikin.policy.trained import SEEN
 
-__all__ = ["Demonstrations", "check_recording", "load_demonstrations"]
+__all__ = ["Demonstrations", "check_recording", "load_demonstrations", "unstacked"]
 
 _AT_ONCE = 65_536  # frames
 _PICTURES_AT_ONCE = 1_024
@@ -54,6 +54,9 @@ class Demonstrations:
     pushed: Tensor
     episodes: int
     digest: str
+
+    def __len__(self) -> int:
+        return len(self.actions)
 
     def batch(self, frames: Tensor) -> tuple[Any, Tensor, Tensor, Tensor]:
         """Observations (B, window, ...), actions, padding and pushes of these frames (B,)."""
@@ -158,8 +161,9 @@ def _check_size(path: str | Path, env: BatchEnv, what: str, found: int, needed: 
         raise ConfigError(f"{path} has {found} {what}, the environment {needed}. {_advice(env)}")
 
 
-def _word(env: BatchEnv) -> str:
-    return Observation.of(env.observe).word
+def unstacked(observe: Any) -> Observation:
+    """What a recording shows of what ``observe`` asks for: all but stacks."""
+    return replace(Observation.of(observe), stacks=())
 
 
 def _advice(env: BatchEnv) -> str:
@@ -182,8 +186,9 @@ def check_recording(path: str | Path, recorded: Mapping[str, Any], env: BatchEnv
     names = (*_SAME, *also)
     other = [f"{name} {recorded.get(name)!r}, here {here[name]!r}" for name in names if _other(recorded, here, name)]
     shown = Observation.of(recorded.get("observe") or "state")
-    if (shown.word, shown.stacks) != (_word(env), ()):
-        other.append(f"observe {shown.plain!r}, here {_word(env)!r}")
+    wanted = unstacked(env.observe)
+    if shown.plain != wanted.plain:
+        other.append(f"observe {shown.plain!r}, here {wanted.plain!r}")
     if env.observation.needs:
         theirs, ours = Vision.of(recorded.get("vision")).describe(), env.vision.describe()
         other += [

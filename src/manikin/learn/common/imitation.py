@@ -24,20 +24,18 @@ from manikin.learn.common.tree import numbers_of
 from manikin.policy.chunk import Execution
 from manikin.policy.networks import NETWORKS
 
-__all__ = ["ChunkConfig", "Imitation", "ImitationConfig"]
+__all__ = ["ChunkConfig", "GradientConfig", "Imitation", "ImitationConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImitationConfig(PictureConfig):
-    """Settings of all algorithms that learn from demonstrations, and those of
-    :class:`~manikin.learn.common.pictures.PictureConfig`.
+class GradientConfig:
+    """Settings of gradient steps on demonstrations.
 
     Attributes:
-        demos: a recording with observations, flat or with pictures; "" collects from the task's expert first.
+        demos: a recording with observations; "" collects from the task's expert first.
         demonstrations: how many successful episodes: taken of the recording at most, or collected. 0: all there are.
         pushes: chance per step that the expert is pushed off its way while it is recorded first; 0 never. See
             :class:`~manikin.policy.pushes.Pushes`.
-        hide: columns of the observation whose names contain one of these words are hidden from the network.
         updates: gradient steps in an iteration.
         batch_size: frames in each, drawn with replacement.
         learning_rate, weight_decay: of AdamW.
@@ -50,7 +48,6 @@ class ImitationConfig(PictureConfig):
     demos: str = ""
     demonstrations: int = 100
     pushes: float = 0.0
-    hide: tuple[str, ...] = ()
     updates: int = 500
     batch_size: int = 256
     learning_rate: float = 3e-4
@@ -59,6 +56,18 @@ class ImitationConfig(PictureConfig):
     anneal: bool = True
     max_grad_norm: float = 0.0
     average: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImitationConfig(GradientConfig, PictureConfig):
+    """Settings of algorithms that imitate actions, those of :class:`GradientConfig`, and those of
+    :class:`~manikin.learn.common.pictures.PictureConfig`.
+
+    Attributes:
+        hide: columns of the observation whose names contain one of these words are hidden from the network.
+    """
+
+    hide: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,40 +129,64 @@ class Imitation:
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.spent = Spent()
         self.streams = Streams(seed, env.device)
-        window, inputs = inputs_of(env, config)
-        if not isinstance(inputs, int) and not self.takes_pictures:
-            raise ConfigError("this algorithm learns from flat observations: observe='state' or 'policy'")
-        chunk, self.about = 1, dict[str, Any]()
-        if isinstance(config, ChunkConfig):
-            chunk, self.about = config.predict, {"execution": config.execution.plain}
-        self.data = load_demonstrations(demos, env, config, chunk=chunk, most=config.demonstrations)
+        self.about: dict[str, Any] = {}
+        self.network_options: dict[str, Any] = {}
+        self.data: Any = self.loaded(env, demos)
         self.about |= {
             "demonstrations": {
                 "episodes": self.data.episodes,
-                "frames": len(self.data.actions),
+                "frames": len(self.data),
                 "sha256": self.data.digest,
             }
-        }
-        self.network_options: dict[str, Any] = {
-            "observations": inputs,
-            "actions": env.single_action_space.shape[0],
-            "window": window,
-            **self.options(),
         }
         self.module: Any
         with self.streams.globally("weights"):
             self.module = NETWORKS[self.network](**self.network_options).to(self.device)
             self.helper: Any = self.made_helper()
-        moments = Moments(len(self.module.scaling.mean), self.device)
-        moments.add(numbers_of(self.data.present))
-        moments.write(self.module.scaling)
-        self.module.scaling.hide(self._hidden(env))
-        self.module.span.fit(self.data.actions[:, 0])
+        self.fitted(env)
         self.average = Average(self.module, config.average) if config.average else None
         self.parameters = [*self.module.parameters(), *(self.helper.parameters() if self.helper else ())]
         self.optimizer = torch.optim.AdamW(
             self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
+
+    # ---- the data ----------------------------------------------------------------------------------------------------
+
+    def loaded(self, env: BatchEnv, demos: str | Path) -> Any:
+        """The demonstrations, with ``episodes``, ``digest`` and a length in frames. Fills ``network_options``."""
+        config = self.config
+        window, inputs = inputs_of(env, config)
+        if not isinstance(inputs, int) and not self.takes_pictures:
+            raise ConfigError("this algorithm learns from flat observations: observe='state' or 'policy'")
+        chunk = 1
+        if isinstance(config, ChunkConfig):
+            chunk, self.about = config.predict, {"execution": config.execution.plain}
+        data = load_demonstrations(demos, env, config, chunk=chunk, most=config.demonstrations)
+        self.network_options = {
+            "observations": inputs,
+            "actions": env.single_action_space.shape[0],
+            "window": window,
+            **self.options(),
+        }
+        return data
+
+    def fitted(self, env: BatchEnv) -> None:
+        """Give the network the scales of the data."""
+        moments = Moments(len(self.module.scaling.mean), self.device)
+        moments.add(numbers_of(self.data.present))
+        moments.write(self.module.scaling)
+        self.module.scaling.hide(self._hidden(env))
+        self.module.span.fit(self.data.actions[:, 0])
+
+    def drawn(self) -> dict[str, Tensor]:
+        """The losses of a batch of frames."""
+        config = self.config
+        frames = torch.randint(
+            len(self.data), (config.batch_size,), generator=self.streams["frames"], device=self.device
+        )
+        seen, actions, padded, pushed = self.data.batch(frames)
+        seen = augmented(seen, config, self.streams["pictures"])
+        return self.losses(seen, self.module.span(actions), padded, pushed)
 
     def _hidden(self, env: BatchEnv) -> list[int]:
         names, words = env.observation_names, self.config.hide
@@ -196,7 +229,7 @@ class Imitation:
         Raises:
             DivergedError: a loss is not finite.
         """
-        config, count = self.config, len(self.data.actions)
+        config = self.config
         self.module.train()
         sums: dict[str, Tensor] = {}
         fall = cosine(self.progress) if config.anneal else 1.0
@@ -204,12 +237,7 @@ class Imitation:
             for _ in range(config.updates):
                 for group in self.optimizer.param_groups:
                     group["lr"] = config.learning_rate * fall * warm_up(self.steps, config.warm_up)
-                frames = torch.randint(
-                    count, (config.batch_size,), generator=self.streams["frames"], device=self.device
-                )
-                seen, actions, padded, pushed = self.data.batch(frames)
-                seen = augmented(seen, config, self.streams["pictures"])
-                losses = self.losses(seen, self.module.span(actions), padded, pushed)
+                losses = self.drawn()
                 self.optimizer.zero_grad(set_to_none=True)
                 losses["loss"].backward()
                 if config.max_grad_norm:

@@ -10,9 +10,9 @@ from manikin.data.recorder import Recorder
 from manikin.data.recording.format import parts_folder
 from manikin.data.replay.verify import replay
 from manikin.env.make import make
-from manikin.env.observe import Observation
 from manikin.errors import DataError
 from manikin.eval.runner import run_episodes
+from manikin.learn.common.demonstrations import unstacked
 from manikin.learn.run.recipe import Recipe
 from manikin.policy.api import Policy
 from manikin.policy.expert import ExpertPolicy
@@ -50,9 +50,9 @@ def demonstrations_of(
     if path.exists():
         return path
     say(f"collecting {wanted} demonstrations of {recipe.task} from its expert into {path}")
-    word = Observation.of(recipe.env.get("observe", "state")).word
+    shown = unstacked(recipe.env.get("observe", "state")).plain
     options = recipe.env_options(
-        num_envs=min(_ROWS, wanted), observe=word, reward="normalized_dense", autoreset="disabled", terminate=None
+        num_envs=min(_ROWS, wanted), observe=shown, reward="normalized_dense", autoreset="disabled", terminate=None
     )
     env = make(recipe.task, options=options, device=device, threads=threads)
     try:

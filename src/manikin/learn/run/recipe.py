@@ -27,6 +27,7 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
     "bc": ("manikin.learn.bc", "BC"),
     "diffusion": ("manikin.learn.diffusion", "Diffusion"),
     "act": ("manikin.learn.act", "ACT"),
+    "voxel": ("manikin.learn.voxel", "Voxel"),
     "distill": ("manikin.learn.distill", "Distill"),
 }
 """Algorithm -> the module of its file, and the class of its trainer. The module's ``Config`` has the settings."""

@@ -23,6 +23,7 @@ from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
 from manikin.learn.run.validate import Validation, test_protocol
 from manikin.policy.chunk import Execution
+from manikin.policy.network import WIDTH
 from manikin.policy.trained import FILE, LAST, PROGRAM, about_env, export_program, load_trained, save_trained
 
 __all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "recipe_of", "train"]
@@ -208,7 +209,7 @@ class _Loop:
     def _validate(self) -> dict[str, float]:
         state, module = self.state, self.trainer.actor
         with self.trainer.spent.on("validation"):
-            found = self.validation(module, Execution.of(self.about))
+            found = self.validation(module, Execution.of(self.about), width=self.about.get("width", WIDTH))
         state.validated = found["success"]
         network = {"kind": self.trainer.network, "options": self.trainer.network_options}
         about = {**self.about, "steps": state.steps, "iteration": state.iteration, "validated": found}

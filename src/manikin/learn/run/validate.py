@@ -13,7 +13,7 @@ from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST, VALIDATION
 from manikin.learn.run.recipe import Recipe
 from manikin.policy.chunk import Execution
-from manikin.policy.network import NetworkPolicy
+from manikin.policy.network import WIDTH, NetworkPolicy
 
 __all__ = ["Validation", "test_protocol"]
 
@@ -38,11 +38,13 @@ class Validation:
         held_out = recipe.env_options(num_envs=min(count, 128), autoreset="disabled", terminate=terminate)
         self.env = make(recipe.task, options=held_out, device=device, threads=threads)
 
-    def __call__(self, module: torch.nn.Module, execution: Execution | None = None) -> dict[str, float]:
-        """Share that succeeded, mean return and length."""
+    def __call__(
+        self, module: torch.nn.Module, execution: Execution | None = None, *, width: int = WIDTH
+    ) -> dict[str, float]:
+        """Share that succeeded, mean return and length. The network is asked for ``width`` rows at a time."""
         training = module.training
         try:
-            run = run_episodes(self.env, NetworkPolicy(module, execution=execution), self.seeds)
+            run = run_episodes(self.env, NetworkPolicy(module, width=width, execution=execution), self.seeds)
         finally:
             module.train(training)
         count = len(run.results)

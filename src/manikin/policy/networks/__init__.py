@@ -12,6 +12,7 @@ from manikin.policy.networks.chunked import ChunkTransformer
 from manikin.policy.networks.cloned import Cloned, MixtureCloned
 from manikin.policy.networks.denoiser import MlpDenoiser, UNetDenoiser
 from manikin.policy.networks.mlp import GaussianActor, TanhGaussianActor
+from manikin.policy.networks.voxels import VoxelKeyframes
 from manikin.policy.networks.world_model import WorldModel
 
 __all__ = ["NETWORKS", "GaussianActor", "TanhGaussianActor", "build"]
@@ -24,6 +25,7 @@ NETWORKS: dict[str, type[torch.nn.Module]] = {
     "act": ChunkTransformer,
     "denoiser_mlp": MlpDenoiser,
     "denoiser_unet": UNetDenoiser,
+    "voxel": VoxelKeyframes,
     "world_model": WorldModel,
 }
 
