@@ -17,6 +17,7 @@ from manikin.learn import voxel
 from manikin.learn.common.keyframes import keyframes, next_keyframe
 from manikin.learn.run.recipe import Recipe
 from manikin.learn.run.train import train
+from manikin.math import quat_from_euler, quat_to_euler
 from manikin.policy.choices import policy_maker
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.network import NetworkPolicy
@@ -123,8 +124,6 @@ def test_a_place_comes_back_within_half_a_cell_and_an_orientation_within_half_an
     far = torch.tensor([[1.0, 0.0, 0.0]])
     assert not cell_of(far, SPEC)[1] and place_of(cell_of(far, SPEC)[0], SPEC)[0, 0] < SPEC.high[0]
     rpy = torch.tensor(rng.uniform((-3.1, -1.4, -3.1), (3.1, 1.4, 3.1), (500, 3)), dtype=torch.float32)
-    from manikin.math import quat_from_euler, quat_to_euler
-
     bins = angle_bins(quat_from_euler(rpy), 72)
     back = quat_to_euler(angles_of(bins, 72))
     apart = torch.remainder(back - rpy + math.pi, 2 * math.pi) - math.pi
@@ -198,7 +197,7 @@ def test_the_same_seed_is_the_same_run_and_a_run_that_goes_on_is_the_run_that_wa
     assert torch.equal(_weights(rest), _weights(whole)) and rest.steps == 8
 
 
-def test_two_frames_are_learned_by_heart(demos):
+def test_keyframes_of_two_demonstrations_are_learned(demos):
     trainer = _trainer(demos, width=8, learning_rate=1e-2, shift=0.0, yaw=0.0, average=0.0, anneal=False, updates=60)
     first = trainer.iterate()["loss"]
     last = [trainer.iterate() for _ in range(2)][-1]

@@ -30,8 +30,8 @@ class TrainOptions:
     """Options of `manikin train`."""
 
     algorithm: tyro.conf.Positional[str] = ""
-    """ppo, sac, tdmpc2: reinforcement learning from the task's reward. bc, diffusion, act: imitation. distill: a policy
-    by state teaches one that sees."""
+    """ppo, sac, tdmpc2: reinforcement learning from the task's reward. bc, diffusion, act: imitation. voxel: imitation
+    of keyframes seen in voxels. distill: a policy by state teaches one that sees."""
     task: tyro.conf.Positional[str] = ""
     """Task id (PickCube-v2)."""
     minutes: float | None = None

@@ -21,8 +21,8 @@ __all__ = ["OPERATORS", "SIZES", "operator_named"]
 OPERATORS = frozenset(
     # elementwise
     "abs absolute acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan"
-    " atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos cosh div"
-    " divide elu eq erf erfc exp exp2 expm1 fix float_power floor floor_divide fmod frac ge gelu glu greater"
+    " atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos"
+    " cosh div divide elu eq erf erfc exp exp2 expm1 fix float_power floor floor_divide fmod frac ge gelu glu greater"
     " greater_equal gt hardshrink hardsigmoid hardswish hardtanh heaviside isclose isfinite isinf isnan le leaky_relu"
     " lerp less less_equal log log10 log1p log2 log_sigmoid logaddexp logical_and logical_not logical_or logical_xor"
     " logit lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative not_equal pow prelu reciprocal"
@@ -33,8 +33,8 @@ OPERATORS = frozenset(
     " logsumexp max mean min norm prod softmax sort std std_mean sum topk var var_mean _log_softmax _safe_softmax"
     " _softmax"
     # matrices
-    " addmm addmv baddbmm bilinear bmm cdist chain_matmul dot einsum inner linalg_cross linalg_matmul linear matmul mm mv outer"
-    " scaled_dot_product_attention tensordot"
+    " addmm addmv baddbmm bilinear bmm cdist chain_matmul dot einsum inner linalg_cross linalg_matmul linear matmul mm"
+    " mv outer scaled_dot_product_attention tensordot"
     # layers
     " _adaptive_avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d"
     " adaptive_max_pool1d adaptive_max_pool2d alpha_dropout avg_pool1d avg_pool2d avg_pool3d batch_norm conv1d conv2d"
