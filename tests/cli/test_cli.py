@@ -236,6 +236,28 @@ def test_a_device_that_is_not_installed_is_said_before_anything_else(capsys, mon
         assert "needs MuJoCo Warp, which is not installed: pip install 'manikin[gpu]'" in said
 
 
+def test_eval_ends_once_it_knows_and_plans(capsys, tmp_path: Path) -> None:
+    assert "need two different ones" in failed(capsys, "eval", "--plan", "0.7", "0.7")
+    assert "name a protocol" in failed(capsys, "eval")
+    assert "a success rate such as 0.9, or better; got 'often'" in failed(
+        capsys, "eval", "pick-cube", "--until", "often"
+    )
+    assert "both excluded" in failed(capsys, "eval", "pick-cube", "--until", "1.5")
+    assert "--against" in failed(capsys, "eval", "pick-cube", "--until", "better")
+    assert main(["eval", "--plan", "0.7", "0.8"]) == 0
+    said = capsys.readouterr().out
+    assert "313 episodes each" in said and "294 episodes each" in said
+    (tmp_path / "p.toml").write_text(
+        'format = 1\nname = "p"\ntasks = ["PickCube-v2"]\nhorizon = 3\n[episodes]\nfirst_seed = 0\ncount = 12\n'
+    )
+    words = ["eval", str(tmp_path / "p.toml"), "--policy", "random", "--pictures", "0", "--out", str(tmp_path / "run")]
+    assert main([*words, "--until", "0.5"]) == 0
+    assert "below 50.0%" in capsys.readouterr().out
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert len(report["per_task"][0]["per_episode"]) == report["per_task"][0]["answer"]["episodes"] < 12
+    assert report["command"].endswith("--until 0.5")
+
+
 def test_a_file_that_cannot_be_written_is_said_without_a_traceback(capsys, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert main(["info", "PickCube-v2", "--picture", str(tmp_path / "file" / "a.png")]) == 2

@@ -17,7 +17,14 @@ from manikin.cli.options import RendererWord, WarpOptions, load_task, register_r
 from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
+
+    from manikin.eval.protocol import Protocol
+    from manikin.eval.sequential import Sequential
+
+    Question = Callable[[str], Sequential]
 
 __all__ = ["EvalOptions", "main", "run"]
 
@@ -26,7 +33,7 @@ __all__ = ["EvalOptions", "main", "run"]
 class EvalOptions(WarpOptions):
     """Options of `manikin eval`."""
 
-    protocol: tyro.conf.Positional[str]
+    protocol: tyro.conf.Positional[str | None] = None
     """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube."""
     policy: str = "expert"
     """expert, random, policy.pt2 (a network by torch.export), ws://host:port (openpi's protocol), or your own as
@@ -50,6 +57,15 @@ class EvalOptions(WarpOptions):
     """The file of a robot of your own that the protocol names: my_arm.py, my_arm.urdf."""
     against: Path | None = None
     """A report.json of another policy under the same protocol: adds a paired comparison."""
+    until: str | None = None
+    """End each task once its answer is known: a rate such as 0.9 (is success more or less often?), or better (with
+    --against: which of the two policies is?). A wrong answer is as rare as the protocol's confidence says."""
+    plan: tuple[float, float] | None = None
+    """Run nothing. Say how many episodes tell two success rates apart, for example --plan 0.7 0.8."""
+    power: float = 0.8
+    """With --plan: the chance that the test finds the difference."""
+    correlation: float = 0.0
+    """With --plan: between the outcomes of both policies in the same episode."""
 
 
 def main(options: Annotated[EvalOptions, tyro.conf.arg(name="")]) -> int:
@@ -62,7 +78,10 @@ def run(options: EvalOptions) -> int:
     says so, and ``--resume`` goes on."""
     from rich.markup import escape
 
-    from manikin.errors import DataError, ManikinError
+    if options.plan is not None:
+        return _plan(console(), options)
+
+    from manikin.errors import ConfigError, DataError, ManikinError
     from manikin.eval.evaluation import Evaluation, evaluate
     from manikin.eval.html import write_html
     from manikin.eval.journal import Journal
@@ -77,6 +96,8 @@ def run(options: EvalOptions) -> int:
     asked = options.execute is not None or options.ensemble is not None
     execution = Execution(options.execute, options.ensemble) if asked else None
     register_robot_file(options.robot)
+    if options.protocol is None:
+        raise ConfigError("name a protocol: a file (.toml), core or pick-cube; or ask --plan RATE RATE")
     out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
     torch_device(options.device)
     for word in protocol.tasks:
@@ -85,6 +106,7 @@ def run(options: EvalOptions) -> int:
     other = read_report(options.against) if options.against else None
     if other is not None:
         refuse_another(about_protocol(protocol), other)
+    until = _until(options, protocol, other)
     size = f"{counted(len(protocol.tasks), 'task')}, {counted(len(protocol.seeds), 'episode')} each"
     out.print(f"protocol {protocol.name} {protocol.hash[:12]}: {size}")
     on = "" if options.device == "cpu" else f"-{options.device}"
@@ -106,6 +128,10 @@ def run(options: EvalOptions) -> int:
         except OSError as error:
             raise DataError(f"cannot write the report in {folder}: {error.strerror}") from None
         show_table(out, rates_table(evaluation))
+        for task in evaluation.tasks:
+            if task.sequential:
+                words = task.answer.words if task.answer else "not known after all episodes"
+                out.print(f"{task.id}: {words}", soft_wrap=True)
         for row in report["comparison"] or []:
             _print_comparison(out, row)
         out.print(f"report: {folder / 'report.html'}", soft_wrap=True)
@@ -135,6 +161,7 @@ def run(options: EvalOptions) -> int:
                 on_error=save,
                 stop=stop,
                 journal=journal,
+                until=until,
             )
         write(evaluation)
         journal.close(remove=not evaluation.interrupted)
@@ -164,14 +191,56 @@ def run(options: EvalOptions) -> int:
 
 def _command(options: EvalOptions) -> str:
     """The line that makes the report again."""
-    words = ["manikin", "eval", options.protocol, "--policy", options.policy]
+    words = ["manikin", "eval", str(options.protocol), "--policy", options.policy]
     words += ["--execute", str(options.execute)] if options.execute is not None else []
     words += ["--ensemble", repr(options.ensemble)] if options.ensemble is not None else []
     words += ["--device", options.device] if options.device != "cpu" else []
     words += ["--budget", options.budget] if options.budget is not None else []
     words += ["--deterministic"] if options.deterministic else []
     words += ["--robot", options.robot] if options.robot is not None else []
+    words += ["--until", options.until] if options.until is not None else []
+    words += ["--against", str(options.against)] if options.until == "better" else []
     return shlex.join(words)
+
+
+def _until(options: EvalOptions, protocol: Protocol, other: Mapping[str, Any] | None) -> Question | None:
+    """What makes the sequential test of a task, by the word of ``--until``."""
+    from manikin.errors import ConfigError
+    from manikin.eval.report import outcomes
+    from manikin.eval.sequential import Sequential
+
+    if options.until is None:
+        return None
+    if options.until == "better":
+        if other is None:
+            raise ConfigError("--until better compares with another policy: give its report with --against")
+        return lambda task: Sequential(against=outcomes(other, task), confidence=protocol.confidence)
+    try:
+        threshold = float(options.until)
+    except ValueError:
+        raise ConfigError(f"--until takes a success rate such as 0.9, or better; got {options.until!r}") from None
+    Sequential(threshold=threshold)  # a rate that cannot be is refused before anything runs
+    return lambda task: Sequential(threshold=threshold, confidence=protocol.confidence)
+
+
+def _plan(out: Console, options: EvalOptions) -> int:
+    """Print how many episodes tell two rates apart."""
+    from manikin.eval.planning import MOST, episodes_for_width, plan
+
+    assert options.plan is not None
+    found = plan(*options.plan, power=options.power, correlation=options.correlation)
+    out.print(
+        f"To tell {found.first:.1%} from {found.second:.1%}, in {found.power:.0%} of experiments, at 95 % confidence:"
+    )
+    common = f"{found.common:,} episodes" if found.common else f"more than {MOST:,} episodes"
+    out.print(f"  the same episodes for both policies (--against):    {common} each")
+    if found.stopped:
+        words = f"{found.stopped:,} episodes in half of the runs"
+        out.print(f"  the same, ending once it is known (--until better): {words}", soft_wrap=True)
+    out.print(f"  other episodes for each policy:                     {found.other:,} episodes each")
+    width = episodes_for_width(found.first, 0.05)
+    out.print(f"One rate near {found.first:.1%} within 5 points to either side: {width:,} episodes")
+    return OK
 
 
 def _settings(options: EvalOptions, protocol: str) -> dict[str, Any]:
@@ -185,13 +254,15 @@ def _settings(options: EvalOptions, protocol: str) -> dict[str, Any]:
         "ensemble": options.ensemble,
         "device": options.device,
         "deterministic": options.deterministic,
+        "until": options.until,
     }
 
 
 def _print_comparison(out: Console, row: Mapping[str, Any]) -> None:
     out.print(
         f"{row['task']}: {row['policies'][0]} - {row['policies'][1]} = {100 * row['difference']:+.1f} points "
-        f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}], McNemar p = {row['p_value']:.2g}"
+        f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}] (bootstrap [{100 * row['resampled_low']:+.1f}, "
+        f"{100 * row['resampled_high']:+.1f}]), McNemar p = {row['p_value']:.2g}"
     )
     if len(set(row["devices"])) > 1:
         out.print(f"{row['task']}: simulated on {' and '.join(row['devices'])}, whose physics rounds differently")

@@ -18,6 +18,7 @@ from manikin.eval.film import Film, Reel
 from manikin.eval.journal import Journal, JournaledTask
 from manikin.eval.protocol import SUCCESS_RULES, Protocol
 from manikin.eval.runner import EpisodeResult, run_episodes
+from manikin.eval.sequential import Answer, Sequential, anytime_interval
 from manikin.eval.stats import Interval, wilson
 from manikin.policy.api import Policy
 from manikin.policy.chunk import Execution
@@ -42,6 +43,7 @@ class TaskResult:
         confidence: of the intervals.
         seconds, env_steps: what it took.
         advice: which budget to raise to what, where contacts or constraints of an episode found no room.
+        sequential: it was to stop as soon as its question was answered. ``answer`` is None where it never was.
     """
 
     task: str
@@ -52,6 +54,8 @@ class TaskResult:
     seconds: float
     env_steps: int
     advice: str = ""
+    sequential: bool = False
+    answer: Answer | None = None
 
     @property
     def id(self) -> str:
@@ -64,9 +68,14 @@ class TaskResult:
         return str(self.fingerprint.get("device", "cpu"))
 
     def rate(self, rule: str) -> Interval:
-        """Success rate under ``once``, ``at_end`` or ``held``, with Wilson's interval."""
+        """Success rate under ``once``, ``at_end`` or ``held``, with Wilson's interval.
+
+        Of a sequential evaluation the interval is the one that holds at every number of episodes, because it may have
+        stopped at any.
+        """
         wins = sum(r.success(rule, self.held_steps) for r in self.results)
-        return wilson(wins, len(self.results), confidence=self.confidence)
+        interval = anytime_interval if self.sequential else wilson
+        return interval(wins, len(self.results), confidence=self.confidence)
 
     @property
     def rates(self) -> dict[str, Interval]:
@@ -124,8 +133,9 @@ def evaluate(
     on_error: Callable[[Evaluation], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     journal: Journal | None = None,
+    until: Callable[[str], Sequential] | None = None,
 ) -> Evaluation:
-    """Run every episode of a protocol exactly once.
+    """Run every episode of a protocol exactly once, or until its question is answered.
 
     Args:
         protocol: what to run.
@@ -143,6 +153,8 @@ def evaluate(
         on_error: called with what is finished where an error ends the evaluation, which is then raised.
         stop: asked once per control step; True ends the evaluation with what is finished.
         journal: keeps each episode on disk as it finishes; those that it holds already are not run again.
+        until: makes the sequential test of a task from the protocol's word for it. Once it knows its answer, the task
+            ends, and only the episodes that the answer rests on count.
 
     Raises:
         DataError: the journal cannot be written, or holds episodes of other environments.
@@ -153,7 +165,7 @@ def evaluate(
     for task in protocol.tasks:
         protocol.make_options(task)  # what cannot be shown is refused before anything runs
     _ = protocol.hash  # of the code of own tasks as it is now, and not when the report is written
-    ran = _Ran(protocol, journal)
+    ran = _Ran(protocol, journal, until)
     rows = min(num_envs, len(protocol.seeds))
     try:
         for task in protocol.tasks:
@@ -174,12 +186,12 @@ def evaluate(
                     numbers=missing,
                     execution=execution,
                     on_result=partial(ran.add, on_result),
-                    stop=stop,
+                    stop=lambda: stop() or ran.answered,
                 )
                 ran.end(run.seconds, run.env_steps, run.advice)
             finally:
                 env.close()
-            if run.interrupted or stop():
+            if (run.interrupted and not ran.answered) or stop():
                 ran.interrupted |= run.interrupted or task != protocol.tasks[-1]
                 break
             if film and renderer is not None:
@@ -197,8 +209,9 @@ def evaluate(
 class _Ran:
     """What an evaluation has so far, also in the middle of a task."""
 
-    def __init__(self, protocol: Protocol, journal: Journal | None) -> None:
-        self.protocol, self.journal = protocol, journal
+    def __init__(self, protocol: Protocol, journal: Journal | None, until: Callable[[str], Sequential] | None) -> None:
+        self.protocol, self.journal, self.until = protocol, journal, until
+        self._test: Sequential | None = None
         self.policy, self.interrupted = "", False
         self.tasks: list[TaskResult] = []
         self.reels: dict[str, Sequence[Reel]] = {}
@@ -216,11 +229,26 @@ class _Ran:
             "held_steps": self.protocol.held_steps(env.control_hz),
             "confidence": self.protocol.confidence,
         }
+        self._test = None if self.until is None else self.until(task)
+        for result in self._finished.results.values():
+            self._ask(result)
+        if self.answered:
+            return []
         return [n for n in range(len(self.protocol.seeds)) if n not in self._finished.results]
+
+    @property
+    def answered(self) -> bool:
+        """The task's question has an answer."""
+        return self._test is not None and self._test.answer is not None
+
+    def _ask(self, result: EpisodeResult) -> None:
+        if self._test is not None and self._about is not None:
+            self._test.add(result.number, result.success(self.protocol.success, self._about["held_steps"]))
 
     def add(self, on_result: Callable[[str, EpisodeResult], None] | None, result: EpisodeResult) -> None:
         assert self._about is not None
         self._new.append(result)
+        self._ask(result)
         if self.journal is not None:
             self.journal.add(result, time.perf_counter() - self._began)
         if on_result is not None:
@@ -230,6 +258,9 @@ class _Ran:
         """The task is through, or was stopped; what the journal had of it counts."""
         kept = self._finished.results.values()
         results = sorted([*kept, *self._new], key=lambda r: r.number)
+        answer = self._test.answer if self._test is not None else None
+        if answer is not None:
+            results = results[: answer.episodes]  # the first ones of the protocol are finished, without a gap
         if results and self._about is not None:
             self.tasks.append(
                 TaskResult(
@@ -238,6 +269,8 @@ class _Ran:
                     seconds=seconds + self._finished.seconds,
                     env_steps=env_steps + sum(r.length for r in kept),
                     advice=advice,
+                    sequential=self._test is not None,
+                    answer=answer,
                 )
             )
         self._about = None

@@ -117,9 +117,18 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
         f'<div class="rates">{rates}{axis}</div></div>'
         f'<p class="caption">{head["successes"]} of {head["episodes"]} episodes succeeded {names[rule]}. With '
         f"{head['confidence']:.0%} confidence the rate lies between <b>{_pc(head['low'])}</b> and "
-        f"<b>{_pc(head['high'])}</b> (Wilson).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
+        f"<b>{_pc(head['high'])}</b> ({_method(task)}).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
         f"{_forces(task)}{_stages(episodes)}{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
     )
+
+
+def _method(task: Mapping[str, Any]) -> str:
+    """How the intervals were made, and what a sequential evaluation found."""
+    if not task.get("sequential"):
+        return "Wilson"
+    answer = task.get("answer")
+    found = escape(answer["words"]) if answer else "the question was not answered within these episodes"
+    return f"an interval that holds at every number of episodes; {found}"
 
 
 def _rate(words: str, rate: Mapping[str, Any], now: bool) -> str:
@@ -280,7 +289,17 @@ def _comparison(report: Mapping[str, Any]) -> str:
     apart = f" Simulated on {' and '.join(where)}, whose physics rounds differently." if len(where) > 1 else ""
     return _section(
         f"<h2>{first} against {second}</h2><p>On the same episodes.{apart} Interval of the difference: Newcombe, "
-        f"paired. p: McNemar's exact test that both are equally good.</p>{_grid(headings, rows)}"
+        f"paired. p: McNemar's exact test that both are equally good.{_looked(report)}</p>{_grid(headings, rows)}"
+    )
+
+
+def _looked(report: Mapping[str, Any]) -> str:
+    """What an evaluation that could stop at any episode takes from a test that was made for a fixed number."""
+    if not any(task.get("sequential") for task in report["per_task"]):
+        return ""
+    return (
+        " Interval and p are for a number of episodes that is fixed before. This evaluation may have stopped early: "
+        "rely on the answer of each task."
     )
 
 

@@ -3,7 +3,8 @@
     {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted", "error",
      "device", "protocol": {"name", "hash", "toml", "own": [{"id", "code", "config"}]}, "versions", "machine",
      "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
-     "per_task": [{"task", "named", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice",
+     "per_task": [{"task", "named", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice", "sequential",
+                   "answer": {"episodes", "words"} or null,
                    "success": {"rule", "once": RATE, "at_end": RATE, "held": RATE},
                    "aggregated": {... as overall ...}, "modes": {how it succeeded or failed: episodes},
                    "forces": {"total" or link: {"peak": SPREAD, "sum": SPREAD}},
@@ -16,12 +17,14 @@ RATE is {"successes", "episodes", "rate", "low", "high", "confidence"}; ``pc_suc
 protocol's rule. ``task`` is the task's id, and ``named`` the protocol's word for it; ``own`` are the tasks that are not
 manikin's, with the SHA-256 of their code. Reports are comparable when their protocol hashes are equal. ``device``
 is the word of where it was simulated; physics differs between devices in its rounding, so a comparison names both.
-``advice`` is which budget to raise to what, where contacts or constraints found no room. ``error`` says what ended the
+``advice`` is which budget to raise to what, where contacts or constraints found no room. A ``sequential`` task was to
+end with its ``answer``; its intervals hold at every number of episodes. ``error`` says what ended the
 evaluation before its end.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections import Counter
@@ -46,6 +49,7 @@ __all__ = [
     "about_protocol",
     "as_dict",
     "compare",
+    "outcomes",
     "read_report",
     "refuse_another",
     "write_report",
@@ -128,6 +132,8 @@ def _task(task: TaskResult, rule: str) -> dict[str, Any]:
         "held_steps": task.held_steps,
         "unhealthy": len(task.unhealthy),
         "advice": task.advice,
+        "sequential": task.sequential,
+        "answer": None if task.answer is None else dataclasses.asdict(task.answer),
         "success": {"rule": rule, **rates},
         "modes": dict(Counter(r.mode for r in task.results).most_common()),
         "forces": _forces(task.results),
@@ -250,6 +256,18 @@ def _check_kind(value: Any, kind: type) -> None:
         raise TypeError(f"{value!r} stands where {kind.__name__} is expected")
 
 
+def outcomes(report: Mapping[str, Any], named: str) -> dict[int, bool]:
+    """Number of an episode in the protocol -> whether it succeeded, of the task that the protocol names so.
+
+    Raises:
+        ConfigError: the report has no such task.
+    """
+    for task in report["per_task"]:
+        if task.get("named", task["task"]) == named:
+            return {e["episode_ix"]: e["success"] for e in task["per_episode"]}
+    raise ConfigError(f"the report of {report['policy']} has no episodes of {named}")
+
+
 def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Paired comparison of two policies on the episodes that both reports have, per task.
 
@@ -285,6 +303,8 @@ def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[st
                 "difference": paired.difference.estimate,
                 "low": paired.difference.low,
                 "high": paired.difference.high,
+                "resampled_low": paired.resampled.low,
+                "resampled_high": paired.resampled.high,
                 "confidence": confidence,
                 "p_value": paired.p_value,
             }

@@ -1,21 +1,36 @@
 """How sure a success rate is: intervals for one rate, for a difference of two, and a test on common episodes.
 
-Plain Python, no SciPy at run time. Sources:
+No SciPy at run time. Sources:
     Wilson, J. Am. Stat. Assoc. 22 (1927) 209-212; Newcombe, Statist. Med. 17 (1998) 857-872 (one proportion),
     873-890 (difference, independent; his method 10), 2635-2650 (difference, paired; his method 10);
-    McNemar, Psychometrika 12 (1947) 153-157, in its exact conditional form.
+    Clopper and Pearson, Biometrika 26 (1934) 404-413;
+    McNemar, Psychometrika 12 (1947) 153-157, in its exact conditional form;
+    Efron, Ann. Statist. 7 (1979) 1-26 (bootstrap), percentile intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from math import comb, sqrt
+from math import comb, lgamma, sqrt
 from statistics import NormalDist
+
+import numpy as np
 
 from manikin.errors import ConfigError
 
-__all__ = ["Interval", "Paired", "compare_paired", "mcnemar_exact", "newcombe", "newcombe_paired", "wilson"]
+__all__ = [
+    "Interval",
+    "Paired",
+    "bisect",
+    "bootstrap",
+    "clopper_pearson",
+    "compare_paired",
+    "mcnemar_exact",
+    "newcombe",
+    "newcombe_paired",
+    "wilson",
+]
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,7 @@ class Paired:
     Attributes:
         both, only_first, only_second, neither: numbers of episodes by who succeeded.
         difference: rate of the first minus rate of the second, with Newcombe's paired interval.
+        resampled: the same difference with its bootstrap interval, episodes drawn in pairs.
         p_value: of McNemar's exact test that both rates are equal, two-sided.
     """
 
@@ -46,6 +62,7 @@ class Paired:
     only_second: int
     neither: int
     difference: Interval
+    resampled: Interval
     p_value: float
 
     @property
@@ -76,6 +93,80 @@ def wilson(successes: int, trials: int, *, confidence: float = 0.95) -> Interval
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == trials else min(1.0, centre + half)
     return Interval(rate, low, high, confidence)
+
+
+def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
+    """The exact interval for a success rate: it covers the true rate at least as often as ``confidence`` says.
+
+    It is wider than Wilson's, which covers it so often on average over rates.
+
+    Raises:
+        ConfigError: impossible counts or confidence.
+    """
+    _check(successes, trials, confidence)
+    tail = (1 - confidence) / 2
+    counts = np.arange(trials + 1)
+    ways = np.array([lgamma(trials + 1) - lgamma(k + 1) - lgamma(trials - k + 1) for k in counts])
+
+    def at_least(count: int, rate: float) -> float:
+        """Chance of ``count`` or more successes."""
+        chances = np.exp(ways + counts * np.log(rate) + (trials - counts) * np.log1p(-rate))
+        return float(chances[count:].sum())
+
+    low = 0.0 if successes == 0 else bisect(lambda rate: at_least(successes, rate) - tail)
+    high = 1.0 if successes == trials else bisect(lambda rate: at_least(successes + 1, rate) - (1 - tail))
+    return Interval(successes / trials, low, high, confidence)
+
+
+def bisect(rising: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:
+    """Where a function that rises between ``low`` and ``high`` passes 0, to the last bits of a float."""
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if rising(middle) < 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def bootstrap(
+    values: Sequence[float],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """Mean of ``values`` with its percentile bootstrap interval: of outcomes, or of differences on common episodes.
+
+    Args:
+        values: one per episode, for example 1.0 for a success.
+        clusters: which episodes belong together, one word per episode, and are drawn together: several runs of one
+            scene, or all episodes of one policy seed. None where every episode stands alone.
+        confidence: of the interval.
+        resamples: how often clusters are drawn with replacement.
+        seed: of the draws.
+
+    Raises:
+        ConfigError: no values, another number of clusters, only one cluster, or an impossible confidence.
+    """
+    data = np.asarray(values, np.float64)
+    if not len(data) or resamples < 1 or not 0 < confidence < 1:
+        raise ConfigError("a bootstrap needs values, at least one resample, and a confidence between 0 and 1")
+    places = {word: place for place, word in enumerate(dict.fromkeys(clusters or range(len(data))))}
+    if clusters is not None and (len(clusters) != len(data) or len(places) < 2):
+        raise ConfigError(f"clusters: one word for each of {len(data)} values, of two or more clusters")
+    member = np.array([places[word] for word in clusters or range(len(data))])
+    sizes, sums = np.bincount(member), np.bincount(member, data)
+    rng = np.random.default_rng(seed)
+    means = []
+    for count in [1000] * (resamples // 1000) + [resamples % 1000]:  # a table of all would be large
+        drawn = rng.integers(len(sizes), size=(count, len(sizes)))
+        means.append(sums[drawn].sum(1) / sizes[drawn].sum(1))
+    low, high = np.quantile(np.concatenate(means), [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    return Interval(float(data.mean()), low, high, confidence)
 
 
 def newcombe(first: int, first_of: int, second: int, second_of: int, *, confidence: float = 0.95) -> Interval:
@@ -160,5 +251,6 @@ def compare_paired(first: Sequence[bool], second: Sequence[bool], *, confidence:
         only_second,
         neither,
         difference=newcombe_paired(both, only_first, only_second, neither, confidence=confidence),
+        resampled=bootstrap([float(a) - float(b) for a, b in pairs], confidence=confidence),
         p_value=mcnemar_exact(only_first, only_second),
     )

@@ -1,0 +1,1 @@
+"""How well success in simulation predicts success on real robots."""

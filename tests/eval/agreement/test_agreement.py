@@ -1,0 +1,206 @@
+"""MMRV, correlations, Kruskal-Wallis and their intervals, against SIMPLER's published tables and SciPy."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from manikin.errors import ConfigError
+from manikin.eval.agreement.metrics import METRICS, delta_success, kruskal_wallis, mmrv, pearson, spearman
+from manikin.eval.agreement.trials import agreement, resampled, trials
+
+PUBLISHED = json.loads((Path(__file__).parent / "simpler_tables.json").read_text())["columns"]
+"""Tables IV, V and XIV of SIMPLER (arXiv:2405.05941) as printed. Real rates are rounded to three digits, and the
+printed metrics were computed from unrounded simulated rates: hence the tolerance below."""
+
+# What is printed does not follow from the rates beside it; docs/rank-policies.md says why. Column -> what does follow.
+OTHER_PEARSON = {
+    ("visual_matching", "drawer/close"): 0.771,
+    ("visual_matching", "eggplant_in_basket/grasp"): 0.972,
+    ("visual_matching", "eggplant_in_basket/success"): 0.970,
+}
+OTHER_KRUSKAL = {"pick_coke_can/average": 4, "drawer/average": 3, "eggplant_in_basket/grasp": 0}
+
+
+def _key(column: dict[str, Any]) -> tuple[str, str]:
+    return column["kind"], column["column"]
+
+
+@pytest.mark.parametrize("column", PUBLISHED, ids=lambda c: "-".join(_key(c)))
+def test_published_values_come_out(column: dict[str, Any]) -> None:
+    real, sim = column["real"], column["sim"]
+    assert mmrv(real=real, sim=sim) == pytest.approx(column["mmrv"], abs=0.0015)
+    expected = OTHER_PEARSON.get(_key(column), column["pearson"])
+    assert pearson(real=real, sim=sim) == pytest.approx(expected, abs=0.0045)
+
+
+@pytest.mark.parametrize("key", list(OTHER_PEARSON), ids="-".join)
+def test_what_does_not_follow_from_the_printed_rates_is_known(key: tuple[str, str]) -> None:
+    (column,) = [c for c in PUBLISHED if _key(c) == key]
+    assert abs(column["pearson"] - pearson(real=column["real"], sim=column["sim"])) > 0.0025
+
+
+def test_kruskal_wallis_counts_the_published_policies() -> None:
+    """Table XIV: policies whose trials in simulation differ from the real ones, trials rebuilt from the rates."""
+    for column in PUBLISHED:
+        if "kruskal" in column:
+            rates, count = zip(column["real"], column["sim"], strict=True), column["trials"]
+            found = [kruskal_wallis(real=trials(r, count), sim=trials(s, count)).p_value for r, s in rates]
+            expected = OTHER_KRUSKAL.get(column["column"], column["kruskal"])
+            assert sum(p < 0.05 for p in found) == expected, column["column"]
+
+
+def test_mmrv_by_hand() -> None:
+    # three policies; simulation swaps the first two, whose real rates differ by 0.3
+    assert mmrv(real=[0.2, 0.5, 0.9], sim=[0.6, 0.4, 0.8]) == pytest.approx((0.3 + 0.3 + 0.0) / 3)
+    # a tie in simulation is charged to the policy with the lower real rate: 0.9 for the first, 0.6 for the second
+    assert mmrv(real=[0.0, 0.3, 0.9], sim=[0.4, 0.4, 0.4]) == pytest.approx((0.9 + 0.6 + 0.0) / 3)
+    assert mmrv(real=[0.2, 0.8], sim=[0.5, 0.5]) == pytest.approx(0.3)
+    assert mmrv(real=[0.1, 0.5, 0.9], sim=[0.3, 0.3, 0.8]) == pytest.approx(0.4 / 3)
+    assert mmrv(real=[0.5, 0.5], sim=[0.1, 0.9]) == 0.0  # a real tie costs nothing
+    # not symmetric: the weight is always the real difference
+    assert mmrv(real=[0.1, 0.9], sim=[0.6, 0.5]) == pytest.approx(0.8)
+    assert mmrv(real=[0.6, 0.5], sim=[0.1, 0.9]) == pytest.approx(0.1)
+
+
+def test_correlations_are_scipys() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        real, sim = rng.integers(0, 11, (2, 7)) / 10  # with ties
+        assert pearson(real=real, sim=sim) == pytest.approx(scipy.stats.pearsonr(real, sim).statistic)
+        assert spearman(real=real, sim=sim) == pytest.approx(scipy.stats.spearmanr(real, sim).statistic)
+
+
+def test_many_rates_at_once_are_those_of_each() -> None:
+    real, sim = np.random.default_rng(1).integers(0, 6, (2, 40, 4)) / 5
+    together = {name: compute(real, sim) for name, compute in METRICS.items()}
+    for i, (r, s) in enumerate(zip(real, sim, strict=True)):
+        for name, alone in (("mmrv", mmrv), ("pearson", pearson), ("spearman", spearman)):
+            if math.isnan(together[name][i]):
+                assert np.ptp(r) == 0 or np.ptp(s) == 0
+            else:
+                assert together[name][i] == pytest.approx(alone(real=r, sim=s))
+
+
+@pytest.mark.parametrize("metric", [pearson, spearman])
+def test_what_is_not_defined_is_named(metric: object) -> None:
+    with pytest.raises(ConfigError, match=r"undefined: all simulated rates are equal \(0.4\)"):
+        metric(real=[0.1, 0.5], sim=[0.4, 0.4])  # type: ignore[operator]
+    with pytest.raises(ConfigError, match="all real rates are equal"):
+        metric(real=[0.1, 0.1], sim=[0.4, 0.5])  # type: ignore[operator]
+    with pytest.raises(ConfigError, match=r"fewer than 2 \(1\)"):
+        metric(real=[0.1], sim=[0.4])  # type: ignore[operator]
+
+
+def test_bad_rates_are_refused() -> None:
+    with pytest.raises(ConfigError, match="fractions from 0 to 1"):
+        mmrv(real=[85.3, 92.0], sim=[0.8, 0.7])
+    with pytest.raises(ConfigError, match="fractions from 0 to 1"):
+        mmrv(real=[0.8, math.nan], sim=[0.8, 0.7])
+    with pytest.raises(ConfigError, match="got 2 and 3"):
+        mmrv(real=[0.8, 0.1], sim=[0.8, 0.7, 0.1])
+    with pytest.raises(TypeError):
+        mmrv([0.1, 0.2], [0.1, 0.2])  # type: ignore[misc]
+
+
+def test_kruskal_wallis_is_scipys() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        real, sim = rng.random(25) < rng.random(), rng.random(40) < 0.5
+        expected = scipy.stats.kruskal(real, sim)
+        found = kruskal_wallis(real=real.tolist(), sim=sim.tolist())
+        assert found.statistic == pytest.approx(expected.statistic)
+        assert found.p_value == pytest.approx(expected.pvalue)
+    same = kruskal_wallis(real=[True] * 5, sim=[True] * 9)
+    assert (same.statistic, same.p_value) == (0.0, 1.0)
+    with pytest.raises(ConfigError, match="at least one"):
+        kruskal_wallis(real=[], sim=[True])
+
+
+def test_delta_success_is_that_of_table_vi() -> None:
+    # Table VII, RT-1 without augmentation, pick coke can, background: base .92, variants .933 and .907; printed .013
+    assert delta_success(base=0.92, shifts=[0.933, 0.907]) == pytest.approx(0.013, abs=5e-4)
+    assert delta_success(base=0.92, shifts=[0.053, 0.28]) == pytest.approx(0.753, abs=6e-4)
+    with pytest.raises(ConfigError, match="no shift"):
+        delta_success(base=0.5, shifts=[])
+
+
+# ---- trials ----------------------------------------------------------------------------------------------------------
+
+
+def _table(rates: dict[str, float], count: int) -> dict[str, dict[str, list[bool]]]:
+    return {name: {"all": trials(rate, count)} for name, rate in rates.items()}
+
+
+REAL = _table({"a": 0.2, "b": 0.5, "c": 0.9}, 30)
+SIM = _table({"a": 0.3, "b": 0.45, "c": 0.8}, 200)
+
+
+def test_agreement_has_the_measured_values_and_intervals() -> None:
+    found = agreement(real=REAL, sim=SIM, resamples=4000, seed=3)
+    assert found.policies == ("a", "b", "c") and found.real == pytest.approx((0.2, 0.5, 0.9))
+    assert found.metrics["mmrv"].value == 0.0 == found.metrics["mmrv"].low
+    assert found.metrics["pearson"].value == pytest.approx(scipy.stats.pearsonr(found.real, found.sim).statistic)
+    for metric in found.metrics.values():
+        assert metric.low is not None and metric.high is not None and metric.low <= metric.value <= metric.high
+    assert found.kruskal["c"] == kruskal_wallis(real=REAL["c"]["all"], sim=SIM["c"]["all"])
+    again = agreement(real=REAL, sim=SIM, resamples=4000, seed=3)
+    assert again == found
+    assert agreement(real=REAL, sim=SIM, resamples=4000, seed=4) != found
+
+
+def test_resampled_rates_spread_as_binomials() -> None:
+    """With two policies whose order is certain, Pearson is 1 and MMRV 0; a draw that swaps them costs the real gap."""
+    real, sim = _table({"a": 0.4, "b": 0.6}, 50), _table({"a": 0.1, "b": 0.9}, 400)
+    drawn = resampled(real=real, sim=sim, resamples=20_000, seed=5)
+    # simulation never swaps; reality does where b's 50 trials have fewer successes than a's
+    a, b = scipy.stats.binom(50, 0.4), scipy.stats.binom(50, 0.6)
+    swapped = sum(a.pmf(k) * b.cdf(k - 1) for k in range(51))
+    assert (drawn["mmrv"] > 0).mean() == pytest.approx(swapped, abs=4 * math.sqrt(swapped / 20_000))
+
+
+def test_settings_count_once_each() -> None:
+    """Three orientations with 100, 100 and 10 trials: the rate is the mean of the three, not of 210 trials."""
+    settings = {"lying": trials(0.9, 100), "standing": trials(0.5, 100), "upright": trials(0.1, 10)}
+    found = agreement(real={"a": settings, "b": {"all": trials(0.2, 20)}}, sim=_table({"a": 0.6, "b": 0.1}, 20))
+    assert found.real[0] == pytest.approx(0.5)
+    assert list(found.kruskal) == ["b"]
+
+
+def test_one_real_draw_for_two_simulations() -> None:
+    """The change between two simulations is not blurred by the real trials: they are the same draws."""
+    better = resampled(real=REAL, sim=SIM, resamples=500, seed=6)
+    same = resampled(real=REAL, sim=SIM, resamples=500, seed=6)
+    assert all(np.array_equal(better[name], same[name]) for name in better)
+
+
+def test_undefined_metrics_say_why() -> None:
+    found = agreement(real=REAL, sim=_table({"a": 0.5, "b": 0.5, "c": 0.5}, 10), resamples=200)
+    assert found.metrics["pearson"].value is None and "all simulated rates are equal" in str(found.metrics["pearson"])
+    assert found.metrics["mmrv"].value is not None
+    one = agreement(real={"a": REAL["a"]}, sim={"a": SIM["a"]}, resamples=200)
+    assert all(metric.value is None and "fewer than 2" in metric.why for metric in one.metrics.values())
+    # sometimes constant in a resample: the share is told, and the interval is of the others
+    few = agreement(real=_table({"a": 0.5, "b": 0.75}, 4), sim=_table({"a": 0.25, "b": 0.5}, 4), resamples=2000)
+    assert 0 < few.metrics["pearson"].undefined < 1 and "undefined in" in str(few.metrics["pearson"])
+
+
+def test_other_policies_or_missing_trials_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"only in reality: c; only in simulation: d"):
+        agreement(real=REAL, sim={**{k: SIM[k] for k in "ab"}, "d": SIM["c"]})
+    with pytest.raises(ConfigError, match="a has no simulated trials"):
+        agreement(real=REAL, sim={**SIM, "a": {"all": []}})
+    with pytest.raises(ConfigError, match="True or False"):
+        agreement(real=REAL, sim={**SIM, "a": {"all": [0.5]}})  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="at least one trial"):
+        trials(0.5, 0)
+
+
+def test_trials_are_the_nearest_count() -> None:
+    assert trials(0.853, 75).count(True) == 64 and len(trials(0.853, 75)) == 75
