@@ -40,6 +40,7 @@ UNPUBLISHED = {  # of no result
     "benchmarks/beside_maniskill.py": "python benchmarks/beside_maniskill.py --quick",
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
+    "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
     "docs/conversion.py": "python docs/conversion.py --check",
@@ -141,8 +142,6 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
         pytest.skip(f"{ELSEWHERE[name]} runs it")
     if name == "benchmarks/parity.py":
         pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
-    if name == "benchmarks/lerobot_act.py":
-        pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
     if name == "benchmarks/adapters.py" and (library := LIBRARIES.get(shlex.split(command)[2])):
         pytest.importorskip(library, reason="runs in an environment of its own that has this library")
     out = tmp_path / "made.json"
@@ -219,6 +218,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -> None:
     if name == "docs/view_recording.py" and chromium() is None:
         pytest.skip("no Chromium is installed")
+    if name == "benchmarks/lerobot_policies.py":
+        pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
     said = run(words_of(UNPUBLISHED[name], {"OUT": tmp_path, **recordings}), tmp_path)
     assert {path.stem for path in tmp_path.rglob("*.png")} == PICTURES.get(name, set())
     if name == "docs/robots_pick.py":
