@@ -169,9 +169,8 @@ class CameraRig:
         state = _State(self._world, which)
         if self._drawn is None or not state.has_fields_of(self._drawn):
             self._drawn = _Drawn(self._world.num_worlds, state, {c.name: self._empty(c, 1) for c in self.cameras})
-        out = self._drawn.pictures(which)
         missing = self._drawn.missing(which, state)
-        arrays = {name: {k: v.numpy() for k, v in images.items()} for name, images in out.items()}
+        arrays = self._drawn.arrays
         every = list(zip(self.cameras, self._looks, strict=True))
         apart = len(missing) < len(self._workers)
         jobs = [(i, part) for i in missing for part in ([[e] for e in every] if apart else [every])]
@@ -185,12 +184,12 @@ class CameraRig:
                     return
                 state.pose(i, worker)
                 for camera, look in part:
-                    self._draw(worker, camera, look, {k: v[i] for k, v in arrays[camera.name].items()})
+                    self._draw(worker, camera, look, {k: v[which[i]] for k, v in arrays[camera.name].items()})
 
         if jobs:
             _together(self._workers[: len(jobs)], work)
-            self._drawn.keep(which, missing, state, out)
-        return out
+            self._drawn.keep(which, missing, state)
+        return self._drawn.pictures(which)
 
     def close(self) -> None:
         """End the threads and free what they hold. Idempotent."""
@@ -270,6 +269,9 @@ class _Drawn:
     Args:
         n: rows of the world.
         state: of any rows, for shapes. empty: pictures of one row, for shapes.
+
+    Attributes:
+        arrays: camera -> output -> its last pictures (n, ...), to be drawn into.
     """
 
     def __init__(self, n: int, state: _State, empty: dict[str, dict[str, Tensor]]) -> None:
@@ -278,6 +280,7 @@ class _Drawn:
         self._kept = {
             camera: {k: v.new_empty((n, *v.shape[1:])) for k, v in images.items()} for camera, images in empty.items()
         }
+        self.arrays = {camera: {k: v.numpy() for k, v in images.items()} for camera, images in self._kept.items()}
 
     def pictures(self, rows: np.ndarray) -> dict[str, dict[str, Tensor]]:
         """Those of rows, as they were drawn last; the caller's own."""
@@ -285,20 +288,18 @@ class _Drawn:
         return {camera: {k: v[at] for k, v in images.items()} for camera, images in self._kept.items()}
 
     def missing(self, rows: np.ndarray, state: _State) -> list[int]:
-        """Which of the rows, by place, are not as they were drawn last."""
+        """Which of the rows, by place, are not as they were drawn last. They are to be drawn into ``arrays``."""
         same = self._has[rows]
         for name, values in state.arrays.items():
             same = same & (self.state[name][rows] == values).reshape(len(rows), -1).all(1)
+        self._has[rows[~same]] = False  # until they are drawn: an error may come between
         return np.flatnonzero(~same).tolist()
 
-    def keep(self, rows: np.ndarray, places: list[int], state: _State, out: dict[str, dict[str, Tensor]]) -> None:
-        """The pictures at some places of rows are new."""
-        at, places_at = rows[places], torch.tensor(places)
+    def keep(self, rows: np.ndarray, places: list[int], state: _State) -> None:
+        """``arrays`` show some places of rows as they are now."""
+        at = rows[places]
         for name, values in state.arrays.items():
             self.state[name][at] = values[places]
-        for camera, images in out.items():
-            for k, v in images.items():
-                self._kept[camera][k][torch.from_numpy(at.astype(np.int64))] = v[places_at]
         self._has[at] = True
 
 
