@@ -65,8 +65,8 @@ class Config(GradientConfig):
     tool: str = "tcp_pose"
     numbers: tuple[str, ...] = ()
     still: float = 0.004
-    corner: float = 0.02
-    near: float = 0.015
+    corner: float = 0.005
+    near: float = 0.01
     turned: float = 0.3
     shift: float = 0.025
     yaw: float = 5.0
