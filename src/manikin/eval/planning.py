@@ -151,7 +151,7 @@ def _common(only_first: float, only_second: float, power: float, confidence: flo
 
 def _stopped(only_first: float, only_second: float, confidence: float, most: int, seed: int) -> int | None:
     """Median of the episodes after which a test that looks after every episode knows, over 1,000 experiments."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)  # house: random, a stream of its own
     drawn = rng.random((1000, most))
     first = np.cumsum(drawn < only_first, 1)
     disagree = np.cumsum(drawn < only_first + only_second, 1)

@@ -160,7 +160,7 @@ def bootstrap(
         raise ConfigError(f"clusters: one word for each of {len(data)} values, of two or more clusters")
     member = np.array([places[word] for word in clusters or range(len(data))])
     sizes, sums = np.bincount(member), np.bincount(member, data)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)  # house: random, a stream of its own
     means = []
     for count in [1000] * (resamples // 1000) + [resamples % 1000]:  # a table of all would be large
         drawn = rng.integers(len(sizes), size=(count, len(sizes)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -128,16 +129,15 @@ def resampled(
         raise ConfigError(f"resamples must be at least 1, got {resamples}")
     if len(names) < 2:
         return {name: np.full(resamples, np.nan) for name in METRICS}
-    streams = np.random.SeedSequence(seed).spawn(2)
-    rates = [
-        np.stack([_resampled_rate(one[name], np.random.default_rng(s), resamples) for name, s in seeds], -1)
-        for one, stream in zip((real, sim), streams, strict=True)
-        for seeds in [list(zip(names, stream.spawn(len(names)), strict=True))]
-    ]
+    streams = np.random.default_rng(seed).spawn(2)  # house: random, a stream of its own
+    rates = []
+    for table, stream in zip((real, sim), streams, strict=True):
+        own = zip(names, stream.spawn(len(names)), strict=True)
+        rates.append(np.stack([_resampled_rate(table[name], rng, resamples) for name, rng in own], -1))
     return {name: compute(*rates) for name, compute in METRICS.items()}
 
 
-def _resampled_rate(settings: Trials, rng: np.random.Generator, resamples: int) -> np.ndarray:
+def _resampled_rate(settings: Trials, rng: Any, resamples: int) -> np.ndarray:
     """(resamples,). The successes among n outcomes drawn with replacement are binomial."""
     drawn = [rng.binomial(len(one), float(np.mean(one)), resamples) / len(one) for one in settings.values()]
     return np.asarray(np.mean(drawn, axis=0))
