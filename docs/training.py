@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "training.md"
 PICTURE = ROOT / "docs" / "images" / "training.svg"
 RESULT = ROOT / "benchmarks" / "results" / "learning.json"
+BESIDE = ROOT / "docs" / "images" / "training-maniskill.svg"
+PEER = ROOT / "benchmarks" / "results" / "beside_maniskill.json"
 ROBOSUITE = ROOT / "docs" / "robosuite.md"
 BENCHMARK = ROOT / "benchmarks" / "results" / "robosuite.json"
 IMITATION = ROOT / "docs" / "training-imitation.md"
@@ -70,7 +72,16 @@ def curves(result: dict[str, Any]) -> str:
         run.replace(":", " "): [[(at[0], at[2]) for at in one["curve"]] for one in seeds.values()]
         for run, seeds in result["runs"].items()
     }
-    svg = chart(found, across="control steps", up="success in validation", top=1.0)
+    return _alone(chart(found, across="control steps", up="success in validation", top=1.0))
+
+
+def beside(result: dict[str, Any]) -> str:
+    found = {name: [[(at[0] / 60, at[2]) for at in one["curve"]]] for name, one in result["runs"].items()}
+    return _alone(chart(found, across="minutes of processor time", up="success in validation", top=1.0))
+
+
+def _alone(svg: str) -> str:
+    """A chart as a file of its own."""
     style = "<style>text{font:11px sans-serif;fill:#777}</style>"
     return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{style}", 1)
 
@@ -136,6 +147,7 @@ def main() -> int:
     wanted = {
         PAGE: filled(PAGE.read_text(), "learning", table(learned)),
         PICTURE: curves(learned) + "\n",
+        BESIDE: beside(json.loads(PEER.read_text())) + "\n",
         ROBOSUITE: filled(ROBOSUITE.read_text(), "robosuite", returns(json.loads(BENCHMARK.read_text()))),
         IMITATION: filled(IMITATION.read_text(), "imitation", imitated(json.loads(IMITATED.read_text()))),
     }

@@ -37,7 +37,6 @@ ELSEWHERE = {  # who runs them
     "docs/hooks.py": "make docs",
 }
 UNPUBLISHED = {  # of no result
-    "benchmarks/beside_maniskill.py": "python benchmarks/beside_maniskill.py --quick",
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
