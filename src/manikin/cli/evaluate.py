@@ -229,9 +229,8 @@ def _plan(out: Console, options: EvalOptions) -> int:
 
     assert options.plan is not None
     found = plan(*options.plan, power=options.power, correlation=options.correlation)
-    out.print(
-        f"To tell {found.first:.1%} from {found.second:.1%}, in {found.power:.0%} of experiments, at 95 % confidence:"
-    )
+    sure = f"in {found.power:.0%} of experiments, at {100 * found.confidence:.0f} % confidence:"
+    out.print(f"To tell {found.first:.1%} from {found.second:.1%}, {sure}", soft_wrap=True)
     common = f"{found.common:,} episodes" if found.common else f"more than {MOST:,} episodes"
     out.print(f"  the same episodes for both policies (--against):    {common} each")
     if found.stopped:

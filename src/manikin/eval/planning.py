@@ -7,12 +7,13 @@ other episodes); McNemar's exact test on common episodes, whose power is summed 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, lgamma, log, sqrt
+from math import ceil, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
 from manikin.errors import ConfigError
+from manikin.eval.sequential import anytime_p
 from manikin.eval.stats import wilson
 
 __all__ = ["Plan", "episodes_for_width", "mcnemar_power", "plan"]
@@ -155,11 +156,13 @@ def _stopped(only_first: float, only_second: float, confidence: float, most: int
     drawn = rng.random((1000, most))
     first = np.cumsum(drawn < only_first, 1)
     disagree = np.cumsum(drawn < only_first + only_second, 1)
-    table = np.array([lgamma(k + 0.5) for k in range(most + 1)])
-    whole = np.array([lgamma(n + 1) for n in range(most + 1)])
-    # the same evidence as manikin.eval.sequential.anytime_p for a rate of 1/2
-    evidence = table[first] + table[disagree - first] - whole[disagree] - 2 * lgamma(0.5) + disagree * log(2)
-    known = evidence >= -log(1 - confidence)
+    # of n disagreements, so many have to be one policy's; the number never falls as n rises
+    needed, wins = [], 0
+    for n in range(most + 1):
+        while wins <= n and (2 * wins < n or anytime_p(wins, n) > 1 - confidence):
+            wins += 1
+        needed.append(wins)
+    known = np.maximum(first, disagree - first) >= np.array(needed)[disagree]
     after = np.where(known.any(1), known.argmax(1) + 1, most + 1)
     median = int(np.median(after))
     return median if median <= most else None

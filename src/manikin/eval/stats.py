@@ -155,10 +155,11 @@ def bootstrap(
     data = np.asarray(values, np.float64)
     if not len(data) or resamples < 1 or not 0 < confidence < 1:
         raise ConfigError("a bootstrap needs values, at least one resample, and a confidence between 0 and 1")
-    places = {word: place for place, word in enumerate(dict.fromkeys(clusters or range(len(data))))}
+    words = range(len(data)) if clusters is None else clusters
+    places = {word: place for place, word in enumerate(dict.fromkeys(words))}
     if clusters is not None and (len(clusters) != len(data) or len(places) < 2):
         raise ConfigError(f"clusters: one word for each of {len(data)} values, of two or more clusters")
-    member = np.array([places[word] for word in clusters or range(len(data))])
+    member = np.array([places[word] for word in words])
     sizes, sums = np.bincount(member), np.bincount(member, data)
     rng = np.random.default_rng(seed)  # house: random, a stream of its own
     means = []

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.policy.networks.scaling import Scaling
+from manikin.policy.networks.scaling import Scaling, value_at
 
 __all__ = [
     "ENCODERS",
@@ -81,9 +81,9 @@ class NamedScaling(nn.Module):
         H, W, 3) uint8 by its path; of a stack (B, window, ...). What this gave is given back."""
         if NUMBERS in observation:
             return dict(observation)
-        pictures = {path: _at(observation, path) for path in self.pictures}
+        pictures = {path: value_at(observation, path) for path in self.pictures}
         leading = next(iter(pictures.values())).shape[:-3]
-        numbers = [_at(observation, path).reshape(*leading, columns) for path, columns in self.numbers.items()]
+        numbers = [value_at(observation, path).reshape(*leading, columns) for path, columns in self.numbers.items()]
         return {NUMBERS: torch.cat(numbers, -1), **pictures}
 
     def forward(self, observation: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -216,11 +216,3 @@ class PictureEncoder(nn.Module):
             seen = network(picture.permute(0, 3, 1, 2).float() / 255.0 - 0.5)
             found.append(seen.reshape(*numbers.shape[:-1], -1))
         return torch.cat(found, -1)
-
-
-def _at(tree: Mapping[str, Any], path: str) -> Tensor:
-    value: Any = tree
-    for name in path.split("/"):
-        value = value[name]
-    found: Tensor = value
-    return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Scaling", "Span"]
+__all__ = ["Scaling", "Span", "value_at"]
 
 
 class Scaling(nn.Module):
@@ -65,3 +66,12 @@ class Span(nn.Module):
     def restore(self, values: Tensor) -> Tensor:
         """The inverse of calling."""
         return values * self.scale + self.shift
+
+
+def value_at(tree: Mapping[str, Any], path: str) -> Tensor:
+    """The tensor at ``group/name`` of an observation with names."""
+    value: Any = tree
+    for name in path.split("/"):
+        value = value[name]
+    found: Tensor = value
+    return found

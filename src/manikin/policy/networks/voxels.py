@@ -19,7 +19,7 @@ from torch.nn import functional
 from manikin.control.goal import PoseGoal
 from manikin.errors import ConfigError
 from manikin.math import norm, quat_angle, quat_from_euler, quat_slerp, quat_to_euler
-from manikin.policy.networks.scaling import Scaling
+from manikin.policy.networks.scaling import Scaling, value_at
 from manikin.sense.voxel import VoxelSpec
 
 __all__ = ["VoxelKeyframes", "angle_bins", "angles_of", "cell_of", "place_of", "straight_way"]
@@ -38,11 +38,16 @@ def cell_of(pos: Tensor, spec: VoxelSpec) -> tuple[Tensor, Tensor]:
     return (i * spec.resolution[1] + j) * spec.resolution[2] + k, inside
 
 
-def place_of(cell: Tensor, spec: VoxelSpec) -> Tensor:
-    """(B, 3) the middle of cells (B,) [m]."""
+def _axes_of(cell: Tensor, spec: VoxelSpec) -> tuple[Tensor, Tensor, Tensor]:
+    """Numbers of cells (B,) along x, y and z."""
     _, y, z = spec.resolution
     rest = torch.div(cell, z, rounding_mode="floor")
-    at = torch.stack([torch.div(rest, y, rounding_mode="floor"), rest % y, cell % z], -1)
+    return torch.div(rest, y, rounding_mode="floor"), rest % y, cell % z
+
+
+def place_of(cell: Tensor, spec: VoxelSpec) -> Tensor:
+    """(B, 3) the middle of cells (B,) [m]."""
+    at = torch.stack(_axes_of(cell, spec), -1)
     size = torch.tensor(spec.cell, device=cell.device)
     return torch.tensor(spec.low, device=cell.device) + (at + 0.5) * size
 
@@ -149,8 +154,8 @@ class VoxelKeyframes(nn.Module):
     def take(self, observation: Mapping[str, Any]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Occupancy (B, X, Y, Z), colours (B, X, Y, Z, 3), the tool's pose (B, 7) and the numbers (B, K)."""
         seen = observation[self.source]
-        numbers = [_at(observation, path)[:, first:last] for path, (first, last) in self.told.items()]
-        return seen["occupancy"], seen["rgb"], _at(observation, self.tool), torch.cat(numbers, 1)
+        numbers = [value_at(observation, path)[:, first:last] for path, (first, last) in self.told.items()]
+        return seen["occupancy"], seen["rgb"], value_at(observation, self.tool), torch.cat(numbers, 1)
 
     def encode(
         self, occupancy: Tensor, rgb: Tensor, tool: Tensor, numbers: Tensor
@@ -184,10 +189,7 @@ class VoxelKeyframes(nn.Module):
 
     def _of_cell(self, features: Tensor, cell: Tensor, size: int) -> Tensor:
         """(B, C) of features (B, C, ...) whose cells are ``size`` times as wide as the grid's."""
-        _, y, z = self.spec.resolution
-        rest = torch.div(cell, z, rounding_mode="floor")
-        at = (torch.div(rest, y, rounding_mode="floor"), rest % y, cell % z)
-        i, j, k = (torch.div(one, size, rounding_mode="floor") for one in at)
+        i, j, k = (torch.div(one, size, rounding_mode="floor") for one in _axes_of(cell, self.spec))
         flat = (i * features.shape[3] + j) * features.shape[4] + k
         where = flat.view(-1, 1, 1).expand(-1, features.shape[1], 1)
         return features.flatten(2).gather(2, where).squeeze(2)
@@ -219,7 +221,7 @@ class VoxelKeyframes(nn.Module):
 
     def forward(self, observation: Mapping[str, Any]) -> Tensor:
         goal, opened = self.keyframe(observation)
-        tool = _at(observation, self.tool)
+        tool = value_at(observation, self.tool)
         way = straight_way(tool, goal, self.predict, self.reach, self.turn).flatten(0, 1)
         now = torch.zeros_like(way)  # absolute goals do not depend on where the tool is
         arm = self._goal.inverse(now[:, :3], now[:, 3:], way[:, :3], way[:, 3:])
@@ -231,11 +233,3 @@ class VoxelKeyframes(nn.Module):
 
 def _wide(values: Tensor) -> Tensor:
     return values[:, :, None, None, None]
-
-
-def _at(tree: Mapping[str, Any], path: str) -> Tensor:
-    value: Any = tree
-    for name in path.split("/"):
-        value = value[name]
-    found: Tensor = value
-    return found
