@@ -81,11 +81,12 @@ def run(options: EvalOptions) -> int:
     if options.plan is not None:
         return _plan(console(), options)
 
+    from manikin.env.registry import is_own
     from manikin.errors import ConfigError, DataError, ManikinError
     from manikin.eval.evaluation import Evaluation, evaluate
     from manikin.eval.html import write_html
     from manikin.eval.journal import Journal
-    from manikin.eval.protocol import load_protocol
+    from manikin.eval.protocol import load_protocol, task_of
     from manikin.eval.report import about_protocol, as_dict, compare, read_report, refuse_another, write_report
     from manikin.eval.runner import interruptible
     from manikin.policy.choices import policy_maker
@@ -101,13 +102,13 @@ def run(options: EvalOptions) -> int:
     out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
     torch_device(options.device)
     for word in protocol.tasks:
-        if ":" in word or word.endswith(".py"):  # a file of one's own, which may not work
-            load_task(word)
+        if is_own(task_of(word)):  # a file of one's own, which may not work
+            load_task(task_of(word))
     other = read_report(options.against) if options.against else None
     if other is not None:
         refuse_another(about_protocol(protocol), other)
     until = _until(options, protocol, other)
-    size = f"{counted(len(protocol.tasks), 'task')}, {counted(len(protocol.seeds), 'episode')} each"
+    size = _size(protocol)
     out.print(f"protocol {protocol.name} {protocol.hash[:12]}: {size}")
     on = "" if options.device == "cpu" else f"-{options.device}"
     # of a policy's place only the end, the name of a file or a server
@@ -131,7 +132,7 @@ def run(options: EvalOptions) -> int:
         for task in evaluation.tasks:
             if task.sequential:
                 words = task.answer.words if task.answer else "not known after all episodes"
-                out.print(f"{task.id}: {words}", soft_wrap=True)
+                out.print(f"{task.title}: {words}", soft_wrap=True)
         for row in report["comparison"] or []:
             _print_comparison(out, row)
         out.print(f"report: {folder / 'report.html'}", soft_wrap=True)
@@ -144,10 +145,9 @@ def run(options: EvalOptions) -> int:
             out.print(f"[red]no report: {escape(str(error))}[/]", soft_wrap=True)
 
     journal = Journal(folder / "episodes.jsonl", _settings(options, protocol.hash), resume=options.resume)
-    total = len(protocol.tasks) * len(protocol.seeds)
     again = "go on with the same command and --resume"
     try:
-        with interruptible() as stop, bar(out, "evaluating", total - len(journal)) as advance:
+        with interruptible() as stop, bar(out, "evaluating", protocol.trials - len(journal)) as advance:
             evaluation = evaluate(
                 protocol,
                 maker,
@@ -184,9 +184,17 @@ def run(options: EvalOptions) -> int:
         out.print("[red]unhealthy episodes: these rates are not valid[/] (see Health in the report)")
         for task in evaluation.tasks:
             if task.advice:
-                out.print(f"{task.id}: {escape(task.advice)}", soft_wrap=True)
+                out.print(f"{task.title}: {escape(task.advice)}", soft_wrap=True)
         return NOT_GOOD
     return OK
+
+
+def _size(protocol: Protocol) -> str:
+    counts = {len(protocol.seeds_of(task)) for task in protocol.tasks}
+    tasks = counted(len(protocol.tasks), "task")
+    if len(counts) == 1:
+        return f"{tasks}, {counted(counts.pop(), 'episode')} each"
+    return f"{tasks}, {counted(protocol.trials, 'episode')} in all"
 
 
 def _command(options: EvalOptions) -> str:

@@ -97,5 +97,5 @@ def rates_table(evaluation: Evaluation) -> Table:
         health = "ok" if not task.unhealthy else f"[red]{len(task.unhealthy)} unhealthy[/]"
         between = f"{100 * head.low:.1f} to {100 * head.high:.1f}"
         force = max(r.force_peak.get("total", 0.0) for r in task.results)
-        table.add_row(task.id, str(len(task.results)), *rates, between, f"{force:.0f} N", health)
+        table.add_row(task.title, str(len(task.results)), *rates, between, f"{force:.0f} N", health)
     return table

@@ -16,7 +16,7 @@ from manikin.env.registry import task_versions
 from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
 from manikin.eval.journal import Journal, JournaledTask
-from manikin.eval.protocol import SUCCESS_RULES, Protocol
+from manikin.eval.protocol import SUCCESS_RULES, Protocol, setting_of, task_of
 from manikin.eval.runner import EpisodeResult, run_episodes
 from manikin.eval.sequential import Answer, Sequential, anytime_interval
 from manikin.eval.stats import Interval, wilson
@@ -61,6 +61,12 @@ class TaskResult:
     def id(self) -> str:
         """Id with version, also of a task that is named by its file."""
         return str(self.fingerprint.get("task", self.task))
+
+    @property
+    def title(self) -> str:
+        """What people call it: its id, and its setting where it has several."""
+        setting = setting_of(self.task)
+        return f"{self.id}, {setting}" if setting else self.id
 
     @property
     def device(self) -> str:
@@ -114,7 +120,7 @@ class Evaluation:
         for task in self.tasks:
             if task.unhealthy:
                 said = unhealthy_words([(r.seed, r.health) for r in task.unhealthy], task.advice)
-                raise DivergedError(f"{task.id}: {said}")
+                raise DivergedError(f"{task.title}: {said}")
 
 
 def evaluate(
@@ -166,15 +172,15 @@ def evaluate(
         protocol.make_options(task)  # what cannot be shown is refused before anything runs
     _ = protocol.hash  # of the code of own tasks as it is now, and not when the report is written
     ran = _Ran(protocol, journal, until)
-    rows = min(num_envs, len(protocol.seeds))
     try:
         for task in protocol.tasks:
+            rows = min(num_envs, len(protocol.seeds_of(task)))
             if on_task is not None:
                 on_task(task)
             options = protocol.make_options(
                 task, num_envs=rows, device=device, budget=budget, deterministic=deterministic
             )
-            env = make(task, options=options)
+            env = make(task_of(task), options=options)
             try:
                 missing = ran.begin(task, env)
                 acting = policy(env)
@@ -182,8 +188,9 @@ def evaluate(
                 run = run_episodes(
                     env,
                     acting,
-                    protocol.seeds,
+                    protocol.seeds_of(task),
                     numbers=missing,
+                    paraphrases=protocol.paraphrases,
                     execution=execution,
                     on_result=partial(ran.add, on_result),
                     stop=lambda: stop() or ran.answered,
@@ -234,7 +241,7 @@ class _Ran:
             self._ask(result)
         if self.answered:
             return []
-        return [n for n in range(len(self.protocol.seeds)) if n not in self._finished.results]
+        return [n for n in range(len(self.protocol.seeds_of(task))) if n not in self._finished.results]
 
     @property
     def answered(self) -> bool:
@@ -309,12 +316,20 @@ def film_episodes(
     """Run a few episodes once more with the same ``options`` and take ``pictures`` of each: failures first. They
     come out the same, on a GPU that is not ``deterministic`` up to the order of its sums."""
     chosen = _worth_seeing(result.results, protocol.success, result.held_steps, count)
-    env = make(result.task, min(count, len(chosen)), options=options)
+    env = make(task_of(result.task), min(count, len(chosen)), options=options)
     try:
         every = max(1, min(r.length for r in chosen) // max(1, pictures - 1))
         numbers = {r.number for r in chosen}
         film = Film(env, renderer, numbers=numbers, every=every, width=width, height=height)
-        run_episodes(env, policy(env), protocol.seeds, numbers=sorted(numbers), observers=[film], execution=execution)
+        run_episodes(
+            env,
+            policy(env),
+            protocol.seeds_of(result.task),
+            numbers=sorted(numbers),
+            observers=[film],
+            execution=execution,
+            paraphrases=protocol.paraphrases,
+        )
     finally:
         env.close()
     return [film.reels[r.number] for r in chosen]

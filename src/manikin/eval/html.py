@@ -16,6 +16,8 @@ import numpy as np
 
 from manikin.data.recording.durable import replace_file
 from manikin.eval.film import Reel
+from manikin.eval.protocol import task_of
+from manikin.eval.report import title
 from manikin.render.files.video import write_png
 
 __all__ = ["render_html", "write_html"]
@@ -95,7 +97,7 @@ def _overview(report: Mapping[str, Any]) -> str:
     for t in report["per_task"]:
         r = t["success"][rule]
         share, between = f"<b>{_pc(r['rate'])}</b>", f"{_pc(r['low'])} to {_pc(r['high'])}"
-        rows.append((escape(t["task"]), f"{r['successes']} of {r['episodes']}", share, _track(r), between))
+        rows.append((escape(title(t)), f"{r['successes']} of {r['episodes']}", share, _track(r), between))
     headings = ("task", "episodes", f"success {_RULES[rule]}", "", "interval")
     return _section(_grid(headings, rows, wide=3))
 
@@ -106,13 +108,13 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
     head = success[rule]
     names = {**_RULES, "held": f"held {task['held_steps'] / hz:g} s"}
     named = task.get("named", task["task"])
-    place = f"from {named}" if named != task["task"] else ""
+    place = f"from {named}" if task_of(named) != task["task"] else ""
     settings = (place, made_of.get("robot"), made_of.get("control"), f"{hz:g} Hz", f"{made_of.get('horizon')} steps")
     made = " · ".join(escape(str(x)) for x in settings if x)
     rates = "".join(_rate(names[k], success[k], k == rule) for k in _RULES)
     axis = '<span></span><div class="axis"><span>0</span><span>50</span><span>100 %</span></div><span></span>'
     return (
-        f'<section class="task"><div class="top"><h2>{escape(task["task"])}</h2><span class="meta">{made}</span></div>'
+        f'<section class="task"><div class="top"><h2>{escape(title(task))}</h2><span class="meta">{made}</span></div>'
         f'<div class="lead"><div class="figure">{_pc(head["rate"]).replace(" %", "<small> %</small>")}</div>'
         f'<div class="rates">{rates}{axis}</div></div>'
         f'<p class="caption">{head["successes"]} of {head["episodes"]} episodes succeeded {names[rule]}. With '
@@ -304,7 +306,7 @@ def _looked(report: Mapping[str, Any]) -> str:
 
 
 def _health(report: Mapping[str, Any]) -> str:
-    sick = [(t["task"], e) for t in report["per_task"] for e in t["per_episode"] if e["health"] != "ok"]
+    sick = [(title(t), e) for t in report["per_task"] for e in t["per_episode"] if e["health"] != "ok"]
     how_many = f"{len(sick)} episodes" if len(sick) != 1 else "One episode"
     body = f"<p>{how_many if sick else 'No episode'} reported a problem. Looked for after every step: {_CHECKED}.</p>"
     if sick:
@@ -314,7 +316,7 @@ def _health(report: Mapping[str, Any]) -> str:
         ]
         body += _grid(("task", "seed", "steps", "what"), rows)
         body += f"<p>and {len(sick) - 50} more</p>" if len(sick) > 50 else ""
-        advice = {t["task"]: t["advice"] for t in report["per_task"] if t.get("advice")}
+        advice = {title(t): t["advice"] for t in report["per_task"] if t.get("advice")}
         body += "".join(f"<p>{escape(task)}: <code>{escape(words)}</code></p>" for task, words in advice.items())
     return _section(f"<h2>Health</h2>{body}")
 

@@ -18,12 +18,18 @@
     first_seed = 1_000_000         # or: seeds = [3, 14, 15]
     count = 64
 
+    [episodes."PushCube-v2"]       # of a task with other episodes than the rest: count, or seeds
+    count = 24
+
     [config."PickCube-v2"]         # options of the task that differ from its defaults
     goal_radius = 0.025
 
+A task may be there several times with other options: ``"PickCube-v2#near"`` and ``"PickCube-v2#far"`` are two settings
+of one task, each with its own tables of options and episodes.
+
 How many environments run at once is no part of it: the result does not depend on that. The hash is SHA-256 over
 canonical JSON (sorted keys, no spaces, defaults filled in, seeds listed out), so that spelling, order and comments do
-not count, and neither do ``name`` and ``description``. A task of one's own is in it with its
+not count, and neither do ``name``, ``description`` and ``shift``. A task of one's own is in it with its
 code and its configuration.
 """
 
@@ -32,10 +38,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import hashlib
+import itertools
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -46,17 +53,17 @@ from manikin.env.options import EnvOptions
 from manikin.env.registry import is_own, task_class
 from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError
-from manikin.eval.picture_options import cameras_of, hashed_picture_options, picture_options, without_none
-from manikin.sense.kinds import describe
+from manikin.eval.picture_options import hashed_picture_options, picture_options, without_none
+from manikin.eval.protocol_values import KINDS, int_of, sequence_of, toml_of
 from manikin.spec.camera import CameraSpec
-from manikin.spec.looks import Looks
 
-__all__ = ["FORMAT", "SUCCESS_RULES", "Protocol", "load_protocol", "shipped_protocols"]
+__all__ = ["FORMAT", "SUCCESS_RULES", "Protocol", "load_protocol", "setting_of", "shipped_protocols", "task_of"]
 
 FORMAT = 1
 SUCCESS_RULES = ("once", "at_end", "held")
-_NOT_HASHED = ("name", "description", "size", "renderer", "stages", "looks")  # the last four in another form
+_NOT_HASHED = ("name", "description", "shift", "size", "renderer", "stages", "looks")  # the last four in another form
 _EPISODE_KEYS = ("first_seed", "count", "seeds")
+_IF_ANY = ("stages", "shift", "paraphrases")  # are left out of a file where they are empty
 _MAX_EPISODES = 1_000_000
 
 
@@ -66,9 +73,14 @@ class Protocol:
 
     Attributes:
         name: for people; not hashed.
-        tasks: ids with versions, for example ``("PickCube-v2",)``.
+        tasks: ids with versions, for example ``("PickCube-v2",)``; with ``#`` and a word where a task has several
+            settings.
         seeds: the episode seed of every episode, each run once (at episode index 0) per task.
+        episodes: by task, the seeds of a task that has others.
         description: for people; not hashed.
+        shift: where this protocol is a variant of another one, what it changes ("lighting"); not hashed.
+        paraphrases: by instruction, sentences one of which an episode's policy is told instead: that whose place is
+            the episode's seed, modulo their number.
         robot, control, reward, terminate, horizon, physics_hz, control_hz: as options of ``manikin.make``;
             None leaves the task's own.
         observe: a word; or a list of words and descriptions of sources and stacks, ``{"kind": "Stack", "frames": 4}``.
@@ -86,6 +98,7 @@ class Protocol:
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
     description: str = ""
+    shift: str = ""
     robot: str | None = None
     control: str | None = None
     observe: str | tuple[Any, ...] = "state"
@@ -103,10 +116,12 @@ class Protocol:
     held_s: float = 0.5
     confidence: float = 0.95
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    episodes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    paraphrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for f in dataclasses.fields(self):
-            value, (expected, convert) = getattr(self, f.name), _KINDS[f.name]
+            value, (expected, convert) = getattr(self, f.name), KINDS[f.name]
             if value is None and f.default is None:
                 continue
             try:
@@ -117,12 +132,7 @@ class Protocol:
                 raise ConfigError(f"a protocol's {f.name} must be {expected}, got {value!r:.80}") from None
         if not self.tasks or len(set(self.tasks)) != len(self.tasks):
             raise ConfigError(f"protocol {self.name!r}: needs at least one task and none twice, got {list(self.tasks)}")
-        if not self.seeds or len(self.seeds) > _MAX_EPISODES:
-            raise ConfigError(f"protocol {self.name!r}: 1 to {_MAX_EPISODES} episodes, got {len(self.seeds)}")
-        if len(set(self.seeds)) != len(self.seeds):
-            raise ConfigError(f"protocol {self.name!r}: a seed is listed twice; the same episode would count twice")
-        if any(not 0 <= s < 2**63 for s in self.seeds):
-            raise ConfigError(f"protocol {self.name!r}: seeds must be between 0 and 2^63 - 1")
+        self._check_seeds()
         if self.success not in SUCCESS_RULES:
             raise ConfigError(f"protocol {self.name!r}: success {self.success!r} is none of {', '.join(SUCCESS_RULES)}")
         if not 0 < self.confidence < 1:
@@ -135,14 +145,55 @@ class Protocol:
             raise ConfigError(
                 f"protocol {self.name!r}: [config] names {_listed(extra)}, not among its tasks {_listed(self.tasks)}"
             )
+        if empty := [said for said, others in self.paraphrases.items() if not others]:
+            raise ConfigError(f"protocol {self.name!r}: no paraphrase of {empty[0]!r}; list at least one sentence")
         try:
             _canonical(self._content())
         except (TypeError, ValueError) as error:
             raise ConfigError(f"protocol {self.name!r}: [config] holds a value JSON cannot: {error}") from None
 
+    def _check_seeds(self) -> None:
+        if extra := set(self.episodes) - set(self.tasks):
+            raise ConfigError(
+                f"protocol {self.name!r}: [episodes] names {_listed(extra)}, not among its tasks {_listed(self.tasks)}"
+            )
+        for word in self.tasks:
+            seeds = self.seeds_of(word)
+            if not seeds or len(seeds) > _MAX_EPISODES:
+                raise ConfigError(f"protocol {self.name!r}: 1 to {_MAX_EPISODES} episodes, got {len(seeds)} of {word}")
+            if len(set(seeds)) != len(seeds):
+                twice = next(seed for place, seed in enumerate(seeds) if seed in seeds[:place])
+                raise ConfigError(
+                    f"protocol {self.name!r}: seed {twice} of {word} is listed twice; the same episode would count "
+                    "twice"
+                )
+            if any(not 0 <= s < 2**63 for s in seeds):
+                raise ConfigError(f"protocol {self.name!r}: seeds must be between 0 and 2^63 - 1")
+        for first, second in itertools.combinations(self.tasks, 2):
+            same = task_of(first) == task_of(second) and self.config.get(first) == self.config.get(second)
+            if same and (twice := set(self.seeds_of(first)) & set(self.seeds_of(second))):
+                raise ConfigError(
+                    f"protocol {self.name!r}: {first} and {second} are one setting, and seed {min(twice)} is listed "
+                    'for both; the same episode would count twice. Give them other [config."..."] or other episodes'
+                )
+
+    def seeds_of(self, task: str) -> tuple[int, ...]:
+        """Seeds of the episodes of a task, by the protocol's word for it."""
+        return self.episodes.get(task, self.seeds)
+
+    @property
+    def trials(self) -> int:
+        """Episodes of all tasks."""
+        return sum(len(self.seeds_of(task)) for task in self.tasks)
+
     def _content(self) -> dict[str, Any]:
         """What is hashed of the file."""
         content = {k: v for k, v in dataclasses.asdict(self).items() if k not in _NOT_HASHED}
+        lists = [self.seeds_of(task) for task in self.tasks]
+        content["seeds"], content["episodes"] = (lists[0], None) if len(set(lists)) == 1 else (None, lists)
+        for key in ("episodes", "paraphrases"):  # a protocol without them has the hash that it had before they existed
+            if not content[key]:
+                del content[key]
         content["format"] = FORMAT
         # 20 and 20.0 in a file mean the same rate
         for key in ("held_s", "confidence", "physics_hz", "control_hz"):
@@ -160,10 +211,11 @@ class Protocol:
         """
         found: dict[str, Mapping[str, Any]] = {}
         for word in filter(is_own, self.tasks):
-            task = task_class(word)
+            task = task_class(task_of(word))
             code, config = task_code(task), task(self.config.get(word)).config
             if code is not None:
-                found[word] = {"id": task.id, "code": code, "config": dataclasses.asdict(config)}
+                named = f"{task.id}#{setting_of(word)}" if setting_of(word) else task.id
+                found[word] = {"id": named, "code": code, "config": dataclasses.asdict(config)}
         ids = [found[word]["id"] if word in found else word for word in self.tasks]
         if len(set(ids)) < len(ids):
             raise ConfigError(f"protocol {self.name!r}: two of its tasks have the same id: {_listed(ids)}")
@@ -217,7 +269,7 @@ class Protocol:
             ConfigError: lists the versions that exist, or the nearest names.
         """
         known = sorted(valid)
-        for task in self.tasks:
+        for task in map(task_of, self.tasks):
             if task in known or ":" in task or task.endswith(".py"):
                 continue
             stem = task.rpartition("-v")[0] or task
@@ -245,18 +297,31 @@ class Protocol:
         lines = [f"format = {FORMAT}"]
         for f in dataclasses.fields(self):
             value = without_none(getattr(self, f.name))
-            if f.name not in ("seeds", "config") and value is not None and (f.name != "stages" or value):
-                lines.append(f"{f.name} = {_toml(value)}")
-        first, count = self.seeds[0], len(self.seeds)
-        lines += ["", "[episodes]"]
-        if self.seeds == tuple(range(first, first + count)):
-            lines += [f"first_seed = {first}", f"count = {count}"]
-        else:
-            lines.append(f"seeds = {_toml(self.seeds)}")
+            if f.name not in ("seeds", "config", "episodes") and value is not None and (value or f.name not in _IF_ANY):
+                lines.append(f"{f.name} = {toml_of(value)}")
+        lines += ["", "[episodes]", *_seed_lines(self.seeds)]
+        for task, seeds in self.episodes.items():
+            lines += ["", f"[episodes.{json.dumps(task)}]", *_seed_lines(seeds)]
         for task, options in self.config.items():
             lines += ["", f"[config.{json.dumps(task)}]"]
-            lines += [f"{json.dumps(key)} = {_toml(value)}" for key, value in options.items()]
+            lines += [f"{json.dumps(key)} = {toml_of(value)}" for key, value in options.items()]
         return "\n".join(lines) + "\n"
+
+
+def task_of(word: str) -> str:
+    """The task that a protocol's word names: ``PickCube-v2`` of ``PickCube-v2#near``."""
+    return word.partition("#")[0]
+
+
+def setting_of(word: str) -> str:
+    """The setting that a protocol's word names: ``near`` of ``PickCube-v2#near``; "" where there is none."""
+    return word.partition("#")[2]
+
+
+def _seed_lines(seeds: tuple[int, ...]) -> list[str]:
+    if seeds and seeds == tuple(range(seeds[0], seeds[0] + len(seeds))):
+        return [f"first_seed = {seeds[0]}", f"count = {len(seeds)}"]
+    return [f"seeds = {toml_of(seeds)}"] if seeds else []
 
 
 def shipped_protocols() -> list[str]:
@@ -305,9 +370,9 @@ def _read_table(table: dict[str, Any], source: str) -> dict[str, Any]:
     for key, value in (("name", table.get("name")), ("tasks", table.get("tasks")), ("[episodes]", episodes)):
         if value is None:
             raise ConfigError(f"{source}: {key} is missing")
-    values: dict[str, Any] = {"seeds": _read_episodes(episodes, source)}
+    values = _read_episodes(episodes, source)
     for key, value in table.items():
-        expected, convert = _KINDS[key]
+        expected, convert = KINDS[key]
         try:
             values[key] = convert(value)
         except ConfigError as error:
@@ -317,108 +382,34 @@ def _read_table(table: dict[str, Any], source: str) -> dict[str, Any]:
     return values
 
 
-def _read_episodes(table: object, source: str) -> tuple[int, ...]:
+def _read_episodes(table: object, source: str) -> dict[str, Any]:
+    """``seeds`` of all tasks, and ``episodes`` of those that have others."""
     if not isinstance(table, dict):
         raise ConfigError(f"{source}: [episodes] must be a table with first_seed and count, or seeds")
-    _refuse_unknown(table, _EPISODE_KEYS, f"{source}: [episodes]", "key")
+    others = {task: value for task, value in table.items() if isinstance(value, dict)}
+    general = {key: value for key, value in table.items() if key not in others}
+    seeds = _read_seeds(general, f"{source}: [episodes]") if general or not others else ()
+    first = general.get("first_seed", 0)
+    read = {}
+    for task, value in others.items():
+        given = {"first_seed": first, **value} if "count" in value else value
+        read[task] = _read_seeds(given, f"{source}: [episodes.{json.dumps(task)}]")
+    return {"seeds": seeds, "episodes": read}
+
+
+def _read_seeds(table: dict[str, Any], where: str) -> tuple[int, ...]:
+    _refuse_unknown(table, _EPISODE_KEYS, where, "key")
     if set(table) not in ({"seeds"}, {"first_seed", "count"}):
-        raise ConfigError(f"{source}: [episodes] has either first_seed and count, or seeds; got {_listed(table)}")
+        raise ConfigError(f"{where} has either first_seed and count, or seeds; got {_listed(table)}")
     try:
         if "seeds" in table:
-            return tuple(_int(s) for s in _sequence(table["seeds"]))
-        first, count = _int(table["first_seed"]), _int(table["count"])
+            return tuple(int_of(s) for s in sequence_of(table["seeds"]))
+        first, count = int_of(table["first_seed"]), int_of(table["count"])
     except TypeError:
-        raise ConfigError(f"{source}: [episodes] takes whole numbers, got {table}") from None
+        raise ConfigError(f"{where} takes whole numbers, got {table}") from None
     if not 0 < count <= _MAX_EPISODES:
-        raise ConfigError(f"{source}: [episodes] count must be 1 to {_MAX_EPISODES}, got {count}")
+        raise ConfigError(f"{where} count must be 1 to {_MAX_EPISODES}, got {count}")
     return tuple(range(first, first + count))
-
-
-def _int(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError
-    return value
-
-
-def _bool(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
-    return float(value)
-
-
-def _str(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _sequence(value: object) -> list[Any]:
-    if not isinstance(value, list | tuple | range):
-        raise TypeError
-    return list(value)
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(_str(v) for v in _sequence(value))
-
-
-def _tables(value: object) -> dict[str, dict[str, Any]]:
-    if not isinstance(value, Mapping) or not all(isinstance(v, Mapping) for v in value.values()):
-        raise TypeError
-    return {_str(task): {_str(name): option for name, option in options.items()} for task, options in value.items()}
-
-
-def _observed(value: object) -> str | tuple[Any, ...]:
-    if isinstance(value, str):
-        return value
-    found = [one.describe() if hasattr(one, "describe") else one for one in _sequence(value)]
-    if not all(isinstance(one, str | Mapping) for one in found):
-        raise TypeError
-    return tuple(found)
-
-
-def _size(value: object) -> tuple[int, int]:
-    width, height = (_int(side) for side in _sequence(value))
-    if min(width, height) < 1:
-        raise ValueError
-    return width, height
-
-
-def _stages(value: object) -> tuple[Mapping[str, Any], ...]:
-    found = [one if isinstance(one, Mapping) else describe(one) for one in _sequence(value)]
-    return tuple(dict(one) for one in found)
-
-
-def _looks(value: object) -> dict[str, Any]:
-    found = value.describe() if isinstance(value, Looks) else value
-    if not isinstance(found, Mapping):
-        raise TypeError
-    return dict(found)
-
-
-_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("name", "description", "robot", "control", "reward", "success", "renderer"), ("a string", _str)),
-    "observe": ("a word, or a list of words and tables", _observed),
-    "size": ("width and height in pixels, [128, 128]", _size),
-    "stages": ('a list of tables, [{ kind = "Jitter", brightness = 0.2 }]', _stages),
-    "looks": ("a table", _looks),
-    "terminate": ("true or false", _bool),
-    "seeds": ("a list of whole numbers", lambda value: tuple(_int(seed) for seed in _sequence(value))),
-    "tasks": ("a list of strings", _names),
-    "cameras": (
-        'a list of names and tables, ["base_camera", { name = "top", pos = [...], target = [...] }]',
-        cameras_of,
-    ),
-    **dict.fromkeys(("physics_hz", "control_hz", "held_s", "confidence"), ("a number", _float)),
-    "horizon": ("a whole number of control steps", _int),
-    "config": ('tables of options, [config."Task-v1"]', _tables),
-}
 
 
 def _refuse_unknown(table: Mapping[str, Any], valid: Iterable[str], source: str, kind: str) -> None:
@@ -435,15 +426,3 @@ def _near(name: str, known: list[str]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "(none)"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    return repr(value)

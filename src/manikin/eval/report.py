@@ -1,7 +1,7 @@
 """What an evaluation leaves behind: ``report.json`` for machines, with LeRobot's eval_info names where they fit.
 
     {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted", "error",
-     "device", "protocol": {"name", "hash", "toml", "own": [{"id", "code", "config"}]}, "versions", "machine",
+     "device", "protocol": {"name", "hash", "shift", "toml", "own": [{"id", "code", "config"}]}, "versions", "machine",
      "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
      "per_task": [{"task", "named", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice", "sequential",
                    "answer": {"episodes", "words"} or null,
@@ -38,7 +38,7 @@ from manikin.data.recording.durable import replace_file
 from manikin.data.recording.outside import read_json, reading
 from manikin.errors import ConfigError, DataError
 from manikin.eval.evaluation import Evaluation, TaskResult
-from manikin.eval.protocol import SUCCESS_RULES, Protocol
+from manikin.eval.protocol import SUCCESS_RULES, Protocol, setting_of
 from manikin.eval.runner import EpisodeResult
 from manikin.eval.stats import compare_paired
 from manikin.sim.health import describe
@@ -52,6 +52,7 @@ __all__ = [
     "outcomes",
     "read_report",
     "refuse_another",
+    "title",
     "write_report",
 ]
 
@@ -87,7 +88,8 @@ def about_protocol(protocol: Protocol) -> dict[str, Any]:
     return {
         "name": protocol.name,
         "hash": protocol.hash,
-        "episodes_per_task": len(protocol.seeds),
+        "episodes_per_task": max(len(protocol.seeds_of(task)) for task in protocol.tasks),
+        "shift": protocol.shift,
         "toml": protocol.to_toml(),
         "own": [dict(own) for own in protocol.own_tasks.values()],
     }
@@ -268,6 +270,12 @@ def outcomes(report: Mapping[str, Any], named: str) -> dict[int, bool]:
     raise ConfigError(f"the report of {report['policy']} has no episodes of {named}")
 
 
+def title(task: Mapping[str, Any]) -> str:
+    """What people call a task of a report: its id, and its setting where it has several."""
+    setting = setting_of(task.get("named", ""))
+    return f"{task['task']}, {setting}" if setting else str(task["task"])
+
+
 def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Paired comparison of two policies on the episodes that both reports have, per task.
 
@@ -277,7 +285,7 @@ def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[st
     refuse_another(report["protocol"], other)
     rows = []
     for task in report["per_task"]:
-        match = next((t for t in other["per_task"] if t["task"] == task["task"]), None)
+        match = next((t for t in other["per_task"] if title(t) == title(task)), None)
         if match is None:
             continue
         theirs = {(e["seed"], e["episode_index"]): e["success"] for e in match["per_episode"]}
@@ -292,7 +300,7 @@ def compare(report: Mapping[str, Any], other: Mapping[str, Any]) -> list[dict[st
         )
         rows.append(
             {
-                "task": task["task"],
+                "task": title(task),
                 "policies": [report["policy"], other["policy"]],
                 "devices": [report.get("device", "cpu"), other.get("device", "cpu")],
                 "episodes": paired.episodes,

@@ -175,6 +175,7 @@ def run_episodes(
     stop: Callable[[], bool] = lambda: False,
     execution: Execution | None = None,
     options: Mapping[str, Any] | None = None,
+    paraphrases: Mapping[str, Sequence[str]] | None = None,
 ) -> Run:
     """Run each episode exactly once.
 
@@ -188,6 +189,8 @@ def run_episodes(
         stop: asked once per control step; True drops the episodes in flight and returns what is finished.
         execution: how its chunks are executed; None for the policy's own choice.
         options: reach ``Task.start`` of every episode as ``ep.options``; recorded with it.
+        paraphrases: by instruction, what the policy is told instead: the sentence whose place is the episode's seed,
+            modulo their number.
 
     Raises:
         ConfigError: an environment that restarts rows on its own, or no episodes.
@@ -208,13 +211,13 @@ def run_episodes(
     if not queue:
         return Run(results=(), interrupted=False, seconds=0.0, env_steps=0)
     chunked = ChunkPolicy(policy, env.num_envs, env.single_action_space.shape[0], execution=execution)
-    rows = _Rows(env, keys, queue, chunked, observers, dict(options or {}))
+    rows = _Rows(env, keys, queue, chunked, observers, dict(options or {}), paraphrases or {})
     results: list[EpisodeResult] = []
     observation, steps = rows.begin_all(), 0
     while rows.running:
         if stop():
             break
-        actions = chunked.act(observation, env.instruction)[:, 0]
+        actions = chunked.act(observation, rows.told)[:, 0]
         active = rows.active
         observation, reward, terminated, truncated, info = env.step(
             actions, active=None if active.all() else torch.from_numpy(active)
@@ -254,9 +257,10 @@ class _Rows:
         policy: ChunkPolicy,
         observers: Sequence[Observer],
         options: dict[str, Any],
+        paraphrases: Mapping[str, Sequence[str]],
     ) -> None:
         n = env.num_envs
-        self.options = options
+        self.options, self.paraphrases = options, paraphrases
         self.env, self.keys, self.queue, self.policy, self.observers = env, keys, queue, policy, observers
         self.number = np.full(n, -1)
         self.length = np.zeros(n, np.int64)
@@ -277,6 +281,16 @@ class _Rows:
     def active(self) -> np.ndarray:
         """(N,) bool: rows with an episode."""
         return self.number >= 0
+
+    @property
+    def told(self) -> Sequence[str]:
+        """N sentences: the instructions, or their paraphrases."""
+        said = self.env.instruction
+        return [self._told(row, one) for row, one in enumerate(said)] if self.paraphrases else said
+
+    def _told(self, row: int, said: str) -> str:
+        others = self.paraphrases.get(said)
+        return others[self.keys[self.number[row]][0] % len(others)] if others else said
 
     @property
     def running(self) -> bool:
@@ -378,7 +392,7 @@ class _Rows:
             number=number,
             seed=seed,
             index=index,
-            instruction=self.env.instruction[row],
+            instruction=self._told(row, self.env.instruction[row]),
             length=int(self.length[row]),
             return_=float(self.total[row]),
             max_reward=float(self.best[row]),
