@@ -31,7 +31,7 @@ def test_the_answer_is_the_policy_s_own(policy):
     observation, _ = make("PushCube-v2", num_envs=3).reset(seed=1)
     with PolicyServer(policy, {"state": (35,)}, port=0, metadata={"task": "PushCube-v2"}) as server:
         remote = RemotePolicy(server.url)
-        assert remote.metadata == {"task": "PushCube-v2", "request_id": True}
+        assert remote.metadata == {"task": "PushCube-v2", "request_id": True, "batch": 64}
         assert torch.equal(remote.act(observation, ["push"] * 3), policy.act(observation, ["push"] * 3))
 
 

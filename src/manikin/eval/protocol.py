@@ -171,9 +171,9 @@ class Protocol:
                 raise ConfigError(f"protocol {self.name!r}: seeds must be between 0 and 2^63 - 1")
         for first, second in itertools.combinations(self.tasks, 2):
             same = task_of(first) == task_of(second) and self.config.get(first) == self.config.get(second)
-            if same and (twice := set(self.seeds_of(first)) & set(self.seeds_of(second))):
+            if same and (both := set(self.seeds_of(first)) & set(self.seeds_of(second))):
                 raise ConfigError(
-                    f"protocol {self.name!r}: {first} and {second} are one setting, and seed {min(twice)} is listed "
+                    f"protocol {self.name!r}: {first} and {second} are one setting, and seed {min(both)} is listed "
                     'for both; the same episode would count twice. Give them other [config."..."] or other episodes'
                 )
 

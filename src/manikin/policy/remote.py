@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,9 +24,15 @@ from manikin.policy.wire import pack, unpack
 __all__ = ["RemotePolicy"]
 
 TIMEOUT = 60.0  # [s] for an answer, and for a request to be taken; the first of a large model takes long
+PATIENCE = 30.0  # [s] for a server that is gone to come back
+ATTEMPTS = 3  # to have one request answered, each over a new connection
+FIRST_WAIT = 0.1  # [s] before the first attempt to connect again; each next wait is twice as long
 LARGEST = 2**22  # [bytes] of a message from the server: a hundred times what a chunk takes
 STEPS = 1000  # of a chunk
 IDS = "request_id"
+BATCH = "batch"
+ROWS = "rows"
+SEED = "policy_seed"
 KEY = "MANIKIN_POLICY_KEY"  # environment variable with the server's API key
 
 
@@ -38,8 +46,17 @@ class RemotePolicy:
     name, and must return it with the answer. openpi's protocol has no such number. From other servers, an extra
     answer is detected only if it arrives before the next request.
 
+    A server whose metadata has ``batch: n`` gets up to n rows in one request, ``{"rows": [request, ...]}``, and answers
+    with ``actions`` (rows, H, A).
+
+    A connection that is lost is made again, and the request is sent again: an answer depends on its request alone.
+    Waits between attempts double from 0.1 s on. A server that stays away for 30 s, that closes three connections over
+    one request, or that comes back with other metadata ends the evaluation; what is finished is kept.
+
     Args:
         url: ``ws://host:port``.
+        seed: of a policy that draws random numbers; sent as ``policy_seed`` to a server whose metadata has
+            ``policy_seed: True``.
         adapt: turns such a dictionary (NumPy arrays) into the dictionary that the server expects.
         restore: turns the server's actions (H, D) into actions (H, A) in [-1, 1]. Default: no change.
 
@@ -60,10 +77,10 @@ class RemotePolicy:
         *,
         adapt: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
         restore: Callable[[np.ndarray], np.ndarray] | None = None,
+        seed: int | None = None,
     ) -> None:
         try:
             from websockets.exceptions import WebSocketException
-            from websockets.sync.client import connect
         except ImportError as error:
             raise AssetError(
                 f"a policy behind {url} needs websockets ({error}): pip install 'manikin[remote]'"
@@ -71,27 +88,77 @@ class RemotePolicy:
         self.url, self.name = url, f"remote {url.partition('://')[2]}"
         self._numbers = itertools.count()
         self._adapt, self._restore, self._broken = adapt, restore, WebSocketException
-        headers = {"Authorization": f"Api-Key {os.environ[KEY]}"} if os.environ.get(KEY) else None
+        self._seed, self._gives_up = seed, False
         try:
-            self._socket = connect(
-                url,
-                compression=None,
-                max_size=LARGEST,
-                additional_headers=headers,
-                open_timeout=10.0,
-                close_timeout=1.0,
-            )
-            if os.name == "posix":  # a server that takes no request must not block for ever
-                limit = struct.pack("ll", int(TIMEOUT), 0)
-                self._socket.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-            self.metadata = self._receive()
-            self.execution = Execution.of(self.metadata if isinstance(self.metadata, dict) else {})
+            self._socket, self.metadata = self._connect()
+            self.execution = Execution.of(self._said)
         except (OSError, ValueError, WebSocketException, ActionError) as error:
             if hasattr(self, "_socket"):
                 self._socket.close()
             raise ConfigError(
                 f"cannot connect to a policy server at {url}: {error}; start it, or check the address (ws://HOST:PORT)"
             ) from None
+        if seed is not None and self._said.get(SEED) is not True:
+            self._socket.close()
+            raise ConfigError(
+                f"the policy server at {url} takes no seed (its metadata lack {SEED}: True); start one server per seed "
+                "and evaluate each"
+            )
+
+    @property
+    def _said(self) -> Mapping[str, Any]:
+        """What the server says of itself."""
+        return self.metadata if isinstance(self.metadata, dict) else {}
+
+    def _connect(self) -> tuple[Any, Any]:
+        """A connection, and the server's first message."""
+        from websockets.sync.client import connect
+
+        headers = {"Authorization": f"Api-Key {os.environ[KEY]}"} if os.environ.get(KEY) else None
+        # a server that thinks for long answers no ping meanwhile; TIMEOUT is the limit
+        quiet = {"ping_interval": None} if "ping_interval" in inspect.signature(connect).parameters else {}
+        connection = connect(
+            self.url,
+            compression=None,
+            max_size=LARGEST,
+            additional_headers=headers,
+            open_timeout=10.0,
+            close_timeout=1.0,
+            **quiet,
+        )
+        try:
+            if os.name == "posix":  # a server that takes no request must not block for ever
+                limit = struct.pack("ll", int(TIMEOUT), 0)
+                connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+            return connection, self._read(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _connect_again(self, why: str) -> None:
+        """Wait for the server to come back.
+
+        Raises:
+            ActionError: it does not, or another policy answers.
+        """
+        self._socket.close()
+        until, wait = time.monotonic() + PATIENCE, FIRST_WAIT
+        while True:
+            time.sleep(wait)
+            try:
+                self._socket, metadata = self._connect()
+                break
+            except (OSError, self._broken):
+                wait = min(2 * wait, until - time.monotonic())
+                if wait <= 0:
+                    raise ActionError(
+                        f"the policy server at {self.url} {why}; it did not come back within {PATIENCE:g} s"
+                    ) from None
+        if metadata != self.metadata:
+            raise ActionError(
+                f"the policy server at {self.url} came back with other metadata, so another policy may answer: "
+                f"{metadata!r:.200} instead of {self.metadata!r:.200}"
+            )
 
     def reset(self, rows: torch.Tensor) -> None:
         """Does nothing: the protocol has no message for a reset."""
@@ -100,16 +167,21 @@ class RemotePolicy:
         """(N, H, A).
 
         Raises:
-            ActionError: the server reported a failure, closed the connection, took longer than 60 s, or answered twice.
+            ActionError: the server reported a failure, stayed away, took longer than 60 s, or answered twice.
                 Or its answer has no actions, too many, some that are not finite, or another shape for each row.
         """
         tree = observation if isinstance(observation, Mapping) else {"state": observation}
         leaves = {name: to_numpy(value) for name, value in flatten(tree).items()}
-        chunks = []
+        requests: list[Mapping[str, Any]] = []
         for row, prompt in enumerate(instruction):
-            request: Mapping[str, Any] = {name: value[row] for name, value in leaves.items()} | {"prompt": prompt}
-            answer = self._ask(self._adapt(dict(request)) if self._adapt is not None else request)
-            chunks.append(self._chunk(answer["actions"]))
+            request: dict[str, Any] = {name: value[row] for name, value in leaves.items()} | {"prompt": prompt}
+            request |= {} if self._seed is None else {SEED: self._seed}
+            requests.append(self._adapt(request) if self._adapt is not None else request)
+        batch = self._said.get(BATCH)
+        if isinstance(batch, int) and not isinstance(batch, bool) and batch >= 1:
+            chunks = [chunk for k in range(0, len(requests), batch) for chunk in self._several(requests[k : k + batch])]
+        else:
+            chunks = [self._chunk(self._ask(request)["actions"]) for request in requests]
         shapes = sorted({chunk.shape for chunk in chunks})
         if len(shapes) > 1:
             said = " and ".join(map(str, shapes))
@@ -118,6 +190,17 @@ class RemotePolicy:
                 "all rows need one shape (H, A)"
             )
         return torch.from_numpy(np.stack(chunks))
+
+    def _several(self, requests: Sequence[Mapping[str, Any]]) -> list[np.ndarray]:
+        """Actions (H, A) of each, asked for in one request."""
+        answers = self._ask({ROWS: [dict(request) for request in requests]})["actions"]
+        if not isinstance(answers, np.ndarray | list) or len(answers) != len(requests):
+            found = f"{len(answers)} rows" if isinstance(answers, np.ndarray | list) else repr(answers)[:80]
+            raise ActionError(
+                f"the policy server at {self.url} was asked for {len(requests)} rows in one request; 'actions' must be "
+                f"(rows, H, A), and it returned {found}"
+            )
+        return [self._chunk(answer) for answer in answers]
 
     def _chunk(self, answer: Any) -> np.ndarray:
         """An answer as actions (H, A)."""
@@ -141,15 +224,21 @@ class RemotePolicy:
 
     def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         content, number = dict(request), next(self._numbers)
-        numbered = isinstance(self.metadata, dict) and self.metadata.get(IDS) is True
+        numbered = self._said.get(IDS) is True
         if numbered:
             content[IDS] = number
-        try:
-            self._expect_nothing()
-            self._socket.send(pack(content))
-            answer = self._receive()
-        except (OSError, self._broken) as error:
-            raise ActionError(f"the policy server at {self.url} {_reason(error)}") from None
+        message, answer = pack(content), None
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._expect_nothing()
+                self._socket.send(message)
+                answer = self._receive()
+                break
+            except (OSError, self._broken) as error:
+                why = _reason(error)
+                if attempt == ATTEMPTS or self._gives_up or not _may_come_back(error):
+                    raise ActionError(f"the policy server at {self.url} {why}") from None
+            self._connect_again(why)
         if not isinstance(answer, dict) or "actions" not in answer:
             keys = sorted(map(str, answer)) if isinstance(answer, dict) else type(answer).__name__
             raise ActionError(
@@ -174,8 +263,12 @@ class RemotePolicy:
         )
 
     def _receive(self) -> Any:
-        message = self._socket.recv(timeout=TIMEOUT)
+        return self._read(self._socket)
+
+    def _read(self, connection: Any) -> Any:
+        message = connection.recv(timeout=TIMEOUT)
         if isinstance(message, str):  # how servers report that they failed
+            self._gives_up = True
             raise ActionError(f"the policy server at {self.url} failed: {message.strip()[:2000]}")
         try:
             return unpack(message)
@@ -185,6 +278,13 @@ class RemotePolicy:
     def close(self) -> None:
         """Close the connection. Idempotent."""
         self._socket.close()
+
+
+def _may_come_back(error: Exception) -> bool:
+    """Whether a new connection may help: not where the server was too slow or said too much."""
+    sent = getattr(error, "sent", None)
+    slow = isinstance(error, TimeoutError) or isinstance(error.__cause__, BlockingIOError)
+    return not slow and (sent is None or sent.code != 1009)
 
 
 def _reason(error: Exception) -> str:

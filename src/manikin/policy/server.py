@@ -17,6 +17,7 @@ from manikin.policy.wire import pack, unpack
 __all__ = ["PolicyServer"]
 
 LARGEST = 2**26  # [bytes] of a request: dozens of pictures
+MOST = 64  # rows of a request
 
 
 class PolicyServer:
@@ -24,7 +25,8 @@ class PolicyServer:
 
     A client connects, is sent the metadata, and then sends one dictionary after another: the row's observation by name
     (a flat one is ``state``), ``prompt`` (the instruction), and by choice ``request_id``, which comes back with the
-    answer. A request that cannot be answered gets a text that says why, and the connection ends.
+    answer. Several rows may come in one request, ``{"rows": [row, ...]}``, as many as ``batch`` of the metadata says;
+    its answer is (rows, H, A). A request that cannot be answered gets a text that says why, and the connection ends.
 
     Args:
         policy: stateless: one whose answer depends on the observation alone.
@@ -60,7 +62,9 @@ class PolicyServer:
             raise ConfigError("only a stateless policy can be served: the protocol does not say when episodes begin")
         self._policy, self._key, self._lock = policy, key, threading.Lock()
         self._shapes = {name: tuple(shape) for name, shape in shapes.items()}
-        self._metadata = {**(metadata or {}), "request_id": True}
+        sizes = [4 * int(np.prod(shape)) for shape in self._shapes.values()]
+        self._most = max(1, min(MOST, LARGEST // (2 * max(1, sum(sizes)))))
+        self._metadata = {**(metadata or {}), "request_id": True, "batch": self._most}
         pack(self._metadata)  # can be sent
         self._connections: set[Any] = set()
         try:
@@ -122,7 +126,23 @@ class PolicyServer:
         request = unpack(message) if isinstance(message, bytes) else None
         if not isinstance(request, dict):
             raise DataError("a request must be a msgpack dictionary of the observation")
-        prompt, number = request.pop("prompt", ""), request.pop("request_id", None)
+        number, several = request.pop("request_id", None), "rows" in request
+        rows = request["rows"] if several else [request]
+        if not isinstance(rows, list) or not 1 <= len(rows) <= self._most or not all(isinstance(r, dict) for r in rows):
+            raise DataError(f"'rows' must be a list of 1 to {self._most} dictionaries")
+        if several and len(request) > 1:
+            raise DataError("a request of several rows has 'rows' alone")
+        prompts = [str(row.pop("prompt", "")) for row in rows]
+        leaves = [self._row(row) for row in rows]
+        together = {name: torch.stack([row[name] for row in leaves]) for name in self._shapes}
+        shown = together["state"] if [*together] == ["state"] else nested(together)
+        with self._lock:  # one answer at a time
+            actions = self._policy.act(shown, prompts)
+        answer: dict[str, Any] = {"actions": (actions if several else actions[0]).cpu().numpy()}
+        return answer if number is None else {**answer, "request_id": number}
+
+    def _row(self, request: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """The observation of one row, checked."""
         row: dict[str, torch.Tensor] = {}
         for name, shape in self._shapes.items():
             if name not in request:
@@ -134,14 +154,10 @@ class PolicyServer:
                 raise DataError(f"{name!r} is no array of numbers") from None
             if tuple(leaf.shape) != shape:
                 raise DataError(f"{name!r} has shape {tuple(leaf.shape)}; this policy takes {self._expected()}")
-            row[name] = leaf[None]
+            row[name] = leaf
         if request:
             raise DataError(f"unknown {', '.join(map(repr, request))}; this policy takes {self._expected()}")
-        shown = row["state"] if [*row] == ["state"] else nested(row)
-        with self._lock:  # one answer at a time
-            actions = self._policy.act(shown, [str(prompt)])[0]
-        answer: dict[str, Any] = {"actions": actions.cpu().numpy()}
-        return answer if number is None else {**answer, "request_id": number}
+        return row
 
     def _expected(self) -> str:
         return ", ".join(f"{name} {shape}" for name, shape in self._shapes.items())
