@@ -107,7 +107,8 @@ def test_gripper_dimension_opens_and_closes(name):
         env.step(action)
     opening = env.robot.opening
     meet = 0.35 if name in ("google_robot", "widowx") else 0.25  # their fingers meet before they are where commanded
-    assert opening[0] > 0.97 and opening[1] < meet
+    least = 0.95 if name == "widowx_bridge" else 0.97  # whose open command lies 1 mm beyond the fingers' limit
+    assert opening[0] > least and opening[1] < meet
     gripper = env.robot.gripper
     ctrl = env.robot.ctrl[:, -len(gripper.drivers) :]
     assert torch.allclose(ctrl[0], torch.tensor(gripper.open_q)) and torch.allclose(

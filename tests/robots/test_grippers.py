@@ -20,7 +20,10 @@ from test_robots import PREFIX, at_rest, body_inertia, compiled, in_hand, make, 
 
 ATTACHED = tuple(name for name in grippers() if gripper(name).links)
 HOLDING = tuple(name for name in ATTACHED if gripper(name).fingers)
-NEW = ("fetch_gripper", "google_gripper", "jaco_three_finger", "umi", "viperx_fingers", "widowx_fingers")
+NEW = (
+    *("fetch_gripper", "google_gripper", "jaco_three_finger", "umi", "viperx_fingers", "widowx_bridge_fingers"),
+    "widowx_fingers",
+)
 MESHED = tuple(meshed(name, gripper(name).menagerie) for name in NEW)
 SMALL = ("widowx_fingers",)
 
@@ -85,7 +88,7 @@ def gap(built: RobotModel, model: mujoco.MjModel, opening: float) -> float:
 def test_pads_open_as_far_as_said_meet_and_close_towards_each_other(name: str) -> None:
     built, model = pair(name)
     assert abs(gap(built, model, 1.0) - gripper(name).max_width) < 3e-3
-    assert gap(built, model, 0.0) < 2e-3
+    assert abs(gap(built, model, 0.0) - gripper(name).min_width) < 2e-3
     assert gap(built, model, 1.0) > gap(built, model, 0.6) > gap(built, model, 0.3)
     data = at_rest(built, model, gripper=0.6)
     tcp = data.body(PREFIX + "tcp")

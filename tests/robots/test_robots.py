@@ -269,7 +269,8 @@ def test_assembled_model(word: str) -> None:
     assert built.pad_geoms
     for name in built.pad_geoms:
         geom = model.geom(PREFIX + name)
-        assert np.allclose(geom.friction, (2, 0.02, 0.0001)) and geom.condim[0] == 4 and geom.priority[0] == 1
+        assert np.allclose(geom.friction, (hand.pad_friction, 0.02, 0.0001))
+        assert geom.condim[0] == 4 and geom.priority[0] == 1
         assert model.body(geom.bodyid[0]).name.removeprefix(PREFIX) in built.finger_bodies
     assert model.body(PREFIX + built.tcp_body).mass[0] == 0
 

@@ -72,9 +72,11 @@ def build(links: Sequence[Link], *, name: str = "model") -> mujoco.MjSpec:
     return spec
 
 
-def make_pad(geom: mujoco.MjsGeom) -> None:
+def make_pad(geom: mujoco.MjsGeom, friction: float | None = None) -> None:
     """Give a geom the contact properties of a finger pad: high friction, torsion, priority over what it touches."""
     geom.friction, geom.condim, geom.priority = PAD["friction"], PAD["condim"], PAD["priority"]
+    if friction is not None:
+        geom.friction[0] = friction
     geom.solimp[:3] = SOLIMP
     geom.solref[:2] = SOLREF
 

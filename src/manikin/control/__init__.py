@@ -11,6 +11,7 @@ from manikin.control.ee import EndEffectorController
 from manikin.control.group import GroupChain, RobotGroup, check_groups
 from manikin.control.ik import Chain, IkResult, IkSolver
 from manikin.control.joint import GripperMap, JointController
+from manikin.control.target import TargetDeltaPose
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
 from manikin.errors import UnknownNameError
 from manikin.moved import old_names
@@ -107,6 +108,8 @@ def _single(control: Control, robot: Robot | RobotGroup, chain: Chain | GroupCha
         return JointController(control, robot, control_hz)
     if name == "base_vel":
         return BaseVelocity(control, robot, control_hz)
+    if name == "ee_target_delta_pose":
+        return TargetDeltaPose(control, robot, chain)
     return EndEffectorController(control, robot, chain)
 
 

@@ -24,6 +24,7 @@ _NAMES = (
     "tiago_gripper",
     "umi",
     "viperx_fingers",
+    "widowx_bridge_fingers",
     "widowx_fingers",
     "xarm_gripper",
 )

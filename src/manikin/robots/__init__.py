@@ -59,6 +59,7 @@ _MODULES = {  # arm: the file it is in
     "ur5e": "ur5e",
     "viperx": "aloha",
     "widowx": "widowx",
+    "widowx_bridge": "widowx_bridge",
     "xarm7": "xarm7",
 }
 _NAMES = tuple(_MODULES)

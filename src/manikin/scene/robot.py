@@ -19,7 +19,7 @@ from manikin.assets import builtin, menagerie
 from manikin.compat.mujoco import forget_authored
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.spec.links import Quat, Vec3
-from manikin.spec.robot import Finger, Gains, GripperSpec, MenagerieModel, RobotFile, RobotSpec, Tool
+from manikin.spec.robot import Gains, GripperSpec, MenagerieModel, RobotFile, RobotSpec, Tool
 
 __all__ = ["FAR", "FREE", "RobotModel", "ToolModel", "assemble", "folders"]
 
@@ -178,7 +178,7 @@ def assemble(
 
     carried = [hand for _, _, hand in made if hand is not None]
     _check_joints(spec, arm.joints + tuple(joint for hand in carried for joint in hand.joints), arm.name)
-    pads = [_contacts(spec, hand.fingers if hand is not None else (), name) for name, hand in _named(made)]
+    pads = [_contacts(spec, hand, name) for name, hand in _named(made)]
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
     arm_actuators = _servo(spec, arm.joints, arm.gains, torque=torque, effort=arm.effort)
@@ -376,14 +376,16 @@ def _unprefix(spec: mujoco.MjSpec, lasting: str = _PREFIX, prefix: str = "") -> 
                 element.name = prefix + bare if bare else ""
 
 
-def _contacts(spec: mujoco.MjSpec, fingers: Iterable[Finger], prefix: str) -> tuple[str, ...]:
+def _contacts(spec: mujoco.MjSpec, hand: GripperSpec | None, prefix: str) -> tuple[str, ...]:
     """Names of the fingers' pads: what a built-in model marks as pad, or every colliding geom of a maker's finger."""
-    names = []
-    for k, finger in enumerate(fingers):
+    names: list[str] = []
+    if hand is None:
+        return ()
+    for k, finger in enumerate(hand.fingers):
         colliding = [g for g in _body(spec, finger.body, "gripper").geoms if g.contype or g.conaffinity]
         marked = [g for g in colliding if g.priority == builtin.PAD["priority"] and g.condim == builtin.PAD["condim"]]
         for i, geom in enumerate(marked or colliding):
-            builtin.make_pad(geom)
+            builtin.make_pad(geom, hand.pad_friction)
             geom.name = geom.name or f"{prefix}finger_pad_{k}_{i}"
             names.append(geom.name)
     return tuple(names)

@@ -24,6 +24,7 @@ __all__ = [
 FRAMES = ("base", "world", "tcp")
 GOALS = ("measured", "commanded", "absolute")
 IMPEDANCES = ("fixed", "variable_kp", "variable")
+PIVOTS = ("measured", "target")
 
 ALIASES = {
     "OSC_POSE": "osc_pose",
@@ -45,6 +46,7 @@ CONTROLLERS: dict[str, dict[str, Any]] = {
     "ee_delta_pos": {"frame": "base"},
     "ee_delta_pose": {"frame": "base"},
     "ee_pose": {"frame": "base"},
+    "ee_target_delta_pose": {"pivot": "measured", "pos": 1.0, "rot": 1.0},
     "ik_pose": {"frame": "tcp", "pos": 0.02, "rot": 0.05},
     "osc_position": _OSC,
     "osc_pose": {**_OSC, "rot": 0.5},
@@ -74,6 +76,7 @@ class Control:
         posture: stiffness of the pull to the starting posture in the null space [1/s^2].
         ramp: share of the control step over which the goal moves linearly to where the action puts it.
         refresh: Jacobian and inertia are computed every so many physics steps.
+        pivot: what ``ee_target_delta_pose`` turns its target about: the ``measured`` tool, or the ``target`` itself.
     """
 
     name: str
@@ -90,6 +93,7 @@ class Control:
     posture: float = 10.0
     ramp: float = 0.0
     refresh: int = 1
+    pivot: str = "measured"
 
     @classmethod
     def of(cls, name: str, **options: Any) -> Control:
@@ -112,6 +116,7 @@ class Control:
             ("frame", control.frame, FRAMES),
             ("goal", control.goal, goals),
             ("impedance", control.impedance, IMPEDANCES),
+            ("pivot", control.pivot, PIVOTS),
         ):
             if value not in valid:
                 raise UnknownNameError(f"{kind} of {name}", value, valid)
@@ -121,6 +126,8 @@ class Control:
             )
         if control.refresh < 1 or not 0 <= control.ramp <= 1 or min(control.kp, control.posture) < 0:
             raise ConfigError(f"{name}: needs refresh >= 1, 0 <= ramp <= 1, kp and posture >= 0; got {options}")
+        if name == "ee_target_delta_pose" and min(control.pos, control.rot) <= 0:
+            raise ConfigError(f"{name}: pos and rot must be positive, they are what +1 means; got {options}")
         return control
 
     @property

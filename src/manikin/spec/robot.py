@@ -130,6 +130,8 @@ class GripperSpec:
     tcp_pos: Vec3
     tcp_quat: Quat = (1, 0, 0, 0)  # z out of the gripper, y along the opening
     max_width: float = 0.08  # [m] between the pads when open
+    min_width: float = 0.0  # [m] when closed
+    pad_friction: float = 2.0  # sliding; it is that of every contact of the pads, whatever they touch
     travel_s: float = 0.2  # [s] to close on a thing, for scripted experts
     followers: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # joint: (driver, ratio), nominally
     equalities: tuple[tuple[str, str, tuple[float, ...]], ...] = ()  # (joint, other joint, polycoef): q1 = poly(q2)
