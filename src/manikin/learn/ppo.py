@@ -22,6 +22,7 @@ from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
+from manikin.learn.common.recorded import Recorded
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
@@ -49,6 +50,7 @@ class Config(PictureConfig):
         normalize: scale observations by their running mean and spread.
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
+        cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs; not together with ``anneal``.
     """
 
     num_steps: int = 25
@@ -71,6 +73,7 @@ class Config(PictureConfig):
     normalize: bool = True
     bootstrap_at_success: bool = True
     stagger: bool = True
+    cuda_graphs: bool = False
 
 
 class PPO:
@@ -86,12 +89,17 @@ class PPO:
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
         about: what the policy was made from, for its file: nothing but the recipe.
         spent: where the time went.
+
+    Raises:
+        ConfigError: settings that do not go together.
     """
 
     counts = "control steps"
     network = "gaussian"
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
+        if config.cuda_graphs and config.anneal:
+            raise ConfigError("ppo's cuda_graphs record one learning rate: leave anneal out")
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.about: dict[str, Any] = {}
@@ -114,7 +122,13 @@ class PPO:
         self.critic = mlp(self.actor.columns, config.critic_hidden, 1, activation=config.activation, generator=weights)
         self.critic.to(self.device)
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
-        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate, eps=1e-5, fused=True)
+        self._graphs = config.cuda_graphs and self.device.type == "cuda"
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=config.learning_rate, eps=1e-5, fused=True, capturable=self._graphs
+        )
+        self._act = Recorded(self._distribution, record=self._graphs)
+        self._gradients = Recorded(self._backward, record=self._graphs, generators=[self.streams["pictures"]])
+        self._move = Recorded(self._step, record=self._graphs)
         self.moments = Moments(len(self.actor.scaling.mean), self.device)
         self.episodes = Episodes(
             env, seed, self.spent, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success
@@ -156,7 +170,7 @@ class PPO:
         noise = self.streams["actions"]
         for t in range(config.num_steps):
             mapped(lambda all_steps, now: all_steps[t].copy_(now), seen, take(self.observation))  # noqa: B023
-            mean, log_std = self.actor.distribution(self.actor.scaling(self.observation))
+            mean, log_std = self._act(self.observation).values()
             drawn = torch.randn(mean.shape, generator=noise, device=self.device)
             actions[t] = mean + log_std.exp() * drawn
             chances[t] = _log_chance(drawn, log_std)
@@ -198,19 +212,14 @@ class PPO:
             order = torch.randperm(count, generator=self.streams["order"], device=self.device)
             mixed = mapped(lambda value: value[order], batch)  # noqa: B023 (one gather for all minibatches of a pass)
             for at in range(0, count, size):
-                losses = self._losses(mapped(lambda value: value[at : at + size], mixed))  # noqa: B023
-                if config.target_kl and made and float(losses["kl"].detach()) > 1.5 * config.target_kl:
+                losses = self._gradients(mapped(lambda value: value[at : at + size], mixed))  # noqa: B023
+                if config.target_kl and made and float(losses["kl"]) > 1.5 * config.target_kl:
                     stopped = True
                     break
-                self.optimizer.zero_grad(set_to_none=True)
-                losses["loss"].backward()
-                nn.utils.clip_grad_norm_(self.parameters, config.max_grad_norm)
-                self.optimizer.step()
-                with torch.no_grad():
-                    self.actor.log_std.clamp_(min=config.min_log_std)
+                self._move(losses)
                 made += 1
                 for name, value in losses.items():
-                    found.setdefault(name, []).append(value.detach())
+                    found.setdefault(name, []).append(value)
             if stopped:
                 break
         with torch.no_grad():
@@ -218,6 +227,25 @@ class PPO:
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
         means = {name: torch.stack(values).mean() for name, values in found.items()}
         return {**check_finite(where, {**means, "spread": spread}), "updates": float(made)}
+
+    def _distribution(self, observation: Any) -> dict[str, Tensor]:
+        """Mean and logarithm of the spread of the actions."""
+        return dict(zip(("mean", "log_std"), self.actor.distribution(self.actor.scaling(observation)), strict=True))
+
+    def _backward(self, part: dict[str, Any]) -> dict[str, Tensor]:
+        """The losses of a minibatch; their gradients are with the parameters."""
+        losses = self._losses(part)
+        self.optimizer.zero_grad(set_to_none=not self._graphs)  # graphs need them to stay where they are
+        losses["loss"].backward()
+        nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
+        return mapped(Tensor.detach, losses)
+
+    @torch.no_grad()
+    def _step(self, losses: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Along the gradients."""
+        self.optimizer.step()
+        self.actor.log_std.clamp_(min=self.config.min_log_std)
+        return losses
 
     def _losses(self, part: dict[str, Any]) -> dict[str, Tensor]:
         config = self.config

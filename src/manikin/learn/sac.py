@@ -13,6 +13,7 @@ import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from manikin.learn.common.critics import Ensemble
 from manikin.learn.common.finite import check_finite
 from manikin.learn.common.moments import Moments
 from manikin.learn.common.random import Streams
+from manikin.learn.common.recorded import Recorded
 from manikin.learn.common.recorded_steps import recorded_steps
 from manikin.learn.common.replay import Replay
 from manikin.learn.common.reverse import ReverseStarts
@@ -77,6 +79,7 @@ class Config:
         normalize: scale observations by their running mean and spread.
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
+        cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs.
         demos: a recording of demonstrations; none where empty. demo_share: their share of each batch.
         reverse: control steps by which the start along a demonstration moves back once episodes succeed from it; 0 for
             the task's own starts. reverse_wins: so many in a row. reverse_patience: such an episode has so many times
@@ -106,6 +109,7 @@ class Config:
     normalize: bool = True
     bootstrap_at_success: bool = True
     stagger: bool = True
+    cuda_graphs: bool = False
     demos: str = ""
     demo_share: float = 0.5
     reverse: int = 0
@@ -166,11 +170,18 @@ class SAC:
         self.targets = copy.deepcopy(self.critics).requires_grad_(False)
         self.log_temperature = torch.full((), math.log(config.temperature), device=self.device, requires_grad=True)
         self.parameters = [*self.actor.parameters(), *self.critics.parameters(), self.log_temperature]
-        rate, slow = config.learning_rate, config.temperature_rate
+        graphs = config.cuda_graphs and self.device.type == "cuda"
+        adam = partial(torch.optim.Adam, lr=config.learning_rate, fused=True, capturable=graphs)
         self.optimizers = {
-            "actor": torch.optim.Adam(self.actor.parameters(), lr=rate, fused=True),
-            "critics": torch.optim.Adam(self.critics.parameters(), lr=rate, fused=True),
-            "temperature": torch.optim.Adam([self.log_temperature], lr=slow, fused=True),
+            "actor": adam(self.actor.parameters()),
+            "critics": adam(self.critics.parameters()),
+            "temperature": adam([self.log_temperature], lr=config.temperature_rate),
+        }
+        self._sample = Recorded(self._sampled, record=graphs)
+        drawn_from = [self.streams["updates"], self.streams["critics"]]
+        self._improve = {  # by whether the actor moves, too
+            turn: Recorded(partial(self._improved, actor=turn), record=graphs, generators=drawn_from)
+            for turn in (False, True)
         }
         self.moments = Moments(columns, self.device)
         self.demos, self.demos_hash = None, ""
@@ -235,7 +246,7 @@ class SAC:
                 actions = 2.0 * torch.rand(shape, generator=noise, device=self.device) - 1.0
             else:
                 drawn = torch.randn(shape, generator=noise, device=self.device)
-                actions, _ = self.actor.sample(self.actor.scaling(seen), drawn)
+                actions = self._sample({"seen": seen, "drawn": drawn})
             moved = self.episodes.step(actions, self.steps // n + 1)
             self.replay.add(
                 seen=seen,
@@ -251,16 +262,21 @@ class SAC:
     def _update(self) -> dict[str, float]:
         found: dict[str, list[Tensor]] = {}
         for part in self._batches():
-            losses = {"critic_loss": self._improve_critics(part)}
             self.updates += 1
-            if self.updates % self.config.actor_every == 0:
-                losses |= self._improve_actor(part["seen"])
-            follow(self.targets, self.critics, self.config.follow)
+            losses = self._improve[self.updates % self.config.actor_every == 0](part)
             for name, value in losses.items():
-                found.setdefault(name, []).append(value.detach())
+                found.setdefault(name, []).append(value)
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
         means = {name: torch.stack(values).mean() for name, values in found.items()}
         return {**check_finite(where, means), "updates": float(self.updates)}
+
+    def _improved(self, part: dict[str, Tensor], *, actor: bool) -> dict[str, Tensor]:
+        """One update with a batch; its losses."""
+        losses = {"critic_loss": self._improve_critics(part)}
+        if actor:
+            losses |= self._improve_actor(part["seen"])
+        follow(self.targets, self.critics, self.config.follow)
+        return {name: value.detach() for name, value in losses.items()}
 
     def _batches(self) -> Iterator[dict[str, Tensor]]:
         """The batches of this iteration, drawn together; observations are scaled."""
@@ -310,6 +326,10 @@ class SAC:
         return {"actor_loss": loss, "value": value.mean(), "entropy": entropy, "temperature": temperature}
 
     # ---- parts -------------------------------------------------------------------------------------------------------
+
+    def _sampled(self, given: dict[str, Tensor]) -> Tensor:
+        """Actions (N, A) for observations, from numbers drawn for them."""
+        return self.actor.sample(self.actor.scaling(given["seen"]), given["drawn"])[0]
 
     def _act(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
         """Actions (B, A) drawn for scaled observations, and the logarithm of their density (B,)."""
