@@ -71,7 +71,9 @@ def load(model: MenagerieModel) -> mujoco.MjSpec:
     path = find(model)
     if isinstance(model, RobotFile):
         lint(path)
-    if isinstance(model, RobotFile) and path.suffix.lower() == ".urdf":
+    if path.suffix.lower() == ".urdf":
+        if not isinstance(model, RobotFile):
+            return urdf.load(path)
         return urdf.load(path, packages=model.packages, convex=model.convex)
     try:
         spec = mujoco.MjSpec.from_file(str(path))

@@ -11,6 +11,7 @@ from manikin.control.ee import EndEffectorController
 from manikin.control.group import GroupChain, RobotGroup, check_groups
 from manikin.control.ik import Chain, IkResult, IkSolver
 from manikin.control.joint import GripperMap, JointController
+from manikin.control.planned import PlannedPose
 from manikin.control.target import TargetDeltaPose
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
 from manikin.errors import UnknownNameError
@@ -38,9 +39,9 @@ def torque_joints(control: str | Control | Whole, arm: RobotSpec) -> tuple[str, 
     """The arm's joints that a controller drives by torque: what the scene must be built with."""
     control = parse_control(control)
     if isinstance(control, Control):
-        return arm.joints if control.every_substep else ()
+        return arm.joints if control.torques else ()
     groups = check_groups(control, arm)
-    return tuple(j for name, part in control.parts if part.every_substep for j in groups[name])
+    return tuple(j for name, part in control.parts if part.torques for j in groups[name])
 
 
 def controller(control: str | Control | Whole, robot: Robot, chain: Chain, control_hz: float) -> Controller:
@@ -97,7 +98,7 @@ def _single(control: Control, robot: Robot | RobotGroup, chain: Chain | GroupCha
         raise UnknownNameError(f"controller of {robot.arm.name}", name, robot.arm.controllers, hint)
     if name.startswith("osc"):
         return OperationalSpace(control, robot, chain, control_hz)
-    if control.every_substep:
+    if control.torques:
         kinds: dict[str, Callable[..., Controller]] = {
             "joint_impedance": JointImpedance,
             "joint_vel_pid": JointVelocity,
@@ -110,6 +111,8 @@ def _single(control: Control, robot: Robot | RobotGroup, chain: Chain | GroupCha
         return BaseVelocity(control, robot, control_hz)
     if name == "ee_target_delta_pose":
         return TargetDeltaPose(control, robot, chain)
+    if name == "ee_delta_pose_planned":
+        return PlannedPose(control, robot, chain, control_hz)
     return EndEffectorController(control, robot, chain)
 
 

@@ -24,6 +24,10 @@ class Reading(Protocol):
         """(n, joints) arm, then driven gripper joints [rad or m]."""
 
     @property
+    def qvel(self) -> Tensor:
+        """(n, joints) [rad/s or m/s] of the same."""
+
+    @property
     def ctrl(self) -> Tensor:
         """(n, joints) positions commanded last; of joints driven by torque, that torque."""
 
@@ -61,21 +65,21 @@ class Kinematics(Protocol):
 
 
 class Drive:
-    """A controller at work within one control step: called before each physics step, it commands torques.
+    """A controller at work within one control step: called before each physics step, it commands torques or positions.
 
     Args:
-        torque: gives the torques (N, joints) of a physics step by its number.
-        apply: commands them.
+        command: gives the commands (N, joints) of a physics step by its number.
+        apply: writes them.
         carry: gives the carry (N, k) that the steps so far have led to.
     """
 
     def __init__(
-        self, torque: Callable[[int], Array], apply: Callable[[Array], None], carry: Callable[[], Tensor]
+        self, command: Callable[[int], Array], apply: Callable[[Array], None], carry: Callable[[], Tensor]
     ) -> None:
-        self._torque, self._apply, self._carry = torque, apply, carry
+        self._command, self._apply, self._carry = command, apply, carry
 
     def __call__(self, substep: int) -> None:
-        self._apply(self._torque(substep))
+        self._apply(self._command(substep))
 
     @property
     def carry(self) -> Tensor:
@@ -87,7 +91,7 @@ class Controller(Protocol):
     """Maps an action in [-1, 1]^size to what actuators are commanded.
 
     A position controller acts once per control step: its command stands, MuJoCo's servos do the rest. One with
-    ``every_substep`` drives joints by torque: the call takes the action in, ``drive`` acts at each physics step.
+    ``every_substep`` changes its command at each physics step: the call takes the action in, ``drive`` acts.
 
     ``start`` gives the carry of rows that begin an episode; the carry is part of saved state.
 
@@ -95,12 +99,14 @@ class Controller(Protocol):
         name: the word that makes it, options included.
         rate: [1/s] how fast a standing command is approached; a command's error shrinks by this share per second.
         every_substep: whether it needs ``drive``.
+        torques: whether joints are driven by torque.
     """
 
     name: str
     card: ActionCard
     rate: float
     every_substep: bool
+    torques: bool
 
     def start(self, reading: Reading) -> Tensor:
         """(n, k) carry at the start of an episode."""
@@ -125,7 +131,7 @@ class Controller(Protocol):
 class OncePerStep:
     """Of a controller whose commands stand for a control step."""
 
-    every_substep = False
+    every_substep = torques = False
     card: ActionCard
     _n: int  # joints of the arm
 

@@ -74,6 +74,7 @@ class Composite:
             notes=" ".join(f"{p.name}: {c.notes}." for p, c in zip(parts, cards, strict=True) if c.notes),
         )
         self.every_substep = any(p.controller.every_substep for p in parts)
+        self.torques = any(p.controller.torques for p in parts)
         self.rate = min((p.controller.rate for p in parts if p.controller.rate > 0), default=0.0)
 
     @staticmethod

@@ -83,6 +83,11 @@ class RobotGroup:
         return torch.stack([self._robot.qpos[:, k] for k in self.columns], 1)
 
     @property
+    def qvel(self) -> Tensor:
+        """(n, joints) [rad/s or m/s]."""
+        return torch.stack([self._robot.qvel[:, k] for k in self.columns], 1)
+
+    @property
     def ctrl(self) -> Tensor:
         """(n, joints) commanded last."""
         return torch.stack([self._robot.ctrl[:, k] for k in self.columns], 1)

@@ -45,7 +45,7 @@ _DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 class _TorqueController:
     """What they share. The carry's columns are in ``_columns``; the arm's torques start from where it is."""
 
-    every_substep = True
+    every_substep = torques = True
     rate = 0.0
     gains: GainActions | None = None
     _fixed: tuple[Array, Array] | None = None  # stiffness and damping that no action changes

@@ -13,6 +13,7 @@ _NAMES = (
     "eraser",
     "fetch_gripper",
     "google_gripper",
+    "google_gripper_rt1",
     "jaco_three_finger",
     "koch_jaw",
     "panda_hand",

@@ -181,7 +181,7 @@ class _SceneExecutor:
         self._since += self._dt
         want = [mover.want() for mover in self._movers]
         joints = want[0] if len(want) == 1 else torch.cat(want, 1)
-        within = _AHEAD * self._dt if env.controller.every_substep else None
+        within = _AHEAD * self._dt if env.controller.torques else None
         action = env.towards(joints, within=within)
         with_gripper = [mover for mover in self._movers if mover.robot.drivers]
         for mover, column in zip(with_gripper, env.controller.card.grippers, strict=True):
@@ -230,7 +230,7 @@ class _Mover:
         self.robot, self._dt, self._alone = robot, dt, len(env.robots) == 1
         # the arm covers this share of a command in one control step; where torques are commanded, the inverse of the
         # response counts that in
-        self._torques = env.controller.every_substep
+        self._torques = env.controller.torques
         self._boost = 1.0 if self._torques else min(0.9 / (1.0 - math.exp(-controller.rate * dt)), 2.5)
         device = robot.scope.device
         self._most = torch.tensor(robot.arm.joint_delta or (0.1,) * len(robot.arm.joints), device=device)

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.control.jerk import change
 from manikin.errors import ConfigError
 from manikin.plan.corners import MOST, RAMP, WHOLE, cuts
 from manikin.spec.robot import RobotSpec
@@ -176,7 +177,7 @@ class _Timing:
         """Corners take longer until the speed can change between any two of them; of two the faster one waits."""
         while True:
             one, two = self.speeds()
-            tight = _change(one, two, self.a, self.j)[2] > self.end - self.begin
+            tight = change(one, two, self.a, self.j)[2] > self.end - self.begin
             if not bool(tight.any()):
                 return
             slower = tight & (one >= two)
@@ -189,7 +190,7 @@ class _Timing:
         low, high = torch.maximum(one, two), torch.maximum(self.v, torch.maximum(one, two))
         top = high
         for _ in range(_HALVINGS):
-            way = _change(one, top, self.a, self.j)[2] + _change(top, two, self.a, self.j)[2]
+            way = change(one, top, self.a, self.j)[2] + change(top, two, self.a, self.j)[2]
             fits = way <= self.end - self.begin
             low, high = torch.where(fits, top, low), torch.where(fits, high, top)
             top = (low + high) / 2
@@ -201,7 +202,7 @@ class _Timing:
         top = stops.top()
 
         def lost(speed: Tensor, cut: Tensor) -> Tensor:
-            rise, held, way = _change(speed, top, self.a, self.j)
+            rise, held, way = change(speed, top, self.a, self.j)
             return 2 * rise + held - (way + cut) / top
 
         one, two = self.speeds()
@@ -215,8 +216,8 @@ class _Timing:
         """The motion."""
         one, two = self.speeds()
         room, low = self.end - self.begin, self.top()
-        rise, held, way = _change(one, low, self.a, self.j)
-        fall, held_too, way_too = _change(low, two, self.a, self.j)
+        rise, held, way = change(one, low, self.a, self.j)
+        fall, held_too, way_too = change(low, two, self.a, self.j)
         cruise = ((room - way - way_too) / low).clamp_min(0.0)
         straight = torch.stack([rise, held, rise, cruise, fall, held_too, fall], 2)
         straight = torch.where(self.still[:, :, None], torch.zeros_like(straight), straight)
@@ -244,16 +245,6 @@ def _phases(q: Tensor, qd: Tensor, jerk: Tensor, signs: Sequence[int], lasting: 
         q = q + s * (qd + s * (qdd / 2 + s * j / 6))
         qd, qdd = qd + s * (qdd + s * j / 2), qdd + s * j
     return [torch.stack(values, 2) for values in zip(*made, strict=True)]
-
-
-def _change(one: Tensor, two: Tensor, a: Tensor, j: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Change from one speed to another, no acceleration before and after: time of acceleration to rise (and to fall),
-    time it is held, way."""
-    change = (two - one).abs()
-    peak = torch.minimum(a, (change * j).sqrt())
-    rise = peak / j
-    held = (change / peak.clamp_min(1e-300) - rise).clamp_min(0.0)
-    return rise, held, (one + two) / 2 * (2 * rise + held)
 
 
 def _cube_root(x: Tensor) -> Tensor:

@@ -67,6 +67,7 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "allegro": "allegro",
     "cart": "cart",
     "go2": "go2",
+    "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
     "tiago": "tiago",
 }

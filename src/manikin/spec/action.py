@@ -58,7 +58,7 @@ class ActionCard:
     @property
     def moving(self) -> tuple[int, ...]:
         """Numbers of the dimensions that move the arm by an amount relative to where it is or was told to be."""
-        return tuple(i for i, d in enumerate(self.dims) if d.reference != "absolute")
+        return tuple(i for i, d in enumerate(self.dims) if d.reference != "absolute" and d.frame != "gripper")
 
     @property
     def grippers(self) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ FRAMES = ("base", "world", "tcp")
 GOALS = ("measured", "commanded", "absolute")
 IMPEDANCES = ("fixed", "variable_kp", "variable")
 PIVOTS = ("measured", "target")
+STARTS = ("plan", "measured")
 
 ALIASES = {
     "OSC_POSE": "osc_pose",
@@ -45,6 +46,7 @@ CONTROLLERS: dict[str, dict[str, Any]] = {
     "joint_vel": {},
     "ee_delta_pos": {"frame": "base"},
     "ee_delta_pose": {"frame": "base"},
+    "ee_delta_pose_planned": {"start": "plan"},
     "ee_pose": {"frame": "base"},
     "ee_target_delta_pose": {"pivot": "measured", "pos": 1.0, "rot": 1.0},
     "ik_pose": {"frame": "tcp", "pos": 0.02, "rot": 0.05},
@@ -64,6 +66,8 @@ class Control:
 
     Attributes:
         name: of the controller.
+        start: where ``ee_delta_pose_planned`` begins a motion of the arm: ``plan``, where the last one is now, as
+            SIMPLER's code does; or ``measured``, where the arm is, as its paper says.
         frame: axes of the action: ``base`` (of the robot), ``world`` or ``tcp``.
         goal: what a relative action adds to, ``measured`` or ``commanded``; or ``absolute``.
         impedance: ``fixed``; ``variable_kp``: the action sets the stiffness too; ``variable``: damping ratio too.
@@ -80,6 +84,7 @@ class Control:
     """
 
     name: str
+    start: str = "plan"
     frame: str = "base"
     goal: str = "measured"
     impedance: str = "fixed"
@@ -117,6 +122,7 @@ class Control:
             ("goal", control.goal, goals),
             ("impedance", control.impedance, IMPEDANCES),
             ("pivot", control.pivot, PIVOTS),
+            ("start", control.start, STARTS),
         ):
             if value not in valid:
                 raise UnknownNameError(f"{kind} of {name}", value, valid)
@@ -131,9 +137,14 @@ class Control:
         return control
 
     @property
-    def every_substep(self) -> bool:
-        """Whether it commands torques at every physics step; else positions once per control step."""
+    def torques(self) -> bool:
+        """Whether it commands torques; else positions."""
         return self.name.startswith("osc") or self.name in ("joint_impedance", "joint_vel_pid", "joint_torque")
+
+    @property
+    def every_substep(self) -> bool:
+        """Whether it commands something else at every physics step; else its command stands for a control step."""
+        return self.torques or self.name == "ee_delta_pose_planned"
 
     @property
     def word(self) -> str:

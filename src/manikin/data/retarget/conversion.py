@@ -177,7 +177,7 @@ def retarget(
             done: list[EpisodeConversion] = []
             with recorder:
                 left = [number for number in wanted if number not in recorder.finished]
-                commands = not any(one.every_substep for one in both)
+                commands = not any(one.torques for one in both)
                 ways = ways_to_follow(commands, both[0].name == both[1].name)
                 for batch in batches(file, left, rows):
                     trace = Trace(source)

@@ -159,7 +159,7 @@ class Track:
     def __init__(self, source: Any, trace: Trace, way: Way) -> None:
         self._trace, self._way = trace, way
         self._from = list(source.controller.card.grippers)
-        self._torques = source.controller.every_substep
+        self._torques = source.controller.torques
 
     def begin(self, env: BatchEnv, batch: Sequence[RecordedEpisode], observation: Any) -> Any:
         """Raises :class:`ConfigError` where the two controllers do not move the same grippers."""

@@ -43,6 +43,11 @@ class CombinedRobot:
         return torch.cat([r.qpos for r in self.robots], 1)
 
     @property
+    def qvel(self) -> Tensor:
+        """(n, joints) [rad/s or m/s]."""
+        return torch.cat([r.qvel for r in self.robots], 1)
+
+    @property
     def arm_qpos(self) -> Tensor:
         """(n, arm joints) [rad or m]."""
         return torch.cat([r.arm_qpos for r in self.robots], 1)
