@@ -26,7 +26,7 @@ GRIPPER = GripperSpec(
     tcp_body="link_gripper",
     tcp_pos=(0.0043374896, 0.0018852949, 0.16353297),
     tcp_quat=(0.999997219, -0.000662510, -0.002220151, -0.000435808),
-    max_width=0.15,
+    max_width=0.216,
     travel_s=1.8,
     source="SIMPLER (arXiv 2405.05941)",
 )
