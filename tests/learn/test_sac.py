@@ -138,7 +138,21 @@ def test_the_same_seed_is_the_same_run_whatever_the_threads_of_the_physics():
     assert not torch.equal(_weights(one), _weights(_train(seed=4)[0]))
 
 
-@pytest.mark.parametrize("settings", [{}, {"critics": 4, "actor_every": 2, "n_step": 3}])
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_noise_is_as_wide_whatever_it_remembers(memory):
+    """Standard deviation 1, and the correlation of an AR(1) process over k steps: memory to the power of k."""
+    trainer, _ = _train(0, rows=40, num_steps=1, start_steps=0, updates=1, noise_memory=memory)
+    seen = []
+    for _ in range(60):
+        trainer.iterate()
+        seen.append(trainer.noise.clone())
+    noise = torch.stack(seen)[12:]  # (48, 40, 8); it begins at 0
+    assert noise.std() == pytest.approx(1.0, abs=0.04)
+    for k in (1, 3):
+        assert (noise[k:] * noise[:-k]).mean() == pytest.approx(memory**k, abs=0.05)
+
+
+@pytest.mark.parametrize("settings", [{}, {"critics": 4, "actor_every": 2, "n_step": 3, "noise_memory": 0.5}])
 def test_a_run_that_goes_on_is_the_run_that_was_not_interrupted(settings):
     whole, numbers = _train(20, **settings)  # the replay has gone round once
     for stopped in (1, 17):  # while rows are restarted one after another, and later
@@ -216,6 +230,7 @@ def test_it_runs_on_a_warp_device_unchanged(device):
         ({"log_std_range": (1.0, -1.0)}, "two numbers that rise"),
         ({"temperature": 0.0}, "temperature must be positive"),
         ({"demo_share": 1.5}, "demo_share must be from 0 to 1"),
+        ({"noise_memory": 1.0}, "noise_memory must be 0 or more and below 1"),
         ({"buffer": 10**13}, r"replay of .* needs .* GB"),
     ],
 )

@@ -9,6 +9,7 @@ from manikin.cli import main
 from manikin.errors import UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST
+from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.policy.choices import policy_maker
 from manikin.policy.shipped import LARGEST, shipped_policies
 from manikin.policy.trained import read_about
@@ -21,6 +22,7 @@ def test_a_policy_is_small_says_where_it_is_from_and_does_what_is_recorded(name)
     assert file.stat().st_size <= LARGEST
     assert name == f"{about['algorithm']}-{about['task']}"
     assert about["command"] == f"manikin train {about['algorithm']} {about['task']} --seed {about['seed']}"
+    assert Recipe.from_toml(about["recipe"], source=str(file)) == recipe_for(about["algorithm"], about["task"])[0]
     assert about["tested"]["episodes"] >= 512 and about["tested"]["low"] > 0.9
     env = make(about["task"], num_envs=64, autoreset="disabled")
     run = run_episodes(env, policy_maker(name)(env), range(TEST, TEST + 64))

@@ -74,6 +74,9 @@ class Config:
         temperature: weight of the entropy at the beginning.
         target_entropy: per action dimension; the temperature is adapted to it.
         entropy_in_target: the entropy of later actions is part of a value.
+        noise_memory: in training the noise of an action is this share of the last one's and the rest new (an AR(1)
+            process), from 0 to below 1: noise that lasts moves an arm further than noise that changes in every step (Eberhard et
+            al., 2023). An action's spread stays the same.
         hidden, critic_hidden: sizes of the layers between. critic_norm: layer normalization in the critics.
         log_std_range: least and largest logarithm of the actions' spread before tanh.
         normalize: scale observations by their running mean and spread.
@@ -102,6 +105,7 @@ class Config:
     temperature: float = 1.0
     target_entropy: float = -1.0
     entropy_in_target: bool = True
+    noise_memory: float = 0.0
     hidden: tuple[int, ...] = (256, 256)
     critic_hidden: tuple[int, ...] = (256, 256)
     critic_norm: bool = True
@@ -213,6 +217,7 @@ class SAC:
             bootstrap_at_success=config.bootstrap_at_success,
             starts=starts,
         )
+        self.noise = torch.zeros((env.num_envs, actions), device=self.device)
         self.observation = self.episodes.begin()
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -245,8 +250,9 @@ class SAC:
             if self.steps < config.start_steps:
                 actions = 2.0 * torch.rand(shape, generator=noise, device=self.device) - 1.0
             else:
-                drawn = torch.randn(shape, generator=noise, device=self.device)
-                actions = self._sample({"seen": seen, "drawn": drawn})
+                new = torch.randn(shape, generator=noise, device=self.device)
+                self.noise = config.noise_memory * self.noise + math.sqrt(1 - config.noise_memory**2) * new
+                actions = self._sample({"seen": seen, "drawn": self.noise})
             moved = self.episodes.step(actions, self.steps // n + 1)
             self.replay.add(
                 seen=seen,
@@ -355,6 +361,7 @@ class SAC:
             "log_temperature": self.log_temperature.detach(),
             "optimizers": {name: one.state_dict() for name, one in self.optimizers.items()},
             "moments": self.moments.state_dict(),
+            "noise": self.noise,
             "replay": self.replay.state_dict(),
             "demos": self.demos_hash,
             "streams": self.streams.state_dict(),
@@ -374,6 +381,7 @@ class SAC:
             getattr(self, name).load_state_dict(state[name])
         with torch.no_grad():
             self.log_temperature.copy_(state["log_temperature"])
+            self.noise.copy_(state["noise"])
         for name, one in self.optimizers.items():
             one.load_state_dict(state["optimizers"][name])
         self.observation = self.episodes.load_state_dict(state["episodes"])
@@ -395,3 +403,5 @@ def _check(config: Config) -> None:
         raise ConfigError("sac's reverse must be 0 or more, and needs demonstrations: demos=FILE, or --demos FILE")
     if not 0 <= config.demo_share <= 1:
         raise ConfigError(f"sac's demo_share must be from 0 to 1, got {config.demo_share}")
+    if not 0 <= config.noise_memory < 1:
+        raise ConfigError(f"sac's noise_memory must be 0 or more and below 1, got {config.noise_memory}")
