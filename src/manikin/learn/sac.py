@@ -75,8 +75,8 @@ class Config:
         target_entropy: per action dimension; the temperature is adapted to it.
         entropy_in_target: the entropy of later actions is part of a value.
         noise_memory: in training the noise of an action is this share of the last one's and the rest new (an AR(1)
-            process), from 0 to below 1: noise that lasts moves an arm further than noise that changes in every step (Eberhard et
-            al., 2023). An action's spread stays the same.
+            process), from 0 to below 1: noise that lasts moves an arm further than noise that changes in every step
+            (Eberhard et al., 2023). An action's spread stays the same.
         hidden, critic_hidden: sizes of the layers between. critic_norm: layer normalization in the critics.
         log_std_range: least and largest logarithm of the actions' spread before tanh.
         normalize: scale observations by their running mean and spread.
