@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from manikin.eval.protocol import Protocol
     from manikin.eval.sequential import Sequential
+    from manikin.policy.api import Policy
 
     Question = Callable[[str], Sequential]
 
@@ -36,8 +37,20 @@ class EvalOptions(WarpOptions):
     protocol: tyro.conf.Positional[str | None] = None
     """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube."""
     policy: str = "expert"
-    """expert, random, policy.pt2 (a network by torch.export), ws://host:port (openpi's protocol), or your own as
-    module:function or file.py:function (called with the environment)."""
+    """expert, random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network by torch.export),
+    ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called with the
+    environment)."""
+    convention: str | None = None
+    """What the policy is shown and answers, where it is RT-1 or Octo: rt1-google, rt1-bridge, octo-google, octo-bridge,
+    or octo-bridge:statistics.json to undo a normalization."""
+    policy_seed: int | None = None
+    """Seed of a policy that draws random numbers: another one gives another run of the same episodes."""
+    inference_ms: float = 0.0
+    """Milliseconds that an answer takes. The world goes on meanwhile: the robot executes the rest of the last chunk, or
+    stands still."""
+    instructions: Path | None = None
+    """A TOML file of other sentences for instructions: "pick up the cube" = ["take the cube", "lift the block"]. The
+    episode's seed chooses one. The protocol then has another hash."""
     num_envs: int = 64
     """How many episodes run side by side; does not change the result."""
     device: Annotated[str, documented("device", "The report names it.")] = "cpu"
@@ -89,7 +102,6 @@ def run(options: EvalOptions) -> int:
     from manikin.eval.protocol import load_protocol, task_of
     from manikin.eval.report import about_protocol, as_dict, compare, read_report, refuse_another, write_report
     from manikin.eval.runner import interruptible
-    from manikin.policy.choices import policy_maker
     from manikin.policy.chunk import Execution
     from manikin.render.api import make_renderer
     from manikin.sim import torch_device
@@ -99,7 +111,9 @@ def run(options: EvalOptions) -> int:
     register_robot_file(options.robot)
     if options.protocol is None:
         raise ConfigError("name a protocol: a file (.toml), core or pick-cube; or ask --plan RATE RATE")
-    out, protocol, maker = console(), load_protocol(options.protocol), policy_maker(options.policy)
+    out, protocol, maker = console(), load_protocol(options.protocol), _maker(options)
+    if options.instructions is not None:
+        protocol = _in_other_words(protocol, options.instructions)
     torch_device(options.device)
     for word in protocol.tasks:
         if is_own(task_of(word)):  # a file of one's own, which may not work
@@ -162,6 +176,7 @@ def run(options: EvalOptions) -> int:
                 stop=stop,
                 journal=journal,
                 until=until,
+                inference_ms=options.inference_ms,
             )
         write(evaluation)
         journal.close(remove=not evaluation.interrupted)
@@ -189,6 +204,26 @@ def run(options: EvalOptions) -> int:
     return OK
 
 
+def _maker(options: EvalOptions) -> Callable[[Any], Policy]:
+    from manikin.policy.choices import policy_maker
+
+    return policy_maker(options.policy, seed=options.policy_seed, convention=options.convention)
+
+
+def _in_other_words(protocol: Protocol, file: Path) -> Protocol:
+    """The protocol with the paraphrases of a file."""
+    import tomllib
+    from dataclasses import replace
+
+    from manikin.errors import ConfigError
+
+    try:
+        read = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the instructions {file} cannot be read: {error}") from None
+    return replace(protocol, paraphrases=read)
+
+
 def _size(protocol: Protocol) -> str:
     counts = {len(protocol.seeds_of(task)) for task in protocol.tasks}
     tasks = counted(len(protocol.tasks), "task")
@@ -202,6 +237,10 @@ def _command(options: EvalOptions) -> str:
     words = ["manikin", "eval", str(options.protocol), "--policy", options.policy]
     words += ["--execute", str(options.execute)] if options.execute is not None else []
     words += ["--ensemble", repr(options.ensemble)] if options.ensemble is not None else []
+    words += ["--convention", options.convention] if options.convention is not None else []
+    words += ["--policy-seed", str(options.policy_seed)] if options.policy_seed is not None else []
+    words += ["--inference-ms", f"{options.inference_ms:g}"] if options.inference_ms else []
+    words += ["--instructions", str(options.instructions)] if options.instructions is not None else []
     words += ["--device", options.device] if options.device != "cpu" else []
     words += ["--budget", options.budget] if options.budget is not None else []
     words += ["--deterministic"] if options.deterministic else []
@@ -262,6 +301,9 @@ def _settings(options: EvalOptions, protocol: str) -> dict[str, Any]:
         "device": options.device,
         "deterministic": options.deterministic,
         "until": options.until,
+        "convention": options.convention,
+        "policy_seed": options.policy_seed,
+        "inference_ms": options.inference_ms or None,
     }
 
 

@@ -96,7 +96,8 @@ class TaskResult:
 class Evaluation:
     """A finished or interrupted evaluation; tasks without a single finished episode are left out.
 
-    ``error`` says what ended it before its end; "" where nothing did.
+    ``error`` says what ended it before its end; "" where nothing did. ``inference_ms`` is what an answer of the policy
+    took in simulated time [ms].
     """
 
     protocol: Protocol
@@ -106,6 +107,7 @@ class Evaluation:
     created: str
     error: str = ""
     reels: Mapping[str, Sequence[Reel]] = field(default_factory=dict)
+    inference_ms: float = 0.0
 
     @property
     def healthy(self) -> bool:
@@ -140,6 +142,7 @@ def evaluate(
     stop: Callable[[], bool] = lambda: False,
     journal: Journal | None = None,
     until: Callable[[str], Sequential] | None = None,
+    inference_ms: float = 0.0,
 ) -> Evaluation:
     """Run every episode of a protocol exactly once, or until its question is answered.
 
@@ -161,6 +164,8 @@ def evaluate(
         journal: keeps each episode on disk as it finishes; those that it holds already are not run again.
         until: makes the sequential test of a task from the protocol's word for it. Once it knows its answer, the task
             ends, and only the episodes that the answer rests on count.
+        inference_ms: what the policy needs for an answer, while the world goes on [ms]; see
+            :class:`manikin.policy.delay.LatePolicy`. It stands in the report.
 
     Raises:
         DataError: the journal cannot be written, or holds episodes of other environments.
@@ -171,7 +176,7 @@ def evaluate(
     for task in protocol.tasks:
         protocol.make_options(task)  # what cannot be shown is refused before anything runs
     _ = protocol.hash  # of the code of own tasks as it is now, and not when the report is written
-    ran = _Ran(protocol, journal, until)
+    ran = _Ran(protocol, journal, until, inference_ms)
     try:
         for task in protocol.tasks:
             rows = min(num_envs, len(protocol.seeds_of(task)))
@@ -194,6 +199,7 @@ def evaluate(
                     execution=execution,
                     on_result=partial(ran.add, on_result),
                     stop=lambda: stop() or ran.answered,
+                    inference_ms=inference_ms,
                 )
                 ran.end(run.seconds, run.env_steps, run.advice)
             finally:
@@ -203,7 +209,14 @@ def evaluate(
                 break
             if film and renderer is not None:
                 chosen = film_episodes(
-                    protocol, ran.tasks[-1], policy, renderer, options, count=film, execution=execution
+                    protocol,
+                    ran.tasks[-1],
+                    policy,
+                    renderer,
+                    options,
+                    count=film,
+                    execution=execution,
+                    inference_ms=inference_ms,
                 )
                 ran.reels[task] = chosen
     except BaseException as error:
@@ -216,8 +229,14 @@ def evaluate(
 class _Ran:
     """What an evaluation has so far, also in the middle of a task."""
 
-    def __init__(self, protocol: Protocol, journal: Journal | None, until: Callable[[str], Sequential] | None) -> None:
-        self.protocol, self.journal, self.until = protocol, journal, until
+    def __init__(
+        self,
+        protocol: Protocol,
+        journal: Journal | None,
+        until: Callable[[str], Sequential] | None,
+        inference_ms: float,
+    ) -> None:
+        self.protocol, self.journal, self.until, self.inference_ms = protocol, journal, until, inference_ms
         self._test: Sequential | None = None
         self.policy, self.interrupted = "", False
         self.tasks: list[TaskResult] = []
@@ -297,6 +316,7 @@ class _Ran:
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             error=error,
             reels=self.reels,
+            inference_ms=self.inference_ms,
         )
 
 
@@ -312,6 +332,7 @@ def film_episodes(
     width: int = 288,
     height: int = 288,
     execution: Execution | None = None,
+    inference_ms: float = 0.0,
 ) -> list[Reel]:
     """Run a few episodes once more with the same ``options`` and take ``pictures`` of each: failures first. They
     come out the same, on a GPU that is not ``deterministic`` up to the order of its sums."""
@@ -329,6 +350,7 @@ def film_episodes(
             observers=[film],
             execution=execution,
             paraphrases=protocol.paraphrases,
+            inference_ms=inference_ms,
         )
     finally:
         env.close()

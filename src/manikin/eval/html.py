@@ -85,8 +85,9 @@ def _top(report: Mapping[str, Any]) -> str:
 
 def _on(report: Mapping[str, Any]) -> str:
     """Where it was simulated, if not on the CPU."""
-    device = report.get("device", "cpu")
-    return "" if device == "cpu" else f" on <b>{escape(device)}</b>"
+    device, late = report.get("device", "cpu"), report.get("inference_ms")
+    words = "" if device == "cpu" else f" on <b>{escape(device)}</b>"
+    return words + (f", an answer takes <b>{late:g} ms</b> while the world goes on" if late else "")
 
 
 def _overview(report: Mapping[str, Any]) -> str:

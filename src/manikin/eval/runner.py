@@ -28,6 +28,7 @@ from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy, Execution
+from manikin.policy.delay import LatePolicy, late_steps
 from manikin.spec.labels import PLAIN
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def run_episodes(
     execution: Execution | None = None,
     options: Mapping[str, Any] | None = None,
     paraphrases: Mapping[str, Sequence[str]] | None = None,
+    inference_ms: float = 0.0,
 ) -> Run:
     """Run each episode exactly once.
 
@@ -191,6 +193,8 @@ def run_episodes(
         options: reach ``Task.start`` of every episode as ``ep.options``; recorded with it.
         paraphrases: by instruction, what the policy is told instead: the sentence whose place is the episode's seed,
             modulo their number.
+        inference_ms: what the policy needs for an answer, while the world goes on; see
+            :class:`manikin.policy.delay.LatePolicy`.
 
     Raises:
         ConfigError: an environment that restarts rows on its own, or no episodes.
@@ -210,7 +214,11 @@ def run_episodes(
     began = time.perf_counter()
     if not queue:
         return Run(results=(), interrupted=False, seconds=0.0, env_steps=0)
-    chunked = ChunkPolicy(policy, env.num_envs, env.single_action_space.shape[0], execution=execution)
+    chunked: ChunkPolicy | LatePolicy
+    if late := late_steps(inference_ms, env.control_hz):
+        chunked = LatePolicy(policy, env, late, execution=execution)
+    else:
+        chunked = ChunkPolicy(policy, env.num_envs, env.single_action_space.shape[0], execution=execution)
     rows = _Rows(env, keys, queue, chunked, observers, dict(options or {}), paraphrases or {})
     results: list[EpisodeResult] = []
     observation, steps = rows.begin_all(), 0
@@ -254,7 +262,7 @@ class _Rows:
         env: BatchEnv,
         keys: list[tuple[int, int]],
         queue: list[int],
-        policy: ChunkPolicy,
+        policy: ChunkPolicy | LatePolicy,
         observers: Sequence[Observer],
         options: dict[str, Any],
         paraphrases: Mapping[str, Sequence[str]],

@@ -1,8 +1,10 @@
-"""Policies by word, for the command line: ``expert``, ``random``, a file, a server, or a function of one's own."""
+"""Policies by word, for the command line: ``expert``, ``random``, ``graded:noise=0.3``, a file, a server, or a function
+of one's own."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,28 +17,42 @@ from manikin.policy.trained import FILE, observed_by, trained_policy
 
 __all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker"]
 
+GRADED = "graded:"
 POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random_policy:RandomPolicy"}
 
 
-def policy_maker(word: str, *, also: Sequence[str] = ()) -> Callable[[Any], Policy]:
+def policy_maker(
+    word: str, *, also: Sequence[str] = (), seed: int | None = None, convention: str | None = None
+) -> Callable[[Any], Policy]:
     """A function from an environment to a policy for it.
 
     Args:
-        word: ``expert``, ``random``, one that comes with manikin (``manikin policies``), the folder of a training run
-            or its ``policy.safetensors`` (:mod:`manikin.policy.trained`), ``policy.pt2``
+        word: ``expert``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that comes with
+            manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
+            (:mod:`manikin.policy.trained`), ``policy.pt2``
             (:mod:`manikin.policy.checkpoint`), ``ws://host:port`` (:mod:`manikin.policy.remote`), ``module:function``
             or ``file.py:function``; the function takes the environment.
         also: words that the caller knows besides, for the error.
+        seed: of a policy that draws random numbers: ``random``, ``graded``, a server or a function that takes a
+            ``seed``. None for the policy's own choice.
+        convention: what the policy is shown and answers, where it is not manikin's own: a word of
+            :data:`manikin.policy.conventions.conventional.CONVENTIONS`.
 
     Raises:
         UnknownNameError: neither a known word nor ``something:function``, or the module has no such function.
         AssetError: no such file.
-        ConfigError: the module cannot be imported, or nobody answers; says why.
+        ConfigError: the module cannot be imported, nobody answers, or the policy takes no seed; says why.
     """
+    if convention is not None:
+        return _conventional(word, also, seed, convention)
     if word.startswith(("ws://", "wss://")):
         from manikin.policy.remote import RemotePolicy
 
-        return lambda env: RemotePolicy(word)
+        return lambda env: RemotePolicy(word, seed=seed)
+    if word.startswith(GRADED):
+        return _graded(word, seed)
+    if seed is not None and (word.endswith(".pt2") or _trained(word) is not None):
+        raise _no_seed(word)
     if word.endswith(".pt2"):
         from manikin.policy.checkpoint import load_policy
 
@@ -50,10 +66,37 @@ def policy_maker(word: str, *, also: Sequence[str] = ()) -> Callable[[Any], Poli
             "policy",
             word,
             (*POLICIES, *also),
-            "Or a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
+            "Or graded:noise=0.3, a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
         )
-    maker: Callable[[Any], Policy] = named_callable(place, "policy")
-    return maker
+    maker: Callable[..., Policy] = named_callable(place, "policy")
+    if seed is None:
+        return maker
+    if "seed" not in inspect.signature(maker).parameters:
+        raise _no_seed(word)
+    return lambda env: maker(env, seed=seed)
+
+
+def _conventional(word: str, also: Sequence[str], seed: int | None, convention: str) -> Callable[[Any], Policy]:
+    from manikin.policy.conventions.conventional import ConventionalPolicy, read_convention
+    from manikin.policy.remote import RemotePolicy
+
+    found = read_convention(convention)
+    if word.startswith(("ws://", "wss://")):
+        return lambda env: ConventionalPolicy(RemotePolicy(word, adapt=found.adapt, seed=seed), env, found)
+    maker = policy_maker(word, also=also, seed=seed)
+    return lambda env: ConventionalPolicy(maker(env), env, found)
+
+
+def _no_seed(word: str) -> ConfigError:
+    return ConfigError(f"the policy {word} takes no seed: give one that draws random numbers, as function(env, seed=0)")
+
+
+def _graded(word: str, seed: int | None) -> Callable[[Any], Policy]:
+    from manikin.policy.graded import Grade, GradedPolicy
+
+    grade, of = Grade.read(word.removeprefix(GRADED))
+    maker = policy_maker(of)
+    return lambda env: GradedPolicy(maker(env), env, grade, seed=seed or 0)
 
 
 def observation_options(word: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from manikin.errors import ConfigError
 from manikin.policy.api import Observation, Policy, check_actions
 
-__all__ = ["ChunkPolicy", "Execution", "select_rows"]
+__all__ = ["ChunkPolicy", "Execution", "ask", "select_rows"]
 
 
 def select_rows(tree: Any, rows: Tensor) -> Any:
@@ -73,6 +73,20 @@ class Execution:
         return asdict(self)
 
 
+def ask(
+    policy: Policy, need: Tensor, rows: int, dimensions: int, observation: Observation, instruction: Sequence[str]
+) -> Tensor:
+    """Chunks (n, H, A) for the rows ``need`` (n,) of all N. A policy that keeps memory is asked for all of them.
+
+    Raises:
+        ActionError: the policy's answer has the wrong shape.
+    """
+    if getattr(policy, "stateless", False) and len(need) < rows:
+        words = [instruction[i] for i in need.tolist()]
+        return check_actions(policy.act(select_rows(observation, need), words), len(need), dimensions)
+    return check_actions(policy.act(observation, instruction), rows, dimensions)[need]
+
+
 class ChunkPolicy:
     """Asks ``policy`` for a chunk, executes its first actions one control step at a time, then asks again.
 
@@ -123,11 +137,7 @@ class ChunkPolicy:
         return action[:, None].clone()
 
     def _ask(self, need: Tensor, observation: Observation, instruction: Sequence[str]) -> None:
-        if getattr(self.policy, "stateless", False) and len(need) < self._n:
-            words = [instruction[i] for i in need.tolist()]
-            answer = check_actions(self.policy.act(select_rows(observation, need), words), len(need), self._a)
-        else:
-            answer = check_actions(self.policy.act(observation, instruction), self._n, self._a)[need]
+        answer = ask(self.policy, need, self._n, self._a, observation, instruction)
         length, ensemble = answer.shape[1], self.execution.ensemble
         self._make_room(length, answer)
         rows = need.to(answer.device)

@@ -21,12 +21,13 @@ class RandomPolicy:
 
     Args:
         env: whose episodes are played.
+        seed: another one gives other actions in the same episode.
     """
 
     name = "random"
 
-    def __init__(self, env: BatchEnv) -> None:
-        self.env = env
+    def __init__(self, env: BatchEnv, *, seed: int = 0) -> None:
+        self.env, self._stream = env, f"policy/random/{seed}" if seed else "policy/random"
         self._actions = torch.zeros(env.num_envs, env.horizon, env.single_action_space.shape[0])
         self._step = torch.zeros(env.num_envs, dtype=torch.int64)
         self._rows = torch.arange(env.num_envs)
@@ -36,7 +37,7 @@ class RandomPolicy:
         rows = rows.cpu()
         key = self.env.save(rows.numpy()).extra
         seed, index = torch.from_numpy(key["seed"]), torch.from_numpy(key["index"])
-        self._actions[rows] = EpisodeRng(seed, index).uniform("policy/random", -1.0, 1.0, self._actions.shape[1:])
+        self._actions[rows] = EpisodeRng(seed, index).uniform(self._stream, -1.0, 1.0, self._actions.shape[1:])
         self._step[rows] = 0
 
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
