@@ -113,13 +113,15 @@ def compose(task: type[Task] | Task, options: EnvOptions) -> Composition:
     horizon = round(task.horizon_s * control_hz) if options.horizon is None else options.horizon
     horizon = arguments.positive_int("horizon (control steps)", horizon)
     suite = None if options.sensors is None else SensorSuite(options.sensors, control_hz=control_hz)
+    observation = Observation.of(options.observe)
     vision = Vision.of(options.vision)
+    if observation.needs:
+        vision = task.pictures(vision)
 
     on, builder = on_device(torch_device(options.device)), SceneBuilder(chosen, physics, torque)
     with on:
         declared = task.scene(builder)
     vision.declare(builder)
-    observation = Observation.of(options.observe)
     sources = {source.name: source.declare(builder) for source in observation.sources}
     dresser = Dresser(options.looks, builder)
     scene = builder.compile()

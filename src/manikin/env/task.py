@@ -51,6 +51,7 @@ class Episode:
         index: (n,) int64, how many episodes of this seed came before.
         options: what the caller passed to ``reset(options=...)``; recorded with the episode.
         rng: every random number of the episode, the same in any row and batch.
+        seed: (n,) int64, the seeds of the episodes.
         troubles: on a GPU, where errors that depend on data cannot be raised at once: what went wrong -> (n,) bool.
     """
 
@@ -58,7 +59,27 @@ class Episode:
     index: Tensor
     rng: EpisodeRng
     options: Mapping[str, Any] = field(default_factory=dict)
+    seed: Tensor | None = None
     troubles: dict[str, Tensor] | None = None
+
+    def trial(self, count: int, how: str = "grid") -> Tensor:
+        """(n,) int64 number of each episode's trial, 0 to ``count`` - 1: under ``grid`` the episode's seed is that
+        number, under ``random`` it is drawn.
+
+        Raises:
+            UnknownNameError: ``how`` is something else.
+            SceneError: under ``grid``, a seed is not the number of a trial.
+        """
+        if how == "random":
+            return self.rng.integers("trial", 0, count).long()
+        if how != "grid":
+            raise UnknownNameError("way to choose trials", how, ("random", "grid"))
+        assert self.seed is not None
+        self.refuse(
+            (self.seed < 0) | (self.seed >= count),
+            f"with trials='grid' the seed is the number of a trial, 0 to {count - 1}; it is another",
+        )
+        return self.seed.clamp(0, count - 1)
 
     def draw(self, name: str, how: Vary) -> Tensor:
         """(n, ...) float32 drawn as declared: ``Uniform``, ``Normal`` or ``Choice``, from the stream ``name``."""
@@ -95,7 +116,7 @@ class Episode:
         lows, highs = (torch.tensor(v, dtype=torch.float32, device=device) for v in (low, high))
         points = self.rng.uniform(name, lows, highs, (candidates, count, 2))
         valid = placement.apart(points, torch.zeros(len(self.rows), count, device=device), gap)
-        self._complain(~valid.any(1), f"no room for {count} things {gap} m apart in {candidates} tries")
+        self.refuse(~valid.any(1), f"no room for {count} things {gap} m apart in {candidates} tries")
         return placement.first_valid(points, valid)
 
     def scatter(self, places: Sequence[Place], *, name: str = "scatter", **options: Any) -> Tensor:
@@ -106,10 +127,15 @@ class Episode:
             SceneError: a rectangle is too small for its thing, or some row has no valid placement; names both.
         """
         poses, failed = placement.scatter(self.rng, places, name=name, **options)
-        self._complain(failed, f"{name}: no room for {len(places)} things that may not overlap")
+        self.refuse(failed, f"{name}: no room for {len(places)} things that may not overlap")
         return poses
 
-    def _complain(self, failed: Tensor, message: str) -> None:
+    def refuse(self, failed: Tensor, message: str) -> None:
+        """Refuse to start the rows where ``failed`` (n,) is True.
+
+        Raises:
+            SceneError: there is one; on a GPU it is raised at the end of the step.
+        """
         if self.troubles is not None:
             self.troubles[message] = failed | self.troubles.get(message, False)
         elif bool(failed.any()):
@@ -202,6 +228,14 @@ class Task:
     def start(self, h: Any, ep: Episode) -> None:
         """Put the starting rows in place. Handles read and write only those rows; randomness comes from ``ep.rng``."""
         raise NotImplementedError
+
+    def settled(self, h: Any) -> None:
+        """Remember how the starting rows lie once ``settle_s`` is over, in variables. Optional."""
+
+    def pictures(self, vision: Any) -> Any:
+        """What observations with cameras are made of (:class:`manikin.env.observe.Vision`), with what the caller left
+        open as the task has it: its cameras, its stages. Optional."""
+        return vision
 
     def advance(self, h: Any) -> None:
         """Per-step memory (latches, progress), once per control step. Optional."""

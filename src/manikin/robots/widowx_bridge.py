@@ -59,6 +59,7 @@ ARM = ArmSpec(
     excludes=WIDOWX.excludes,
     cameras=(TABLE_CAMERA,),
     controllers=(*RobotSpec.controllers, "ee_target_delta_pose"),
+    joint_delta=(0.25,) * 6,  # chosen: at 5 Hz what a joint can follow
     reach=WIDOWX.reach,
     payload=WIDOWX.payload,
     source="SIMPLER (arXiv 2405.05941) and mujoco_menagerie trossen_wx250s",

@@ -14,7 +14,7 @@ import numpy as np
 from manikin.assets.compiled import compiled
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene.cameras import add_camera
-from manikin.scene.candidates import TYPES, Candidates, add_geom
+from manikin.scene.candidates import HIDDEN, TYPES, Candidates, add_geom
 from manikin.scene.gel import Gel
 from manikin.scene.handles import sensors
 from manikin.scene.handles.articulation import Articulation
@@ -123,13 +123,15 @@ class SceneBuilder:
         rgba: Sequence[float] | Vary = (0.7, 0.7, 0.7, 1),
         resizable: bool = False,
         collide: bool = True,
+        looks: Sequence[Shape] = (),
         on: Robot | None = None,
     ) -> Part:
         """An object made of primitives and meshes. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
 
         ``mass`` [kg] overrides ``density`` [kg/m^3] (one shape only). ``mass``, ``friction`` and ``rgba`` may vary per
-        episode; ``resizable`` allows ``set_size`` and ``set_offsets``. With ``on`` the part is fixed to a robot's TCP,
-        ``pos`` and ``quat`` in that frame, and what carries the arm's own weight carries it too.
+        episode; ``resizable`` allows ``set_size`` and ``set_offsets``. ``looks`` are what is seen instead of the
+        shapes; they neither collide nor weigh anything. With ``on`` the part is fixed to a robot's TCP, ``pos`` and
+        ``quat`` in that frame, and what carries the arm's own weight carries it too.
         """
         if on is not None:
             kind = "fixed"
@@ -155,7 +157,12 @@ class SceneBuilder:
                 geom.density = density if shape.density is None else shape.density
             if not collide:
                 geom.contype = geom.conaffinity = 0
+            if looks:
+                geom.group = HIDDEN
             names.append(geom.name)
+        for i, shape in enumerate(looks):
+            geom = add_geom(self.spec, body, shape, name=f"{name}/look{i}")
+            geom.mass = geom.contype = geom.conaffinity = 0
         size = None
         if resizable:
             size = self.variable(f"size/{name}", (3,) if len(shapes) == 1 else (len(shapes), 3), persist=True)

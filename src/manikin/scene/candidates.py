@@ -18,7 +18,7 @@ import numpy as np
 from manikin.errors import SceneError, UnknownNameError
 from manikin.spec.prop import Mesh, Prop, Shape
 
-__all__ = ["TYPES", "Candidates", "add_geom"]
+__all__ = ["HIDDEN", "TYPES", "Candidates", "add_geom"]
 
 _G = mujoco.mjtGeom
 TYPES = {
@@ -31,7 +31,7 @@ TYPES = {
 }
 _OFF_MARGIN = -1e3  # margins of a pair are added up: such a geom meets nothing
 _OFF_SIZE = 1e-3  # [m] of a geom that is switched off; a bounding radius of 0 would mean a plane
-_SEEN, _HIDDEN = 0, 3  # groups
+_SEEN, HIDDEN = 0, 3  # groups
 _UNSET = (0.5, 0.5, 0.5, 1.0)  # a geom of this colour takes its material's
 _GEOM = ("size", "pos", "quat", "aabb", "rbound", "dataid", "matid", "rgba", "friction", "margin")
 _BODY = ("mass", "inertia", "ipos", "iquat", "gravcomp")
@@ -178,7 +178,7 @@ def _geom_name(part: str, slot: _Slot) -> str:
 
 def _mark(geom: mujoco.MjsGeom, slot: _Slot) -> None:
     geom.contype = geom.conaffinity = int(slot.collides)
-    geom.group = _SEEN if slot.seen else _HIDDEN
+    geom.group = _SEEN if slot.seen else HIDDEN
 
 
 def _alone(prop: Prop) -> mujoco.MjModel:

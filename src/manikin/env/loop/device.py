@@ -193,7 +193,7 @@ class DeviceLoop(Loop):
         troubles: dict[str, Tensor] = {}
         rows = np.arange(self.num_envs, dtype=np.int32)
         rng = EpisodeRng(self.seed, self.index)
-        episode = Episode(rows, self.index.clone(), rng, self.options, troubles)
+        episode = Episode(rows, self.index.clone(), rng, self.options, self.seed, troubles)
         scope.mask = mask
         try:
             for variable in self.variables:
@@ -208,6 +208,7 @@ class DeviceLoop(Loop):
                 held = self.controller.start(self.robot)  # a torque controller holds the arm meanwhile
                 world.step(self.settle, mask, self.controller.drive(held, None))
             world.forward(mask)
+            self.task.settled(self.h)
             self.carry.copy_(merged(mask, self.controller.start(self.robot), self.carry))
         finally:
             scope.mask = None

@@ -99,7 +99,7 @@ class RowLoop(Loop):
         world, scope = self.world, self.scope
         world.reset(rows)
         seed, index = torch.from_numpy(self.seed[rows]), torch.from_numpy(self.index[rows])
-        episode = Episode(rows, index, EpisodeRng(seed, index), self.options)
+        episode = Episode(rows, index, EpisodeRng(seed, index), self.options, seed)
         scope.rows = rows
         try:
             for variable in self.variables:
@@ -116,6 +116,7 @@ class RowLoop(Loop):
                 self._begin_control(rows)  # a torque controller holds the arm meanwhile
                 world.step(self.settle, active, self.controller.drive(self.carry, rows))
             world.forward(rows)
+            self.task.settled(self.h)
             self._begin_control(rows)
         finally:
             scope.rows = None

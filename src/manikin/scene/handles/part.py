@@ -41,6 +41,7 @@ class Part(Handle):
         pos, quat = ("xpos", 3 * b, 3 * b + 3), ("xquat", 4 * b, 4 * b + 4)
         self._pose, self._pos = world.channel([pos, quat], quat_at=3), world.channel([pos])
         self._quat = world.channel([quat], quat_at=0)
+        self._ipos = torch.tensor(model.body_ipos[b], dtype=torch.float32, device=self.scope.device)
         self._write: Channel | None = None
         if self.kind == "dynamic":
             q, v = int(body.jntadr[0]), int(body.dofadr[0])
@@ -69,6 +70,11 @@ class Part(Handle):
     def quat(self) -> Tensor:
         """(n, 4) wxyz."""
         return self._get(self._quat)
+
+    @property
+    def com(self) -> Tensor:
+        """(n, 3) [m] the centre of mass in the world."""
+        return self.pos + quat_rotate(self.quat, self._ipos.expand(self.scope.n, 3))
 
     @property
     def linvel(self) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import SceneError
+from manikin.math import quat_rotate
 from manikin.scene.candidates import Candidates
 from manikin.scene.handles.base import Scope, Variable
 from manikin.scene.handles.part import Part
@@ -68,6 +69,11 @@ class VariantPart(Part):
     def masses(self) -> Tensor:
         """(n,) [kg]."""
         return self._tables["masses"][self.choice]
+
+    @property
+    def com(self) -> Tensor:
+        """(n, 3) [m] the centre of mass of the row's object in the world."""
+        return self.pos + quat_rotate(self.quat, self._of_body["body_ipos"][self.choice].to(self.pos))
 
     def set_choice(self, choice: Tensor, present: Tensor | None = None) -> None:
         """Give the rows in view their object: ``choice`` (n,) counts the candidates, ``present`` (n,) bool.
