@@ -3,11 +3,12 @@
     python benchmarks/learning.py                                   # all recipes that have a target, three seeds each
     python benchmarks/learning.py --run ppo:PickCube-v2 --seeds 9351
 
-Each run is the command ``manikin train``, in a process of its own. ``seconds`` is its wall-clock, from its start to its
-end, with setup, validation and test; ``cpu_seconds`` the processor time of all its threads and children. On a machine
-that does nothing else with two cores, half of the latter is a lower bound of the former. The target holds where the
-lower end of the interval of the tested rate is above it. The file is written after every run; what it has already is
-not run again, unless ``--again``.
+Each run is the command ``manikin train``, in a process of its own. ``rlpd:TASK`` and ``rfcl:TASK`` are ``sac`` with 100
+demonstrations of the task's expert and the sparse reward; to collect them is part of their time. ``seconds`` is the
+wall-clock of a run, from its start to its end, with setup, validation and test; ``cpu_seconds`` the processor time of
+all its threads and children. On a machine that does nothing else with two cores, half of the latter is a lower bound of
+the former. The target holds where the lower end of the interval of the tested rate is above it. The file is written
+after every run; what it has already is not run again, unless ``--again``.
 """
 
 from __future__ import annotations
@@ -35,9 +36,19 @@ TARGETS: dict[str, tuple[float, float]] = {  # recipe: success, minutes
     "ppo:PushCube-v2": (0.95, 8.0),
     "ppo:PullCube-v2": (0.95, 8.0),
     "ppo:PickCube-v2": (0.95, 20.0),
+    "sac:PickCube-v2": (0.95, 30.0),
+    "rlpd:PickCube-v2": (0.95, 20.0),
+    "rfcl:PegInsertionSide-v2": (0.80, 90.0),
     "distill:PushCube-v2": (0.90, 40.0),  # with the time of its teacher, ppo with seed 9351
     "distill:PickCube-v2": (0.90, 40.0),
 }
+
+DEMONSTRATED: dict[str, list[str]] = {"rlpd": [], "rfcl": ["reverse=4"]}  # settings of sac
+
+
+def manikin(*words: str) -> None:
+    """A command, in a process of its own."""
+    subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
 
 
 def train(
@@ -51,10 +62,14 @@ def train(
     recipe: Recipe | None = None,
 ) -> dict[str, Any]:
     """One run of the command, with another recipe than the task's where one is given."""
-    algorithm, task = run.split(":")
+    name, task = run.split(":")
+    algorithm = "sac" if name in DEMONSTRATED else name
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary if keep is None else keep) / f"{algorithm}-{task}-{seed}"
-        what = [algorithm, task]
+        folder = Path(temporary if keep is None else keep) / f"{name}-{task}-{seed}"
+        what, demos = [algorithm, task], None
+        if name in DEMONSTRATED:
+            demos = Path(temporary) / "demos.h5"
+            what += ["--demos", str(demos), *(["--set", *DEMONSTRATED[name]] if DEMONSTRATED[name] else [])]
         if quick:
             recipe = (recipe or recipe_for(algorithm, task)[0]).replace(
                 validate_every=1, validation_episodes=4, test_episodes=4
@@ -64,7 +79,9 @@ def train(
             Path(what[1]).write_text(recipe.to_toml())
         words = ["train", *what, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
+        if demos is not None:
+            manikin("collect", task, "--episodes", "100", "--keep", "success", "--observations", "--out", str(demos))
+        manikin(*words)
         seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         found = summary_of(folder)
         rows = read_progress(folder / "progress.csv")

@@ -52,7 +52,7 @@ def table(result: dict[str, Any]) -> str:
             rate = f"{100 * tested['rate']:.1f} % [{100 * tested['low']:.1f}, {100 * tested['high']:.1f}]"
             wall = "-" if one["seconds"] is None else f"{one['seconds'] / 60:.1f}"
             cells = (
-                *(f"`{run.replace(':', ' ')}`", seed, rate, f"{100 * tested['at_end']:.1f} %", f"{one['steps']:,}"),
+                *(f"`{_words(run)}`", seed, rate, f"{100 * tested['at_end']:.1f} %", f"{one['steps']:,}"),
                 *(wall, f"{one['cpu_seconds'] / 120:.1f}"),
             )
             lines.append(f"| {' | '.join(cells)} |")
@@ -67,9 +67,19 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _words(run: str) -> str:
+    """What is typed after ``manikin train``."""
+    from learning import DEMONSTRATED
+
+    name, task = run.split(":")
+    if name not in DEMONSTRATED:
+        return f"{name} {task}"
+    return " ".join([f"sac {task} --demos demos.h5", *(f"--set {one}" for one in DEMONSTRATED[name])])
+
+
 def curves(result: dict[str, Any]) -> str:
     found = {
-        run.replace(":", " "): [[(at[0], at[2]) for at in one["curve"]] for one in seeds.values()]
+        _words(run): [[(at[0], at[2]) for at in one["curve"]] for one in seeds.values()]
         for run, seeds in result["runs"].items()
     }
     return _alone(chart(found, across="control steps", up="success in validation", top=1.0))
