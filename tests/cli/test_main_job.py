@@ -158,7 +158,7 @@ def test_a_diverged_episode_makes_the_evaluation_fail_and_leaves_others_alone(tm
     file = tmp_path / "p.toml"
     file.write_text(protocol().to_toml(), encoding="utf-8")
     for word, status in ((f"{__file__}:Breaker", 1), ("random", 0)):
-        options = EvalOptions(protocol=str(file), policy=word, out=tmp_path / "out", pictures=0, num_envs=3)
+        options = EvalOptions(protocol=str(file), policy=(word,), out=tmp_path / "out", pictures=0, num_envs=3)
         assert evaluate_command(options) == status
 
 

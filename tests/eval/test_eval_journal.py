@@ -52,7 +52,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def options(file: Path, **changes: Any) -> EvalOptions:
-    chosen: dict[str, Any] = {"policy": "random", "num_envs": 3, "pictures": 0, "out": file.parent / "out"}
+    chosen: dict[str, Any] = {"policy": ("random",), "num_envs": 3, "pictures": 0, "out": file.parent / "out"}
     return EvalOptions(protocol=str(file), **{**chosen, **changes})
 
 
@@ -78,7 +78,7 @@ class Slow(random.RandomPolicy):
         return super().act(observation, instruction)
 
 random.RandomPolicy = Slow
-run(EvalOptions(protocol=sys.argv[1], policy="random", num_envs=3, pictures=0, out=Path(sys.argv[2])))
+run(EvalOptions(protocol=sys.argv[1], policy=("random",), num_envs=3, pictures=0, out=Path(sys.argv[2])))
 """
 
 
@@ -116,7 +116,7 @@ def test_a_server_that_hangs_up_loses_nothing(
 
     most = 10**6
     server = Server(answer)
-    words: dict[str, Any] = {"policy": server.url, "out": None, "num_envs": 2}
+    words: dict[str, Any] = {"policy": (server.url,), "out": None, "num_envs": 2}
     folder = Path(f"runs/eval-short-127.0.0.1-{server.port}")
     monkeypatch.chdir(file.parent)
     try:
@@ -157,7 +157,7 @@ class Stumbles(RandomPolicy):
 
 def test_an_answer_that_is_not_finite_leaves_a_report(file: Path, whole: dict[str, Any]) -> None:
     word = f"{__file__}:Stumbles"
-    assert evaluate_command(options(file, policy=word)) == 1
+    assert evaluate_command(options(file, policy=(word,))) == 1
     report = read_report(file.parent / "out" / "report.json")
     assert report["interrupted"] and "finite" in report["error"]
     assert [len(task["per_episode"]) for task in report["per_task"]] == [10, 6]
@@ -333,12 +333,12 @@ def test_a_policy_in_a_file_is_the_files_content(file: Path) -> None:
     word = f"{policy}:Mine"
     policy.write_text(OWN.replace("PickCube", "StackCube"))
     with pytest.raises(AssertionError, match="cannot push"):
-        evaluate_command(options(file, policy=word))
+        evaluate_command(options(file, policy=(word,)))
     assert not (file.parent / "out" / "episodes.jsonl").exists()  # nothing was finished
     policy.write_text(OWN)
     with pytest.raises(AssertionError, match="cannot push"):
-        evaluate_command(options(file, policy=word))
+        evaluate_command(options(file, policy=(word,)))
     assert episodes(file.parent / "out") == 10
     policy.write_text(OWN.replace("assert", "# assert"))
     with pytest.raises(DataError, match="with other settings: file:"):
-        evaluate_command(options(file, policy=word, resume=True))
+        evaluate_command(options(file, policy=(word,), resume=True))

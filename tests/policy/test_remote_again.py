@@ -160,7 +160,7 @@ def test_what_is_measured_stays_and_resume_goes_on(how: str, server, tmp_path: P
         return {"actions": np.full((1, 8), 0.1, np.float32)}
 
     there = server(answer)
-    options = EvalOptions(protocol=str(file), policy=there.url, num_envs=2, pictures=0, out=tmp_path / "out")
+    options = EvalOptions(protocol=str(file), policy=(there.url,), num_envs=2, pictures=0, out=tmp_path / "out")
     assert evaluate_command(options) == 1
     said = {"dies": "closed the connection", "hangs": "did not answer within 1 s", "garbage": "cannot be read"}[how]
     partial = read_report(tmp_path / "out" / "report.json")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,13 +22,42 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from manikin.eval.evaluation import Evaluation
     from manikin.eval.protocol import Protocol
     from manikin.eval.sequential import Sequential
-    from manikin.policy.api import Policy
 
     Question = Callable[[str], Sequential]
 
-__all__ = ["EvalOptions", "main", "run"]
+__all__ = ["EvalOptions", "Job", "chosen_protocol", "evaluate_one", "main", "policy_jobs", "run"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One policy with one seed. ``label``: what the user calls it; "" for its own name."""
+
+    word: str
+    label: str = ""
+    seed: int | None = None
+
+
+def policy_jobs(words: tuple[str, ...], seeds: tuple[int, ...]) -> list[Job]:
+    """A job for each policy and seed.
+
+    Raises:
+        ConfigError: a policy or a seed is there twice.
+    """
+    from manikin.errors import ConfigError
+
+    jobs = []
+    for word in words or ("expert",):
+        label, equals, rest = word.partition("=")
+        named = bool(equals and rest) and re.fullmatch(r"[\w.-]+", label) is not None
+        jobs += [Job(rest, label, seed) if named else Job(word, "", seed) for seed in seeds or (None,)]
+    twice = [job for place, job in enumerate(jobs) if job in jobs[:place]]
+    if twice:
+        seed = "" if twice[0].seed is None else f" with the seed {twice[0].seed}"
+        raise ConfigError(f"the policy {twice[0].label or twice[0].word}{seed} is listed twice")
+    return jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +66,20 @@ class EvalOptions(WarpOptions):
 
     protocol: tyro.conf.Positional[str | None] = None
     """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube."""
-    policy: str = "expert"
-    """expert, random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network by torch.export),
-    ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called with the
-    environment)."""
+    policy: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """expert (the default), random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network by
+    torch.export), ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called with
+    the environment). NAME=POLICY gives it another name. Several --policy are evaluated in turn and ranked."""
+    real: Path | None = None
+    """With several policies: their success on real robots, a JSON file. Adds MMRV and correlations."""
+    map: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """With --real: what that file calls a policy or a task, and what it is called here: --map rt-1-x=mine. An empty
+    name leaves one out: --map rt-2-x=."""
     convention: str | None = None
     """What the policy is shown and answers, where it is RT-1 or Octo: rt1-google, rt1-bridge, octo-google, octo-bridge,
     or octo-bridge:statistics.json to undo a normalization."""
-    policy_seed: int | None = None
-    """Seed of a policy that draws random numbers: another one gives another run of the same episodes."""
+    policy_seeds: tuple[int, ...] = ()
+    """Seeds of a policy that draws random numbers. Each gives another run of the same episodes."""
     inference_ms: float = 0.0
     """Milliseconds that an answer takes. The world goes on meanwhile: the robot executes the rest of the last chunk, or
     stands still."""
@@ -65,11 +100,15 @@ class EvalOptions(WarpOptions):
     policy is then asked in every step, or after --execute actions. Without both flags the policy's own choice holds."""
     pictures: int = 4
     """Of how many episodes per task the page shows pictures."""
+    videos: bool = False
+    """Write a film of each of these episodes: at least one of every way in which episodes succeed or fail."""
     renderer: Annotated[RendererWord, documented("renderer", "Of the report.")] = "auto"
     robot: str | None = None
     """The file of a robot of your own that the protocol names: my_arm.py, my_arm.urdf."""
     against: Path | None = None
     """A report.json of another policy under the same protocol: adds a paired comparison."""
+    offline: Path | None = None
+    """A recording: run no protocol. Rank the policies by the error of their actions on its demonstrations."""
     until: str | None = None
     """End each task once its answer is known: a rate such as 0.9 (is success more or less often?), or better (with
     --against: which of the two policies is?). A wrong answer is as rare as the protocol's confidence says."""
@@ -89,19 +128,39 @@ def main(options: Annotated[EvalOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: EvalOptions) -> int:
     """Evaluate; 0 done, 1 unhealthy or stopped by an error, 130 interrupted. The report then holds what is finished and
     says so, and ``--resume`` goes on."""
-    from rich.markup import escape
+    from manikin.errors import ConfigError
 
     if options.plan is not None:
         return _plan(console(), options)
+    jobs = policy_jobs(options.policy, options.policy_seeds)
+    if options.offline is not None:
+        from manikin.cli.offline import run_offline
+
+        return run_offline(console(), options, jobs)
+    if options.protocol is None:
+        raise ConfigError("name a protocol: a file (.toml), core or pick-cube; or ask --plan RATE RATE")
+    if len(jobs) == 1:
+        if options.real is not None or options.map:
+            raise ConfigError("--real compares policies: give --policy twice or more")
+        return evaluate_one(options, jobs[0])
+    from manikin.cli.report import evaluate_several
+
+    return evaluate_several(options, jobs)
+
+
+def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> int:
+    """Evaluate one policy; ``folder`` is where its report goes."""
+    from rich.markup import escape
 
     from manikin.env.registry import is_own
-    from manikin.errors import ConfigError, DataError, ManikinError
-    from manikin.eval.evaluation import Evaluation, evaluate
+    from manikin.errors import DataError, ManikinError
+    from manikin.eval.evaluation import evaluate
     from manikin.eval.html import write_html
     from manikin.eval.journal import Journal
-    from manikin.eval.protocol import load_protocol, task_of
+    from manikin.eval.protocol import task_of
     from manikin.eval.report import about_protocol, as_dict, compare, read_report, refuse_another, write_report
     from manikin.eval.runner import interruptible
+    from manikin.policy.choices import policy_maker
     from manikin.policy.chunk import Execution
     from manikin.render.api import make_renderer
     from manikin.sim import torch_device
@@ -109,11 +168,8 @@ def run(options: EvalOptions) -> int:
     asked = options.execute is not None or options.ensemble is not None
     execution = Execution(options.execute, options.ensemble) if asked else None
     register_robot_file(options.robot)
-    if options.protocol is None:
-        raise ConfigError("name a protocol: a file (.toml), core or pick-cube; or ask --plan RATE RATE")
-    out, protocol, maker = console(), load_protocol(options.protocol), _maker(options)
-    if options.instructions is not None:
-        protocol = _in_other_words(protocol, options.instructions)
+    out, protocol = console(), chosen_protocol(options)
+    maker = policy_maker(job.word, seed=job.seed, convention=options.convention)
     torch_device(options.device)
     for word in protocol.tasks:
         if is_own(task_of(word)):  # a file of one's own, which may not work
@@ -126,7 +182,8 @@ def run(options: EvalOptions) -> int:
     out.print(f"protocol {protocol.name} {protocol.hash[:12]}: {size}")
     on = "" if options.device == "cpu" else f"-{options.device}"
     # of a policy's place only the end, the name of a file or a server
-    folder = options.out or Path("runs") / file_name(f"eval-{protocol.name}-{options.policy.rpartition('/')[2]}{on}")
+    called = job.label or job.word.rpartition("/")[2]
+    folder = folder or options.out or Path("runs") / file_name(f"eval-{protocol.name}-{called}{on}")
     finished: list[Evaluation] = []
 
     def write(evaluation: Evaluation) -> None:
@@ -134,12 +191,14 @@ def run(options: EvalOptions) -> int:
         finished.append(evaluation)
         if not evaluation.tasks:
             return
-        report = as_dict(evaluation, command=_command(options))
+        evaluation = replace(evaluation, policy=job.label or evaluation.policy, policy_seed=job.seed)
+        report = as_dict(evaluation, command=_command(options, job))
         if other is not None:
             report["comparison"] = compare(report, other)
         try:
             write_report(report, folder / "report.json")
             write_html(report, folder / "report.html", evaluation.reels)
+            films = write_films(folder, evaluation) if options.videos else 0
         except OSError as error:
             raise DataError(f"cannot write the report in {folder}: {error.strerror}") from None
         show_table(out, rates_table(evaluation))
@@ -149,7 +208,8 @@ def run(options: EvalOptions) -> int:
                 out.print(f"{task.title}: {words}", soft_wrap=True)
         for row in report["comparison"] or []:
             _print_comparison(out, row)
-        out.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+        also = f" and {counted(films, 'film')}" if films else ""
+        out.print(f"report: {folder / 'report.html'}{also}", soft_wrap=True)
 
     def save(evaluation: Evaluation) -> None:
         """The report of what an error left; that there is no room for it must not hide the error."""
@@ -158,7 +218,7 @@ def run(options: EvalOptions) -> int:
         except ManikinError as error:
             out.print(f"[red]no report: {escape(str(error))}[/]", soft_wrap=True)
 
-    journal = Journal(folder / "episodes.jsonl", _settings(options, protocol.hash), resume=options.resume)
+    journal = Journal(folder / "episodes.jsonl", _settings(options, job, protocol.hash), resume=options.resume)
     again = "go on with the same command and --resume"
     try:
         with interruptible() as stop, bar(out, "evaluating", protocol.trials - len(journal)) as advance:
@@ -177,6 +237,7 @@ def run(options: EvalOptions) -> int:
                 journal=journal,
                 until=until,
                 inference_ms=options.inference_ms,
+                whole_films=options.videos,
             )
         write(evaluation)
         journal.close(remove=not evaluation.interrupted)
@@ -204,16 +265,18 @@ def run(options: EvalOptions) -> int:
     return OK
 
 
-def _maker(options: EvalOptions) -> Callable[[Any], Policy]:
-    from manikin.policy.choices import policy_maker
+def chosen_protocol(options: EvalOptions) -> Protocol:
+    """The protocol, in the words of ``--instructions``."""
+    from manikin.eval.protocol import load_protocol
 
-    return policy_maker(options.policy, seed=options.policy_seed, convention=options.convention)
+    assert options.protocol is not None
+    protocol = load_protocol(options.protocol)
+    return protocol if options.instructions is None else _in_other_words(protocol, options.instructions)
 
 
 def _in_other_words(protocol: Protocol, file: Path) -> Protocol:
     """The protocol with the paraphrases of a file."""
     import tomllib
-    from dataclasses import replace
 
     from manikin.errors import ConfigError
 
@@ -224,6 +287,25 @@ def _in_other_words(protocol: Protocol, file: Path) -> Protocol:
     return replace(protocol, paraphrases=read)
 
 
+def write_films(folder: Path, evaluation: Evaluation) -> int:
+    """Films of an evaluation's reels in ``folder/videos``, one file each; how many."""
+    from manikin.eval.film import write_film
+
+    count = 0
+    for task in evaluation.tasks:
+        modes = {result.number: result for result in task.results}
+        hz = float(task.fingerprint.get("control_hz") or 20.0)
+        for reel in evaluation.reels.get(task.task, ()):
+            result = modes[reel.number]
+            won = result.success(evaluation.protocol.success, task.held_steps)
+            mode = result.mode or ("success" if won else "failure")
+            path = folder / "videos" / file_name(f"{task.title}-{mode}-{result.seed}.mp4".replace(", ", "-"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_film(path, [reel], hz)
+            count += 1
+    return count
+
+
 def _size(protocol: Protocol) -> str:
     counts = {len(protocol.seeds_of(task)) for task in protocol.tasks}
     tasks = counted(len(protocol.tasks), "task")
@@ -232,13 +314,14 @@ def _size(protocol: Protocol) -> str:
     return f"{tasks}, {counted(protocol.trials, 'episode')} in all"
 
 
-def _command(options: EvalOptions) -> str:
+def _command(options: EvalOptions, job: Job) -> str:
     """The line that makes the report again."""
-    words = ["manikin", "eval", str(options.protocol), "--policy", options.policy]
+    policy = f"{job.label}={job.word}" if job.label else job.word
+    words = ["manikin", "eval", str(options.protocol), "--policy", policy]
     words += ["--execute", str(options.execute)] if options.execute is not None else []
     words += ["--ensemble", repr(options.ensemble)] if options.ensemble is not None else []
     words += ["--convention", options.convention] if options.convention is not None else []
-    words += ["--policy-seed", str(options.policy_seed)] if options.policy_seed is not None else []
+    words += ["--policy-seeds", str(job.seed)] if job.seed is not None else []
     words += ["--inference-ms", f"{options.inference_ms:g}"] if options.inference_ms else []
     words += ["--instructions", str(options.instructions)] if options.instructions is not None else []
     words += ["--device", options.device] if options.device != "cpu" else []
@@ -289,12 +372,12 @@ def _plan(out: Console, options: EvalOptions) -> int:
     return OK
 
 
-def _settings(options: EvalOptions, protocol: str) -> dict[str, Any]:
+def _settings(options: EvalOptions, job: Job, protocol: str) -> dict[str, Any]:
     """What must be the same where an evaluation is resumed. A policy in a file is the file's content."""
-    file = next((f for f in (Path(options.policy), Path(options.policy.rpartition(":")[0])) if f.is_file()), None)
+    file = next((f for f in (Path(job.word), Path(job.word.rpartition(":")[0])) if f.is_file()), None)
     return {
         "protocol": protocol,
-        "policy": options.policy if file is None else options.policy.replace(str(file), file.name),
+        "policy": job.word if file is None else job.word.replace(str(file), file.name),
         "file": None if file is None else file_hash(file),
         "execute": options.execute,
         "ensemble": options.ensemble,
@@ -302,7 +385,7 @@ def _settings(options: EvalOptions, protocol: str) -> dict[str, Any]:
         "deterministic": options.deterministic,
         "until": options.until,
         "convention": options.convention,
-        "policy_seed": options.policy_seed,
+        "policy_seed": job.seed,
         "inference_ms": options.inference_ms or None,
     }
 

@@ -97,7 +97,7 @@ class Evaluation:
     """A finished or interrupted evaluation; tasks without a single finished episode are left out.
 
     ``error`` says what ended it before its end; "" where nothing did. ``inference_ms`` is what an answer of the policy
-    took in simulated time [ms].
+    took in simulated time [ms], ``policy_seed`` the seed that the policy was given.
     """
 
     protocol: Protocol
@@ -108,6 +108,7 @@ class Evaluation:
     error: str = ""
     reels: Mapping[str, Sequence[Reel]] = field(default_factory=dict)
     inference_ms: float = 0.0
+    policy_seed: int | None = None
 
     @property
     def healthy(self) -> bool:
@@ -143,6 +144,7 @@ def evaluate(
     journal: Journal | None = None,
     until: Callable[[str], Sequential] | None = None,
     inference_ms: float = 0.0,
+    whole_films: bool = False,
 ) -> Evaluation:
     """Run every episode of a protocol exactly once, or until its question is answered.
 
@@ -166,6 +168,7 @@ def evaluate(
             ends, and only the episodes that the answer rests on count.
         inference_ms: what the policy needs for an answer, while the world goes on [ms]; see
             :class:`manikin.policy.delay.LatePolicy`. It stands in the report.
+        whole_films: take a picture of every control step of the filmed episodes, and not six of each.
 
     Raises:
         DataError: the journal cannot be written, or holds episodes of other environments.
@@ -215,6 +218,7 @@ def evaluate(
                     renderer,
                     options,
                     count=film,
+                    pictures=options.horizon or env.horizon if whole_films else 6,
                     execution=execution,
                     inference_ms=inference_ms,
                 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
@@ -16,6 +15,7 @@ import numpy as np
 
 from manikin.data.recording.durable import replace_file
 from manikin.eval.film import Reel
+from manikin.eval.html_parts import alarm, details, grid, page, pc, section, track
 from manikin.eval.protocol import task_of
 from manikin.eval.report import title
 from manikin.render.files.video import write_png
@@ -40,16 +40,9 @@ def render_html(report: Mapping[str, Any], reels: Mapping[str, Sequence[Reel]] |
         report: as ``manikin.eval.report.as_dict`` makes it.
         reels: by the protocol's word for a task, pictures of some episodes.
     """
-    style = (resources.files("manikin.eval") / "report.css").read_text(encoding="utf-8")
-    title = escape(f"{report['protocol']['name']}: {report['policy']}")
     tasks = "".join(_task(t, (reels or {}).get(t.get("named", t["task"]), ())) for t in report["per_task"])
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{style}</style></head><body><main>"
-        f"{_top(report)}{_overview(report)}{tasks}{_comparison(report)}{_health(report)}{_again(report)}"
-        "</main></body></html>\n"
-    )
+    body = f"{_top(report)}{_overview(report)}{tasks}{_comparison(report)}{_health(report)}{_again(report)}"
+    return page(f"{report['protocol']['name']}: {report['policy']}", body)
 
 
 # ---- parts of the page -----------------------------------------------------------------------------------------------
@@ -63,13 +56,13 @@ def _top(report: Mapping[str, Any]) -> str:
     if report["interrupted"]:
         kind, words = "wrong", "interrupted"
         why = f"It ended by an error: {escape(report['error'])}. " if report.get("error") else ""
-        alarms += _alarm(
+        alarms += alarm(
             "Interrupted.",
             f"{why}Only the episodes that finished are counted; short ones finish first, so the rates may be biased.",
         )
     if sick:
         kind, words = "wrong", f"{sick} of {ran} episodes unhealthy"
-        alarms += _alarm(
+        alarms += alarm(
             "These rates are not valid.",
             "In some episodes the physics broke down (see Health below); a number computed from broken physics is no "
             "number.",
@@ -97,10 +90,10 @@ def _overview(report: Mapping[str, Any]) -> str:
     rule, rows = report["per_task"][0]["success"]["rule"], []
     for t in report["per_task"]:
         r = t["success"][rule]
-        share, between = f"<b>{_pc(r['rate'])}</b>", f"{_pc(r['low'])} to {_pc(r['high'])}"
-        rows.append((escape(title(t)), f"{r['successes']} of {r['episodes']}", share, _track(r), between))
+        share, between = f"<b>{pc(r['rate'])}</b>", f"{pc(r['low'])} to {pc(r['high'])}"
+        rows.append((escape(title(t)), f"{r['successes']} of {r['episodes']}", share, track(r), between))
     headings = ("task", "episodes", f"success {_RULES[rule]}", "", "interval")
-    return _section(_grid(headings, rows, wide=3))
+    return section(grid(headings, rows, wide=3))
 
 
 def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
@@ -116,11 +109,11 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
     axis = '<span></span><div class="axis"><span>0</span><span>50</span><span>100 %</span></div><span></span>'
     return (
         f'<section class="task"><div class="top"><h2>{escape(title(task))}</h2><span class="meta">{made}</span></div>'
-        f'<div class="lead"><div class="figure">{_pc(head["rate"]).replace(" %", "<small> %</small>")}</div>'
+        f'<div class="lead"><div class="figure">{pc(head["rate"]).replace(" %", "<small> %</small>")}</div>'
         f'<div class="rates">{rates}{axis}</div></div>'
         f'<p class="caption">{head["successes"]} of {head["episodes"]} episodes succeeded {names[rule]}. With '
-        f"{head['confidence']:.0%} confidence the rate lies between <b>{_pc(head['low'])}</b> and "
-        f"<b>{_pc(head['high'])}</b> ({_method(task)}).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
+        f"{head['confidence']:.0%} confidence the rate lies between <b>{pc(head['low'])}</b> and "
+        f"<b>{pc(head['high'])}</b> ({_method(task)}).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
         f"{_forces(task)}{_stages(episodes)}{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
     )
 
@@ -136,7 +129,7 @@ def _method(task: Mapping[str, Any]) -> str:
 
 def _rate(words: str, rate: Mapping[str, Any], now: bool) -> str:
     kind = ' class="now"' if now else ""
-    return f"<span{kind}>{words}</span>{_track(rate)}<span{kind}>{_pc(rate['rate'])}</span>"
+    return f"<span{kind}>{words}</span>{track(rate)}<span{kind}>{pc(rate['rate'])}</span>"
 
 
 def _facts(task: Mapping[str, Any], hz: float) -> str:
@@ -187,10 +180,10 @@ def _modes(episodes: Sequence[Mapping[str, Any]]) -> str:
         for mode, count in Counter(e["mode"] for e in some).most_common():
             stories = Counter(tuple(e["events"]) for e in some if e["mode"] == mode)
             story = ", ".join(_words(event) for event in stories.most_common(1)[0][0]) or "nothing happened"
-            share = f"{_pc(count / len(named))}"
+            share = f"{pc(count / len(named))}"
             rows.append((kind, escape(_words(mode)), str(count), share, f'<span class="dim">{escape(story)}</span>'))
     headings = ("", "mode", "episodes", "share", "commonest story")
-    return f"<h3>How they went</h3>{_grid(headings, rows, left=(1, 4))}"
+    return f"<h3>How they went</h3>{grid(headings, rows, left=(1, 4))}"
 
 
 def _forces(task: Mapping[str, Any]) -> str:
@@ -210,7 +203,7 @@ def _forces(task: Mapping[str, Any]) -> str:
         '<p class="caption">Net force on each link after every control step: its largest value in an episode, and its '
         "sum over the steps. Links that touched nothing are left out.</p>"
     )
-    return f"<h3>How hard it pressed</h3>{_grid(headings, rows)}{note}"
+    return f"<h3>How hard it pressed</h3>{grid(headings, rows)}{note}"
 
 
 def _words(name: str) -> str:
@@ -274,7 +267,7 @@ def _episodes(episodes: Sequence[Mapping[str, Any]], hz: float) -> str:
         times = [f"{e[name] / hz:.2f}" for name in ("longest_success", "length")]
         rows.append((str(e["episode_ix"]), key, *flags, first, *times, f"{e['sum_reward']:.3f}", health))
     headings = ("episode", "seed", "once", "at end", "held", "first success [s]", "longest [s]", "length [s]", "return")
-    return _details(f"All {len(episodes)} episodes", _grid((*headings, "health"), rows))
+    return details(f"All {len(episodes)} episodes", grid((*headings, "health"), rows))
 
 
 def _comparison(report: Mapping[str, Any]) -> str:
@@ -290,9 +283,9 @@ def _comparison(report: Mapping[str, Any]) -> str:
     headings = ("task", "episodes", "both", f"only {first}", f"only {second}", "neither", "difference [points]", "p")
     where = list(dict.fromkeys(escape(d) for d in report["comparison"][0].get("devices", ())))
     apart = f" Simulated on {' and '.join(where)}, whose physics rounds differently." if len(where) > 1 else ""
-    return _section(
+    return section(
         f"<h2>{first} against {second}</h2><p>On the same episodes.{apart} Interval of the difference: Newcombe, "
-        f"paired. p: McNemar's exact test that both are equally good.{_looked(report)}</p>{_grid(headings, rows)}"
+        f"paired. p: McNemar's exact test that both are equally good.{_looked(report)}</p>{grid(headings, rows)}"
     )
 
 
@@ -315,59 +308,21 @@ def _health(report: Mapping[str, Any]) -> str:
             (escape(task), str(e["seed"]), str(e["length"]), f'<span class="no">{escape(e["health"])}</span>')
             for task, e in sick[:50]
         ]
-        body += _grid(("task", "seed", "steps", "what"), rows)
+        body += grid(("task", "seed", "steps", "what"), rows)
         body += f"<p>and {len(sick) - 50} more</p>" if len(sick) > 50 else ""
         advice = {title(t): t["advice"] for t in report["per_task"] if t.get("advice")}
         body += "".join(f"<p>{escape(task)}: <code>{escape(words)}</code></p>" for task, words in advice.items())
-    return _section(f"<h2>Health</h2>{body}")
+    return section(f"<h2>Health</h2>{body}")
 
 
 def _again(report: Mapping[str, Any]) -> str:
     command = f"<pre>{escape(report['command'])}</pre>" if report["command"] else ""
     about = {**report["machine"], "device": report.get("device", "cpu"), **report["versions"]}
     facts = [(escape(k), escape(str(v))) for k, v in about.items()]
-    return _section(
+    return section(
         f'<h2>To get this again</h2>{command}<p class="hash">Protocol <code>{report["protocol"]["hash"]}</code> '
         "(SHA-256). Results are comparable when this is equal. How many environments run side by side is not in it; "
         "results do not depend on that. Equal bits are promised on the same kind of processor.</p>"
-        + _details("Protocol file", f"<pre>{escape(report['protocol']['toml'])}</pre>")
-        + _details("Machine and versions", _grid(("", ""), facts))
+        + details("Protocol file", f"<pre>{escape(report['protocol']['toml'])}</pre>")
+        + details("Machine and versions", grid(("", ""), facts))
     )
-
-
-# ---- pieces ----------------------------------------------------------------------------------------------------------
-
-
-def _alarm(title: str, words: str) -> str:
-    return f'<div class="alarm"><b>{title}</b> {words}</div>'
-
-
-def _section(body: str) -> str:
-    return f'<section class="plain">{body}</section>'
-
-
-def _details(summary: str, body: str) -> str:
-    return f"<details><summary>{summary}</summary>{body}</details>"
-
-
-def _grid(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], *, wide: int | None = None, left: Sequence[int] = ()
-) -> str:
-    """A table of ready HTML cells; the first column and those in ``left`` to the left, the others to the right;
-    ``wide`` takes the room."""
-    kinds = [" class=wide" if i == wide else " class=left" if i in left else "" for i in range(len(headings))]
-    head = "".join(f"<th{kind}>{heading}</th>" for kind, heading in zip(kinds, headings, strict=True))
-    cells = ("".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) for row in rows)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
-
-
-def _track(rate: Mapping[str, Any]) -> str:
-    """A rate and its interval on a scale from 0 to 1."""
-    low, high, at = rate["low"], rate["high"], rate["rate"]
-    band = f'<i style="left:{low:.2%};width:{high - low:.2%}"></i><b style="left:{at:.2%}"></b>'
-    return f'<div class="track" title="{_pc(at)}, interval {_pc(low)} to {_pc(high)}">{band}</div>'
-
-
-def _pc(share: float) -> str:
-    return f"{100 * share:.1f} %" if 0 < share < 1 else f"{100 * share:.0f} %"

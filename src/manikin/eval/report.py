@@ -1,7 +1,7 @@
 """What an evaluation leaves behind: ``report.json`` for machines, with LeRobot's eval_info names where they fit.
 
     {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted", "error",
-     "inference_ms",
+     "inference_ms", "policy_seed",
      "device", "protocol": {"name", "hash", "shift", "toml", "own": [{"id", "code", "config"}]}, "versions", "machine",
      "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
      "per_task": [{"task", "named", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice", "sequential",
@@ -75,6 +75,7 @@ def as_dict(evaluation: Evaluation, *, command: str = "") -> dict[str, Any]:
         "interrupted": evaluation.interrupted,
         "error": evaluation.error,
         "inference_ms": evaluation.inference_ms,
+        "policy_seed": evaluation.policy_seed,
         "protocol": about_protocol(evaluation.protocol),
         "device": evaluation.tasks[0].device if evaluation.tasks else "",
         "versions": first.get("versions", {}),

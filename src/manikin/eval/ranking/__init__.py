@@ -1,0 +1,1 @@
+"""Several policies under one protocol: who is better, how sure that is, and whether reality agrees."""
