@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def _mean_rate(reports: Sequence[Report], settings: Sequence[Setting], rate: flo
         one = rate_of(reports, setting, confidence=confidence)
         below += (share * (one.estimate - one.low)) ** 2
         above += (share * (one.high - one.estimate)) ** 2
-    return Interval(rate, max(0.0, rate - below**0.5), min(1.0, rate + above**0.5), confidence)
+    return Interval(rate, max(0.0, rate - sqrt(below)), min(1.0, rate + sqrt(above)), confidence)
 
 
 def _overall(reports: Sequence[Report], settings: Sequence[Setting]) -> float:

@@ -34,8 +34,9 @@ def resized_with_pad(pictures: Tensor, height: int = 256, width: int = 320) -> T
 def lanczos(pictures: Tensor, height: int = 256, width: int = 256) -> Tensor:
     """Lanczos with three lobes and antialiasing, rounded; the picture's shape may change."""
     rows, columns = _weights(pictures.shape[1], height), _weights(pictures.shape[2], width)
-    out = torch.einsum("yh,nhwc->nywc", rows, pictures.to(rows))
-    return torch.einsum("xw,nywc->nyxc", columns, out).round().clamp(0, 255).to(torch.uint8)
+    # one picture at a time: a product's last bits may depend on how many there are
+    done = [torch.einsum("yh,hwc,xw->yxc", rows, picture.to(rows), columns) for picture in pictures]
+    return torch.stack(done).round().clamp(0, 255).to(torch.uint8)
 
 
 @functools.lru_cache(maxsize=16)
