@@ -112,6 +112,17 @@ def test_runs_of_several_policy_seeds_are_one_policy(write: Write) -> None:
     assert found["octo"].rate.low == pytest.approx(clustered.low) and found["octo"].rate.high <= 1
     page = render_page(summary(runs))
     assert "policy seeds: rates" in page
+    twice = [write("sure", {"A-v1": wins(24, 24)}, policy_seed=seed) for seed in (1, 2)]
+    (sure,) = rank(read_runs(twice))
+    assert sure.rate.low == pytest.approx(wilson(24, 24).low)  # 24 episodes, not 48
+    changed = [
+        write("sure", {"A-v1": table}, policy_seed=seed, name="dark", digest="d" * 64, shift="light")
+        for seed, table in zip((1, 2), tables, strict=False)
+    ]
+    (change,) = shifts_of(read_runs([*twice, *changed]))
+    gaps = [float(won) - 1 for table in tables[:2] for won in table]
+    expected = bootstrap(gaps, clusters=[k for _ in range(2) for k in range(24)])
+    assert change.paired and (change.change.low, change.change.high) == pytest.approx((expected.low, expected.high))
     with pytest.raises(ConfigError, match="both of the policy octo under one protocol and one policy seed"):
         read_runs([*places, Path(str(write("octo", {"A-v1": tables[0]}, policy_seed=0, name="again")))])
 
@@ -129,6 +140,7 @@ def test_what_a_shift_changes(write: Write) -> None:
     assert (changes["darker"].change.low, changes["darker"].change.high) == pytest.approx((expected.low, expected.high))
     page = render_page(summary(runs))
     assert "<td" in page and ">20.0<" in page  # delta success: mean of 30 and 10 points
+    assert read_runs(places[2:3]).policies == ("p",)  # a variant by itself
     with pytest.raises(ConfigError, match="give those of the base protocol"):
         read_runs(places[2:])
     places.append(write("r", base, digest="d" * 64, name="darker", shift="lighting"))

@@ -41,7 +41,7 @@ def render_page(summary: Mapping[str, Any], links: Mapping[str, Sequence[str]] |
     )
     if not summary["healthy"]:
         top += alarm("These rates are not valid.", "Some episodes are unhealthy; see the reports of the policies.")
-    parts = [top, _ranking(summary, links or {}), _reality(summary), _tasks(summary), _modes(summary)]
+    parts = [top, _ranking(summary), _reality(summary), _tasks(summary), _modes(summary)]
     parts += [_films(summary, links or {}), _shifts(summary), _offline(summary)]
     return page(f"{name}: {count}", "".join(parts))
 
@@ -55,21 +55,19 @@ def _named(summary: Mapping[str, Any], policy: str) -> str:
     return f"{dot}{escape(policy)}"
 
 
-def _ranking(summary: Mapping[str, Any], links: Mapping[str, Sequence[str]]) -> str:
+def _ranking(summary: Mapping[str, Any]) -> str:
     rows, ranked = [], summary["ranking"]
     several = any(one["seeds"] > 1 for one in ranked)
     for place, one in enumerate(ranked, 1):
         rate = {"rate": one["rate"]["estimate"], "low": one["rate"]["low"], "high": one["rate"]["high"]}
         ranks = str(one["first"]) if one["first"] == one["last"] else f"{one['first']} to {one['last']}"
         above = "" if one["above_next"] is None else pc(one["above_next"])
-        seen = " ".join(_link(at) for at in links.get(one["policy"], ()) if not at.endswith(".mp4"))
         row = [_named(summary, one["policy"]), str(place), track(rate), f"<b>{pc(rate['rate'])}</b>"]
         row += [f"{pc(rate['low'])} to {pc(rate['high'])}", ranks, pc(one["best"]), above]
         row += [f"{one['seeds']}: {pc(one['lowest'])} to {pc(one['highest'])}"] if several else []
-        rows.append([*row, seen] if links else row)
+        rows.append(row)
     headings = ["policy", "rank", "", "success", "interval", "rank lies in", "is the best", "beats the next"]
     headings += ["policy seeds: rates"] if several else []
-    headings += ["more"] if links else []
     words = (
         "<p>Success is the mean over tasks. Episodes are drawn anew 10,000 times, the same ones for all policies. "
         "<i>Is the best</i> and <i>beats the next</i> say in which share of draws.</p>"
@@ -78,13 +76,14 @@ def _ranking(summary: Mapping[str, Any], links: Mapping[str, Sequence[str]]) -> 
 
 
 def _films(summary: Mapping[str, Any], links: Mapping[str, Sequence[str]]) -> str:
-    """Addresses of films by policy; their names say task, outcome and seed."""
+    """Addresses by policy; the films' names say task, outcome and seed."""
     rows = []
     for policy in summary["policies"]:
-        films = [_link(at) for at in links.get(policy, ()) if at.endswith(".mp4")]
-        if films:
-            rows.append((_named(summary, policy), "<br>".join(films)))
-    return section(f"<h2>Films of every outcome</h2>{grid(('policy', 'films'), rows, left=(1,))}") if rows else ""
+        pages, films = ([_link(at) for at in links.get(policy, ()) if at.endswith(".mp4") == film] for film in (0, 1))
+        rows.append((_named(summary, policy), ", ".join(pages), "<br>".join(films)))
+    heading, columns = ("Reports and films of every outcome", 3) if any(row[2] for row in rows) else ("Reports", 2)
+    table = grid(("policy", "reports", "films")[:columns], [row[:columns] for row in rows], left=(1, 2))
+    return section(f"<h2>{heading}</h2>{table}") if any(row[1] for row in rows) else ""
 
 
 def _link(at: str) -> str:

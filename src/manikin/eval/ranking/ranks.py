@@ -46,10 +46,14 @@ class Ranked:
 
 def rate_of(reports: Sequence[Report], setting: Setting, *, confidence: float) -> Interval:
     """Success rate of a policy in one setting: Wilson's interval; of several policy seeds the bootstrap that draws the
-    runs of one episode together."""
+    runs of one episode together. Where all of these ended alike, it has no width: then Wilson's, an episode counting
+    once."""
     outcomes, seeds = outcomes_of(reports, setting)
-    if len(reports) == 1 or len(set(seeds)) < 2:
+    if len(reports) == 1:
         return wilson(sum(outcomes), len(outcomes), confidence=confidence)
+    episodes = len(set(seeds))
+    if all(outcomes) or not any(outcomes) or episodes < 2:
+        return wilson(round(episodes * sum(outcomes) / len(outcomes)), episodes, confidence=confidence)
     return bootstrap([float(won) for won in outcomes], clusters=seeds, confidence=confidence)
 
 
@@ -176,6 +180,9 @@ def _change(
     reports: Sequence[Report], base: Sequence[Report], setting: Setting, confidence: float
 ) -> tuple[Interval, bool]:
     there, before = (_by_key(one, setting) for one in (reports, base))
+    if there.keys() == before.keys() and len(reports) > 1:
+        gaps = [float(there[key]) - float(before[key]) for key in there]
+        return bootstrap(gaps, clusters=[seed for _, seed, _ in there], confidence=confidence), True
     if there.keys() == before.keys():
         pairs = [(there[key], before[key]) for key in there]
         counts = [pairs.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False))]

@@ -114,12 +114,12 @@ def read_runs(places: Sequence[str | Path]) -> Runs:
         raise ConfigError("name folders of evaluations, or their report.json")
     files = find_reports(places)
     reports = [read_report(file) for file in files]
-    hashes = dict.fromkeys(r["protocol"]["hash"] for r in reports if not r["protocol"].get("shift"))
-    if not hashes:
+    first = next((r for r in reports if not r["protocol"].get("shift")), None)
+    alone = len({r["protocol"]["hash"] for r in reports}) == 1  # a variant by itself is ranked as any protocol
+    if first is None and not alone:
         raise ConfigError("all reports are of protocols with a shift; give those of the base protocol, too")
-    first = next(r for r in reports if not r["protocol"].get("shift"))
     for report in reports:
-        if not report["protocol"].get("shift"):
+        if first is not None and not report["protocol"].get("shift"):
             refuse_another(first["protocol"], report)
     base: dict[str, list[Report]] = {}
     folders: dict[str, list[Path]] = {}
@@ -127,7 +127,8 @@ def read_runs(places: Sequence[str | Path]) -> Runs:
     seen: dict[tuple[Any, ...], Path] = {}
     for file, report in zip(files, reports, strict=True):
         protocol, policy = report["protocol"], report["policy"]
-        key = (protocol["hash"], protocol.get("shift", ""), policy, report.get("policy_seed"))
+        shift = "" if alone else protocol.get("shift", "")
+        key = (protocol["hash"], shift, policy, report.get("policy_seed"))
         if key in seen:
             raise ConfigError(
                 f"{seen[key]} and {file} are both of the policy {policy} under one protocol and one policy seed. "
@@ -136,7 +137,7 @@ def read_runs(places: Sequence[str | Path]) -> Runs:
         seen[key] = file
         if not report["per_task"]:
             raise ConfigError(f"{file} has no finished episode")
-        if shift := protocol.get("shift", ""):
+        if shift:
             shifts.setdefault(shift, {}).setdefault(protocol["name"], {}).setdefault(policy, []).append(report)
         else:
             base.setdefault(policy, []).append(report)
