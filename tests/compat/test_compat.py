@@ -284,6 +284,35 @@ def test_a_dispatch_mode_sees_every_call() -> None:
     assert seen == ["aten.add.Tensor"], look_at("torch", "TorchDispatchMode")
 
 
+def test_without_gradients_nothing_is_recorded_and_what_is_made_is_ordinary() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    look = look_at("torch", "torch._C._AutoDispatchBelowAutograd")
+    with torch_parts.WithoutGradients():
+        assert not torch.is_grad_enabled()
+        with torch_parts.WithoutGradients():
+            inner = weight * 2
+        with torch.enable_grad():  # the layer is not there to record
+            made = weight * 3
+        with torch.inference_mode(False), torch.enable_grad():
+            recorded = weight * 4
+        after = weight * 5
+    assert not (inner.requires_grad or made.requires_grad or after.requires_grad), look
+    assert recorded.requires_grad and not made.is_inference(), look
+    assert torch.is_grad_enabled() and (weight * 2).requires_grad, look
+    made += 1  # can be changed, and trained on
+    (made * weight).sum().backward()
+    assert torch.equal(weight.grad, torch.full((2,), 4.0))
+
+
+def test_without_gradients_ends_with_an_error_and_leaves_no_grad_as_it_was() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        with pytest.raises(KeyError), torch_parts.WithoutGradients():
+            raise KeyError
+        assert not torch.is_grad_enabled()
+    assert (weight * 2).requires_grad, look_at("torch", "torch._C._set_grad_enabled")
+
+
 def test_batch_normalization_is_exported_under_the_known_name() -> None:
     network = torch.nn.BatchNorm1d(3).eval()
     graph = torch.export.export(network, (torch.zeros(2, 3),)).run_decompositions().graph

@@ -47,3 +47,30 @@ def test_a_grasp_is_what_its_words_say_for_any_forces(robot: str) -> None:
     assert 50 < sum(held) < 450
     assert grasp.value.tolist() == held
     env.close()
+
+
+def _pressed(env: manikin.Env, force: np.ndarray) -> torch.Tensor:
+    """Whether rows hold the cube when each finger presses on it with a force (n,) [N] as it closes."""
+    grasp, model = env.h.grasp, env.scene.model
+    xmat = env.world.flat("site_xmat").reshape(env.num_envs, -1, 3, 3)
+    names = [env.robot.prefix + site for site in env.robot.model.finger_sites]
+    for (sensor, *_), name in zip(grasp.sensors(), names, strict=True):
+        adr = model.sensor(sensor).adr[0]
+        env.world.flat("sensordata")[:, adr : adr + 3] = force[:, None] * xmat[:, model.site(name).id][:, :, 2]
+    env.world.version += 1
+    return grasp.value
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_grasp_comes_and_goes_with_its_forces(rows: int) -> None:
+    """Where no finger touches in any row nothing is computed; what was said of a step before stays what it was."""
+    env = manikin.make("PickCube-v2", num_envs=rows)
+    env.reset(seed=0)
+    enough = np.full(rows, 1.01 * env.h.grasp.min_force)
+    nothing, one = np.zeros(rows), np.where(np.arange(rows) == rows - 1, enough, 0.0)
+    said = [_pressed(env, force) for force in (nothing, enough, nothing, one, 0.9 * enough)]
+    assert [value.tolist() for value in said] == [(force > 0).tolist() for force in (nothing, enough, nothing, one)] + [
+        [False] * rows
+    ]
+    assert all(value.dtype == torch.bool for value in said)
+    env.close()

@@ -1,4 +1,4 @@
-"""Private parts of torch: its dispatcher, and the numbers of its export format."""
+"""Private parts of torch: its dispatcher, its layer of gradients, and the numbers of its export format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["BATCH_NORM", "DTYPES", "FORMATS", "LAYOUTS", "TorchDispatchMode", "aten_operator"]
+__all__ = ["BATCH_NORM", "DTYPES", "FORMATS", "LAYOUTS", "TorchDispatchMode", "WithoutGradients", "aten_operator"]
 
 BATCH_NORM = "torch.ops.aten._native_batch_norm_legit_no_training.default"
 """What ``torch.export`` writes for batch normalization in evaluation."""
@@ -28,6 +28,27 @@ DTYPES = {
 }
 LAYOUTS = {7: torch.strided}
 FORMATS = {1: torch.contiguous_format, 2: torch.channels_last, 3: torch.channels_last_3d, 4: torch.preserve_format}
+
+
+class WithoutGradients:
+    """A context as ``torch.no_grad()`` in which calls do not even pass the layer that records gradients.
+
+    At one row that layer takes a tenth of a control step. Unlike ``torch.inference_mode`` the tensors made inside are
+    ordinary ones: they can be changed and trained on later. ``torch.enable_grad()`` alone has no effect inside;
+    ``torch.inference_mode(False)`` brings the layer back.
+    """
+
+    __slots__ = ("_before", "_guard")
+
+    def __enter__(self) -> None:
+        self._before = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)
+        self._guard = torch._C._AutoDispatchBelowAutograd()
+        self._guard.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._guard.__exit__(*error)
+        torch._C._set_grad_enabled(self._before)
 
 
 def aten_operator(name: str, overload: str) -> Callable[..., Any] | None:

@@ -68,18 +68,18 @@ class Env(SceneEnv):
         options = arguments.options(options)
         mask = arguments.mask(options.pop("reset_mask", None), self.num_envs)
         index = options.pop("episode_index", None)
-        with torch.no_grad(), self._on:
+        with self._loop.no_grad(), self._on:
             return self._loop.reset(mask, seed, index, options)
 
     def step(
         self, actions: Tensor | np.ndarray | Mapping[str, Any], *, active: Tensor | np.ndarray | None = None
     ) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
         self._check_open()
-        with torch.no_grad(), self._on:
+        with self._loop.no_grad(), self._on:
             return self._loop.step(self._flat(actions), active)
 
     def _seen(self, moved: np.ndarray | None) -> tuple[Any, dict[str, Any]]:
-        with torch.no_grad(), self._on:
+        with self._loop.no_grad(), self._on:
             return self._loop.look(moved)
 
     # ---- parts -----------------------------------------------------------------------------------------------------

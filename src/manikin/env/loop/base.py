@@ -7,7 +7,8 @@ device and rows are chosen by masks, so that nothing waits for results and all c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class Loop:
     clipped: Any
     carry: Tensor
     masked = False  # whether rows that start are chosen by masks
+    no_grad: Callable[[], AbstractContextManager[Any]] = torch.no_grad  # what its methods are called in
 
     def __init__(self, made: Assembly) -> None:
         options, builder, task = made.options, made.builder, made.task

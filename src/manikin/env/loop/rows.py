@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.compat.torch import WithoutGradients
 from manikin.env import arguments
 from manikin.env.loop.base import COUNTERS, Loop, Step
 from manikin.env.observe import merge
@@ -23,6 +24,8 @@ __all__ = ["RowLoop"]
 
 class RowLoop(Loop):
     """See :class:`Loop`."""
+
+    no_grad = WithoutGradients
 
     def __init__(self, made: Assembly) -> None:
         super().__init__(made)

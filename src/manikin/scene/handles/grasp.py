@@ -101,17 +101,22 @@ class Grasp(Handle):
         if self.geoms:
             both = torch.cat([both[:, :1], both[:, 1:].sum(1, keepdim=True)], 1)
         both = self._numbers(both)
+        if isinstance(both, np.ndarray) and self._least > 0 and not np.count_nonzero(both[:, 1]):
+            value = torch.from_numpy(np.zeros(len(both), bool))  # nothing touches: so it is in most steps of one row
+        else:
+            value = _tensor(self._presses(both))
+        if scope.rows is None:
+            self._value, self._seen = value, scope.world.version
+        return value
+
+    def _presses(self, both: Array) -> Array:
+        """(n,) bool from (n, 2, fingers, 3) closing directions and forces."""
         products = (both[:, 1:] * both).sum(-1)  # of the force with the closing direction, and with itself
         along, size = products[:, 0], _root(products[:, 1])
         presses = (size >= self._least) & (along >= size * self._cos)
         if self._sides:  # one finger of each is enough
-            value = reduce(and_, (reduce(or_, (presses[:, i] for i in side)) for side in self._sides))
-        else:
-            value = presses.all(-1)
-        value = _tensor(value)
-        if scope.rows is None:
-            self._value, self._seen = value, scope.world.version
-        return value
+            return reduce(and_, (reduce(or_, (presses[:, i] for i in side)) for side in self._sides))
+        return presses.all(-1)
 
 
 def _tensor(value: Array) -> Tensor:
