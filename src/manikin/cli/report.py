@@ -11,6 +11,7 @@ import tyro
 
 from manikin.cli.collect import file_name
 from manikin.cli.evaluate import EvalOptions, Job, chosen_protocol, evaluate_one
+from manikin.cli.options import load_task
 from manikin.cli.terminal import NOT_GOOD, OK, console, show_table
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _check_real(options: EvalOptions, tasks: Sequence[str], jobs: Sequence[Job])
     assert options.real is not None
     real = read_real(options.real, names_of(options.map))
     if all(job.label for job in jobs):
-        chosen(real, {task_of(task): {job.label: {} for job in jobs} for task in tasks})
+        chosen(real, {load_task(task_of(task)).id: {job.label: {} for job in jobs} for task in tasks})
 
 
 def _complete(folder: Path, digest: str) -> bool:

@@ -79,6 +79,8 @@ def test_policies_are_ranked_over_tasks_and_settings(write: Write) -> None:
     assert [(one.first, one.last) for one in found] == [(1, 2), (1, 2), (3, 3)]
     assert [one.best for one in found] == pytest.approx([0.5, 0.5, 0.0], abs=1e-3)
     assert found[0].above_next == pytest.approx(0.5) and found[1].above_next > 0.999
+    none = [write(name, {"A-v1": wins(0, 9)}, name="none", digest="n" * 64) for name in ("x", "y", "z")]
+    assert [(one.first, one.last) for one in rank(read_runs(none))] == [(1, 3)] * 3
     ends = [wilson(16, 20), wilson(5, 10), wilson(6, 8)]
     weights = [0.25, 0.25, 0.5]
     low = np.sqrt(sum((w * (e.estimate - e.low)) ** 2 for w, e in zip(weights, ends, strict=True)))

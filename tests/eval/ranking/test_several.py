@@ -40,6 +40,10 @@ def test_several_policies_are_evaluated_ranked_and_resumed(file: Path, capsys: p
     assert main([*words, "--real", str(real)]) == 2
     assert "real results are of the policies robot-a, robot-b; simulated are a, b" in capsys.readouterr().err
     assert not out.exists()  # said before anything ran
+    own = file.with_name("own.toml")  # a task that is named by its module has its id in reality
+    own.write_text(file.read_text().replace("PushCube-v2", "manikin.tasks.tabletop.push_cube:PushCube"))
+    assert main([*words[:1], str(own), *words[2:], "--real", str(real)]) == 2
+    assert "PushCube-v2: real results are of the policies" in capsys.readouterr().err
     names = ["--real", str(real), "--map", "robot-a=a", "--map", "robot-b=b"]
     assert main([*words, *names]) == 0
     told = capsys.readouterr().out

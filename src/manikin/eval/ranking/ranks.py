@@ -78,9 +78,9 @@ def rank(runs: Runs, *, confidence: float = 0.95, resamples: int = RESAMPLES, se
     samples = np.mean([np.mean(one, axis=0) for one in drawn.values()], axis=0)  # (resamples, policies)
     better = (samples[:, None] > samples[:, :, None] + 1e-12).sum(2)  # how many are better than each
     equal = (np.abs(samples[:, None] - samples[:, :, None]) <= 1e-12).sum(2)
-    ranks = better + (equal + 1) / 2
     tail = (1 - confidence) / 2
-    first, last = np.quantile(ranks, [tail, 1 - tail], axis=0)
+    # equal ones share the places from the first to the last of them
+    first, last = np.quantile(better + 1, tail, axis=0), np.quantile(better + equal, 1 - tail, axis=0)
     wins = (better == 0) / np.where(better == 0, equal, 1)  # several best ones share
     order = sorted(range(len(names)), key=lambda k: (-rates[k], names[k]))
     found = []
