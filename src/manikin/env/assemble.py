@@ -123,7 +123,7 @@ def compose(task: type[Task] | Task, options: EnvOptions) -> Composition:
         declared = task.scene(builder)
     vision.declare(builder)
     sources = {source.name: source.declare(builder) for source in observation.sources}
-    dresser = Dresser(options.looks, builder)
+    dresser = Dresser(options.looks or (task.looks() if observation.needs else None), builder)
     scene = builder.compile()
     if scene.model.nbuffer > _HEAVY:
         gc.collect()  # a task may refer to itself; environments with meshes hold hundreds of megabytes

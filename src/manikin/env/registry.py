@@ -23,6 +23,7 @@ _ROBOSUITE = "manikin.tasks.robosuite"
 _BUILTIN = {
     "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
+    "GraspCube-v1": f"{_TABLETOP}.grasp_cube:GraspCube",
     "Lift-v2": f"{_ROBOSUITE}.lift:Lift",
     "LiftPegUpright-v2": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
     "NutAssembly-v2": f"{_ROBOSUITE}.nut_assembly:NutAssembly",

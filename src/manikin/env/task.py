@@ -17,6 +17,7 @@ from manikin.env.placement import Place
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
+from manikin.scene.looks import Looks
 from manikin.spec.labels import PLAIN, Labels
 from manikin.spec.physics import Physics
 from manikin.spec.plan import Waypoint
@@ -164,6 +165,8 @@ class Task:
             An episode's layout follows from its seed: seed modulo their number. An observation whose shape differs
             between them says ``Quantity(..., padded_to=...)``.
         segments: what demonstrations are relative to, one stretch after the other, for ``manikin multiply``.
+        measures_velocity: whether the robot measures its joints' velocities. Where it does not, as hobby servos do not,
+            they are among the privileged values.
         settle_s: simulated time after placing, before the episode begins [s]; costs that much physics per reset.
     """
 
@@ -183,6 +186,7 @@ class Task:
     terminate: ClassVar[bool] = True
     labels: ClassVar[Labels] = PLAIN
     segments: ClassVar[tuple[Segment, ...]] = ()
+    measures_velocity: ClassVar[bool] = True
     settle_s: ClassVar[float] = 0.0
     layouts: ClassVar[tuple[str, ...]] = ()
 
@@ -239,6 +243,16 @@ class Task:
 
     def advance(self, h: Any) -> None:
         """Per-step memory (latches, progress), once per control step. Optional."""
+
+    def looks(self) -> Looks | None:
+        """How episodes differ in looks where pictures are observed and the caller names no looks. Optional."""
+        return None
+
+    def measured(self, qpos: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """What of the group ``policy`` follows from the joints' positions and the positions commanded last alone, each
+        (n, joints), so that a real arm knows it: ``observe`` returns it, and so does what runs a policy on a robot.
+        Optional."""
+        return {}
 
     def evaluate(self, h: Any) -> dict[str, Tensor]:
         """``{"success": (n,) bool}``, optionally ``"fail"`` and stage flags. Pure."""

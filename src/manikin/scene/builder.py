@@ -240,7 +240,8 @@ class SceneBuilder:
         return self._add(Articulation(self.scope, name, prefix=prefix, joints=joints, frames=frames, links=bodies))
 
     def box(self, name: str, *, half_size: Sequence[float] | Vary, **options: Any) -> Part:
-        """A box of half size (3,) [m]; options as for :meth:`part`."""
+        """A box of half size (3,) [m]; options as for :meth:`part`. A half size that varies and is one number is that of
+        a cube."""
         return self._primitive(name, "box", half_size, 3, options)
 
     def sphere(self, name: str, *, radius: float | Vary, **options: Any) -> Part:
@@ -258,7 +259,9 @@ class SceneBuilder:
         middle = np.broadcast_to(np.asarray(middle, float), (width,))
         handle = self.part(name, [Shape(type=kind, size=tuple(middle.tolist()))], **{**options, "resizable": True})
         first = next((i for i, v in enumerate(self.variations) if v.part is handle), len(self.variations))
-        self.variations.insert(first, Variation(handle, "size", size))  # a mass that varies is set after it
+        one = np.ndim(getattr(size, "low", None) or getattr(size, "mean", None) or size.options[0]) == 0  # type: ignore[union-attr]
+        what = "side" if kind == "box" and one else "size"
+        self.variations.insert(first, Variation(handle, what, size))  # a mass that varies is set after it
         return handle
 
     def marker(
@@ -362,12 +365,12 @@ class SceneBuilder:
         return self._add(handle)
 
     def contact_force(
-        self, first: Part | Robot, second: Part | Robot | Articulation, *, link: str | None = None
+        self, first: Part | Robot, second: Part | Robot | Articulation | None, *, link: str | None = None
     ) -> ContactForce:
         """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world. Of a robot that is first, ``link``
-        and what hangs on it can be asked about alone."""
-        name = f"contact/{first.name}{'' if link is None else '/' + link}/{second.name}"
-        one, two = (_body_of(h) for h in (first, second))
+        and what hangs on it can be asked about alone. ``second`` None is all fixtures together: table, floor, walls."""
+        name = f"contact/{first.name}{'' if link is None else '/' + link}/{'fixtures' if second is None else second.name}"
+        one, two = _body_of(first), "world" if second is None else _body_of(second)
         if link is not None and isinstance(first, Robot):
             one = first.prefix + link
         self._contact_sensor(name, one, two)
@@ -432,7 +435,8 @@ class SceneBuilder:
             type=mujoco.mjtSensor.mjSENS_CONTACT,
             objtype=mujoco.mjtObj.mjOBJ_BODY if finger else xbody,
             objname=first,
-            reftype=mujoco.mjtObj.mjOBJ_GEOM if geom else xbody,
+            # all that there is hangs on the world: of that body only its own geoms are meant, the fixtures
+            reftype=mujoco.mjtObj.mjOBJ_GEOM if geom else mujoco.mjtObj.mjOBJ_BODY if second == "world" else xbody,
             refname=second,
             intprm=_NET_FORCE,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ _OSC = {**_GAINS, "frame": "base", "goal": "measured", "pos": 0.05, "uncouple": 
 CONTROLLERS: dict[str, dict[str, Any]] = {
     "joint_pos": {},
     "joint_delta_pos": {},
-    "joint_target_delta_pos": {},
+    "joint_target_delta_pos": {"step": 0.0, "gripper": 0.0},
     "joint_vel": {},
     "ee_delta_pos": {"frame": "base"},
     "ee_delta_pose": {"frame": "base"},
@@ -74,7 +75,9 @@ class Control:
         kp: stiffness per unit of inertia [1/s^2]; for joint_vel_pid the share of the torque range per rad/s.
         damping_ratio: 1 is critical: kd = 2 sqrt(kp) damping_ratio.
         pos, rot: displacement at +1 [m], [rad].
-        step: of a joint at +1 [rad], [rad/s] or [N m].
+        step: of a joint at +1 [rad], [rad/s] or [N m]; of joint_target_delta_pos 0 is the robot's own ``joint_delta``.
+        gripper: of joint_target_delta_pos, by how much +1 opens the commanded gripper [rad or m]; with 0 the action is
+            the commanded opening itself.
         compensate: gravity and Coriolis forces are added to the action's torques.
         uncouple: position and orientation have an inertia each instead of one together.
         posture: stiffness of the pull to the starting posture in the null space [1/s^2].
@@ -93,6 +96,7 @@ class Control:
     pos: float = 0.0
     rot: float = 0.0
     step: float = 0.0
+    gripper: float = 0.0
     compensate: bool = True
     uncouple: bool = True
     posture: float = 10.0
@@ -132,6 +136,8 @@ class Control:
             )
         if control.refresh < 1 or not 0 <= control.ramp <= 1 or min(control.kp, control.posture) < 0:
             raise ConfigError(f"{name}: needs refresh >= 1, 0 <= ramp <= 1, kp and posture >= 0; got {options}")
+        if not (0 <= control.step < math.inf and 0 <= control.gripper < math.inf):
+            raise ConfigError(f"{name}: step and gripper must not be negative, they are what +1 means; got {options}")
         if name == "ee_target_delta_pose" and min(control.pos, control.rot) <= 0:
             raise ConfigError(f"{name}: pos and rot must be positive, they are what +1 means; got {options}")
         return control

@@ -155,10 +155,12 @@ class ObservationBuilder:
         """Named tensors of the rows in view, borrowed: ``policy``, ``privileged`` and groups of the task's own."""
         seen = self._task.observe(self._h)
         policy: dict[str, Tensor] = {}
+        privileged: dict[str, Tensor] = {}
         for (qpos, qvel), robot in self._own:
-            policy[qpos], policy[qvel] = robot.qpos, robot.qvel
+            policy[qpos] = robot.qpos
+            (policy if self._task.measures_velocity else privileged)[qvel] = robot.qvel
         policy |= seen.get("policy", {})
-        return {**seen, "policy": policy, "privileged": seen.get("privileged", {})}
+        return {**seen, "policy": policy, "privileged": privileged | seen.get("privileged", {})}
 
     def begin(self, rows: np.ndarray | Tensor) -> None:
         """An episode starts in these rows, numbers or a mask: their sensors forget."""

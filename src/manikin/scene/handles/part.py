@@ -135,12 +135,15 @@ class Part(Handle):
         self.scope.world.set_model({("geom_pos", tuple(self.geom_ids)): pos.reshape(n, k, 3)}, self.scope.target)
 
     def set_property(self, what: str, value: Tensor) -> None:
-        """Give the rows their own mass (n,) [kg], friction (n,) (sliding), size (n, 3) or rgba (n, 4)."""
+        """Give the rows their own mass (n,) [kg], friction (n,) (sliding), size (n, 3), rgba (n, 4), or the half side
+        (n,) [m] of a cube."""
         n, k = self.scope.n, len(self.geom_ids)
         world, target, model = self.scope.world, self.scope.target, self.scope.world.scene.model
         geoms = tuple(self.geom_ids)
         if what == "size":
             self.set_size(value)
+        elif what == "side":
+            self.set_size(value.reshape(n, 1).expand(n, 3))
         elif what == "mass":
             world.set_model({("body_mass", (self.body_id,)): value.reshape(n, 1)}, target)
         elif what == "friction":
@@ -151,7 +154,7 @@ class Part(Handle):
         elif what == "rgba":
             world.set_model({("geom_rgba", geoms): value.reshape(n, 1, 4).expand(n, k, 4)}, target)
         else:
-            raise UnknownNameError("varying property", what, ("size", "mass", "friction", "rgba"))
+            raise UnknownNameError("varying property", what, ("size", "side", "mass", "friction", "rgba"))
 
 
 class Marker(Part):
