@@ -17,6 +17,7 @@ __all__ = [
     "DataError",
     "DivergedError",
     "ManikinError",
+    "RobotError",
     "SceneError",
     "UnknownNameError",
 ]
@@ -66,3 +67,7 @@ class ClosedError(ManikinError, RuntimeError):
 
 class DivergedError(ManikinError, RuntimeError):
     """The simulation left the finite numbers where that is not acceptable."""
+
+
+class RobotError(ManikinError, RuntimeError):
+    """A robot's answer cannot be used, or it does not answer in time; the run on it was stopped."""

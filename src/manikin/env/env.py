@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.control.base import Controller
 from manikin.env import arguments
 from manikin.env.assemble import assemble
 from manikin.env.budget import task_budget
@@ -77,6 +78,19 @@ class Env(SceneEnv):
         self._check_open()
         with self._loop.no_grad(), self._on:
             return self._loop.step(self._flat(actions), active)
+
+    def take_over(self, controller: Controller) -> None:
+        """From now on let ``controller`` make commands of actions, in place of the one that the options name: for what
+        drives the joints from outside, as the interface of a robot does. Rows must be reset afterwards.
+
+        Raises:
+            ConfigError: it takes actions of another size.
+        """
+        self._check_open()
+        if controller.card.size != self._loop.controller.card.size:
+            size = self._loop.controller.card.size
+            raise ConfigError(f"the controller takes {controller.card.size} numbers, actions have {size}")
+        self._loop.controller = controller
 
     def _seen(self, moved: np.ndarray | None) -> tuple[Any, dict[str, Any]]:
         with self._loop.no_grad(), self._on:

@@ -51,6 +51,7 @@ class GraspCube(Task):
     labels = GRASP
     instruction = "grasp the cube and lift it"
     robots = ("so101", "koch")
+    robot_config = {"koch": {"grasp_height": 0.017}}  # its fingertips are 13 mm beyond the TCP
     control = "joint_target_delta_pos:step=0.05,gripper=0.2"
     control_hz = 30.0
     physics = Physics(hz=120.0)
@@ -87,6 +88,7 @@ class GraspCube(Task):
         felt: float = 0.02  # [rad] the jaw counts as held open so far behind its command ...
         felt_below: float = 0.24  # [rad] ... while the command is nearer than this to closed
         touch_force: float = 0.01  # [N]
+        grasp_height: float = 0.0  # [m] the expert's TCP is no lower than this
         # where pictures are observed
         camera_shift: float = 0.025  # [m] per axis and step, to either side
         camera_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)  # [m]
@@ -98,8 +100,8 @@ class GraspCube(Task):
         ambient: float = 0.35  # strength of light from everywhere
         table_low: tuple[float, float, float] = (0.66, 0.55, 0.44)  # the table's colour, least of each channel
         table_high: tuple[float, float, float] = (0.66, 0.55, 0.44)  # and most
-        table_texture: str = "plain"
-        distractors: int = 0
+        table_texture: str = "plain"  # see manikin.spec.looks.TEXTURES
+        distractors: int = 0  # things that only cameras see
 
     def scene(self, b: SceneBuilder) -> GraspCubeHandles:
         c = self.config
@@ -204,10 +206,13 @@ class GraspCube(Task):
         down, tcp = top_down(h.cube.quat, h.robot), pose(h.robot.tcp_pos, h.robot.tcp_quat)
         pos, quat = (one.float().expand(h.n, -1) for one in h.robot.solver.chain.rest_pose)
         rest = torch.cat([pos + h.robot.base_pose[:3], quat], 1)  # the base is not turned
+        # both arms sag under their own weight: ask for as much beyond the cube as the TCP is short of it
+        goal = torch.cat([h.cube.pos[:, :2], h.cube.pos[:, 2:].clamp(min=self.config.grasp_height)], 1)
+        at = pose(goal + (goal - h.robot.tcp_pos).clamp(-0.02, 0.02), down)
         return [
-            Waypoint(name="above", pose=pose(above(h.cube.pos, 0.05), down), gripper=1, pos_tol=0.02, speed=0.4),
-            Waypoint(name="down", pose=pose(h.cube.pos, down), gripper=1, pos_tol=0.012, speed=0.2),
-            Waypoint(name="close", pose=pose(h.cube.pos, down), gripper=-1, pos_tol=0.0, timeout_s=0.6),
+            Waypoint(name="above", pose=pose(above(h.cube.pos, 0.05), down), gripper=1, pos_tol=0.025, speed=0.4),
+            Waypoint(name="down", pose=at, gripper=1, pos_tol=0.012, speed=0.2, track=True),
+            Waypoint(name="close", pose=at, gripper=-1, pos_tol=0.0, timeout_s=0.6),
             Waypoint(name="lift", pose=pose(above(tcp[:, :3], 0.03), tcp[:, 3:]), gripper=-1, pos_tol=0.02, speed=0.2),
             Waypoint(name="back", pose=rest, gripper=-1).hold(),
         ]
