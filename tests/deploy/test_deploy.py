@@ -29,7 +29,9 @@ class Wave:
 
     def act(self, observation: Any, instruction: Any) -> torch.Tensor:
         told = observation["policy"]["qpos"].sum() if isinstance(observation, Mapping) else observation.sum()
-        bright = observation["cameras"]["base_camera"]["rgb"].float().mean() if isinstance(observation, Mapping) else 0.0
+        bright = (
+            observation["cameras"]["base_camera"]["rgb"].float().mean() if isinstance(observation, Mapping) else 0.0
+        )
         self.seen.append(observation)
         action = torch.sin(torch.arange(6.0) + 0.7 * self.k + told + 0.1 * bright)[None, None]
         action[..., -1] = -1.0 if self.k > 3 else 1.0
@@ -138,7 +140,7 @@ def test_limits_hold_and_are_counted(plain: manikin.Env) -> None:
 def test_units_go_round_to_the_bit(name: str, degrees: bool) -> None:
     one = manikin.make("GraspCube-v1", robot=name)
     units = JointUnits(one.h.robot, degrees=degrees, flip=("elbow_flex",))
-    rng = np.random.default_rng(0)  # noqa: NPY002
+    rng = np.random.default_rng(0)
     for q in rng.uniform(units.low, units.high, (50, 6)).astype(np.float32):
         assert np.array_equal(units.to_joints(units.to_motors(q)).astype(np.float32), q)
     q = np.zeros(6)

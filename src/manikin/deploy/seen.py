@@ -43,9 +43,9 @@ class RobotView:
     def __init__(self, twin: Env, robot: RobotInterface, units: JointUnits, cameras: Mapping[str, str]) -> None:
         self._task, self._units, self.known, self.repeated = twin.task, units, False, False
         for name in units.names:
-            for kind, has in (("tells", robot.observation_features), ("takes", robot.action_features)):
-                if name not in has:
-                    raise ConfigError(f"the robot {kind} no {name}; it {kind} {', '.join(sorted(has))}")
+            for kind, features in (("tells", robot.observation_features), ("takes", robot.action_features)):
+                if name not in features:
+                    raise ConfigError(f"the robot {kind} no {name}; it {kind} {', '.join(sorted(features))}")
         if twin.observation.stacks:
             raise ConfigError("a policy that observes a Stack cannot be run on a robot yet; train without one")
         nominal, _ = twin.reset(seed=0)

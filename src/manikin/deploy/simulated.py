@@ -108,9 +108,9 @@ class SimulatedRobot:
 
     @property
     def observation_features(self) -> dict[str, Any]:
-        cameras = self.env.single_observation_space
-        pictures = cameras["cameras"] if "cameras" in getattr(cameras, "spaces", {}) else {}
-        shapes = {name: tuple(space["rgb"].shape) for name, space in pictures.items() if "rgb" in space.spaces}
+        spaces: Any = getattr(self.env.single_observation_space, "spaces", {})
+        pictures = {name: one["rgb"] for name, one in spaces.get("cameras", {}).items() if "rgb" in one.spaces}
+        shapes = {name: tuple(space.shape) for name, space in pictures.items()}
         return {**dict.fromkeys(self.units.names, float), **shapes}
 
     @property
@@ -122,7 +122,7 @@ class SimulatedRobot:
         if self.is_connected:
             raise RobotError("the simulated robot is connected already")
         self._seen, self.info = self.env.reset(seed=self._seed)
-        self._rng = np.random.default_rng(self.faults.seed)  # noqa: NPY002 faults are no part of the episode
+        self._rng = np.random.default_rng(self.faults.seed)  # house: random, a stream of its own
         self._sent: list[tuple[float, Tensor]] = []  # arrival [s], target
         self._pictures = [(0.0, self._frames())]  # when they were taken [s]
         self._shown = self._pictures[0][1]

@@ -22,6 +22,7 @@ from manikin.env.options import EnvKeywords, EnvOptions
 from manikin.env.state import saving
 from manikin.env.state.provenance import fingerprint
 from manikin.env.task import Task
+from manikin.errors import ConfigError
 from manikin.sim.cpu import CpuWorld
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.world import row_numbers

@@ -240,7 +240,7 @@ class SceneBuilder:
         return self._add(Articulation(self.scope, name, prefix=prefix, joints=joints, frames=frames, links=bodies))
 
     def box(self, name: str, *, half_size: Sequence[float] | Vary, **options: Any) -> Part:
-        """A box of half size (3,) [m]; options as for :meth:`part`. A half size that varies and is one number is that of
+        """A box of half size (3,) [m]; options as for :meth:`part`. One number that varies is the half side of
         a cube."""
         return self._primitive(name, "box", half_size, 3, options)
 
@@ -369,7 +369,9 @@ class SceneBuilder:
     ) -> ContactForce:
         """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world. Of a robot that is first, ``link``
         and what hangs on it can be asked about alone. ``second`` None is all fixtures together: table, floor, walls."""
-        name = f"contact/{first.name}{'' if link is None else '/' + link}/{'fixtures' if second is None else second.name}"
+        name = (
+            f"contact/{first.name}{'' if link is None else '/' + link}/{'fixtures' if second is None else second.name}"
+        )
         one, two = _body_of(first), "world" if second is None else _body_of(second)
         if link is not None and isinstance(first, Robot):
             one = first.prefix + link

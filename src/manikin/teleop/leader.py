@@ -14,6 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from manikin.deploy.units import MOTORS
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.robots import arm as arm_named
 from manikin.teleop.device import Device, Motion
@@ -22,7 +23,6 @@ __all__ = ["LEADERS", "LeaderArm"]
 
 LEADERS = {"so101_leader": "so101", "so100_leader": "so101", "koch_leader": "koch"}
 """LeRobot's names of leader arms -> the arm each is a copy of."""
-MOTORS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")  # as LeRobot calls them, in order
 OPEN = {"koch_leader": 50.0}  # of 100, where the gripper of a leader rests
 STALE = 0.5  # [s] without a reading, after which it is lost
 START = 90.0  # [s] that LeRobot may take to begin

@@ -115,7 +115,7 @@ class GraspCube(Task):
             "cube",
             half_size=Uniform(c.side[0] / 2, c.side[1] / 2),
             mass=Uniform(*c.mass),
-            friction=Normal(*c.friction, low=0.1, high=0.5),
+            friction=Normal(c.friction[0], c.friction[1], low=0.1, high=0.5),
             rgba=Uniform((*c.darkest, 1.0), (*c.brightest, 1.0)),
         )
         spec = robot.gripper
