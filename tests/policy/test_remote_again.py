@@ -171,3 +171,15 @@ def test_what_is_measured_stays_and_resume_goes_on(how: str, server, tmp_path: P
     whole = read_report(tmp_path / "out" / "report.json")
     assert [e["seed"] for e in whole["per_task"][0]["per_episode"]] == [0, 1, 2, 3, 4]
     assert len(there.seen) - before <= 3 * 4  # two rows, three episodes: nothing that was measured runs again
+
+
+def test_openpi_s_own_client_is_answered() -> None:
+    """The client that others use, where it is installed."""
+    place = "openpi_client.websocket_client_policy"
+    client = pytest.importorskip(place, reason="needs openpi-client, which is no part of manikin")
+    network = NetworkPolicy(GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0), width=4)
+    state = torch.rand(1, 5)
+    with PolicyServer(network, {"state": (5,)}, port=0) as there:
+        policy = client.WebsocketClientPolicy(host="127.0.0.1", port=there.port)
+        answer = policy.infer({"state": state[0].numpy(), "prompt": "push"})
+        np.testing.assert_array_equal(answer["actions"], network.act(state, ["push"])[0].numpy())

@@ -171,3 +171,19 @@ def test_small_errors_are_compared_with_reality(recording: Path, tmp_path: Path,
     assert [one["policy"] for one in content["policies"]] == ["itself", "zero"]
     assert content["policies"][1]["error"] == pytest.approx(errors["zero"])
     assert "itself" in capsys.readouterr().out
+
+
+def test_films_of_outcomes_are_written_and_linked(file: Path) -> None:
+    av = pytest.importorskip("av", reason="needs manikin[video]")
+    out = file.parent / "out"
+    words = ["eval", str(file), "--policy", "a=random", "--policy", "b=graded:", "--num-envs", "3", "--pictures", "1"]
+    assert main([*words, "--videos", "--renderer", "rays", "--out", str(out)]) == 0
+    films = sorted(out.glob("*/videos/*.mp4"))
+    assert len(films) >= 2 and {film.parent.parent.name for film in films} == {"a", "b"}
+    with av.open(str(films[0])) as film:
+        frames = sum(1 for _ in film.decode(video=0))
+    assert frames == 3 + 1 + 10  # every control step, the start, and half a second of the end
+    page = (out / "ranking.html").read_text()
+    for film in films:
+        assert f'href="{film.relative_to(out).as_posix()}"' in page
+        assert film.name.startswith("PushCube-v2-") and film.stem.rpartition("-")[2] in ("0", "1", "2")
