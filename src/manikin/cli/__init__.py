@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Try on a task every promise that tasks make."),
     "object": ("object", "Make an object of a mesh or a scan: units, convex pieces, mass, rest poses, checks."),
     "robot-check": ("robot_check", "Say what is wrong with a robot of your own; film what it can do."),
+    "align": ("align", "Lay a task's camera on a photograph: by hand on a page, or by a mask."),
     "view": ("view", "Watch and steer a task in the browser, or film it."),
     "teleop": ("teleop", "Drive a robot by hand in the browser and keep the episodes."),
     "bench": ("bench", "Measure control steps per second on this machine."),

@@ -66,6 +66,9 @@ class EvalOptions(WarpOptions):
 
     protocol: tyro.conf.Positional[str | None] = None
     """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube."""
+    variants: str | None = None
+    """Every task under several looks: simpler (background, light, distractors, table), or simpler-shifts (and camera).
+    Reports each, their mean and by how much each kind of change changes success."""
     policy: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """expert (the default), random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network by
     torch.export), ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called with
@@ -160,6 +163,7 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
     from manikin.eval.protocol import task_of
     from manikin.eval.report import about_protocol, as_dict, compare, read_report, refuse_another, write_report
     from manikin.eval.runner import interruptible
+    from manikin.eval.variants import shifts
     from manikin.policy.choices import policy_maker
     from manikin.policy.chunk import Execution
     from manikin.render.api import make_renderer
@@ -193,6 +197,9 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
             return
         evaluation = replace(evaluation, policy=job.label or evaluation.policy, policy_seed=job.seed)
         report = as_dict(evaluation, command=_command(options, job))
+        if options.variants is not None:
+            rates = {task.task: task.rate(protocol.success).estimate for task in evaluation.tasks}
+            report["variants"] = {"set": options.variants, "per_task": shifts(options.variants, rates)}
         if other is not None:
             report["comparison"] = compare(report, other)
         try:
@@ -206,6 +213,8 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
             if task.sequential:
                 words = task.answer.words if task.answer else "not known after all episodes"
                 out.print(f"{task.title}: {words}", soft_wrap=True)
+        for row in report["variants"]["per_task"] if "variants" in report else []:
+            _print_shifts(out, row)
         for row in report["comparison"] or []:
             _print_comparison(out, row)
         also = f" and {counted(films, 'film')}" if films else ""
@@ -266,11 +275,14 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
 
 
 def chosen_protocol(options: EvalOptions) -> Protocol:
-    """The protocol, in the words of ``--instructions``."""
+    """The protocol, in the variants of ``--variants`` and the words of ``--instructions``."""
     from manikin.eval.protocol import load_protocol
+    from manikin.eval.variants import vary
 
     assert options.protocol is not None
     protocol = load_protocol(options.protocol)
+    if options.variants is not None:
+        protocol = vary(protocol, options.variants)
     return protocol if options.instructions is None else _in_other_words(protocol, options.instructions)
 
 
@@ -318,6 +330,7 @@ def _command(options: EvalOptions, job: Job) -> str:
     """The line that makes the report again."""
     policy = f"{job.label}={job.word}" if job.label else job.word
     words = ["manikin", "eval", str(options.protocol), "--policy", policy]
+    words += ["--variants", options.variants] if options.variants is not None else []
     words += ["--execute", str(options.execute)] if options.execute is not None else []
     words += ["--ensemble", repr(options.ensemble)] if options.ensemble is not None else []
     words += ["--convention", options.convention] if options.convention is not None else []
@@ -388,6 +401,15 @@ def _settings(options: EvalOptions, job: Job, protocol: str) -> dict[str, Any]:
         "policy_seed": job.seed,
         "inference_ms": options.inference_ms or None,
     }
+
+
+def _print_shifts(out: Console, row: Mapping[str, Any]) -> None:
+    changes = ", ".join(f"{shift} {100 * change:.1f}" for shift, change in row["delta_success"].items())
+    out.print(
+        f"{row['task']}: {row['base']:.1%} as it is, {row['mean']:.1%} on average over {row['variants']} variants; "
+        f"mean change by shift [points]: {changes}",
+        soft_wrap=True,
+    )
 
 
 def _print_comparison(out: Console, row: Mapping[str, Any]) -> None:

@@ -24,6 +24,9 @@
     [config."PickCube-v2"]         # options of the task that differ from its defaults
     goal_radius = 0.025
 
+    [variants."PickCube-v2#darker"]  # looks of this setting, in place of those of all
+    lights = { intensity = { Choice = { options = [0.5] } } }
+
 A task may be there several times with other options: ``"PickCube-v2#near"`` and ``"PickCube-v2#far"`` are two settings
 of one task, each with its own tables of options and episodes.
 
@@ -56,14 +59,15 @@ from manikin.errors import ConfigError
 from manikin.eval.picture_options import hashed_picture_options, picture_options, without_none
 from manikin.eval.protocol_values import KINDS, int_of, sequence_of, toml_of
 from manikin.spec.camera import CameraSpec
+from manikin.spec.looks import Looks
 
 __all__ = ["FORMAT", "SUCCESS_RULES", "Protocol", "load_protocol", "setting_of", "shipped_protocols", "task_of"]
 
 FORMAT = 1
 SUCCESS_RULES = ("once", "at_end", "held")
-_NOT_HASHED = ("name", "description", "shift", "size", "renderer", "stages", "looks")  # the last four in another form
+_NOT_HASHED = ("name", "description", "shift", "size", "renderer", "stages", "looks", "variants")
 _EPISODE_KEYS = ("first_seed", "count", "seeds")
-_IF_ANY = ("stages", "shift", "paraphrases")  # are left out of a file where they are empty
+_IF_ANY = ("stages", "shift", "paraphrases", "variants")  # are left out of a file where they are empty
 _MAX_EPISODES = 1_000_000
 
 
@@ -88,6 +92,8 @@ class Protocol:
             :class:`~manikin.spec.camera.CameraSpec`, in a file as tables with its fields.
         size: width and height of the pictures [pixels]. renderer: makes them. stages: of the pictures, described, see
             :mod:`manikin.sense.stages`. looks: how episodes differ in looks, as :meth:`Looks.describe` describes it.
+        variants: by task, looks of a setting, described likewise, in place of ``looks``; see
+            :mod:`manikin.eval.variants`.
         success: the rule the headline follows. All three are always reported.
         held_s: how long success must last without a break under the rule ``held`` [s].
         confidence: of the intervals.
@@ -109,6 +115,7 @@ class Protocol:
     renderer: str | None = None
     stages: tuple[Mapping[str, Any], ...] = ()
     looks: Mapping[str, Any] | None = None
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     horizon: int | None = None
     physics_hz: float | None = None
     control_hz: float | None = None
@@ -145,6 +152,10 @@ class Protocol:
             raise ConfigError(
                 f"protocol {self.name!r}: [config] names {_listed(extra)}, not among its tasks {_listed(self.tasks)}"
             )
+        if extra := set(self.variants) - set(self.tasks):
+            raise ConfigError(
+                f"protocol {self.name!r}: [variants] names {_listed(extra)}, not among its tasks {_listed(self.tasks)}"
+            )
         if empty := [said for said, others in self.paraphrases.items() if not others]:
             raise ConfigError(f"protocol {self.name!r}: no paraphrase of {empty[0]!r}; list at least one sentence")
         try:
@@ -170,7 +181,7 @@ class Protocol:
             if any(not 0 <= s < 2**63 for s in seeds):
                 raise ConfigError(f"protocol {self.name!r}: seeds must be between 0 and 2^63 - 1")
         for first, second in itertools.combinations(self.tasks, 2):
-            same = task_of(first) == task_of(second) and self.config.get(first) == self.config.get(second)
+            same = task_of(first) == task_of(second) and self._setting(first) == self._setting(second)
             if same and (both := set(self.seeds_of(first)) & set(self.seeds_of(second))):
                 raise ConfigError(
                     f"protocol {self.name!r}: {first} and {second} are one setting, and seed {min(both)} is listed "
@@ -180,6 +191,9 @@ class Protocol:
     def seeds_of(self, task: str) -> tuple[int, ...]:
         """Seeds of the episodes of a task, by the protocol's word for it."""
         return self.episodes.get(task, self.seeds)
+
+    def _setting(self, task: str) -> tuple[Any, ...]:
+        return self.config.get(task), self.variants.get(task)
 
     @property
     def trials(self) -> int:
@@ -229,6 +243,9 @@ class Protocol:
             ManikinError: as :attr:`own_tasks`.
         """
         content = self._content() | hashed_picture_options(self)
+        if self.variants:
+            varied = {task: without_none(Looks.of(looks).describe()) for task, looks in self.variants.items()}
+            content["variants"] = varied
         if own := self.own_tasks:
             content["tasks"] = [own[word]["id"] if word in own else word for word in self.tasks]
             content["config"] = {word: value for word, value in content["config"].items() if word not in own}
@@ -258,6 +275,8 @@ class Protocol:
         for key in ("robot", "control", "horizon", "physics_hz", "control_hz"):
             if getattr(self, key) is not None:
                 options[key] = getattr(self, key)
+        if task in self.variants:
+            options["looks"] = Looks.of(self.variants[task])
         if self.config.get(task):
             options["config"] = dict(self.config[task])
         return EnvOptions(**options, **where)

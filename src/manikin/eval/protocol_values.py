@@ -92,6 +92,12 @@ def _looks(value: object) -> dict[str, Any]:
     return dict(found)
 
 
+def _variants(value: object) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise TypeError
+    return {_str(task): _looks(looks) for task, looks in value.items()}
+
+
 KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(
         ("name", "description", "shift", "robot", "control", "reward", "success", "renderer"), ("a string", _str)
@@ -111,6 +117,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "horizon": ("a whole number of control steps", int_of),
     "episodes": ('lists of seeds, {"Task-v1": [0, 1]}', _lists(int_of)),
     "paraphrases": ('lists of sentences, {"pick up the cube" = ["take the cube"]}', _lists(_str)),
+    "variants": ('tables of looks, [variants."Task-v1#darker"]', _variants),
     "config": ('tables of options, [config."Task-v1"]', _tables),
 }
 

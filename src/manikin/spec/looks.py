@@ -140,6 +140,9 @@ class Distractors:
         height: z of what they stand on [m].
         keep_out: rectangles (low x, low y, high x, high y) [m] that none may reach into; by default round the robot's
             base and the middle of the table. One for which no place is found stays hidden.
+        around: (part, reach, apart): they lie up to ``reach`` [m] along x and y from where the part starts, farther
+            than ``apart`` [m] from it, and between ``low`` and ``high``. ``""`` is the first part that can move; a
+            scene without one has them anywhere.
         every: ``episode`` or ``step``.
     """
 
@@ -151,6 +154,7 @@ class Distractors:
     high: tuple[float, float] = (0.3, 0.7)
     height: float = 0.0
     keep_out: tuple[tuple[float, float, float, float], ...] = ((-0.9, -0.2, 0.2, 0.2),)
+    around: tuple[str, float, float] | None = None
     every: str = "episode"
 
     def __post_init__(self) -> None:
@@ -165,6 +169,14 @@ class Distractors:
             raise ConfigError(f"Distractors: low {self.low} must not exceed high {self.high}")
         if _lowest(self.size) <= 0:
             raise ConfigError(f"Distractors: sizes must be positive, not {self.size}; a Normal needs low > 0")
+        if self.around is not None:
+            part, reach, apart = self.around
+            if not (isinstance(part, str) and 0 <= apart < reach * math.sqrt(2)):
+                raise ConfigError(
+                    f"Distractors: around is (part, reach, apart) with apart below sqrt(2) reach; got {self.around}"
+                )
+            if self.every == "step":
+                raise ConfigError("Distractors: around is where a part starts; it cannot be drawn every step")
         for x0, y0, x1, y1 in self.keep_out:
             if not (x0 <= x1 and y0 <= y1):
                 raise ConfigError(f"Distractors: keep_out is (low x, low y, high x, high y), not {(x0, y0, x1, y1)}")
