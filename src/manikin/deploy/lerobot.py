@@ -59,6 +59,8 @@ def lerobot_robot(
     try:
         config = robots.RobotConfig.get_choice_class(kind)(port=port, id=id, cameras=eyes, use_degrees=True)
         robot: RobotInterface = make(config)
+    except ImportError as error:  # of the motors' own library
+        raise ConfigError(f"LeRobot cannot drive {kind} ({error}): pip install 'lerobot[feetech,dynamixel]'") from None
     except (TypeError, ValueError) as error:
         raise ConfigError(f"LeRobot refuses the configuration of {kind}: {error}") from None
     return robot
