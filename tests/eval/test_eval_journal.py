@@ -203,7 +203,7 @@ def test_a_full_disk_is_said_and_what_was_written_is_kept(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("manikin.eval.journal.os.write", full)
+        patch.setattr("manikin.data.recording.lines.os.write", full)
         patch.setattr("manikin.eval.report.replace_file", no_room)
         assert evaluate_command(options(file)) == 1
         said = " ".join(capsys.readouterr().out.split())
