@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "teleop": ("teleop", "Drive a robot by hand in the browser and keep the episodes."),
     "bench": ("bench", "Measure control steps per second on this machine."),
     "warmup": ("warmup", "Compile ahead of time what tasks need on a GPU."),
+    "sysid": ("sysid", "Find the gains, friction and delay with which the simulator follows recordings."),
     "doctor": ("doctor", "Say what works on this machine and how to get the rest."),
 }
 

@@ -58,6 +58,7 @@ from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError
 from manikin.eval.picture_options import hashed_picture_options, picture_options, without_none
 from manikin.eval.protocol_values import KINDS, int_of, sequence_of, toml_of
+from manikin.robots import identified
 from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import Looks
 
@@ -236,8 +237,8 @@ class Protocol:
         return found
 
     def canonical(self) -> str:
-        """The text that is hashed: one line of JSON. Tasks of one's own are in it by id, code and configuration; where
-        their files lie is not.
+        """The text that is hashed: one line of JSON. Tasks of one's own are in it by id, code and configuration, robots
+        of ``manikin sysid`` by what was identified; where files lie is not.
 
         Raises:
             ManikinError: as :attr:`own_tasks`.
@@ -246,6 +247,8 @@ class Protocol:
         if self.variants:
             varied = {task: without_none(Looks.of(looks).describe()) for task, looks in self.variants.items()}
             content["variants"] = varied
+        if self.robot is not None and identified.ENDING in self.robot:
+            content["robot"] = [identified.hashed(word) for word in self.robot.split(",")]
         if own := self.own_tasks:
             content["tasks"] = [own[word]["id"] if word in own else word for word in self.tasks]
             content["config"] = {word: value for word, value in content["config"].items() if word not in own}

@@ -2,9 +2,10 @@
 
 A robot word is ``robot``, ``robot+gripper`` or ``robot+none``, ``arm@planar`` or ``arm@differential`` for an arm on a
 base that drives, or one of these with ``:menagerie`` for the maker's meshes: ``panda``, ``panda:menagerie``, ``go2``,
-``panda+robotiq_2f85``, ``ur5e@planar+panda_hand:menagerie``. Several robots are such words joined by commas
-(``panda,sawyer``), or one word for robots that belong together, at their own places (``aloha``);
-:func:`parse_robots` reads those too.
+``panda+robotiq_2f85``, ``ur5e@planar+panda_hand:menagerie``. A file that ``manikin sysid`` wrote
+stands for the robot with the parameters in it: ``found/identified.toml``, ``found/identified.toml:menagerie``. Several
+robots are such words joined by commas (``panda,sawyer``), or one word for robots that belong together, at their own
+places (``aloha``); :func:`parse_robots` reads those too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.grippers import gripper
 from manikin.grippers import register as _register_gripper
 from manikin.moved import old_names
+from manikin.robots import identified
 from manikin.robots.compose import on_base, team_on_base, with_hand
 from manikin.robots.from_files import from_file, gripper_from_file
 from manikin.spec.robot import GripperSpec, RobotSpec, Tool
@@ -164,7 +166,9 @@ def members(word: str | Sequence[str]) -> tuple[str, ...]:
     out: list[str] = []
     for one in word.split(",") if isinstance(word, str) else word:
         one = one.strip()
-        name = re.split("[+:]", one, maxsplit=1)[0]  # on a base, arms that belong together are one robot
+        name = (
+            one if identified.split(one)[0] else re.split("[+:]", one, maxsplit=1)[0]
+        )  # on a base, arms that belong together are one robot
         out += [member + one.removeprefix(name) for member in _TEAMS.get(name, (name,))]
     return tuple(out)
 
@@ -186,9 +190,12 @@ def robot(word: str) -> RobotSelection:
     Raises :class:`UnknownNameError` for an unknown robot, base, gripper or model, :class:`ConfigError` for a robot that
     takes no other base or gripper.
     """
-    names, _, model = word.partition(":")
-    if ":" in word and model not in _MODELS:
+    file, rest = identified.split(word)
+    names, colon, model = rest.partition(":")
+    if colon and model not in _MODELS:
         raise UnknownNameError("robot model", model, _MODELS, hint=f"(in {word!r})")
+    if file:
+        return _from_identified(file, names, colon + model)
     name, gripper_name, base = _pieces(names)
     if base and name in _TEAMS:
         spec, base = team_on_base(name, [arm(member) for member in _TEAMS[name]], base), ""
@@ -201,6 +208,13 @@ def robot(word: str) -> RobotSelection:
     if base:
         spec = on_base(spec, base)
     return RobotSelection(with_grippers(spec, gripper_name), hand, model == "menagerie")
+
+
+def _from_identified(file: str, more: str, model: str) -> RobotSelection:
+    """What a file of ``manikin sysid`` is about, with its parameters; ``more`` is ``+gripper`` and ``@base``."""
+    word, joints, delay = identified.read(file)
+    chosen = robot(word.partition(":")[0] + more + model if model or more else word)
+    return chosen._replace(arm=identified.apply(chosen.arm, joints, f"manikin sysid, {file}", delay=delay))
 
 
 def with_grippers(spec: RobotSpec, named: str | None = None) -> RobotSpec:

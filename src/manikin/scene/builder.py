@@ -26,7 +26,7 @@ from manikin.scene.handles.part import Marker, Part
 from manikin.scene.handles.robot import Robot
 from manikin.scene.handles.tool import RobotTool, equip
 from manikin.scene.handles.variant import VariantPart
-from manikin.scene.robot import assemble, folders
+from manikin.scene.robot import assemble, delay_commands, folders
 from manikin.scene.varying import Variation, factors
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
@@ -96,6 +96,8 @@ class SceneBuilder:
         arm, gripper, menagerie = self.robots[len(self.robot_handles)]
         torque = self.torque[len(self.robot_handles)] if self.torque else ()
         model = assemble(arm, gripper, menagerie=menagerie, torque=torque)
+        if arm.delay:
+            delay_commands(model, arm.delay, self.physics.hz)
         for geom in model.spec.geoms:
             geom.solref[:2] = self.physics.solref
         pos = arm.base_pos if pos is None else pos

@@ -270,6 +270,7 @@ class RobotSpec:
     base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
     base_quat: Quat = (1, 0, 0, 0)
     table_edge: float | None = None  # [m] x of the edge of the table that it stands before; None: it stands on it
+    delay: float = 0.0  # [s] from a command to where the position servos of the groups follow it
     gravcomp: bool = True  # the maker's controller compensates the robot's own weight
     ee_delta_pos: float = 0.1  # [m] per action unit
     ee_delta_rot: float = 0.1  # [rad] per action unit

@@ -1,5 +1,6 @@
 """System identification: the parameters with which the simulator follows recorded motions.
 
+Example:
     from manikin.sysid import identify, read_trajectories
 
     found = identify(read_trajectories("clips.npz"), ["kp=50:2000:log", "kd=5:500:log"])

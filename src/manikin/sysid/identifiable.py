@@ -60,7 +60,7 @@ def identifiability(slope: np.ndarray, residual: np.ndarray, names: tuple[str, .
     prior = 1 / _UNIFORM**2
     found = []
     for value, axis in zip(values, axes, strict=True):
-        axis = axis * np.sign(axis[np.abs(axis).argmax()])
+        axis = axis * np.sign(axis[_named(axis)[0]])
         width = deviation / value if value > 0 else np.inf
         verdict = "open" if width > _UNIFORM else "weak" if width > _WEAK else "fixed"
         found.append(Direction(float(value), float(width), verdict, tuple(axis.tolist()), _words(axis, names)))
@@ -69,12 +69,16 @@ def identifiability(slope: np.ndarray, residual: np.ndarray, names: tuple[str, .
     return Identifiability(tuple(found), tuple(deviations.tolist()))
 
 
+def _named(axis: np.ndarray) -> list[int]:
+    """The parameters that make most of a direction, in their own order."""
+    return [k for k, share in enumerate(np.abs(axis)) if share >= _NAMED] or [int(np.abs(axis).argmax())]
+
+
 def _words(axis: np.ndarray, names: tuple[str, ...]) -> str:
-    """``kp/waist up with kd/waist up, force/elbow down``."""
-    order = np.argsort(-np.abs(axis), kind="stable")
-    named = [k for k in order if abs(axis[k]) >= _NAMED] or [int(order[0])]
+    """``kp/waist and kd/waist up together``, ``kd/waist up while damping/waist down``."""
+    named = _named(axis)
     if len(named) == 1:
         return f"{names[named[0]]} alone"
-    ways = {True: [names[k] for k in named if axis[k] > 0], False: [names[k] for k in named if axis[k] < 0]}
-    up = f"{' and '.join(ways[True])} up"
-    return f"{up} while {' and '.join(ways[False])} down" if ways[False] else f"{up} together"
+    up, down = ([names[k] for k in named if axis[k] * sign > 0] for sign in (1, -1))
+    first = f"{' and '.join(up)} up"
+    return f"{first} while {' and '.join(down)} down" if down else f"{first} together"

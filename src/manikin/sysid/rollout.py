@@ -10,7 +10,6 @@ import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -152,9 +151,10 @@ class Rollout:
                 f"the recordings have {given} numbers per action, and {self.control.word} of {self.robot_word} has "
                 f"{card.size - len(grippers)} without grippers: {', '.join(dim.name for dim in card.dims)}"
             )
-        count = len(card.dims[:given]) if given == card.size else card.size - len(grippers)
-        scale = np.array([dim.scale for dim in card.dims[:count]])
-        offset = np.array([dim.offset for dim in card.dims[:count]])
+        count = given
+        card_units = self.recorded.units == "card"
+        scale = np.array([dim.scale if card_units else 1.0 for dim in card.dims[:count]])
+        offset = np.array([dim.offset if card_units else 0.0 for dim in card.dims[:count]])
         out = np.ones((len(items), self.lengths.max(), card.size), np.float32)  # grippers stay open
         for e, one in enumerate(items):
             scaled = (one.actions - offset) / scale
@@ -251,13 +251,13 @@ class Rollout:
         actions = self._actions.repeat(size, 1, 1)
         lengths = np.tile(self.lengths, size)
         delay = self.space.delay(rows)
-        lag = np.zeros(len(rows), int) if delay is None else np.rint(delay * self.physics_hz).astype(int)
+        lag = np.zeros(len(rows)) if delay is None else delay * self.physics_hz  # physics steps
         seen: list[tuple[Tensor, Tensor]] = []
         diverged = np.zeros(len(rows), bool)
         with torch.no_grad(), self._on:
             self._reset(rows)
             carry = self.controller.start(self.robot)
-            commands: list[Tensor] = []
+            commands = [self.robot.ctrl.clone()]
             for k in range(int(self.lengths.max())):
                 seen.append((self.robot.tcp_pose.double().cpu().clone(), self.robot.arm_qpos.double().cpu().clone()))
                 if k + 1 == self.lengths.max():
@@ -273,8 +273,7 @@ class Rollout:
                     diverged |= False if bad is None else bad
                 else:
                     commands.append(ctrl.clone())
-                    for substeps, switch in self._segments(lag, k, commands):
-                        switch()
+                    for substeps in self._segments(lag, k, commands):
                         bad = self.world.step(substeps, active)
                         diverged |= False if bad is None else bad
                 self.steps += self.substeps * (len(rows) if active is None else int(going.sum()))
@@ -295,20 +294,26 @@ class Rollout:
         self.robot.set_qpos(start.float())
         self.world.forward()
 
-    def _segments(self, lag: np.ndarray, k: int, commands: list[Tensor]) -> Iterator[tuple[int, Any]]:
-        """Parts of control step k between which rows turn to another command: physics steps, and what turns them."""
-        whole, within = np.divmod(lag, self.substeps)
-        times = [*sorted(set(within.tolist()) | {0}), self.substeps]
-        for begin, end in itertools.pairwise(times):
-
-            def switch(begin: int = begin) -> None:
-                for age in np.unique(whole[within == begin]):
-                    at = np.flatnonzero((within == begin) & (whole == age)).astype(np.int32)
-                    if k - age >= 0:
-                        rows = torch.from_numpy(at).long().to(commands[0].device)
-                        self.robot._ctrl.write(commands[k - int(age)][rows], at)
-
-            yield end - begin, switch
+    def _segments(self, lag: np.ndarray, k: int, commands: list[Tensor]) -> Iterator[int]:
+        """Physics steps of the parts of control step k between which rows turn to another command, each written as it
+        is asked for. In the physics step that a command enters midway, a row has the mean of the old and the new."""
+        whole = np.floor(lag).astype(int)
+        share = lag - whole  # of that physics step, with the old command
+        enters = [(whole, True), (whole + 1, False)]
+        times = sorted({0, *(t for at, _ in enters for t in (at % self.substeps).tolist())})
+        for begin, end in itertools.pairwise([*times, self.substeps]):
+            for at, midway in enters:
+                for number in np.unique(k - at // self.substeps):
+                    rows = np.flatnonzero((at % self.substeps == begin) & (k - at // self.substeps == number))
+                    if number < 0 or not len(rows):
+                        continue
+                    index = torch.from_numpy(rows).to(commands[0].device)
+                    value = commands[number + 1][index]
+                    if midway:
+                        old = torch.from_numpy(share[rows]).to(value)[:, None]
+                        value = old * commands[number][index] + (1 - old) * value
+                    self.robot._ctrl.write(value, rows.astype(np.int32))
+            yield end - begin
 
     def recorded_tensors(self) -> dict[str, Tensor]:
         """What was recorded, (E, T, ...) float64; the last row stands for the steps that a shorter one lacks."""

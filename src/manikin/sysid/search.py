@@ -120,13 +120,16 @@ def identify(
     Args:
         recorded: the trajectories.
         parameters: what may change, as :class:`Parameter` or a word like ``kp=600:1400``.
-        robot, control: words; default the recordings'.
+        robot: a robot word; default the recordings'.
+        control: a controller's word; default the recordings'.
         control_hz: what the recordings' rate has to be; None for any.
         physics_hz: physics steps per second of the simulator that is to follow.
         loss: ``pose``, ``position`` or ``joints``; default the first for which everything is recorded.
         methods: one after the other, each from the best so far: ``anneal``, ``cma``, ``squares``, or with settings.
         seed: of the random numbers; the same seed gives the same result.
-        batch, device, threads: how it is computed; see :class:`Rollout`. ``batch`` and ``threads`` change no result.
+        batch: candidates at a time; changes no result.
+        device: ``cpu``, ``warp:cpu`` or ``cuda``.
+        threads: of the physics, 0 for all cores; changes no result.
         folder: where the journal of candidates lies; None for no journal.
         resume: go on with the journal of a search that was interrupted.
         on_candidates: told how many candidates are done.

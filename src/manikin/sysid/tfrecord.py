@@ -86,8 +86,8 @@ def _feature(message: memoryview) -> Feature:
         if number == 1:
             return [bytes(one) for one in _children(value, 1)]
         if number == 2:
-            packed = [v if isinstance(v, memoryview) else memoryview(v.to_bytes(4, "little")) for _, v in _fields(value)]
-            return np.frombuffer(b"".join(packed), "<f4")
+            each = [v.to_bytes(4, "little") if isinstance(v, int) else bytes(v) for _, v in _fields(value)]
+            return np.frombuffer(b"".join(each), "<f4")
         if number == 3:
             numbers: list[int] = []
             for _, one in _fields(value):

@@ -5,9 +5,10 @@ A file holds one robot under one controller at one rate:
     robot, control   words as ``manikin.make`` takes them
     control_hz       actions per second
     tool             (7,) [m, wxyz] pose of the tracked frame in the robot's TCP frame; default the same frame
+    units            of actions: "card" as the controller's action card has them, or "normalized" to [-1, 1]
     source           where the recordings come from, for people
     and of each trajectory of T actions
-    actions          (T, A) in the units of the controller's action card, gripper left out
+    actions          (T, A), the gripper's left out or not
     pos              (T, 3) [m] the tracked frame in the robot's base frame, before each action
     quat             (T, 4) wxyz, likewise; may be left out
     qpos             (T, joints) [rad or m] before each action; may stand beside ``pos`` or in its place
@@ -31,13 +32,14 @@ from typing import Any
 import numpy as np
 
 from manikin.data.recording.durable import write_file
-from manikin.errors import DataError
+from manikin.errors import DataError, UnknownNameError
 
 __all__ = ["FORMAT", "VERSION", "Trajectories", "Trajectory", "read_trajectories"]
 
 FORMAT, VERSION = "manikin-trajectories", 1
 ARRAYS = {"actions": 2, "pos": 2, "quat": 2, "qpos": 2, "start": 1}  # name: dimensions
 _ENDINGS = (".json", ".npz", ".h5", ".hdf5")
+UNITS = ("card", "normalized")
 _HERE = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
 
@@ -93,7 +95,8 @@ class Trajectory:
             if (np.abs(length - 1) > 1e-2).any():
                 at = int(np.argmax(np.abs(length - 1)))
                 raise DataError(f"trajectory {self.name!r}: quat at step {at} has length {length[at]:.3g}, not 1")
-            object.__setattr__(self, "quat", self.quat / length[:, None])
+            exact = (np.abs(length - 1) < 1e-12)[:, None]  # what was written so comes back to the bit
+            object.__setattr__(self, "quat", np.where(exact, self.quat, self.quat / length[:, None]))
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -117,6 +120,7 @@ class Trajectories:
     control_hz: float
     items: tuple[Trajectory, ...]
     tool: tuple[float, ...] = _HERE
+    units: str = "card"
     source: str = ""
     notes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -124,6 +128,8 @@ class Trajectories:
         object.__setattr__(self, "items", tuple(self.items))
         if not self.items:
             raise DataError("there are no trajectories: a search needs at least one")
+        if self.units not in UNITS:
+            raise UnknownNameError("unit of actions", self.units, UNITS)
         names = [one.name for one in self.items]
         if twice := {name for name in names if names.count(name) > 1}:
             raise DataError(f"two trajectories are called {sorted(twice)[0]!r}")
@@ -153,7 +159,8 @@ class Trajectories:
     @property
     def digest(self) -> str:
         """SHA-256 of everything that a search depends on."""
-        content = hashlib.sha256(json.dumps([self.robot, self.control, self.control_hz, self.tool]).encode())
+        header = [self.robot, self.control, self.control_hz, self.tool, self.units]
+        content = hashlib.sha256(json.dumps(header).encode())
         for one in self.items:
             for key, value in one.arrays().items():
                 content.update(f"{key}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
@@ -168,7 +175,7 @@ class Trajectories:
         return Trajectories(**{**self._header(), "items": [known[name] for name in names]})
 
     def _header(self) -> dict[str, Any]:
-        keys = ("robot", "control", "control_hz", "tool", "source", "notes")
+        keys = ("robot", "control", "control_hz", "tool", "units", "source", "notes")
         return {key: getattr(self, key) for key in keys}
 
     def save(self, path: str | Path) -> Path:
@@ -225,7 +232,7 @@ def read_trajectories(path: str | Path) -> Trajectories:
     for key, kind in {"robot": str, "control": str, "control_hz": (int, float)}.items():
         if not isinstance(header.get(key), kind):
             raise DataError(f"{path} does not say {key}, or not rightly: {header.get(key)!r}")
-    more = {key: header[key] for key in ("tool", "source", "notes") if key in header}
+    more = {key: header[key] for key in ("tool", "units", "source", "notes") if key in header}
     made = []
     for name, arrays in items:
         if unknown := sorted(set(arrays) - set(ARRAYS)):

@@ -74,6 +74,12 @@ class Robot(Handle):
         actuators = [int(model.actuator(p + a).id) for a in self.model.actuators]
         self.ctrl_pieces = runs("ctrl", actuators)
         self._ctrl = world.channel(self.ctrl_pieces)
+        at = [
+            (k, int(model.actuator_historyadr[a]), int(model.actuator_history[a, 0])) for k, a in enumerate(actuators)
+        ]
+        late = [(k, adr + 2 + n + i) for k, adr, n in at if n for i in range(n)]  # after 2 numbers come n times
+        self._late = [k for k, _ in late]
+        self._history = world.channel(runs("history", [adr for _, adr in late])) if late else None
         tcp = int(model.body(p + self.model.tcp_body).id)
         pos, quat = ("xpos", 3 * tcp, 3 * tcp + 3), ("xquat", 4 * tcp, 4 * tcp + 4)
         self._tcp_pose, self._tcp_pos = world.channel([pos, quat], quat_at=3), world.channel([pos])
@@ -171,6 +177,8 @@ class Robot(Handle):
         still = torch.zeros_like(whole[:, 0])
         command = [still if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]
         self._ctrl.write(torch.stack(command, 1), target)
+        if self._history is not None:  # what was commanded before an episode is what is commanded at its start
+            self._history.write(torch.stack([command[k] for k in self._late], 1), target)
         if self.arm.base.kind == "free":
             self.set_root(self.base_pose)
 

@@ -1,0 +1,163 @@
+"""`manikin sysid`: the parameters with which the simulator follows recorded motions."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from manikin.cli.terminal import INTERRUPTED, OK, bar, console, counted
+
+__all__ = ["SysidOptions", "main", "run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SysidOptions:
+    """Options of `manikin sysid`."""
+
+    source: tyro.conf.Positional[Path]
+    """File of trajectories (.json, .npz, .h5), a recording of manikin, a pickle of SIMPLER's; or the word bridge or
+    collins for what MANIKIN_DATA holds."""
+    vary: tuple[str, ...] = ()
+    """What may change, with its range: kp=600:1400 kd/waist=100:500 friction=0:2:tied armature=0.001:1:log
+    delay=0:0.3."""
+    kind: Literal["trajectories", "recording", "simpler", "bridge", "collins"] | None = None
+    """What the file is; by default as its ending and content say."""
+    robot: str | None = None
+    """A robot word; default the one that was recorded."""
+    control: str | None = None
+    """The controller; default the one that was recorded."""
+    control_hz: float | None = None
+    """Rate of the recordings [Hz]; another one in the file is an error. A pickle of SIMPLER's does not say it."""
+    physics_hz: float = 500.0
+    """Physics steps per second of the simulator that is to follow."""
+    loss: Literal["pose", "position", "joints"] | None = None
+    """pose: metres plus half radians, as SIMPLER. Default the first for which everything is recorded."""
+    methods: tuple[Literal["anneal", "cma", "squares"], ...] = ("anneal", "squares")
+    """Ways to search, one after the other."""
+    rounds: int = 3
+    """Rounds of annealing; each has narrower ranges."""
+    candidates: int = 400
+    """Candidates of a round, or in all of cma."""
+    trajectories: tuple[str, ...] = ()
+    """Names of the trajectories to follow; default all."""
+    seed: int = 0
+    """Of the search."""
+    batch: int | None = None
+    """Candidates at a time; does not change the result."""
+    device: str = "cpu"
+    """cpu, cuda, or warp:cpu for tests."""
+    threads: int = 0
+    """Physics threads, 0 for all cores; does not change the result."""
+    out: Path = Path("identified")
+    """Folder for identified.toml, which is a robot word, and index.html."""
+    resume: bool = False
+    """Go on with a search that was interrupted."""
+
+
+def main(options: Annotated[SysidOptions, tyro.conf.arg(name="")]) -> int:
+    """Find gains, friction, armature and delay with which the simulator follows recorded motions."""
+    return run(options)
+
+
+def run(options: SysidOptions) -> int:
+    """Search; 0 done, 130 interrupted."""
+    from manikin.sysid import Anneal, Cma, Squares, identify
+    from manikin.sysid.result import save
+
+    out = console()
+    recorded = _recorded(options)
+    if options.trajectories:
+        recorded = recorded.some(options.trajectories)
+    out.print(
+        f"{counted(len(recorded), 'trajectory').replace('trajectorys', 'trajectories')} of {recorded.robot} under "
+        f"{recorded.control} at {recorded.control_hz:g} Hz",
+        soft_wrap=True,
+    )
+    chains = max(1, min(40, options.candidates // 10))
+    ways = {
+        "anneal": lambda: Anneal(rounds=options.rounds, candidates=options.candidates, chains=chains),
+        "cma": lambda: Cma(candidates=options.candidates),
+        "squares": Squares,
+    }
+    totals = {"anneal": options.rounds * (options.candidates // chains) * chains, "cma": options.candidates}
+    total = 1 + sum(totals.get(name, 0) for name in options.methods)
+    try:
+        with bar(out, "searching", total) as advance:
+            found = identify(
+                recorded,
+                options.vary,
+                robot=options.robot,
+                control=options.control,
+                control_hz=options.control_hz,
+                physics_hz=options.physics_hz,
+                loss=options.loss,
+                methods=[ways[name]() for name in options.methods],
+                seed=options.seed,
+                batch=options.batch,
+                device=options.device,
+                threads=options.threads,
+                folder=options.out,
+                resume=options.resume,
+                on_candidates=lambda count: [advance() for _ in range(count)] and None,
+            )
+    except KeyboardInterrupt:
+        out.print("interrupted; repeat the command with --resume")
+        return INTERRUPTED
+    path = save(found, options.out)
+    out.print(found.summary(), soft_wrap=True, markup=False)
+    out.print(f"page: {options.out / 'index.html'}\nuse it: --robot {shlex.quote(str(path))}", soft_wrap=True)
+    return OK
+
+
+def _recorded(options: SysidOptions):  # type: ignore[no-untyped-def]
+    """What the options name."""
+    from manikin.errors import ConfigError
+    from manikin.sysid import importers, read_trajectories
+    from manikin.sysid.collins import collins
+
+    source = options.source
+    kind = options.kind
+    if kind is None and not source.suffix and str(source) in ("bridge", "collins"):
+        return importers.bridge() if str(source) == "bridge" else collins()
+    if kind is None:
+        kind = {".pkl": "simpler", ".pickle": "simpler"}.get(source.suffix.lower())  # type: ignore[assignment]
+    if kind is None and ".tfrecord" in source.name:
+        kind = "bridge"
+    if kind is None and source.suffix.lower() in (".h5", ".hdf5"):
+        kind = "recording" if _is_recording(source) else None
+    if kind == "recording":
+        return importers.recording(source)
+    if kind == "bridge":
+        return importers.bridge(source)
+    if kind == "collins":
+        return collins()
+    if kind == "simpler":
+        missing = [
+            f"--{word.replace('_', '-')}" for word in ("robot", "control", "control_hz") if not getattr(options, word)
+        ]
+        if missing:
+            raise ConfigError(
+                f"a pickle of SIMPLER's says neither robot nor controller nor rate; give {', '.join(missing)}"
+            )
+        return importers.simpler(
+            source,
+            robot=options.robot,
+            control=options.control,
+            control_hz=options.control_hz,
+            euler="widowx" in str(options.robot),
+        )
+    return read_trajectories(source)
+
+
+def _is_recording(path: Path) -> bool:
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return file.attrs.get("format") == "manikin-episodes"
+    except OSError:
+        return False
