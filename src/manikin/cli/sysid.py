@@ -5,11 +5,15 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from manikin.cli.terminal import INTERRUPTED, OK, bar, console, counted
+from manikin.cli.terminal import INTERRUPTED, OK, bar, console
+from manikin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from manikin.sysid import Trajectories
 
 __all__ = ["SysidOptions", "main", "run"]
 
@@ -66,6 +70,7 @@ def main(options: Annotated[SysidOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: SysidOptions) -> int:
     """Search; 0 done, 130 interrupted."""
     from manikin.sysid import Anneal, Cma, Squares, identify
+    from manikin.sysid.methods import Method
     from manikin.sysid.result import save
 
     out = console()
@@ -73,20 +78,25 @@ def run(options: SysidOptions) -> int:
     if options.trajectories:
         recorded = recorded.some(options.trajectories)
     out.print(
-        f"{counted(len(recorded), 'trajectory').replace('trajectorys', 'trajectories')} of {recorded.robot} under "
+        f"{len(recorded)} trajector{'y' if len(recorded) == 1 else 'ies'} of {recorded.robot} under "
         f"{recorded.control} at {recorded.control_hz:g} Hz",
         soft_wrap=True,
     )
     chains = max(1, min(40, options.candidates // 10))
-    ways = {
-        "anneal": lambda: Anneal(rounds=options.rounds, candidates=options.candidates, chains=chains),
-        "cma": lambda: Cma(candidates=options.candidates),
-        "squares": Squares,
+    ways: dict[str, Method] = {
+        "anneal": Anneal(rounds=options.rounds, candidates=options.candidates, chains=chains),
+        "cma": Cma(candidates=options.candidates),
+        "squares": Squares(),
     }
     totals = {"anneal": options.rounds * (options.candidates // chains) * chains, "cma": options.candidates}
     total = 1 + sum(totals.get(name, 0) for name in options.methods)
     try:
         with bar(out, "searching", total) as advance:
+
+            def count(candidates: int) -> None:
+                for _ in range(candidates):
+                    advance()
+
             found = identify(
                 recorded,
                 options.vary,
@@ -95,14 +105,14 @@ def run(options: SysidOptions) -> int:
                 control_hz=options.control_hz,
                 physics_hz=options.physics_hz,
                 loss=options.loss,
-                methods=[ways[name]() for name in options.methods],
+                methods=[ways[name] for name in options.methods],
                 seed=options.seed,
                 batch=options.batch,
                 device=options.device,
                 threads=options.threads,
                 folder=options.out,
                 resume=options.resume,
-                on_candidates=lambda count: [advance() for _ in range(count)] and None,
+                on_candidates=count,
             )
     except KeyboardInterrupt:
         out.print("interrupted; repeat the command with --resume")
@@ -113,44 +123,47 @@ def run(options: SysidOptions) -> int:
     return OK
 
 
-def _recorded(options: SysidOptions):  # type: ignore[no-untyped-def]
-    """What the options name."""
-    from manikin.errors import ConfigError
+def _recorded(options: SysidOptions) -> Trajectories:
+    """What the options name.
+
+    Raises:
+        ConfigError: a pickle of SIMPLER's without the options that it lacks. DataError: it cannot be read.
+    """
     from manikin.sysid import importers, read_trajectories
     from manikin.sysid.collins import collins
 
-    source = options.source
-    kind = options.kind
-    if kind is None and not source.suffix and str(source) in ("bridge", "collins"):
-        return importers.bridge() if str(source) == "bridge" else collins()
-    if kind is None:
-        kind = {".pkl": "simpler", ".pickle": "simpler"}.get(source.suffix.lower())  # type: ignore[assignment]
-    if kind is None and ".tfrecord" in source.name:
-        kind = "bridge"
-    if kind is None and source.suffix.lower() in (".h5", ".hdf5"):
-        kind = "recording" if _is_recording(source) else None
-    if kind == "recording":
-        return importers.recording(source)
+    source, kind = options.source, options.kind or _kind(options.source)
     if kind == "bridge":
-        return importers.bridge(source)
+        return importers.bridge(None if str(source) == "bridge" else source)
     if kind == "collins":
         return collins()
-    if kind == "simpler":
-        missing = [
-            f"--{word.replace('_', '-')}" for word in ("robot", "control", "control_hz") if not getattr(options, word)
-        ]
-        if missing:
-            raise ConfigError(
-                f"a pickle of SIMPLER's says neither robot nor controller nor rate; give {', '.join(missing)}"
-            )
-        return importers.simpler(
-            source,
-            robot=options.robot,
-            control=options.control,
-            control_hz=options.control_hz,
-            euler="widowx" in str(options.robot),
+    if kind == "recording":
+        return importers.recording(source)
+    if kind == "trajectories":
+        return read_trajectories(source)
+    if options.robot is None or options.control is None or options.control_hz is None:
+        raise ConfigError(
+            "a file of SIMPLER's says neither robot nor controller nor rate; give --robot, --control, --control-hz"
         )
-    return read_trajectories(source)
+    return importers.simpler(
+        source,
+        robot=options.robot,
+        control=options.control,
+        control_hz=options.control_hz,
+        euler="widowx" in options.robot,
+    )
+
+
+def _kind(source: Path) -> str:
+    """What a file is, by its name and, of HDF5, its content."""
+    ending = source.suffix.lower()
+    if str(source) in ("bridge", "collins"):
+        return str(source)
+    if ending in (".pkl", ".pickle"):
+        return "simpler"
+    if ".tfrecord" in source.name:
+        return "bridge"
+    return "recording" if ending in (".h5", ".hdf5") and _is_recording(source) else "trajectories"
 
 
 def _is_recording(path: Path) -> bool:
@@ -158,6 +171,6 @@ def _is_recording(path: Path) -> bool:
 
     try:
         with h5py.File(path, "r") as file:
-            return file.attrs.get("format") == "manikin-episodes"
+            return bool(file.attrs.get("format") == "manikin-episodes")
     except OSError:
         return False

@@ -28,7 +28,7 @@ __all__ = ["ENDING", "FORMAT", "apply", "hashed", "read", "split"]
 
 ENDING = ".toml"
 FORMAT = 1
-_PASSIVE = {"friction": "frictionloss", "armature": "armature"}
+_PASSIVE = ("friction", "armature")
 _KINDS = ("kp", "kd", "force", "damping", *_PASSIVE)
 
 
@@ -77,9 +77,10 @@ def apply(spec: RobotSpec, joints: Mapping[str, Mapping[str, float]], source: st
     links = []
     for link in spec.links:
         for joint in link.joints:
-            passive = {_PASSIVE[kind]: v for kind, v in joints.get(joint.name, {}).items() if kind in _PASSIVE}
-            if passive:
-                link = replace(link, joint=replace(joint, **passive))
+            own = joints.get(joint.name, {})
+            if not own.keys().isdisjoint(_PASSIVE):
+                friction, armature = own.get("friction", joint.frictionloss), own.get("armature", joint.armature)
+                link = replace(link, joint=replace(joint, frictionloss=friction, armature=armature))
         links.append(link)
     return replace(spec, groups=groups, links=tuple(links), delay=delay or spec.delay)
 

@@ -229,8 +229,8 @@ def read_trajectories(path: str | Path) -> Trajectories:
         raise DataError(f"{path} is no file of trajectories: its format is {header.get('format')!r}, not {FORMAT!r}")
     if header.get("version") != VERSION:
         raise DataError(f"{path} has version {header.get('version')!r}; this manikin reads version {VERSION}")
-    for key, kind in {"robot": str, "control": str, "control_hz": (int, float)}.items():
-        if not isinstance(header.get(key), kind):
+    for key, kinds in {"robot": (str,), "control": (str,), "control_hz": (int, float)}.items():
+        if not isinstance(header.get(key), kinds):
             raise DataError(f"{path} does not say {key}, or not rightly: {header.get(key)!r}")
     more = {key: header[key] for key in ("tool", "units", "source", "notes") if key in header}
     made = []
