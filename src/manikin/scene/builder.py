@@ -15,6 +15,7 @@ from manikin.assets.compiled import compiled
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene.cameras import add_camera
 from manikin.scene.candidates import HIDDEN, TYPES, Candidates, add_geom
+from manikin.scene.delays import delay_commands
 from manikin.scene.gel import Gel
 from manikin.scene.handles import sensors
 from manikin.scene.handles.articulation import Articulation
@@ -26,7 +27,7 @@ from manikin.scene.handles.part import Marker, Part
 from manikin.scene.handles.robot import Robot
 from manikin.scene.handles.tool import RobotTool, equip
 from manikin.scene.handles.variant import VariantPart
-from manikin.scene.robot import assemble, delay_commands, folders
+from manikin.scene.robot import assemble, folders
 from manikin.scene.varying import Variation, factors
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics

@@ -21,7 +21,7 @@ from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.spec.links import Quat, Vec3
 from manikin.spec.robot import Gains, GripperSpec, MenagerieModel, RobotFile, RobotSpec, Tool
 
-__all__ = ["FAR", "FREE", "RobotModel", "ToolModel", "assemble", "delay_commands", "folders"]
+__all__ = ["FAR", "FREE", "RobotModel", "ToolModel", "assemble", "folders"]
 
 # how far a joint without limits is commanded either way [rad or m], by MuJoCo's type of joint
 FAR = {int(mujoco.mjtJoint.mjJNT_HINGE): 2 * math.pi, int(mujoco.mjtJoint.mjJNT_SLIDE): 10.0}
@@ -428,17 +428,6 @@ def _servo(
         actuator.forcelimited = actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_TRUE
         actuator.forcerange, actuator.ctrlrange = (-force, force), (low, high)
     return joints
-
-
-def delay_commands(model: RobotModel, delay: float, hz: float) -> None:
-    """Have the position servos of an assembled robot's groups follow commands ``delay`` [s] later, in whole physics
-    steps of which there are ``hz`` per second; grippers follow at once."""
-    steps = round(delay * hz)
-    for name in model.arm_actuators:
-        if steps and name not in model.torque_joints:
-            actuator = model.spec.actuator(name)
-            # half a step less: the newest sample that old is the right one however the clock rounds
-            actuator.delay, actuator.nsample = (steps - 0.5) / hz, steps + 1
 
 
 def _range(joint: mujoco.MjsJoint) -> tuple[float, float]:

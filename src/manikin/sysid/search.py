@@ -183,7 +183,8 @@ def identify(
             )
         stages = []
         for number, way in enumerate(ways):
-            _run(way, objective, np.random.default_rng([int(seed), number]))
+            rng = np.random.default_rng([int(seed), number])  # house: random, a stream of its own
+            _run(way, objective, rng)
             stages.append((way.name, objective.count, objective.least))
         best = objective.best.copy()
         after = objective.least
