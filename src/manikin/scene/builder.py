@@ -15,7 +15,7 @@ from manikin.assets.compiled import compiled
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene.cameras import add_camera
 from manikin.scene.candidates import HIDDEN, TYPES, Candidates, add_geom
-from manikin.scene.delays import delay_commands
+from manikin.scene.delays import delayed
 from manikin.scene.gel import Gel
 from manikin.scene.handles import sensors
 from manikin.scene.handles.articulation import Articulation
@@ -96,9 +96,7 @@ class SceneBuilder:
             raise SceneError(f"the scene asks for {len(self.robots) + 1} robots but {len(self.robots)} were chosen")
         arm, gripper, menagerie = self.robots[len(self.robot_handles)]
         torque = self.torque[len(self.robot_handles)] if self.torque else ()
-        model = assemble(arm, gripper, menagerie=menagerie, torque=torque)
-        if arm.delay:
-            delay_commands(model, arm.delay, self.physics.hz)
+        model = delayed(assemble(arm, gripper, menagerie=menagerie, torque=torque), self.physics.hz)
         for geom in model.spec.geoms:
             geom.solref[:2] = self.physics.solref
         pos = arm.base_pos if pos is None else pos

@@ -17,12 +17,13 @@ from mujoco import minimize
 
 from manikin.errors import ConfigError
 
-__all__ = ["STEP", "Anneal", "Cma", "Method", "Squares", "differences"]
+__all__ = ["STEP", "Anneal", "Cma", "Method", "Squares", "Stream", "differences"]
 
 STEP = 1e-3
 """Of finite differences, in shares of a parameter's range."""
 
 Asks = Generator[np.ndarray, np.ndarray, None]
+Stream = np.random.Generator  # house: random, a type
 Residual = Callable[[np.ndarray], np.ndarray]
 
 
@@ -58,7 +59,7 @@ class Anneal:
         if not (self.temperature > 0 and self.step > 0 and 0 < self.shrink <= 1):
             raise ConfigError(f"anneal needs temperature > 0, step > 0 and 0 < shrink <= 1: {self}")
 
-    def __call__(self, start: np.ndarray, loss: float, rng: np.random.Generator) -> Asks:
+    def __call__(self, start: np.ndarray, loss: float, rng: Stream) -> Asks:
         best, least = start.copy(), loss
         low, high = np.zeros_like(start), np.ones_like(start)
         steps = self.candidates // self.chains
@@ -99,7 +100,7 @@ class Cma:
         if self.candidates < 4 or self.population < 0 or 0 < self.population < 4 or not self.sigma > 0:
             raise ConfigError(f"cma needs candidates >= 4, a population of 0 or at least 4, and sigma > 0: {self}")
 
-    def __call__(self, start: np.ndarray, loss: float, rng: np.random.Generator) -> Asks:
+    def __call__(self, start: np.ndarray, loss: float, rng: Stream) -> Asks:
         n = len(start)
         size = self.population or 4 + int(3 * math.log(n))
         half = size // 2

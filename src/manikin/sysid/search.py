@@ -19,7 +19,7 @@ from manikin.data.recording.lines import CheckedLines
 from manikin.errors import ConfigError, DivergedError, UnknownNameError
 from manikin.sysid.identifiable import Identifiability, identifiability
 from manikin.sysid.loss import chosen_loss
-from manikin.sysid.methods import Anneal, Cma, Method, Squares, differences
+from manikin.sysid.methods import Anneal, Cma, Method, Squares, Stream, differences
 from manikin.sysid.objective import Objective
 from manikin.sysid.parameters import Parameter, parse_parameter
 from manikin.sysid.rollout import Rollout, Tracks
@@ -243,7 +243,7 @@ def _method(one: Method | str) -> Method:
     return METHODS[one]()
 
 
-def _run(way: Method, objective: Objective, rng: np.random.Generator) -> None:
+def _run(way: Method, objective: Objective, rng: Stream) -> None:
     """One method, from the best point so far."""
     if isinstance(way, Squares):
         objective.losses(way.solve(objective.best, objective.residuals)[None])
