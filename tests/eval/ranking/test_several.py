@@ -19,6 +19,7 @@ from manikin.eval.agreement.metrics import METRICS
 from manikin.eval.offline import action_errors, agreement_of_errors
 from manikin.eval.protocol import Protocol
 from manikin.eval.runner import run_episodes
+from manikin.policy.expert import ExpertPolicy
 from manikin.policy.graded import Grade, GradedPolicy
 from manikin.policy.random_policy import RandomPolicy
 
@@ -187,3 +188,26 @@ def test_films_of_outcomes_are_written_and_linked(file: Path) -> None:
     for film in films:
         assert f'href="{film.relative_to(out).as_posix()}"' in page
         assert film.name.startswith("PushCube-v2-") and film.stem.rpartition("-")[2] in ("0", "1", "2")
+
+
+def test_a_small_error_is_no_success(tmp_path: Path) -> None:
+    """A bias errs less than noise in every state of the demonstrations, and leads away from them."""
+    env = manikin.make("PushCube-v2", 12, autoreset="disabled")
+    recorder = Recorder(env, tmp_path / "demos.h5", policy="expert")
+    run_episodes(env, ExpertPolicy(env), range(6), observers=[recorder])
+    recorder.close()
+    grades = {"biased": Grade(bias=0.15), "noisy": Grade(noise=0.4)}
+
+    def maker(grade: Grade) -> Any:
+        return lambda env: GradedPolicy(ExpertPolicy(env), env, grade)
+
+    makers = {name: maker(grade) for name, grade in grades.items()}
+    _, found = action_errors(tmp_path / "demos.h5", makers, num_envs=6)
+    assert [one.policy for one in found] == ["biased", "noisy"]
+    assert found[0].error.high < found[1].error.low
+    rates = {}
+    for name, make in makers.items():
+        run = run_episodes(env, make(env), range(1000, 1012))
+        rates[name] = sum(r.success_once for r in run.results) / 12
+    env.close()
+    assert rates["biased"] < rates["noisy"], rates
