@@ -188,7 +188,8 @@ def success(task: str, control: str | None, device: str, *, seeds: int = 256, ba
     won: dict[str, list[bool]] = {}
     for name, where in (("cpu", "cpu"), ("warp", device)):
         health: dict[str, int] = {}
-        env = make(task, control, where, min(batch, seeds))
+        config = {"config": {"trials": "grid"}} if trials_of(task) else {}
+        env = make(task, control, where, min(batch, seeds), **config)
         first_success, bits = play_expert(env, seeds)
         won[name] = [step > 0 for step in first_success]
         for flag in Health:
@@ -238,6 +239,7 @@ def compare(
     entry["control"] = control or task_class(task.partition("/")[0]).control
     if "free" not in entry:
         entry |= free(task, control, device, rows=rows)
+    seeds = min(seeds, trials_of(task) or seeds)
     if (forces or seeds) and has_expert(task, control):
         if forces and "force" not in entry:
             entry |= touching(task, control, device, rows=rows)
@@ -247,6 +249,12 @@ def compare(
         return entry
     spent = time.perf_counter() - began + entry.get("seconds", 0.0)
     return {**entry, "seconds": round(spent, 1)}
+
+
+def trials_of(task: str) -> int | None:
+    """How many different episodes a task of trials has; None of others."""
+    found: int | None = getattr(task_class(task.partition("/")[0]), "trial_count", None)
+    return found
 
 
 def broken(entry: dict[str, Any]) -> list[str]:

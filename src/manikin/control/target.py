@@ -26,7 +26,8 @@ from manikin.spec.control import Control
 __all__ = ["TargetDeltaPose"]
 
 _ITERATIONS = 40
-_TOLERANCE = 1e-4  # [m] and [rad], as of the original's inverse kinematics
+_REACHED = 1e-4  # [m, rad] norm of what may be missing to a target, as in the original's inverse kinematics
+_TOLERANCE = 1e-7  # [m] and [rad] at which the search ends, so that devices agree
 
 
 class TargetDeltaPose(OncePerStep):
@@ -73,7 +74,8 @@ class TargetDeltaPose(OncePerStep):
             rot_tolerance=_TOLERANCE,
             posture=0.0,
         )
-        arm = torch.where(found.reached[:, None], found.q.float(), measured)
+        missing = (found.pos_error * found.pos_error + found.rot_error * found.rot_error).sqrt()
+        arm = torch.where((missing <= _REACHED)[:, None], found.q.float(), measured)
         target = torch.cat([pos, quat], 1).to(carry.dtype)
         return torch.cat([arm, self._gripper(action)], 1) if self._gripper.size else arm, target
 

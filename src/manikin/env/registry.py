@@ -20,6 +20,7 @@ __all__ = ["is_own", "register", "register_gymnasium", "task_class", "task_ids",
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _ROBOSUITE = "manikin.tasks.robosuite"
+_SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
     "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
@@ -49,6 +50,10 @@ _BUILTIN = {
     "TwoArmPegInHole-v2": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
     "TwoRobotPickCube-v2": f"{_BIMANUAL}.two_robot_pick_cube:TwoRobotPickCube",
     "TwoRobotStackCube-v2": f"{_BIMANUAL}.two_robot_stack_cube:TwoRobotStackCube",
+    "WidowXCarrotOnPlate-v1": f"{_SIMPLER}.carrot_on_plate:WidowXCarrotOnPlate",
+    "WidowXEggplantInBasket-v1": f"{_SIMPLER}.eggplant_in_basket:WidowXEggplantInBasket",
+    "WidowXSpoonOnTowel-v1": f"{_SIMPLER}.spoon_on_towel:WidowXSpoonOnTowel",
+    "WidowXStackCube-v1": f"{_SIMPLER}.stack_cube:WidowXStackCube",
     "Wipe-v2": f"{_ROBOSUITE}.wipe:Wipe",
 }
 _registered: dict[str, type[Task]] = {}

@@ -205,6 +205,7 @@ class DeviceLoop(Loop):
                 self.place(episode)
                 self.dresser.start(mask, rng)
             if self.settle:
+                world.forward(mask)  # a step begins with what the last one computed
                 held = self.controller.start(self.robot)  # a torque controller holds the arm meanwhile
                 world.step(self.settle, mask, self.controller.drive(held, None))
             world.forward(mask)

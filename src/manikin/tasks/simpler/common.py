@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -127,9 +126,9 @@ def add_object(b: SceneBuilder, name: str, model: str, *, kind: str = "dynamic")
 
 def resting_height(prop: Prop, quat: Sequence[float] = (1.0, 0.0, 0.0, 0.0)) -> float:
     """[m] of an object's origin over what it is laid on, turned by ``quat``."""
-    turned = torch.tensor([quat], dtype=torch.float64)
-    down = quat_rotate(turned * torch.tensor([1.0, -1.0, -1.0, -1.0]), torch.tensor([[0.0, 0.0, 1.0]]).double())
-    return _GAP - extent_along(prop, np.asarray(down[0]).tolist())[0]
+    w, x, y, z = quat
+    up = (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y))  # the world's z in the object's frame
+    return _GAP - extent_along(prop, up)[0]
 
 
 # ---- what is asked of an episode -------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -110,7 +110,7 @@ class PutOnTask(SimplerTask):
 
     def scene(self, b: SceneBuilder) -> PutOnHandles:
         ground = self.arena(b)
-        robot = b.robot(**self.stand())
+        robot = self.robot(b)
         source, made = add_object(b, self.source_name, self.source_model)
         target = self.add_target(b)
         self._source_z = resting_height(made)
@@ -145,9 +145,9 @@ class PutOnTask(SimplerTask):
             ),
         )
 
-    def stand(self) -> dict[str, Any]:
-        """Where the robot stands."""
-        return {"pos": TABLE_BASE, "quat": HALF_TURN}
+    def robot(self, b: SceneBuilder) -> Robot:
+        """The robot at its place."""
+        return b.robot(pos=TABLE_BASE, quat=HALF_TURN)
 
     def add_target(self, b: SceneBuilder) -> Part:
         """What the source is put on."""
