@@ -658,6 +658,35 @@ def test_models_are_drawn_lighter_and_simulated_as_they_are(tmp_path, monkeypatc
     full.close()
 
 
+def test_a_mesh_whose_texture_has_seams_leaves_its_neighbours_alone(tmp_path, monkeypatch):
+    """Where textures jump a vertex becomes several: more than MuJoCo keeps, and then there is no room for them."""
+    monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path))
+    spec = mujoco.MjSpec()
+    vertices, faces = ball(24)
+    faces = np.asarray(faces).reshape(-1, 3)
+    charts = np.arange(len(faces)) // 48  # the texture jumps between them
+    pairs, at = np.unique(np.stack([faces.ravel(), charts.repeat(3)], 1), axis=0, return_inverse=True)
+    lines = [f"v {x} {y} {z}" for x, y, z in vertices.reshape(-1, 3)]
+    lines += [f"vt {chart / charts.max()} {k / len(pairs)}" for k, chart in enumerate(pairs[:, 1])]
+    points = vertices.reshape(-1, 3)[faces]
+    normals = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0]).repeat(3, 0)
+    normals += np.arange(len(normals))[:, None] * 1e-9  # one for each corner, as flat faces have
+    lines += [f"vn {x} {y} {z}" for x, y, z in normals]
+    corners = np.stack([faces, at.reshape(-1, 3), np.arange(faces.size).reshape(-1, 3)], 2) + 1
+    lines += ["f " + " ".join(f"{v}/{t}/{n}" for v, t, n in face) for face in corners]
+    (tmp_path / "seams.obj").write_text("\n".join(lines))
+    spec.add_mesh(name="a", file=str(tmp_path / "seams.obj"))
+    few, small = ball(4)
+    spec.add_mesh(name="b", uservert=few.reshape(-1), userface=small.reshape(-1))
+    for name in "ab":
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=name)
+    model = spec.compile()
+    light, _ = lighter(model, budget=100, tolerance=0.01)
+    begin = int(model.mesh_vertadr[1])
+    assert begin > 0 and (light.mesh_vert[begin:] == model.mesh_vert[begin:]).all()
+    assert light.mesh_vertnum[0] <= begin
+
+
 def test_snapshots_fit_scenes_with_other_cameras_but_not_other_physics():
     side = dataclasses.replace(FRONT, name="side", pos=(0.2, 1.0, 0.5))
     plain, more = (

@@ -26,8 +26,9 @@ from manikin.spec.control import Control
 
 __all__ = ["PlannedPose"]
 
-_ITERATIONS = 40
+_ITERATIONS = 15
 _TOLERANCE = 7e-5  # [m] and [rad]: 1e-4 of both together, as of the original's inverse kinematics
+_NEAR, _NEAR_TURN = 0.05, 0.5  # [m], [rad] a pose further beyond the joints' limits counts as out of reach
 _FINGERS = (1.0, 7.0, 50.0)  # velocity [rad/s], acceleration [rad/s^2] and jerk [rad/s^3] of the gripper's motions
 _SLACK = 0.0101  # [rad] how far beyond open the gripper may be told to go
 _STILL, _STILL_ACTION = 1e-3, 0.01  # [rad], and of an action: the code's and the paper's least move of the gripper
@@ -39,7 +40,10 @@ class PlannedPose:
 
     The arm's motions keep the limits of its ``motion``, all joints arriving together; joints that inverse kinematics
     does not move (a head) are planned with them and asked to stay. Where a pose is out of reach the goal is where the
-    arm is. ``start=plan`` begins the arm's motion where the last one is now and the gripper's where it is measured;
+    arm is; where only a joint's limit is in the way, the nearest pose. The original's inverse kinematics knows no
+    limits, and its joints stop at them.
+
+    ``start=plan`` begins the arm's motion where the last one is now and the gripper's where it is measured;
     ``start=measured`` the other way round. The first step of an episode begins where the robot is.
 
     The force of a servo and its damping together stays within the arm's ``effort``: the command of each physics step
@@ -53,6 +57,9 @@ class PlannedPose:
     def __init__(self, control: Control, robot: Limb, chain: Chain | GroupChain, control_hz: float) -> None:
         arm, world = robot.arm, robot.scope.world
         self.name, self._chain, self._n = control.word, chain, len(arm.joints)
+        moved = [joint in arm.ik_joints for joint in arm.joints]
+        low, high = robot.limits[: self._n].double().unbind(1)
+        self._moved, self._lowest, self._highest = torch.tensor(moved, device=low.device), low + 1e-5, high - 1e-5
         self._measured, self._device = control.start == "measured", robot.limits.device
         self._numpy = isinstance(world.flat("ctrl"), np.ndarray)
         self._solver, self.rate = chain.solver(0.2), servo_rate(arm)
@@ -119,7 +126,9 @@ class PlannedPose:
         found = self._solver.solve(
             pos, quat, q[:, :n], iterations=_ITERATIONS, pos_tolerance=_TOLERANCE, rot_tolerance=_TOLERANCE, posture=0.0
         )
-        arm = torch.where(found.reached[:, None], found.q.float(), q[:, :n])
+        ends = (((found.q <= self._lowest) | (found.q >= self._highest)) & self._moved).any(1)
+        near = ends & (found.pos_error < _NEAR) & (found.rot_error < _NEAR_TURN)
+        arm = torch.where((found.reached | near)[:, None], found.q.float(), q[:, :n])
         at, was, last = (carry[:, self._columns[name]] for name in ("at", "speed", "goal"))
         parts = [arm]
         if self._gripper.size:
@@ -137,11 +146,11 @@ class PlannedPose:
         d = self._dynamics
         at, speed, goal = (self._taken(carry, name) for name in ("at", "speed", "goal"))
         q, qd = to_rest(at, speed, goal, **self._limits, groups=self._groups).sample(self._times)
-        targets = d.array(q + self._lead * qd)
+        targets, last = d.array(q + self._lead * qd), len(self._times) - 1  # settling may take longer than a step
 
         def command(substep: int) -> Array:
             now = d.qpos + self._lag * d.qvel
-            return clip(targets[:, substep], now - self._room, now + self._room)
+            return clip(targets[:, min(substep, last)], now - self._room, now + self._room)
 
         def after() -> Tensor:
             ends = [torch.as_tensor(x[:, -1]).float() for x in (q, qd)]

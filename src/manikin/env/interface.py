@@ -199,7 +199,7 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
     @property
     def instruction(self) -> list[str]:
         """What each row is asked to do, in words."""
-        return [self.task.instruction] * self.num_envs
+        return list(self.task.instructions(self.h))
 
     def look(self) -> tuple[Any, dict[str, Any]]:
         """Observations and info of all rows as they are."""

@@ -267,6 +267,10 @@ class Task:
         """Named (n,) terms whose sum is the dense reward. Pure."""
         return {}
 
+    def instructions(self, h: Any) -> Sequence[str]:
+        """What each of the n rows is asked to do now, in words: the task's ``instruction``. Pure. Optional."""
+        return [self.instruction] * int(h.n)
+
     def frames(self, h: Any) -> dict[str, Tensor]:
         """Poses (n, 7) in the world by name, which ``segments`` may use besides the scene's parts. Pure. Optional."""
         return {}

@@ -368,14 +368,17 @@ class SceneBuilder:
     def contact_force(
         self, first: Part | Robot, second: Part | Robot | Articulation | None, *, link: str | None = None
     ) -> ContactForce:
-        """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world. Of a robot that is first, ``link``
-        and what hangs on it can be asked about alone. ``second`` None is all fixtures together: table, floor, walls."""
+        """Ask for the net force of ``first`` on ``second`` (n, 3) [N], in the world. Of a robot that is first, or an
+        articulation that is second, ``link`` and what hangs on it can be asked about alone. ``second`` None is all
+        fixtures together: table, floor, walls."""
         name = (
             f"contact/{first.name}{'' if link is None else '/' + link}/{'fixtures' if second is None else second.name}"
         )
         one, two = _body_of(first), "world" if second is None else _body_of(second)
         if link is not None and isinstance(first, Robot):
             one = first.prefix + link
+        elif link is not None and isinstance(second, Articulation):
+            two = second.prefix + link
         self._contact_sensor(name, one, two)
         return self._add(ContactForce(self.scope, name, one, two))
 

@@ -204,7 +204,9 @@ class LayoutEnv(BatchEnv):
 
     @property
     def instruction(self) -> list[str]:
-        return [self._pool.of(row)[0].env.task.instruction for row in range(self.num_envs)]
+        said = {id(one): one.env.instruction for one in self._pool.everyone}
+        places = [self._pool.of(row) for row in range(self.num_envs)]
+        return [said[id(one)][own] for one, own in places]
 
     @property
     def budget(self) -> Budget | None:  # type: ignore[override]

@@ -59,7 +59,10 @@ def lighter(
     for mesh in map(int, heavy):
         vertices, faces, texcoord, corner = _of(model, mesh)
         made = decimate(vertices, faces, texcoord, tolerance=tolerance)
-        if len(made.faces) >= len(faces) or len(made.vertices) > len(vertices):
+        room = int(model.mesh_vertnum[mesh])  # less than ``vertices`` where textures have seams
+        if len(made.faces) >= len(faces) or len(made.vertices) > room:
+            continue
+        if corner and len(made.texcoord) > model.mesh_texcoordnum[mesh]:
             continue
         normals, index = _normals(made.vertices, made.faces)
         if len(normals) > model.mesh_normalnum[mesh]:
