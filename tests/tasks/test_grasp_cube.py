@@ -136,3 +136,30 @@ def test_the_gripper_option_is_refused_where_nothing_opens() -> None:
         manikin.make("Wipe-v2", control="joint_target_delta_pos:gripper=0.1")
     with pytest.raises(ConfigError, match="must not be negative"):
         manikin.make("GraspCube-v1", control="joint_target_delta_pos:step=-1")
+
+
+def test_a_finger_on_the_table_costs_two_and_a_cube_in_the_hand_nothing() -> None:
+    """Reference: MuJoCo's list of contacts."""
+    env = manikin.make("GraspCube-v1", config={"spawn_half_size": 0.0}, terminate=False, reward="dense")
+    env.reset(seed=0)
+    seen = []
+    for _ in range(45):  # down, on the cube and on the table
+        info = env.step(torch.tensor([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]]))[-1]
+        model, data = env.world.data(0)
+        fingers = {model.body(name).id for name in ("robot/gripper", "robot/camera_mount", "robot/moving_jaw_so101_v1")}
+        pairs = [{int(model.geom_bodyid[c.geom1]), int(model.geom_bodyid[c.geom2])} for c in data.contact]
+        on_table = any(0 in pair and pair & fingers for pair in pairs)
+        touching = bool(info["is_touching"][0])
+        assert info["reward_terms"]["touch"].item() == -2.0 * touching
+        seen.append((on_table, touching))
+    assert seen[0] == (False, False) and seen[-1] == (True, True)
+    assert sum(one != other for one, other in seen) <= 2  # contact without force, for a moment
+
+
+def test_the_expert_solves_most_with_a_koch() -> None:
+    env = manikin.make("GraspCube-v1", robot="koch", num_envs=8, autoreset="disabled", terminate=False)
+    env.reset(seed=0)
+    expert, once = WaypointExecutor(env), torch.zeros(8, dtype=torch.bool)
+    for _ in range(env.horizon):
+        once |= env.step(expert.act())[-1]["success"]
+    assert once.sum() >= 6

@@ -65,7 +65,7 @@ class EvalOptions(WarpOptions):
     """Options of `manikin eval`."""
 
     protocol: tyro.conf.Positional[str | None] = None
-    """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube."""
+    """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube, sim-to-real."""
     variants: str | None = None
     """Every task under several looks: simpler (background, light, distractors, table), or simpler-shifts (and camera).
     Reports each, their mean and by how much each kind of change changes success."""

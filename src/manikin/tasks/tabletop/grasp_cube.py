@@ -51,7 +51,8 @@ class GraspCube(Task):
     labels = GRASP
     instruction = "grasp the cube and lift it"
     robots = ("so101", "koch")
-    robot_config = {"koch": {"grasp_height": 0.017}}  # its fingertips are 13 mm beyond the TCP
+    # the Koch points straight down no farther than 17 cm from its base; its fingertips are 13 mm beyond the TCP
+    robot_config = {"koch": {"spawn_x": -0.025, "grasp_height": 0.017}}
     control = "joint_target_delta_pos:step=0.05,gripper=0.2"
     control_hz = 30.0
     physics = Physics(hz=120.0)
@@ -76,6 +77,7 @@ class GraspCube(Task):
     @dataclass(frozen=True)
     class Config:
         spawn_half_size: float = 0.05  # [m]
+        spawn_x: float = 0.0  # [m] the middle of the square
         side: tuple[float, float] = (0.015, 0.0225)  # [m] least and most
         mass: tuple[float, float] = (0.003, 0.02)  # [kg] least and most
         friction: tuple[float, float] = (0.3, 0.025)  # mean and standard deviation, cut to 0.1 .. 0.5
@@ -154,6 +156,7 @@ class GraspCube(Task):
         half = self.config.spawn_half_size
         noisy_rest(h.robot, ep, self.config.rest_std)
         spot = ep.rng.uniform("cube/xy", -half, half, (2,))
+        spot = spot + torch.tensor([self.config.spawn_x, 0.0])
         h.cube.set_pose(torch.cat([spot, h.cube.size[:, 2:]], 1), full_turn(ep, "cube/yaw"))
 
     def measured(self, qpos: Tensor, target: Tensor) -> dict[str, Tensor]:
@@ -210,9 +213,18 @@ class GraspCube(Task):
         goal = torch.cat([h.cube.pos[:, :2], h.cube.pos[:, 2:].clamp(min=self.config.grasp_height)], 1)
         at = pose(goal + (goal - h.robot.tcp_pos).clamp(-0.02, 0.02), down)
         return [
-            Waypoint(name="above", pose=pose(above(h.cube.pos, 0.05), down), gripper=1, pos_tol=0.025, speed=0.4),
-            Waypoint(name="down", pose=at, gripper=1, pos_tol=0.012, speed=0.2, track=True),
+            Waypoint(
+                name="above", pose=pose(above(h.cube.pos, 0.05), down), gripper=1, pos_tol=0.025, rot_tol=0.2, speed=0.4
+            ),
+            Waypoint(name="down", pose=at, gripper=1, pos_tol=0.012, rot_tol=0.2, speed=0.2, track=True),
             Waypoint(name="close", pose=at, gripper=-1, pos_tol=0.0, timeout_s=0.6),
-            Waypoint(name="lift", pose=pose(above(tcp[:, :3], 0.03), tcp[:, 3:]), gripper=-1, pos_tol=0.02, speed=0.2),
+            Waypoint(
+                name="lift",
+                pose=pose(above(tcp[:, :3], 0.03), tcp[:, 3:]),
+                gripper=-1,
+                pos_tol=0.02,
+                rot_tol=0.2,
+                speed=0.2,
+            ),
             Waypoint(name="back", pose=rest, gripper=-1).hold(),
         ]
