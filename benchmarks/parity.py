@@ -52,6 +52,7 @@ from manikin.spec.budget import Budget
 
 OUT = Path(__file__).parent / "results" / "parity.json"
 PENDING = (
+    "GooglePickCokeCan-v1",
     "GraspCube-v1",
     "WidowXCarrotOnPlate-v1",
     "WidowXEggplantInBasket-v1",

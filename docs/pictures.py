@@ -77,7 +77,7 @@ def draw(env: Env, width: int, height: int) -> np.ndarray:
         view = "human_camera"  # from where the fronts, or all of the rail, are seen
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
-    if env.task.id.startswith("WidowX"):  # in the world's frame of the original
+    if env.task.id.startswith(("WidowX", "Google")):  # in the world's frame of the original
         view = "human_camera"
     if len(env.robots) > 1:  # opposite each other
         view = "human_camera"

@@ -24,6 +24,7 @@ _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
     "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
+    "GooglePickCokeCan-v1": f"{_SIMPLER}.google_pick_coke_can:GooglePickCokeCan",
     "GraspCube-v1": f"{_TABLETOP}.grasp_cube:GraspCube",
     "Lift-v2": f"{_ROBOSUITE}.lift:Lift",
     "LiftPegUpright-v2": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
