@@ -189,7 +189,7 @@ class _Search:
         found = self._through(view, self.sizes)
         if self.agreement(found) >= _GOOD:
             return found
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(0)  # house: random, the same other starts in every search
         coarse, far = self.sizes[:2], self._distance_of(view)
         starts = [found]
         for _ in range(_STARTS):

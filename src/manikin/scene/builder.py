@@ -130,9 +130,8 @@ class SceneBuilder:
         """An object made of primitives and meshes. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
 
         ``mass`` [kg] overrides ``density`` [kg/m^3] (one shape only). ``mass``, ``friction`` and ``rgba`` may vary per
-        episode; ``resizable`` allows ``set_size`` and ``set_offsets``. ``looks`` are what is seen instead of the
-        shapes; they neither collide nor weigh anything. With ``on`` the part is fixed to a robot's TCP, ``pos`` and
-        ``quat`` in that frame, and what carries the arm's own weight carries it too.
+        episode; ``resizable`` allows ``set_size`` and ``set_offsets``. ``looks`` are seen instead of the shapes, without
+        contact or mass. With ``on`` the part is fixed to a robot's TCP, ``pos`` and ``quat`` in that frame.
         """
         if on is not None:
             kind = "fixed"
@@ -241,8 +240,7 @@ class SceneBuilder:
         return self._add(Articulation(self.scope, name, prefix=prefix, joints=joints, frames=frames, links=bodies))
 
     def box(self, name: str, *, half_size: Sequence[float] | Vary, **options: Any) -> Part:
-        """A box of half size (3,) [m]; options as for :meth:`part`. One number that varies is the half side of
-        a cube."""
+        """A box of half size (3,) [m], a cube of one that varies; options as for :meth:`part`."""
         return self._primitive(name, "box", half_size, 3, options)
 
     def sphere(self, name: str, *, radius: float | Vary, **options: Any) -> Part:
@@ -257,11 +255,10 @@ class SceneBuilder:
         if not isinstance(size, Vary):
             return self.part(name, [Shape(type=kind, size=tuple(np.atleast_1d(size).tolist()))], **options)
         middle = getattr(size, "mean", None) or getattr(size, "high", None) or size.options[0]  # type: ignore[union-attr]
+        what = "side" if kind == "box" and np.ndim(middle) == 0 else "size"
         middle = np.broadcast_to(np.asarray(middle, float), (width,))
         handle = self.part(name, [Shape(type=kind, size=tuple(middle.tolist()))], **{**options, "resizable": True})
         first = next((i for i, v in enumerate(self.variations) if v.part is handle), len(self.variations))
-        one = np.ndim(getattr(size, "low", None) or getattr(size, "mean", None) or size.options[0]) == 0  # type: ignore[union-attr]
-        what = "side" if kind == "box" and one else "size"
         self.variations.insert(first, Variation(handle, what, size))  # a mass that varies is set after it
         return handle
 
