@@ -75,7 +75,7 @@ def test_seen_texels_have_the_colours_of_their_points(photographed, own):
     seen = found.texture.seen[row, column]
     assert 0.25 < seen.mean() < 0.6  # a camera sees less than half of a round thing
     error = np.abs(found.texture.image[row, column][seen] - colour(middle[seen]))
-    assert error.mean() < 12  # of 255, where the stripes span 200
+    assert error.mean() < 4  # of 255, where the stripes span 200
     # faces that look away are not seen
     normal = np.cross(*(vertices[faces][:, [1, 2]] - vertices[faces][:, :1]).transpose(1, 0, 2))
     away = (normal * (middle - TRUE.pos)).sum(1) > 0.02 * np.linalg.norm(normal, axis=1)
