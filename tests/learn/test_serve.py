@@ -29,7 +29,7 @@ def policy():
 
 def test_the_answer_is_the_policy_s_own(policy):
     observation, _ = make("PushCube-v2", num_envs=3).reset(seed=1)
-    with PolicyServer(policy, {"state": (35,)}, port=0, metadata={"task": "PushCube-v2"}) as server:
+    with PolicyServer(policy, {"state": (35,)}, port=0, metadata={"task": "PushCube-v2"}, batch=True) as server:
         remote = RemotePolicy(server.url)
         assert remote.metadata == {"task": "PushCube-v2", "request_id": True, "batch": 64}
         assert torch.equal(remote.act(observation, ["push"] * 3), policy.act(observation, ["push"] * 3))

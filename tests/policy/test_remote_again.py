@@ -122,7 +122,7 @@ def test_several_rows_come_in_one_request_where_the_server_says_so(server) -> No
 def test_the_server_answers_several_rows_as_it_answers_one() -> None:
     network = NetworkPolicy(GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0), width=4)
     state = torch.rand(9, 5)
-    with PolicyServer(network, {"state": (5,)}, port=0) as there:
+    with PolicyServer(network, {"state": (5,)}, port=0, batch=True) as there:
         policy = RemotePolicy(there.url)
         together = policy.act(state, [""] * 9)
         policy.metadata = {"request_id": True}  # as a client that knows nothing of several rows
@@ -179,7 +179,7 @@ def test_openpi_s_own_client_is_answered() -> None:
     client = pytest.importorskip(place, reason="needs openpi-client, which is no part of manikin")
     network = NetworkPolicy(GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0), width=4)
     state = torch.rand(1, 5)
-    with PolicyServer(network, {"state": (5,)}, port=0) as there:
+    with PolicyServer(network, {"state": (5,)}, port=0, batch=True) as there:
         policy = client.WebsocketClientPolicy(host="127.0.0.1", port=there.port)
         answer = policy.infer({"state": state[0].numpy(), "prompt": "push"})
         np.testing.assert_array_equal(answer["actions"], network.act(state, ["push"])[0].numpy())

@@ -59,6 +59,7 @@ def run(options: ServeOptions) -> int:
         host=options.host,
         port=options.port,
         key=key,
+        batch=True,
     )
     out = console()
     out.print(f"{about['algorithm']} for {about['task']} at {server.url}; it takes {takes}", soft_wrap=True)

@@ -25,8 +25,9 @@ class PolicyServer:
 
     A client connects, is sent the metadata, and then sends one dictionary after another: the row's observation by name
     (a flat one is ``state``), ``prompt`` (the instruction), and by choice ``request_id``, which comes back with the
-    answer. Several rows may come in one request, ``{"rows": [row, ...]}``, as many as ``batch`` of the metadata says;
-    its answer is (rows, H, A). A request that cannot be answered gets a text that says why, and the connection ends.
+    answer. With ``batch`` several rows may come in one request, ``{"rows": [row, ...]}``, as many as ``batch`` of the
+    metadata says; its answer is (rows, H, A). A request that cannot be answered gets a text that says why, and the
+    connection ends.
 
     Args:
         policy: stateless: one whose answer depends on the observation alone.
@@ -34,6 +35,8 @@ class PolicyServer:
         metadata: what clients are told first.
         host: address to listen on; only this machine by default.
         port: 0 for a free one.
+        batch: take several rows in a request. For a policy whose answer to a row has the same bits whatever rows it is
+            asked with, as :class:`~manikin.policy.network.NetworkPolicy`; else results depend on how many run at once.
         key: clients must send ``Authorization: Api-Key KEY``; None for no key.
 
     Attributes:
@@ -53,6 +56,7 @@ class PolicyServer:
         host: str = "127.0.0.1",
         port: int = 8000,
         key: str | None = None,
+        batch: bool = False,
     ) -> None:
         try:
             from websockets.sync.server import serve
@@ -63,8 +67,8 @@ class PolicyServer:
         self._policy, self._key, self._lock = policy, key, threading.Lock()
         self._shapes = {name: tuple(shape) for name, shape in shapes.items()}
         sizes = [4 * int(np.prod(shape)) for shape in self._shapes.values()]
-        self._most = max(1, min(MOST, LARGEST // (2 * max(1, sum(sizes)))))
-        self._metadata = {**(metadata or {}), "request_id": True, "batch": self._most}
+        self._most = max(1, min(MOST, LARGEST // (2 * max(1, sum(sizes))))) if batch else 1
+        self._metadata = {**(metadata or {}), "request_id": True, **({"batch": self._most} if batch else {})}
         pack(self._metadata)  # can be sent
         self._connections: set[Any] = set()
         try:

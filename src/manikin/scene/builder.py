@@ -130,8 +130,8 @@ class SceneBuilder:
         """An object made of primitives and meshes. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
 
         ``mass`` [kg] overrides ``density`` [kg/m^3] (one shape only). ``mass``, ``friction`` and ``rgba`` may vary per
-        episode; ``resizable`` allows ``set_size`` and ``set_offsets``. ``looks`` are seen instead of the shapes, without
-        contact or mass. With ``on`` the part is fixed to a robot's TCP, ``pos`` and ``quat`` in that frame.
+        episode; ``resizable`` allows ``set_size`` and ``set_offsets``. ``looks`` are seen instead of the shapes; they
+        neither collide nor weigh anything. With ``on`` the part is fixed to a robot's TCP, ``pos`` and ``quat`` in it.
         """
         if on is not None:
             kind = "fixed"
