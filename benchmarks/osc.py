@@ -46,7 +46,7 @@ def worker(task: str, num_envs: int, refresh: int, seconds: float) -> dict[str, 
 
     def drive(*args):
         inner = make_drive(*args)
-        torque = inner._torque
+        torque = inner._command
 
         def timed(substep):
             begin = time.perf_counter()
@@ -55,7 +55,7 @@ def worker(task: str, num_envs: int, refresh: int, seconds: float) -> dict[str, 
             spent["calls"] += 1
             return out
 
-        inner._torque = timed
+        inner._command = timed
         return inner
 
     env.controller.drive = drive

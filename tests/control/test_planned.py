@@ -244,6 +244,7 @@ def test_a_snapshot_in_the_middle_goes_on_to_the_same_bits(device: str) -> None:
 
 
 def test_the_cpu_and_warp_go_the_same_way() -> None:
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     ends = []
     for device in ("cpu", "warp:cpu"):
         env = made("ee_delta_pose_planned", device=device)

@@ -141,6 +141,7 @@ def test_a_loaded_snapshot_goes_on_to_the_same_bits() -> None:
 
 
 def test_the_warp_device_has_the_same_targets() -> None:
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     one, two = env_of(2), env_of(2, device="warp:cpu")
     for action in actions(2, 3):
         one.step(action)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 import torch
 
 from manikin.learn.common.threads import torch_threads
@@ -23,6 +24,17 @@ def test_the_variable_asks_for_fewer_cores_and_never_for_more_than_there_are():
     assert int(_run(CORES, "").stdout) == there
     assert int(_run(CORES, "1").stdout) == 1
     assert int(_run(CORES, "9999").stdout) == there
+
+
+def test_the_variable_holds_for_physics_too():
+    """The threads of a process that has stepped: the main one, and those of MuJoCo's pool."""
+    code = (
+        "import os, manikin; before = len(os.listdir('/proc/self/task')); env = manikin.make('PushCube-v2', 8); "
+        "env.reset(seed=0); env.step(env.action_space.sample()); print(len(os.listdir('/proc/self/task')) - before)"
+    )
+    if not os.path.isdir("/proc/self/task") or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs Linux and two cores")
+    assert int(_run(code, "1").stdout) < int(_run(code, "2").stdout)
 
 
 def test_a_number_of_cores_that_is_none_is_named():

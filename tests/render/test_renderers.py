@@ -48,6 +48,7 @@ def test_every_command_that_makes_pictures_takes_all_of_them() -> None:
                 if hints:
                     found[kind.__name__] = hints["renderer"]
     assert {*found} == {
+        "AlignOptions",
         "DemoOptions",
         "EvalOptions",
         "InfoOptions",

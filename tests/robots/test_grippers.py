@@ -88,7 +88,8 @@ def gap(built: RobotModel, model: mujoco.MjModel, opening: float) -> float:
 def test_pads_open_as_far_as_said_meet_and_close_towards_each_other(name: str) -> None:
     built, model = pair(name)
     assert abs(gap(built, model, 1.0) - gripper(name).max_width) < 3e-3
-    assert abs(gap(built, model, 0.0) - gripper(name).min_width) < 2e-3
+    closed, least = gap(built, model, 0.0), gripper(name).min_width
+    assert closed < least + 2e-3 and (least == 0 or closed > least - 2e-3)  # pads that meet may press on each other
     assert gap(built, model, 1.0) > gap(built, model, 0.6) > gap(built, model, 0.3)
     data = at_rest(built, model, gripper=0.6)
     tcp = data.body(PREFIX + "tcp")

@@ -78,6 +78,7 @@ def test_a_search_that_was_killed_goes_the_same_way_again(motions: Trajectories,
 
 
 def test_both_worlds_agree() -> None:
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     motions = moved(GAINS, TRUTH, control="joint_pos", episodes=1, steps=6)
     vary = [
         *GAINS,

@@ -79,6 +79,7 @@ def test_things_rest_and_the_robot_is_at_its_start(task: str) -> None:
 
 def test_on_a_device_things_settle_as_on_the_cpu() -> None:
     """The first physics step after placing begins with the forces at that place."""
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     both = [env_of("WidowXStackCube-v1", 1, device=device) for device in ("cpu", "warp:cpu")]
     for env in both:
         env.reset(seed=[3])

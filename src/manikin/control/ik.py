@@ -18,6 +18,7 @@ from torch import Tensor
 
 from manikin.math import quat_conj, quat_mul, quat_to_rotvec
 from manikin.scene.robot import assemble
+from manikin.sim.device import processors
 from manikin.spec.robot import GripperSpec, RobotSpec
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Chain:
         return WarpArm(self._model, self._joints, self._tcp, self.limits, self.rest, self.moved)
 
     def _grow(self, n: int) -> None:
-        self._batch = batch.Batch(self._model, n)
+        self._batch = batch.Batch(self._model, n, processors())
         self._outputs = [self._batch.bind(f) for f in ("xpos", "xquat", "xanchor", "xaxis")]
         self._batch.reset()
         self._qpos = self._batch.bind("qpos")

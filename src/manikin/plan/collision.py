@@ -19,7 +19,7 @@ from mujoco import batch
 from manikin.errors import ConfigError
 from manikin.math import pose_inv, pose_mul
 from manikin.scene.handles import Part, Robot
-from manikin.sim.device import on_host
+from manikin.sim.device import on_host, processors
 from manikin.sim.world import World
 
 __all__ = ["CollisionChecker"]
@@ -117,7 +117,7 @@ class CollisionChecker:
         self.of_row = max(8, min(64, _SLOTS // n))
         varied = sorted(f for f in world.varied if f.startswith(_SHAPES) and not f.startswith(_NOT_SHAPES))
         if self._batch is None or self._batch.nsim != n * self.of_row:
-            self._batch = batch.Batch(self._model, n * self.of_row)
+            self._batch = batch.Batch(self._model, n * self.of_row, processors())
             self._qpos = self._batch.bind("qpos")
             self._ncon = self._batch.bind("ncon").reshape(-1)
             self._batch.reset(stage=_NONE)

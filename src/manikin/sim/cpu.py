@@ -14,6 +14,7 @@ from mujoco import batch
 
 from manikin.compat.mujoco import DERIVED_FIELDS, SET_CONST_INPUTS, columns_in_state
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
+from manikin.sim.device import processors
 from manikin.sim.forked import abandon_when_forked
 from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
@@ -119,7 +120,7 @@ class CpuWorld:
     Args:
         scene: what to simulate.
         num_worlds: rows N >= 1.
-        threads: 0 for all cores. Never changes results.
+        threads: 0 for all cores, or as many as ``MANIKIN_CORES`` says. Never changes results.
         persistent: keep one MjData per row; None chooses by size. Never changes results.
         poison: overwrite borrowed tensors with NaN once they are out of date, to find code that keeps one.
     """
@@ -143,7 +144,7 @@ class CpuWorld:
         if persistent is None:
             persistent = num_worlds * _BYTES_PER_ROW < _PERSISTENT_BYTES or model.nplugin > 0
         self.scene, self.num_worlds, self.version, self.poison = scene, num_worlds, 0, poison
-        self._b = batch.Batch(model, num_worlds, threads, persistent)
+        self._b = batch.Batch(model, num_worlds, threads or processors(), persistent)
         self._state = self._b.state
         self._sources: dict[str, np.ndarray] = {}
         self._served: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # field -> (bound output, what is reported)

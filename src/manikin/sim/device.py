@@ -21,9 +21,21 @@ DEVICES = ("cpu", "cuda", "cuda:0", "cuda:1", "warp:cpu")  # and so on for furth
 _INSTALL = "pip install 'manikin[gpu]' and a CUDA build of torch (https://pytorch.org/get-started)"
 
 
+CORES_VARIABLE = "MANIKIN_CORES"
+
+
 def processors() -> int:
-    """How many processor threads this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    """How many processor threads manikin takes: those that this process may use, or fewer by the environment variable
+    ``MANIKIN_CORES``. Where other work runs beside it, one thread is faster than two that wait for each other.
+
+    Raises:
+        ConfigError: the variable is no whole number of 1 or more.
+    """
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    asked = os.environ.get(CORES_VARIABLE, "")
+    if asked and not (asked.isdecimal() and int(asked) >= 1):
+        raise ConfigError(f"{CORES_VARIABLE} must be a whole number of cores, 1 or more; got {asked!r}")
+    return min(here, int(asked)) if asked else here
 
 
 def torch_device(word: str) -> torch.device:
