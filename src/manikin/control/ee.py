@@ -15,9 +15,8 @@ from manikin.control.base import Limb, OncePerStep, Reading
 from manikin.control.goal import PoseGoal
 from manikin.control.group import GroupChain
 from manikin.control.ik import Chain
-from manikin.control.joint import GripperMap, servo_gain, servo_rate
+from manikin.control.joint import GripperMap, servo_rate, straight, tool_between
 from manikin.errors import ConfigError
-from manikin.math import quat_slerp
 from manikin.spec.action import ActionCard
 from manikin.spec.control import Control
 from manikin.spec.robot import FULL_POSE
@@ -78,12 +77,7 @@ class EndEffectorController(OncePerStep):
         return torch.cat([arm, self._gripper(action)], 1) if self._gripper.size else arm, carry
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
-        pos, quat = self._chain.fk(reading.qpos[:, : self._n])
-        to_pos, to_quat = self._chain.fk(qpos[:, : self._n])
-        if within is not None:
-            gain = servo_gain(self.rate, within)
-            to_pos, to_quat = pos + gain * (to_pos - pos), quat_slerp(quat, to_quat, gain)
+        now, to = reading.qpos[:, : self._n], qpos[:, : self._n]
+        pos, quat, to_pos, to_quat = tool_between(self._chain, now, to, self.rate, within)
         action = self._pose.inverse(pos, quat, to_pos, to_quat)
-        # one factor for all dimensions, so that a long way is a straight way
-        action = (action / action.abs().amax(1, keepdim=True).clamp_min(1.0)).float()
-        return torch.cat([action, action.new_zeros(len(action), self._gripper.size)], 1)
+        return straight(action, self._gripper.size)

@@ -8,13 +8,14 @@ import statistics
 import torch
 from torch import Tensor
 
-from manikin.control.base import Limb, OncePerStep, Reading
+from manikin.control.base import Kinematics, Limb, OncePerStep, Reading
 from manikin.errors import ConfigError
+from manikin.math import quat_slerp
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 from manikin.spec.robot import RobotSpec
 
-__all__ = ["GripperMap", "JointController", "servo_gain", "servo_rate"]
+__all__ = ["GripperMap", "JointController", "servo_gain", "servo_rate", "straight", "tool_between"]
 
 
 def servo_rate(arm: RobotSpec) -> float:
@@ -25,6 +26,26 @@ def servo_rate(arm: RobotSpec) -> float:
 def servo_gain(rate: float, within: float | None) -> float:
     """How many times the way to command, for a servo of this rate to have gone the way after ``within`` [s]."""
     return 1.0 if within is None else 1.0 / (1.0 - math.exp(-rate * within))
+
+
+def tool_between(
+    chain: Kinematics, now: Tensor, to: Tensor, rate: float, within: float | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Place and turn of the tool at joints ``now`` (n, joints), and those to ask for so that it gets to where it is at
+    ``to``: these themselves, or with ``within`` [s] those that a servo of ``rate`` [1/s] approaches so far."""
+    pos, quat = chain.fk(now)
+    to_pos, to_quat = chain.fk(to)
+    if within is not None:
+        gain = servo_gain(rate, within)
+        to_pos, to_quat = pos + gain * (to_pos - pos), quat_slerp(quat, to_quat, gain)
+    return pos, quat, to_pos, to_quat
+
+
+def straight(action: Tensor, gripper: int) -> Tensor:
+    """An action in [-1, 1], with ``gripper`` zeros behind. One factor for all dimensions, so that a long way is a
+    straight way."""
+    action = (action / action.abs().amax(1, keepdim=True).clamp_min(1.0)).float()
+    return torch.cat([action, action.new_zeros(len(action), gripper)], 1)
 
 
 class GripperMap:

@@ -17,10 +17,9 @@ from manikin.control.goal import PoseGoal
 from manikin.control.group import GroupChain
 from manikin.control.ik import Chain
 from manikin.control.jerk import to_rest
-from manikin.control.joint import GripperMap, servo_gain, servo_rate
+from manikin.control.joint import GripperMap, servo_rate, straight, tool_between
 from manikin.control.law import Array, clip
 from manikin.errors import ConfigError
-from manikin.math import quat_slerp
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 
@@ -159,15 +158,10 @@ class PlannedPose:
         return Drive(command, lambda value: d.apply(value, rows), after)
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
-        pos, quat = self._chain.fk(reading.qpos[:, : self._n])
-        to_pos, to_quat = self._chain.fk(qpos[:, : self._n])
-        if within is not None:
-            gain = servo_gain(self.rate, within)
-            to_pos, to_quat = pos + gain * (to_pos - pos), quat_slerp(quat, to_quat, gain)
+        now, to = reading.qpos[:, : self._n], qpos[:, : self._n]
+        pos, quat, to_pos, to_quat = tool_between(self._chain, now, to, self.rate, within)
         move = self._pose.inverse(pos, quat, to_pos, to_quat)
-        # one factor for all dimensions, so that a long way is a straight way
-        move = (move / move.abs().amax(1, keepdim=True).clamp_min(1.0)).float()
-        return torch.cat([move, move.new_zeros(len(move), self._gripper.size)], 1)
+        return straight(move, self._gripper.size)
 
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:
         return reading.qpos.new_zeros(len(reading.qpos), self.card.size)

@@ -18,8 +18,8 @@ from torch import Tensor
 from manikin.control.base import Limb, OncePerStep, Reading
 from manikin.control.group import GroupChain
 from manikin.control.ik import Chain
-from manikin.control.joint import GripperMap, servo_gain, servo_rate
-from manikin.math import quat_conj, quat_from_rotvec, quat_mul, quat_normalize, quat_rotate, quat_slerp, quat_to_rotvec
+from manikin.control.joint import GripperMap, servo_rate, straight, tool_between
+from manikin.math import quat_conj, quat_from_rotvec, quat_mul, quat_normalize, quat_rotate, quat_to_rotvec
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 
@@ -80,16 +80,11 @@ class TargetDeltaPose(OncePerStep):
         return torch.cat([arm, self._gripper(action)], 1) if self._gripper.size else arm, target
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
-        pos, quat = self._chain.fk(reading.qpos[:, : self._n])
-        to_pos, to_quat = self._chain.fk(qpos[:, : self._n])
-        if within is not None:
-            gain = servo_gain(self.rate, within)
-            to_pos, to_quat = pos + gain * (to_pos - pos), quat_slerp(quat, to_quat, gain)
+        now, to = reading.qpos[:, : self._n], qpos[:, : self._n]
+        pos, _, to_pos, to_quat = tool_between(self._chain, now, to, self.rate, within)
         last = carry.double()
         turn = quat_mul(to_quat, quat_conj(last[:, 3:]))
         pivot = pos if self._measured else last[:, :3]
         shift = to_pos - pivot - quat_rotate(turn, last[:, :3] - pivot)
         action = torch.cat([shift / self._pos, quat_to_rotvec(turn) / self._rot], 1)
-        # one factor for all dimensions, so that a long way is a straight way
-        action = (action / action.abs().amax(1, keepdim=True).clamp_min(1.0)).float()
-        return torch.cat([action, action.new_zeros(len(action), self._gripper.size)], 1)
+        return straight(action, self._gripper.size)
