@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -67,12 +68,13 @@ def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionC
     None where groups have controllers of their own.
     ``hold_drift``: TCP speed [m/s] under a hold action, between 1 s and 3 s.
     """
-    one = Env(FreeArm, robot=robot, control=control, control_hz=control_hz, reward="none")
+    rates = {"control_hz": control_hz, "physics_hz": control_hz * math.ceil(FreeArm.physics.hz / control_hz)}
+    one = Env(FreeArm, robot=robot, control=control, reward="none", **rates)
     card = one.controller.card
     one.close()
     moving = list(card.moving)
     k = len(moving)
-    env = Env(FreeArm, num_envs=k + 1, robot=robot, control=control, control_hz=control_hz, reward="none")
+    env = Env(FreeArm, num_envs=k + 1, robot=robot, control=control, reward="none", **rates)
     env.reset(seed=0)
     realised = None
     if moving and not isinstance(env.controller, Composite):  # whose dimensions move different things
