@@ -68,7 +68,8 @@ def measured_card(robot: str, control: str, control_hz: float = 20.0) -> ActionC
     None where groups have controllers of their own.
     ``hold_drift``: TCP speed [m/s] under a hold action, between 1 s and 3 s.
     """
-    rates = {"control_hz": control_hz, "physics_hz": control_hz * math.ceil(FreeArm.physics.hz / control_hz)}
+    hz = control_hz * math.ceil(FreeArm.physics.hz / control_hz)
+    rates: dict[str, Any] = {"control_hz": control_hz, "physics_hz": hz}
     one = Env(FreeArm, robot=robot, control=control, reward="none", **rates)
     card = one.controller.card
     one.close()
