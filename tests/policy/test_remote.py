@@ -16,7 +16,6 @@ from manikin.errors import ActionError, ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.choices import policy_maker
 from manikin.policy.wire import pack, unpack
-from policy_server import Server
 
 msgpack = pytest.importorskip("msgpack")
 pytest.importorskip("websockets")
@@ -61,19 +60,6 @@ def test_what_the_format_has_not_is_refused(value) -> None:
 
 
 # ---- a server ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def server():
-    made = []
-
-    def make(answer, **options):
-        made.append(Server(answer, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def test_rows_are_asked_one_by_one_and_chunks_are_executed(server, monkeypatch) -> None:

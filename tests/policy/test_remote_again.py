@@ -24,20 +24,6 @@ from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks import GaussianActor
 from manikin.policy.remote import RemotePolicy
 from manikin.policy.server import PolicyServer
-from policy_server import Server
-
-
-@pytest.fixture
-def server():
-    made = []
-
-    def make(answer, **options):
-        made.append(Server(answer, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def echo(request: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +106,9 @@ def test_several_rows_come_in_one_request_where_the_server_says_so(server) -> No
 
 
 def test_the_server_answers_several_rows_as_it_answers_one() -> None:
-    network = NetworkPolicy(GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0), width=4)
-    state = torch.rand(9, 5)
+    seeds = torch.Generator().manual_seed(0)
+    actor = GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0, generator=seeds)
+    network, state = NetworkPolicy(actor, width=4), torch.rand(9, 5, generator=seeds)
     with PolicyServer(network, {"state": (5,)}, port=0, batch=True) as there:
         policy = RemotePolicy(there.url)
         together = policy.act(state, [""] * 9)
