@@ -38,21 +38,7 @@ def model_hash(model: mujoco.MjModel) -> str:
 def _hashes(model: mujoco.MjModel) -> tuple[str, str]:
     """Of the whole model, and of what physics and state depend on: without cameras, lights, materials and colours."""
     digest, physics = hashlib.sha256(), hashlib.sha256()
-    for name in sorted(dir(model)):
-        if name.startswith("_") or name in ("paths", "text_data", "bvh_aabb", "signature"):
-            continue
-        try:
-            value = getattr(model, name)
-        except Exception:  # a few views raise when empty
-            continue
-        if not isinstance(value, np.ndarray) or not value.size:
-            continue
-        if value.dtype.kind == "f":
-            value = np.where(np.abs(value) < 1e-9, 0.0, value)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                scale = 10.0 ** (6 - np.ceil(np.log10(np.abs(value))))
-                rounded = np.where(value == 0, 0.0, np.round(value * scale) / scale)
-            value = rounded.astype(np.float32)
+    for name, value in _rounded(_arrays(model)).items():
         for each in (digest, physics) if not name.startswith((*COSMETIC, "name")) else (digest,):
             each.update(name.encode())
             each.update(str(value.shape).encode())
@@ -65,6 +51,35 @@ def _hashes(model: mujoco.MjModel) -> tuple[str, str]:
     names = [mujoco.mj_id2name(model, kind, i) for kind, n in zip(_NAMED, counts, strict=True) for i in range(n)]
     physics.update(repr(names).encode())
     return digest.hexdigest()[:16], physics.hexdigest()[:16]
+
+
+def _arrays(model: mujoco.MjModel) -> dict[str, np.ndarray]:
+    """The model's numeric arrays that hold anything, by name, in order."""
+    found: dict[str, np.ndarray] = {}
+    for name in sorted(dir(model)):
+        if name.startswith("_") or name in ("paths", "text_data", "bvh_aabb", "signature"):
+            continue
+        try:
+            value = getattr(model, name)
+        except Exception:  # a few views raise when empty
+            continue
+        if isinstance(value, np.ndarray) and value.size:
+            found[name] = value
+    return found
+
+
+def _rounded(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Floats rounded to six digits, as float32; of all arrays of a type at once, which is ten times as fast."""
+    for kind in {value.dtype for value in arrays.values() if value.dtype.kind == "f"}:
+        same = {name: value for name, value in arrays.items() if value.dtype == kind}
+        value = np.concatenate([value.ravel() for value in same.values()])
+        value = np.where(np.abs(value) < 1e-9, 0.0, value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = 10.0 ** (6 - np.ceil(np.log10(np.abs(value))))
+            rounded = np.where(value == 0, 0.0, np.round(value * scale) / scale).astype(np.float32)
+        parts = np.split(rounded, np.cumsum([value.size for value in same.values()])[:-1])
+        arrays |= {name: part.reshape(arrays[name].shape) for name, part in zip(same, parts, strict=True)}
+    return arrays
 
 
 @dataclass(frozen=True, eq=False)
