@@ -31,8 +31,8 @@ from manikin.env.state.provenance import machine
 from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol
 from manikin.learn.common.seeds import TEST
-from manikin.policy.remote import RemotePolicy
-from manikin.policy.server import PolicyServer
+from manikin.policy.remote.client import RemotePolicy
+from manikin.policy.remote.server import PolicyServer
 
 TASK, HORIZON = "PushCube-v2", 100  # [control steps], three times a demonstration
 PACKAGES = ("lerobot", "torch", "datasets", "diffusers", "mujoco")

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from manikin.spec.camera import CameraSpec
     from manikin.spec.labels import Event, Labels, Mode
     from manikin.spec.physics import Physics
-    from manikin.spec.plan import Waypoint
+    from manikin.spec.plan import Segment, Waypoint
     from manikin.spec.prop import Mesh, Prop, Shape
     from manikin.spec.robot import ArmSpec, GripperSpec
-    from manikin.spec.segments import Segment
     from manikin.spec.vary import Choice, Normal, Uniform
 
 __all__ = [
@@ -108,7 +107,7 @@ _LAZY = {
     "Quantity": "manikin.env.task",
     "Robot": "manikin.scene.handles",
     "SceneBuilder": "manikin.scene.builder",
-    "Segment": "manikin.spec.segments",
+    "Segment": "manikin.spec.plan",
     "Shape": "manikin.spec.prop",
     "Task": "manikin.env.task",
     "Uniform": "manikin.spec.vary",

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from manikin.cli import COMMANDS, checks, main
-from manikin.cli.checks import FAILED, MISSING, OK, Diagnosis
+from manikin.cli import COMMANDS, main
+from manikin.cli.common import checks
+from manikin.cli.common.checks import FAILED, MISSING, OK, Diagnosis
 
 
 def manikin(*args: str, **env: str) -> subprocess.CompletedProcess[str]:

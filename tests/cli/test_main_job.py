@@ -33,7 +33,7 @@ from manikin.data.replay.verify import replay
 from manikin.env.make import make
 from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.eval.evaluation import evaluate
-from manikin.eval.html import render_html
+from manikin.eval.pages.report import render_html
 from manikin.eval.protocol import Protocol
 from manikin.eval.report import as_dict, compare, read_report, write_report
 from manikin.eval.runner import EpisodeResult, run_episodes

@@ -1,4 +1,4 @@
-"""control/native.py and straight.py: the same bits from machine code, Python's floats and NumPy's vectors."""
+"""native.py and operational_code.py: the same bits from machine code, Python's floats and NumPy's vectors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import tempfile
 import numpy as np
 import pytest
 
-from manikin.control import native as native_module
-from manikin.control.law import operational, operational_torque, orientation_error, task_jacobian
-from manikin.control.native import compiler, native
-from manikin.control.operational_code import OperationalProgram, _program
+from manikin.control.numerics import native as native_module
+from manikin.control.numerics.law import operational, operational_torque, orientation_error, task_jacobian
+from manikin.control.numerics.native import compiler, native
+from manikin.control.numerics.operational_code import OperationalProgram, _program
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 
 import manikin
 from manikin.author.card import FreeArm
-from manikin.control.jerk import to_rest
+from manikin.control.numerics.jerk import to_rest
 from manikin.math import norm, quat_angle, quat_from_rotvec, quat_mul
 from manikin.robots.google_robot_rt1 import ARM
 

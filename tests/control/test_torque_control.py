@@ -11,8 +11,9 @@ import torch
 
 import manikin
 from manikin.author.card import FreeArm, hold_action
-from manikin.control import Chain, Composite, GroupController, controller, law, torque_joints
+from manikin.control import Chain, Composite, GroupController, controller, torque_joints
 from manikin.control.dynamics import Dynamics
+from manikin.control.numerics import law
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm, quat_angle, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from manikin.plan.executor import WaypointExecutor

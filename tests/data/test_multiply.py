@@ -15,7 +15,7 @@ from manikin.data.multiply.pieces import bounds, carried, frame_poses, read_piec
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.verify import replay
 from manikin.errors import ConfigError, DataError, UnknownNameError
-from manikin.spec.segments import Segment
+from manikin.spec.plan import Segment
 
 STACK = "StackCube-v2"
 

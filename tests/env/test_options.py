@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 
 import manikin
 from manikin.cli import main
-from manikin.cli.documented import option_docs
+from manikin.cli.common.documented import option_docs
 from manikin.env.env import Env
 from manikin.env.options import RECORDED, EnvKeywords, EnvOptions
 from manikin.env.registry import task_class

@@ -222,7 +222,7 @@ def test_no_room_for_the_report_keeps_every_episode(
 
     out = file.parent / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("manikin.eval.html.replace_file", no_room)
+        patch.setattr("manikin.eval.pages.report.replace_file", no_room)
         assert evaluate_command(options(file)) == 1
     assert episodes(out) == 20
     assert evaluate_command(options(file, resume=True)) == 0

@@ -14,7 +14,7 @@ from manikin.env.registry import task_class
 from manikin.env.state.provenance import task_code
 from manikin.errors import ConfigError, ManikinError
 from manikin.eval.evaluation import evaluate
-from manikin.eval.html import render_html
+from manikin.eval.pages.report import render_html
 from manikin.eval.protocol import Protocol, load_protocol
 from manikin.eval.report import as_dict, compare, read_report
 from manikin.policy.random_policy import RandomPolicy

@@ -12,8 +12,8 @@ import scipy.stats
 
 from manikin.errors import ConfigError
 from manikin.eval.evaluation import evaluate
-from manikin.eval.html import render_html
 from manikin.eval.journal import Journal
+from manikin.eval.pages.report import render_html
 from manikin.eval.planning import episodes_for_width, mcnemar_power, plan
 from manikin.eval.protocol import Protocol
 from manikin.eval.report import as_dict, outcomes

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from fuzz_values import Case, Draw, changed_bytes, changed_json, chosen
 
-from manikin.policy.checkpoint import load_policy
+from manikin.policy.files.checkpoint import load_policy
 
 ROWS = 3
 

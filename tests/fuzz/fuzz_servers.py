@@ -15,13 +15,13 @@ import torch
 from fuzz_values import PLAIN, Case, Draw, changed_bytes, chosen, shown
 
 import manikin
-import manikin.policy.remote
+import manikin.policy.remote.client
 from manikin.data.recorder import Recorder
 from manikin.errors import ManikinError
 from manikin.eval.runner import run_episodes
 from manikin.policy.random_policy import RandomPolicy
-from manikin.policy.remote import RemotePolicy
-from manikin.policy.wire import pack
+from manikin.policy.remote.client import RemotePolicy
+from manikin.policy.remote.wire import pack
 from manikin.render import make_renderer
 from manikin.view.picture import Painter
 from manikin.view.recording import RecordingViewer
@@ -35,7 +35,7 @@ PATIENCE = 2.0  # [s] for an answer
 
 class Servers:
     def __init__(self, folder: Path) -> None:
-        manikin.policy.remote.TIMEOUT = PATIENCE
+        manikin.policy.remote.client.TIMEOUT = PATIENCE
         self.env = manikin.make("PushCube-v2", 2, autoreset="disabled", horizon=3, observe="policy")
         self.seen = self.env.reset(seed=0)[0]
         self.size = self.env.single_action_space.shape[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from manikin.policy.wire import pack, unpack
+from manikin.policy.remote.wire import pack, unpack
 
 
 class Server:

@@ -9,6 +9,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "manikin"
 MODULES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 500  # lines of a file that can be read in one sitting
+MOST = 14  # files of a folder that can be seen at a glance; shelves of like things may have more
+SHELVES = {
+    *("src/manikin/cli", "src/manikin/grippers", "src/manikin/robots", "src/manikin/learn/recipes"),
+    *("benchmarks", "benchmarks/results", "docs", "docs/images", "docs/images/tasks"),
+}
 
 # Calls whose result depends on a tensor's size or stride on the CPU (measured), so on the batch a row is in.
 BATCH_DEPENDENT = {"atan2", "arctan2", "atan2_", "sigmoid", "sigmoid_", "logsigmoid", "expit"}
@@ -181,6 +187,27 @@ def test_nothing_imports_the_top_level_package() -> None:
 def test_file_can_be_read_in_one_sitting(path: Path) -> None:
     lines = len(path.read_text().splitlines())
     assert lines < LONGEST
+
+
+def crowded(files: list[str]) -> dict[str, int]:
+    """Folders with more than ``MOST`` files, shelves aside, and how many they have."""
+    counts = Counter(str(Path(file).parent) for file in files)
+    return {folder: count for folder, count in counts.items() if count > MOST and folder not in SHELVES}
+
+
+def test_a_folder_can_be_seen_at_a_glance() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    files = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+    assert not crowded(files)
+    assert not [folder for folder in SHELVES if not (ROOT / folder).is_dir()]
+
+
+def test_crowded_folders_are_told_from_shelves() -> None:
+    shelf = [f"src/manikin/robots/{n}.py" for n in range(40)]
+    assert not crowded([*shelf, *(f"src/manikin/env/{n}.py" for n in range(MOST))])
+    assert crowded([*shelf, *(f"src/manikin/env/{n}.py" for n in range(MOST + 1))]) == {"src/manikin/env": MOST + 1}
 
 
 OTHERS = re.compile("lerobot|robomimic|maniskill|robosuite", re.IGNORECASE)

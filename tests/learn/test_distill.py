@@ -187,8 +187,8 @@ def test_a_run_killed_and_resumed_ends_in_the_same_bits_and_its_policy_is_one_li
 def test_a_served_policy_takes_pictures(teacher):
     pytest.importorskip("websockets", reason="websockets is not installed: pip install 'manikin[remote]'")
     pytest.importorskip("msgpack", reason="msgpack is not installed: pip install 'manikin[remote]'")
-    from manikin.policy.remote import RemotePolicy
-    from manikin.policy.server import PolicyServer
+    from manikin.policy.remote.client import RemotePolicy
+    from manikin.policy.remote.server import PolicyServer
 
     trainer, env = _trainer(teacher), _env(2, observe="rgb")
     observation, _ = env.reset(seed=0)

@@ -15,9 +15,9 @@ from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.learn import act, bc, diffusion
-from manikin.learn.common.average import Average, decay_at
-from manikin.learn.common.demonstrations import load_demonstrations
-from manikin.learn.common.schedule import cosine, warm_up
+from manikin.learn.common.data.demonstrations import load_demonstrations
+from manikin.learn.common.numerics.average import Average, decay_at
+from manikin.learn.common.numerics.schedule import cosine, warm_up
 from manikin.learn.run import store
 from manikin.learn.run.recipe import Recipe, trainer_class
 from manikin.learn.run.train import CHECKPOINT, train
@@ -361,7 +361,7 @@ IMITATES = {
 
 @pytest.mark.parametrize("name", IMITATES)
 def test_the_loss_falls_and_a_known_linear_expert_is_imitated(name, linear, monkeypatch):
-    monkeypatch.setattr("manikin.learn.common.demonstrations._KEEP", "all")
+    monkeypatch.setattr("manikin.learn.common.data.demonstrations._KEEP", "all")
     given = {"updates": 300, "batch_size": 128, "learning_rate": 3e-3, "anneal": False, **IMITATES[name]}
     trainer = _trainer(name, linear, **given)
     first = trainer.iterate()["loss"]

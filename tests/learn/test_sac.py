@@ -15,8 +15,8 @@ from manikin.cli.train import TrainOptions, run
 from manikin.data.formats.convert import to_robomimic
 from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, DivergedError
-from manikin.learn.common.average import follow
-from manikin.learn.common.critics import Ensemble
+from manikin.learn.common.numerics.average import follow
+from manikin.learn.common.numerics.critics import Ensemble
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import train
 from manikin.learn.sac import SAC, Config

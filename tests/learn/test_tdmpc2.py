@@ -8,7 +8,7 @@ import torch
 
 from manikin import make
 from manikin.errors import ConfigError, DivergedError
-from manikin.learn.common.replay import Replay
+from manikin.learn.common.data.replay import Replay
 from manikin.learn.run.recipe import Recipe
 from manikin.learn.run.train import train
 from manikin.learn.tdmpc2 import TDMPC2, Config

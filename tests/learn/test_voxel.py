@@ -14,7 +14,7 @@ from manikin.env.observe import Vision
 from manikin.errors import ConfigError
 from manikin.eval.runner import run_episodes
 from manikin.learn import voxel
-from manikin.learn.common.keyframes import keyframes, next_keyframe
+from manikin.learn.common.data.keyframes import keyframes, next_keyframe
 from manikin.learn.run.recipe import Recipe
 from manikin.learn.run.train import train
 from manikin.math import quat_from_euler, quat_to_euler

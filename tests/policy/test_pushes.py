@@ -14,7 +14,7 @@ from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.verify import replay
 from manikin.errors import ConfigError
 from manikin.eval.runner import run_episodes
-from manikin.learn.common.demonstrations import load_demonstrations
+from manikin.learn.common.data.demonstrations import load_demonstrations
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.pushes import PushedPolicy, Pushes
 

@@ -16,8 +16,8 @@ from manikin.data.formats.convert import to_lerobot
 from manikin.data.recording.format import flatten
 from manikin.env.observe import Vision
 from manikin.eval.runner import run_episodes
-from manikin.policy.remote import RemotePolicy
-from manikin.policy.server import PolicyServer
+from manikin.policy.remote.client import RemotePolicy
+from manikin.policy.remote.server import PolicyServer
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs manikin[data]")
 av = pytest.importorskip("av", reason="needs manikin[data]")

@@ -16,7 +16,7 @@ import torch
 import manikin
 import manikin.cli
 from manikin.cli import main
-from manikin.cli.options import RendererWord
+from manikin.cli.common.options import RendererWord
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError
 from manikin.render import write_png

@@ -13,7 +13,7 @@ from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.env.make import make
 from manikin.eval.evaluation import Evaluation, TaskResult
-from manikin.eval.html import render_html
+from manikin.eval.pages.report import render_html
 from manikin.eval.protocol import load_protocol
 from manikin.eval.report import as_dict
 from manikin.eval.runner import run_episodes

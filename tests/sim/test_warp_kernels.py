@@ -11,7 +11,7 @@ pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip ins
 import warp as wp
 
 from manikin.control.ik import Chain, IkSolver
-from manikin.control.law import operational
+from manikin.control.numerics.law import operational
 from manikin.rng import EpisodeRng
 from manikin.robots import robot
 from manikin.sim.warp.kernels import arm as warp_arm
@@ -67,7 +67,7 @@ def test_operational_space_by_it(monkeypatch):
     for uncouple in (False, True):
         theirs = operational(jacobian, inertia, eye, uncouple=uncouple)
         with monkeypatch.context() as patch:
-            patch.setattr("manikin.control.law.whiten", warp_solve.whiten)
+            patch.setattr("manikin.control.numerics.law.whiten", warp_solve.whiten)
             ours = operational(jacobian, inertia, eye, uncouple=uncouple)
         for a, b in zip(ours, theirs, strict=True):
             assert (a - b).abs().max() <= 1e-9 * b.abs().max()

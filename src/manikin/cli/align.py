@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import RendererWord, TaskOptions, load_task
-from manikin.cli.terminal import OK, console
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import RendererWord, TaskOptions, load_task
+from manikin.cli.common.terminal import OK, console
 
 if TYPE_CHECKING:
     from manikin.spec.camera import CameraSpec

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import TaskOptions, load_task
-from manikin.cli.terminal import OK, console, counted, show_table
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import TaskOptions, load_task
+from manikin.cli.common.terminal import OK, console, counted, show_table
 
 if TYPE_CHECKING:
     from manikin.author.speed import Speed

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import On, TaskOptions, load_task
-from manikin.cli.terminal import NOT_GOOD, OK, console
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import On, TaskOptions, load_task
+from manikin.cli.common.terminal import NOT_GOOD, OK, console
 
 __all__ = ["CheckOptions", "main", "run"]
 

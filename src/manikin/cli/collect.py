@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, load_task
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, load_task
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
 
 if TYPE_CHECKING:
     from manikin.data.recorder import Recorder

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.options import PictureOptions
-from manikin.cli.terminal import INTERRUPTED, OK, bar, console, counted
+from manikin.cli.common.options import PictureOptions
+from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console, counted
 
 __all__ = ["ConvertOptions", "main", "run"]
 

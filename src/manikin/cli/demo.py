@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import RendererWord, TaskOptions, load_task
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import RendererWord, TaskOptions, load_task
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -125,7 +125,7 @@ def _evaluate(
     options: DemoOptions, chosen: dict[str, Any], renderer: Renderer, out: Console, stop: Any
 ) -> Evaluation | None:
     from manikin.eval.evaluation import evaluate
-    from manikin.eval.html import write_html
+    from manikin.eval.pages.report import write_html
     from manikin.eval.protocol import Protocol, load_protocol
     from manikin.eval.report import as_dict, write_report
     from manikin.policy.expert import ExpertPolicy

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.terminal import NOT_GOOD, OK, console, counted
+from manikin.cli.common.terminal import NOT_GOOD, OK, console, counted
 
 if TYPE_CHECKING:
     from manikin.deploy import RobotInterface

@@ -7,7 +7,7 @@ import json as json_module
 from itertools import groupby
 
 from manikin._version import __version__
-from manikin.cli.checks import FAILED, MISSING, OK, Diagnosis, run_checks
+from manikin.cli.common.checks import FAILED, MISSING, OK, Diagnosis, run_checks
 
 __all__ = ["main"]
 

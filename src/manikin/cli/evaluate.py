@@ -13,9 +13,9 @@ import tyro
 
 from manikin.assets.paths import file_hash
 from manikin.cli.collect import file_name
-from manikin.cli.documented import documented
-from manikin.cli.options import RendererWord, WarpOptions, load_task, register_robot_file
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import RendererWord, WarpOptions, load_task, register_robot_file
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,8 +158,8 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
     from manikin.env.registry import is_own
     from manikin.errors import DataError, ManikinError
     from manikin.eval.evaluation import evaluate
-    from manikin.eval.html import write_html
     from manikin.eval.journal import Journal
+    from manikin.eval.pages.report import write_html
     from manikin.eval.protocol import task_of
     from manikin.eval.report import about_protocol, as_dict, compare, read_report, refuse_another, write_report
     from manikin.eval.runner import interruptible

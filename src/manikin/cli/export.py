@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.terminal import NOT_GOOD, OK, console
+from manikin.cli.common.terminal import NOT_GOOD, OK, console
 
 __all__ = ["ExportOptions", "main", "run"]
 
@@ -34,8 +34,8 @@ def main(options: Annotated[ExportOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ExportOptions) -> int:
     """Export; 1 where the file's answers differ from the network's."""
     from manikin.errors import ConfigError
+    from manikin.policy.files.onnx import example_observations, export_onnx, run_onnx
     from manikin.policy.network import NetworkPolicy
-    from manikin.policy.onnx_file import example_observations, export_onnx, run_onnx
     from manikin.policy.shipped import shipped_policies
     from manikin.policy.trained import load_trained
 

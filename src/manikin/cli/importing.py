@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import PictureOptions
-from manikin.cli.terminal import NOT_GOOD, OK, bar, console, counted
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import PictureOptions
+from manikin.cli.common.terminal import NOT_GOOD, OK, bar, console, counted
 
 __all__ = ["ImportOptions", "main", "run"]
 

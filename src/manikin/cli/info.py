@@ -8,9 +8,9 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import RendererWord, TaskOptions, load_task
-from manikin.cli.terminal import OK, console
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import RendererWord, TaskOptions, load_task
+from manikin.cli.common.terminal import OK, console
 
 __all__ = ["InfoOptions", "main", "run"]
 

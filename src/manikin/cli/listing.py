@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from manikin.cli.terminal import OK, console, show_table
+from manikin.cli.common.terminal import OK, console, show_table
 
 __all__ = ["main"]
 

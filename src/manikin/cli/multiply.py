@@ -9,8 +9,8 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.options import On
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
+from manikin.cli.common.options import On
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console
 
 __all__ = ["MultiplyOptions", "main", "run"]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from manikin.author import scaffold
-from manikin.cli.terminal import OK, console
+from manikin.cli.common.terminal import OK, console
 from manikin.moved import old_names
 
 __all__ = ["NewOptions", "main", "run"]

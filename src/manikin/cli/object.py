@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import RendererWord
-from manikin.cli.terminal import NOT_GOOD, OK, console, counted
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import RendererWord
+from manikin.cli.common.terminal import NOT_GOOD, OK, console, counted
 
 __all__ = ["ObjectOptions", "main", "run"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manikin.cli.collect import file_name
+from manikin.cli.common.terminal import OK, bar, show_table
 from manikin.cli.evaluate import EvalOptions, Job
 from manikin.cli.report import names_of
-from manikin.cli.terminal import OK, bar, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console

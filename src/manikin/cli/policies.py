@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.terminal import NOT_GOOD, OK, bar, console, counted, show_table
+from manikin.cli.common.terminal import NOT_GOOD, OK, bar, console, counted, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.markup import escape
 
-from manikin.cli.options import PictureOptions, WarpOptions, register_robot_file
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
+from manikin.cli.common.options import PictureOptions, WarpOptions, register_robot_file
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
 
 if TYPE_CHECKING:
     from rich.console import Console

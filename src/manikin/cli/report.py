@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from manikin.cli.collect import file_name
+from manikin.cli.common.options import load_task
+from manikin.cli.common.terminal import NOT_GOOD, OK, console, show_table
 from manikin.cli.evaluate import EvalOptions, Job, chosen_protocol, evaluate_one
-from manikin.cli.options import load_task
-from manikin.cli.terminal import NOT_GOOD, OK, console, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

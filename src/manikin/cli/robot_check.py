@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import ROBOT_FILES, On, RendererWord, robot_in_file
-from manikin.cli.terminal import NOT_GOOD, OK, console, counted
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import ROBOT_FILES, On, RendererWord, robot_in_file
+from manikin.cli.common.terminal import NOT_GOOD, OK, console, counted
 
 if TYPE_CHECKING:
     from manikin.robots import RobotSelection

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import tyro
 
-from manikin.cli.terminal import OK, console
+from manikin.cli.common.terminal import OK, console
 
 __all__ = ["ServeOptions", "main", "run"]
 
@@ -37,8 +37,8 @@ def run(options: ServeOptions) -> int:
     from manikin.errors import ConfigError
     from manikin.policy.chunk import Execution
     from manikin.policy.network import NetworkPolicy
-    from manikin.policy.remote import KEY
-    from manikin.policy.server import PolicyServer
+    from manikin.policy.remote.client import KEY
+    from manikin.policy.remote.server import PolicyServer
     from manikin.policy.trained import load_trained
 
     key = os.environ.get(KEY) or None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from manikin.cli.terminal import INTERRUPTED, OK, bar, console
+from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console
 from manikin.errors import ConfigError
 
 if TYPE_CHECKING:

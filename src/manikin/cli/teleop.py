@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import OTHERWISE, RendererWord, TaskOptions, load_task
-from manikin.cli.terminal import OK, console, counted
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import OTHERWISE, RendererWord, TaskOptions, load_task
+from manikin.cli.common.terminal import OK, console, counted
 
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import On
-from manikin.cli.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import On
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -173,7 +173,7 @@ def _train(
 
 
 def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
-    from manikin.cli.options import load_task
+    from manikin.cli.common.options import load_task
     from manikin.errors import ConfigError
     from manikin.learn.run.recipe import ALGORITHMS, load_recipe, recipe_for
 
@@ -255,7 +255,7 @@ def _clock(seconds: float) -> str:
 def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, device: str) -> int:
     """The final number, once, on seeds that nothing else has seen."""
     from manikin.eval.evaluation import evaluate
-    from manikin.eval.html import write_html
+    from manikin.eval.pages.report import write_html
     from manikin.eval.report import as_dict, write_report
     from manikin.eval.runner import interruptible
     from manikin.learn.run.page import write_page

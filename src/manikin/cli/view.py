@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import RendererWord, TaskOptions, load_task
-from manikin.cli.terminal import OK, console, counted
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import RendererWord, TaskOptions, load_task
+from manikin.cli.common.terminal import OK, console, counted
 
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
@@ -155,7 +155,7 @@ def _viewer(options: ViewOptions, session: Session) -> Any:
 
 
 def _film(options: ViewOptions, env: BatchEnv, policy: Any) -> int:
-    from manikin.cli.terminal import bar
+    from manikin.cli.common.terminal import bar
     from manikin.render import make_renderer
     from manikin.view.recorder import FilmRecorder
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import tyro
 
-from manikin.cli.documented import documented
-from manikin.cli.options import TaskOptions, WarpOptions, load_task
-from manikin.cli.terminal import NOT_GOOD, OK, console, show_table
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import TaskOptions, WarpOptions, load_task
+from manikin.cli.common.terminal import NOT_GOOD, OK, console, show_table
 
 __all__ = ["WarmupOptions", "main", "run"]
 
@@ -22,7 +22,7 @@ import json, sys, time
 import torch
 import manikin
 from manikin.author.speed import bytes_per_env
-from manikin.cli.options import load_robot
+from manikin.cli.common.options import load_robot
 task, num_envs, options = json.loads(sys.argv[1])
 if "robot" in options:
     options["robot"] = load_robot(options["robot"])

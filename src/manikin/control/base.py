@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor
 
-from manikin.control.law import Array
+from manikin.control.numerics.law import Array
 from manikin.scene.handles import Scope
 from manikin.spec.action import ActionCard
 from manikin.spec.robot import RobotSpec

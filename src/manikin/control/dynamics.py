@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manikin.control.base import Limb
-from manikin.control.law import Array, task_jacobian
+from manikin.control.numerics.law import Array, task_jacobian
 
 __all__ = ["Dynamics"]
 

@@ -16,9 +16,9 @@ from manikin.control.dynamics import Dynamics
 from manikin.control.goal import PoseGoal
 from manikin.control.group import GroupChain
 from manikin.control.ik import Chain
-from manikin.control.jerk import to_rest
 from manikin.control.joint import GripperMap, servo_rate, straight, tool_between
-from manikin.control.law import Array, clip
+from manikin.control.numerics.jerk import to_rest
+from manikin.control.numerics.law import Array, clip
 from manikin.errors import ConfigError
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control

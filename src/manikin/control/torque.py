@@ -14,7 +14,7 @@ from manikin.control.base import Drive, Kinematics, Limb, Reading
 from manikin.control.dynamics import Dynamics
 from manikin.control.goal import GainActions, PoseGoal
 from manikin.control.joint import GripperMap
-from manikin.control.law import (
+from manikin.control.numerics.law import (
     Array,
     clip,
     joint_law,
@@ -23,7 +23,7 @@ from manikin.control.law import (
     orientation_error,
     step_response,
 )
-from manikin.control.operational_code import OperationalProgram
+from manikin.control.numerics.operational_code import OperationalProgram
 from manikin.errors import ConfigError
 from manikin.math import (
     pose_mul,
@@ -207,7 +207,7 @@ class OperationalSpace(_TorqueController):
     def _straight(
         self, posture: Array, stiffness: Array, damping: Array, goals: list[tuple[Array, Array]]
     ) -> Callable[[int], Array]:
-        """The same on the CPU; see :mod:`manikin.control.operational_code`."""
+        """The same on the CPU; see :mod:`manikin.control.numerics.operational_code`."""
         d, program = self.dynamics, self._program
         assert program is not None
         wanted = [np.concatenate([posture, stiffness, damping, pos, turn.reshape(-1, 9)], 1) for pos, turn in goals]

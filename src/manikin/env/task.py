@@ -20,8 +20,7 @@ from manikin.scene.builder import SceneBuilder
 from manikin.scene.looks import Looks
 from manikin.spec.labels import PLAIN, Labels
 from manikin.spec.physics import Physics
-from manikin.spec.plan import Waypoint
-from manikin.spec.segments import Segment
+from manikin.spec.plan import Segment, Waypoint
 from manikin.spec.vary import Normal, Uniform, Vary
 
 __all__ = ["Episode", "Quantity", "Task", "checked_task"]

@@ -16,14 +16,14 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.average import Average
-from manikin.learn.common.finite import check_finite
-from manikin.learn.common.frames import Frames
-from manikin.learn.common.moments import Moments
+from manikin.learn.common.data.frames import Frames
+from manikin.learn.common.numerics.average import Average
+from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.moments import Moments
+from manikin.learn.common.numerics.schedule import cosine
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes
-from manikin.learn.common.schedule import cosine
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.teacher import Teacher
 from manikin.learn.common.threads import CORES, torch_threads
@@ -47,7 +47,7 @@ class Config(PictureConfig):
         learning_rate: of AdamW. anneal: it falls as a cosine to 0 at the planned end. weight_decay: of AdamW.
         hidden: sizes of the layers behind the encoder. activation: tanh, relu, elu or silu.
         average: power of the moving average of the weights that is validated and saved, see
-            :func:`~manikin.learn.common.average.decay_at`; 0 for the weights themselves.
+            :func:`~manikin.learn.common.numerics.average.decay_at`; 0 for the weights themselves.
     """
 
     teacher: str = ""

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.advantage import advantages
-from manikin.learn.common.finite import check_finite
-from manikin.learn.common.moments import Moments
+from manikin.learn.common.numerics.advantage import advantages
+from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded

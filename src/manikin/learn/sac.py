@@ -21,14 +21,14 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.average import follow
-from manikin.learn.common.critics import Ensemble
-from manikin.learn.common.finite import check_finite
-from manikin.learn.common.moments import Moments
+from manikin.learn.common.data.recorded_steps import recorded_steps
+from manikin.learn.common.data.replay import Replay
+from manikin.learn.common.numerics.average import follow
+from manikin.learn.common.numerics.critics import Ensemble
+from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
-from manikin.learn.common.recorded_steps import recorded_steps
-from manikin.learn.common.replay import Replay
 from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.rollout import Episodes, flat_size
 from manikin.learn.common.spent import Spent

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.average import follow
-from manikin.learn.common.finite import check_finite
-from manikin.learn.common.moments import Moments
+from manikin.learn.common.data.replay import Replay
+from manikin.learn.common.numerics.average import follow
+from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
-from manikin.learn.common.replay import Replay
 from manikin.learn.common.rollout import Episodes, flat_size
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads

@@ -21,9 +21,9 @@ from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.env.observe.views import Voxels
 from manikin.errors import ConfigError
+from manikin.learn.common.data.keyframes import load_keyframes
 from manikin.learn.common.imitation import GradientConfig, Imitation
-from manikin.learn.common.keyframes import load_keyframes
-from manikin.learn.common.moments import Moments
+from manikin.learn.common.numerics.moments import Moments
 from manikin.math import quat_from_yaw, quat_mul, quat_rotate
 from manikin.policy.chunk import Execution
 from manikin.policy.networks.voxels import angle_bins, cell_of

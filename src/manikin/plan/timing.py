@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.control.jerk import change
+from manikin.control.numerics.jerk import change
 from manikin.errors import ConfigError
 from manikin.plan.corners import MOST, RAMP, WHOLE, cuts
 from manikin.spec.robot import RobotSpec

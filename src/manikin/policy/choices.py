@@ -29,9 +29,9 @@ def policy_maker(
     Args:
         word: ``expert``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that comes with
             manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
-            (:mod:`manikin.policy.trained`), ``policy.pt2``
-            (:mod:`manikin.policy.checkpoint`), ``ws://host:port`` (:mod:`manikin.policy.remote`), ``module:function``
-            or ``file.py:function``; the function takes the environment.
+            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``ws://host:port``
+            (:mod:`manikin.policy.remote.client`), ``module:function`` or ``file.py:function``; the function takes the
+            environment.
         also: words that the caller knows besides, for the error.
         seed: of a policy that draws random numbers: ``random``, ``graded``, a server or a function that takes a
             ``seed``. None for the policy's own choice.
@@ -46,7 +46,7 @@ def policy_maker(
     if convention is not None:
         return _conventional(word, also, seed, convention)
     if word.startswith(("ws://", "wss://")):
-        from manikin.policy.remote import RemotePolicy
+        from manikin.policy.remote.client import RemotePolicy
 
         return lambda env: RemotePolicy(word, seed=seed)
     if word.startswith(GRADED):
@@ -54,7 +54,7 @@ def policy_maker(
     if seed is not None and (word.endswith(".pt2") or _trained(word) is not None):
         raise _no_seed(word)
     if word.endswith(".pt2"):
-        from manikin.policy.checkpoint import load_policy
+        from manikin.policy.files.checkpoint import load_policy
 
         network = load_policy(word)
         return lambda env: network
@@ -78,7 +78,7 @@ def policy_maker(
 
 def _conventional(word: str, also: Sequence[str], seed: int | None, convention: str) -> Callable[[Any], Policy]:
     from manikin.policy.conventions.conventional import ConventionalPolicy, read_convention
-    from manikin.policy.remote import RemotePolicy
+    from manikin.policy.remote.client import RemotePolicy
 
     found = read_convention(convention)
     if word.startswith(("ws://", "wss://")):

@@ -1,4 +1,7 @@
-"""What a scripted expert returns."""
+"""How a task is carried out: the waypoints of a scripted expert, and the segments of a demonstration.
+
+A segment is relative to one thing. That carries demonstrations over to other starts.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,12 @@ from typing import Any
 
 from torch import Tensor
 
-__all__ = ["Waypoint", "each_robot"]
+__all__ = ["GRIPPER", "WORLD", "Segment", "Waypoint", "each_robot"]
 
+WORLD = "world"
+"""The frame that stands still."""
+GRIPPER = "gripper"
+"""In place of a flag: the gripper is told otherwise than before."""
 _FOREVER = 1e9  # [s]; a finite number, as executors add it to times
 
 
@@ -57,3 +64,22 @@ class Waypoint:
 def each_robot(stage: Waypoint | tuple[Waypoint, ...]) -> tuple[Waypoint, ...]:
     """The waypoints of a stage, one per robot."""
     return (stage,) if isinstance(stage, Waypoint) else stage
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a demonstration in which one thing matters: ``Segment("red", until="is_grasped", after_s=0.4)``.
+
+    Attributes:
+        frame: the motion is relative to this: a part of the scene, ``world``, or a name that ``Task.frames`` gives.
+        until: the flag of ``evaluate`` whose rise ends it, or ``gripper``: the step in which the gripper is told
+            otherwise than at its beginning; "" lasts to the end.
+        after_s: it goes on for so long after that [s], for example until a grasped thing is lifted.
+        moves: what the motion brings to the frame: something in the gripper, named like a frame; "" the tool itself.
+            What lies otherwise in the hand, or is longer, is then brought to the same place.
+    """
+
+    frame: str
+    until: str = ""
+    after_s: float = 0.0
+    moves: str = ""

@@ -27,7 +27,7 @@ _VERDICTS = {
 
 def page(found: Identified, said: Mapping[str, Any]) -> str:
     """A self-contained page of HTML; ``said`` is the result as plain values."""
-    style = (resources.files("manikin.eval") / "report.css").read_text(encoding="utf-8")
+    style = (resources.files("manikin.eval.pages") / "report.css").read_text(encoding="utf-8")
     title = f"{found.robot} under {found.control}"
     unit = {"pose": "m + half rad", "position": "m", "joints": "rad"}[found.loss]
     times = found.loss_before / max(found.loss_after, 1e-300)

@@ -72,7 +72,7 @@ def overlay_page(
         "colours": _text(np.repeat(colours, 3, 0).tobytes()),
         "photograph": "data:image/png;base64," + _text(encode_png(photograph)),
     }
-    page = (resources.files("manikin.view") / "align.html").read_text(encoding="utf-8")
+    page = (resources.files("manikin.view") / "pages" / "align.html").read_text(encoding="utf-8")
     # "</" could end the script that holds the data
     path.write_text(page.replace("@DATA@", json.dumps(given).replace("</", "<\\/")), encoding="utf-8")
     return path

@@ -146,7 +146,7 @@ class Site:
 
     def page(self) -> bytes:
         """The page, with its token."""
-        folder = resources.files("manikin.view")
+        folder = resources.files("manikin.view") / "pages"
         text, theme = (folder.joinpath(name).read_text(encoding="utf-8") for name in (self._page, "theme.css"))
         for word, value in (("theme", theme.rstrip()), ("token", self.token), ("nonce", self._nonce)):
             text = text.replace("{{" + word + "}}", value)

@@ -14,7 +14,7 @@ from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import SceneEnv
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.math import pose_inv, pose_mul
-from manikin.spec.segments import GRIPPER, WORLD, Segment
+from manikin.spec.plan import GRIPPER, WORLD, Segment
 
 __all__ = ["Piece", "bounds", "carried", "frame_poses", "read_pieces"]
 

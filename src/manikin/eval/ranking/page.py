@@ -10,7 +10,7 @@ from typing import Any
 from manikin.data.recording.durable import replace_file
 from manikin.eval.agreement.metrics import delta_success
 from manikin.eval.agreement.published import PUBLISHED
-from manikin.eval.html_parts import alarm, details, grid, page, pc, section, track
+from manikin.eval.pages.parts import alarm, details, grid, page, pc, section, track
 from manikin.eval.ranking.plots import COLOURS, Point, bars, scatter
 from manikin.eval.stats import wilson
 

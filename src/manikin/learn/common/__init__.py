@@ -1,1 +1,1 @@
-"""What trainers share: advantages, replay, running normalization, moving averages, schedules, threads."""
+"""What trainers share: imitation, rollouts and their starts, seeds, streams, pictures, threads, data, numerics."""

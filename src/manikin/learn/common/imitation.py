@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.learn.common.average import Average
-from manikin.learn.common.demonstrations import load_demonstrations
-from manikin.learn.common.finite import check_finite
-from manikin.learn.common.moments import Moments
+from manikin.learn.common.data.demonstrations import load_demonstrations
+from manikin.learn.common.numerics.average import Average
+from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.moments import Moments
+from manikin.learn.common.numerics.schedule import cosine, warm_up
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
-from manikin.learn.common.schedule import cosine, warm_up
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import numbers_of
@@ -42,7 +42,7 @@ class GradientConfig:
         warm_up: gradient steps over which the learning rate rises. anneal: it falls as a cosine to 0 at the end.
         max_grad_norm: gradients are scaled down to this norm; 0 never.
         average: power of the moving average of the weights that acts, see
-            :func:`~manikin.learn.common.average.decay_at`; 0 for the weights themselves.
+            :func:`~manikin.learn.common.numerics.average.decay_at`; 0 for the weights themselves.
     """
 
     demos: str = ""

@@ -12,7 +12,7 @@ from manikin.data.replay.verify import replay
 from manikin.env.make import make
 from manikin.errors import DataError
 from manikin.eval.runner import run_episodes
-from manikin.learn.common.demonstrations import unstacked
+from manikin.learn.common.data.demonstrations import unstacked
 from manikin.learn.run.recipe import Recipe
 from manikin.policy.api import Policy
 from manikin.policy.expert import ExpertPolicy

@@ -105,7 +105,7 @@ def _write(folders: Sequence[Path], target: Path) -> Path:
     runs = [summary_of(folder) for folder in folders]
     logs = [read_progress(folder / LOG) for folder in folders]
     names = _names(runs)
-    style = (resources.files("manikin.eval") / "report.css").read_text(encoding="utf-8")
+    style = (resources.files("manikin.eval.pages") / "report.css").read_text(encoding="utf-8")
     title = names[0] if len(set(names)) == 1 else "Training runs"
     counts = " or ".join(sorted({run["counts"] for run in runs}))
     body = "".join(_charts(names, logs, counts)) + _table(names, runs)

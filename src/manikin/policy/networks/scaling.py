@@ -14,7 +14,8 @@ __all__ = ["Scaling", "Span", "value_at"]
 class Scaling(nn.Module):
     """Shifts and scales each column, and clips: ``clip((x - mean) / std, -limit, limit)``.
 
-    At the beginning mean is 0 and std 1. Who trains sets them: see :class:`manikin.learn.common.moments.Moments`.
+    At the beginning mean is 0 and std 1. Who trains sets them: see
+    :class:`manikin.learn.common.numerics.moments.Moments`.
     """
 
     mean: Tensor

@@ -1,0 +1,1 @@
+"""What subcommands share: options, their help, the terminal; the checks of `doctor`."""

@@ -1,0 +1,1 @@
+"""Arithmetic of controllers: the laws of torque controllers, their machine code, jerk-limited motion."""

@@ -1,0 +1,1 @@
+"""Data for training: demonstrations in memory, keyframes, recorded steps, replay, labelled frames."""

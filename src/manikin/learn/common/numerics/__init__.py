@@ -1,0 +1,1 @@
+"""Arithmetic that trainers share: advantages, running normalization, averages of weights, critics, schedules."""

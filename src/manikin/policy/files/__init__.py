@@ -1,0 +1,1 @@
+"""Policy files: programs of ``torch.export``, read and run safely, and ONNX files."""
