@@ -120,7 +120,8 @@ def test_the_recorded_options_of_a_fingerprint_make_its_environment_again():
 
 def commands() -> list[type]:
     """The options of every command that makes an environment of a task."""
-    from manikin.cli import chosen, collect, demo, info, teleop, view
+    from manikin.cli import collect, demo, info, teleop, view
+    from manikin.cli.common.options import TaskOptions
 
     found = (vars(module).values() for module in (collect, demo, info, teleop, view))
     return sorted(
@@ -128,7 +129,7 @@ def commands() -> list[type]:
             one
             for each in found
             for one in each
-            if isinstance(one, type) and issubclass(one, chosen.TaskOptions) and one is not chosen.TaskOptions
+            if isinstance(one, type) and issubclass(one, TaskOptions) and one is not TaskOptions
         },
         key=lambda one: one.__name__,
     )
