@@ -192,7 +192,7 @@ def test_a_served_policy_takes_pictures(teacher):
 
     trainer, env = _trainer(teacher), _env(2, observe="rgb")
     observation, _ = env.reset(seed=0)
-    policy = NetworkPolicy(trainer.actor, width=2)
+    policy = NetworkPolicy(trainer.actor)
     with PolicyServer(policy, about_env(env)["shapes"], port=0) as server:
         answer = RemotePolicy(server.url).act(observation, ["", ""])
     assert torch.equal(answer, policy.act(observation, ["", ""]))

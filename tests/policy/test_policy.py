@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -172,7 +172,7 @@ def test_network_bits_do_not_depend_on_the_number_of_rows_or_the_place(threads: 
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        policy = NetworkPolicy(module, width=64)
+        policy = NetworkPolicy(module)
         words = ["go"] * 100
         whole = policy.act(observation, words)
         assert whole.shape == (100, 4, 8)
@@ -188,18 +188,63 @@ def test_network_bits_do_not_depend_on_the_number_of_rows_or_the_place(threads: 
         torch.set_num_threads(before)
 
 
+def random_network(seeds: torch.Generator) -> tuple[torch.nn.Module, int]:
+    """Some layers of any sizes, and how many columns go in. Small outputs after sizes that are no multiple of 16 are
+    what matrix products answer with other last bits in other places: a row's first number is then aligned otherwise."""
+
+    def draw(low: int, high: int) -> int:
+        return int(torch.randint(low, high, (1,), generator=seeds))
+
+    sizes = [draw(1, 80), *(draw(3, 200) for _ in range(draw(0, 4))), draw(1, 20)]
+    activation = (torch.nn.Tanh, torch.nn.ReLU, torch.nn.SiLU, torch.nn.GELU, torch.nn.Sigmoid)[draw(0, 5)]
+    layers: list[torch.nn.Module] = []
+    for a, b in pairwise(sizes):
+        layers += [torch.nn.Linear(a, b), *([torch.nn.LayerNorm(b)] if draw(0, 2) else []), activation()]
+    network = torch.nn.Sequential(*layers[:-1])
+    for p in network.parameters():
+        p.data = torch.randn(p.shape, generator=seeds) / max(1, p.shape[-1]) ** 0.5
+    return network, sizes[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bits_of_a_row_are_those_of_the_row_alone(seed: int) -> None:
+    """Fifty networks each, at numbers of rows from 2 to 70, in another order, and as part of a wider tensor; the
+    reference is the module with that row and nothing else."""
+    seeds = torch.Generator().manual_seed(seed)
+    for _ in range(50):
+        network, columns = random_network(seeds)
+        rows = int(torch.randint(2, 70, (1,), generator=seeds))
+        wide = torch.randn(rows, columns + 1, generator=seeds)
+        with torch.no_grad():
+            alone = torch.stack([network(row[None, 1:].clone()) for row in wide])
+        policy, order = NetworkPolicy(network), torch.randperm(rows, generator=seeds)
+        assert torch.equal(policy.act(wide[:, 1:], [""] * rows), alone)
+        assert torch.equal(policy.act(wide[order, 1:], [""] * rows), alone[order])
+
+
 class NormalizesOverTheBatch(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x - x.mean(0)
 
 
-def test_a_module_that_mixes_rows_is_noticed_and_run_row_by_row(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_module_that_mixes_rows_is_run_row_by_row() -> None:
     observation = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    policy = NetworkPolicy(NormalizesOverTheBatch(), width=8)
-    with caplog.at_level(logging.WARNING, "manikin.policy"):
-        actions = policy.act(observation, [""] * 5)
-    assert "one row at a time" in caplog.text
+    actions = NetworkPolicy(NormalizesOverTheBatch()).act(observation, [""] * 5)
     assert torch.equal(actions, torch.zeros(5, 1, 3))  # each row is its own mean
+
+
+def test_rows_that_are_asked_together_are_padded_to_one_width() -> None:
+    """For a GPU, and where the number of rows never changes: a batch always has ``width`` rows."""
+    seen = []
+
+    class Watched(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.append(len(x))
+            return 2 * x
+
+    observation = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    actions = NetworkPolicy(Watched(), width=4).act(observation, [""] * 6)
+    assert seen == [4, 4] and torch.equal(actions[:, 0], 2 * observation)
 
 
 def test_network_takes_dicts_is_in_evaluation_mode_and_prepares() -> None:

@@ -53,7 +53,7 @@ def run(options: ServeOptions) -> int:
     takes = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
     execution = Execution.of(about)
     server = PolicyServer(
-        NetworkPolicy(module, width=int(about.get("width", 64)), execution=execution),
+        NetworkPolicy(module, execution=execution),
         shapes,
         metadata={**told, "observation": about["observation"], "execution": execution.plain},
         host=options.host,

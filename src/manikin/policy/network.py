@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,25 +14,24 @@ from manikin.policy.chunk import Execution
 __all__ = ["WIDTH", "NetworkPolicy"]
 
 WIDTH = 64
-"""Rows per micro-batch where nobody says."""
-
-log = logging.getLogger("manikin.policy")
+"""Rows that are asked together where nobody says: on a GPU, and in the validation of a run."""
 
 
 class NetworkPolicy:
-    """A torch module as a policy, always run on batches of exactly ``width`` rows.
+    """A torch module as a policy. Each row is asked alone, so that its action has the same bits in any company.
 
-    Matrix products choose other kernels at other batch sizes and give other last bits; after some contacts that is
-    another episode. So rows are fed in padded micro-batches of one fixed width. That a row's bits do not depend on its
-    *place* in the micro-batch either is tried once, on the first observation; where it does not hold, rows are fed one
-    by one and the log says so. Results then are equal at any number of environments, on one kind of machine.
+    Matrix products give other last bits at other batch sizes, and in other places of one batch: which kernel runs, and
+    where its vectors begin, depends on both. After some contacts that is another episode. So a row is copied to memory
+    of its own and is a batch of one. Results then are equal at any number of environments, on one kind of machine.
 
     Args:
         module: maps an observation of B rows to actions (B, A) or (B, horizon, A). It is put into evaluation mode.
-        width: rows per micro-batch.
-        prepare: applied to each micro-batch first (normalizing, choosing entries); must treat rows independently.
+        width: rows that are asked together; missing ones are padded. With more than 1 many rows take less time, but
+            their last bits depend on how many there are and on their order: for a GPU, which promises no bits, and
+            where number and order never change.
+        prepare: applied to each batch first (normalizing, choosing entries).
         device: where the module runs; None leaves it where it is.
-        fixed: the module takes batches of ``width`` rows only; one row then is fed as a batch of copies.
+        fixed: the module takes batches of ``width`` rows only. A row is fed as a batch of its copies.
         name: for reports.
         execution: how its chunks are executed; None for the whole chunk.
 
@@ -47,7 +45,7 @@ class NetworkPolicy:
         self,
         module: torch.nn.Module,
         *,
-        width: int = WIDTH,
+        width: int = 1,
         prepare: Callable[[Any], Any] | None = None,
         device: str | torch.device | None = None,
         fixed: bool = False,
@@ -59,8 +57,7 @@ class NetworkPolicy:
         self.module = module.eval() if device is None else module.eval().to(device)
         self.width, self.prepare, self.name = width, prepare, name or type(module).__name__
         self.execution = execution or Execution()
-        self._rows, self._fixed = width, fixed  # fed at a time
-        self._checked = width == 1
+        self._rows = 1 if fixed else width  # asked together
         first = next(module.parameters(), None)
         self._device = torch.device(device) if device is not None else (first.device if first is not None else None)
 
@@ -70,38 +67,17 @@ class NetworkPolicy:
     @torch.no_grad()
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
         """Actions (N, horizon, A) for any number of rows."""
-        if not self._checked:
-            self._check_places(observation)
         rows = len(instruction)
         starts = range(0, rows, self._rows)
-        actions = torch.cat([self._micro(observation, a, min(a + self._rows, rows)) for a in starts])
+        actions = torch.cat([self._batch(observation, a, min(a + self._rows, rows)) for a in starts])
         return actions[:, None] if actions.ndim == 2 else actions
 
-    def _micro(self, observation: Observation, start: int, stop: int) -> torch.Tensor:
+    def _batch(self, observation: Observation, start: int, stop: int) -> torch.Tensor:
         batch = _map(lambda t: _pad(t[start:stop], self.width), observation)
-        return self._forward(batch)[: stop - start]
-
-    def _forward(self, batch: Observation) -> torch.Tensor:
         if self._device is not None:
             batch = _map(lambda t: t.to(self._device), batch)
         actions: torch.Tensor = self.module(batch if self.prepare is None else self.prepare(batch))
-        return actions.float()
-
-    def _check_places(self, observation: Observation) -> None:
-        """One row repeated in every place must give one answer."""
-        self._checked = True
-        same = _map(lambda t: t[:1].expand(self.width, *t.shape[1:]).contiguous(), observation)
-        # the others differ from it, so that a mistake like normalizing over the batch shows as well
-        mixed = _map(lambda t: _pad(t, self.width)[: self.width].contiguous(), observation)
-        answer, other = self._forward(same), self._forward(mixed)
-        if not (torch.equal(answer, answer[:1].expand_as(answer)) and torch.equal(other[0], answer[0])):
-            log.warning(
-                "%s gives a row other last bits in another place of the batch; it is run one row at a time, "
-                "which is slower but makes results independent of the number of environments",
-                self.name,
-            )
-            self._rows = 1
-            self.width = self.width if self._fixed else 1
+        return actions[: stop - start].float()
 
 
 def _map(function: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> Any:
@@ -111,5 +87,8 @@ def _map(function: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> Any:
 
 
 def _pad(rows: torch.Tensor, width: int) -> torch.Tensor:
+    """``width`` rows in memory of their own: a view of a larger tensor may begin where vectors of numbers do not."""
     missing = width - len(rows)
-    return torch.cat([rows, rows[:1].expand(missing, *rows.shape[1:])]) if missing > 0 else rows
+    if missing:
+        return torch.cat([rows, rows[:1].expand(missing, *rows.shape[1:])])
+    return rows.clone(memory_format=torch.contiguous_format)

@@ -69,7 +69,7 @@ def save_trained(path: Path, module: torch.nn.Module, *, network: Mapping[str, A
     write_file(path, save(weights, metadata))
 
 
-def export_program(module: torch.nn.Module, path: Path, observation: Any, *, width: int = 64) -> None:
+def export_program(module: torch.nn.Module, path: Path, observation: Any, *, width: int = 1) -> None:
     """Write a network as a program that needs no code of manikin's: ``policy.pt2``.
 
     Args:
@@ -77,7 +77,7 @@ def export_program(module: torch.nn.Module, path: Path, observation: Any, *, wid
         path: of the file.
         observation: an example (n, ...) of what it is shown, a tensor or nested ones; the program takes ``width`` rows
             at a time.
-        width: rows.
+        width: rows. :class:`~manikin.policy.network.NetworkPolicy` asks for one at a time.
 
     Raises:
         DataError: the file cannot be written.
@@ -144,7 +144,7 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
             said = "; ".join(f"{key} {_short(about[key])}, here {_short(here[key])}" for key in other)
             raise ConfigError(f"{path} was trained for {said}. Make the environment as it was trained")
         device = None if env.device.type == "cpu" else env.device
-        width = int(about.get("width", WIDTH))
+        width = 1 if device is None else int(about.get("width", WIDTH))
         return NetworkPolicy(module, width=width, device=device, name=name, execution=execution)
 
     return make

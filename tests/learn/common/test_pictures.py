@@ -240,7 +240,7 @@ def test_imitation_sees_and_its_program_answers_as_it_does(name, demos, tmp_path
     rest.load_state_dict(half.state_dict())
     assert rest.iterate() == numbers[1] and trainer(2).iterate() != numbers[0]
     observation, _ = env.reset(seed=0)
-    policy = NetworkPolicy(whole.actor, width=5)
+    policy = NetworkPolicy(whole.actor)
     export_program(whole.actor, tmp_path / "policy.pt2", observation, width=5)
     from manikin.policy.files.checkpoint import load_policy
 

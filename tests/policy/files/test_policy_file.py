@@ -316,6 +316,21 @@ def test_weights_of_older_files_are_read_without_running_them(tmp_path: Path) ->
 # ---- files of other networks -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("width", [1, 4])
+def test_bits_of_a_row_do_not_depend_on_the_others(tmp_path: Path, width: int) -> None:
+    """Ten networks with sizes whose products answer with other bits in other places of a batch."""
+    seeds = torch.Generator().manual_seed(0)
+    for _ in range(10):
+        network = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+        for p in network.parameters():
+            p.data = torch.randn(p.shape, generator=seeds)
+        policy = load_policy(exported(tmp_path / "net.pt2", network, torch.zeros(width, 5)))
+        seen, order = torch.randn(33, 5, generator=seeds), torch.randperm(33, generator=seeds)
+        together = policy.act(seen, [""] * 33)
+        assert torch.equal(torch.cat([policy.act(seen[k : k + 1], [""]) for k in range(33)]), together)
+        assert torch.equal(policy.act(seen[order], [""] * 33), together[order])
+
+
 def test_a_network_that_mixes_rows_is_fed_copies_of_one_row(tmp_path: Path) -> None:
     """An exported network takes one size of batch only, also where rows must be fed one by one."""
 

@@ -108,7 +108,7 @@ def test_several_rows_come_in_one_request_where_the_server_says_so(server) -> No
 def test_the_server_answers_several_rows_as_it_answers_one() -> None:
     seeds = torch.Generator().manual_seed(0)
     actor = GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0, generator=seeds)
-    network, state = NetworkPolicy(actor, width=4), torch.rand(9, 5, generator=seeds)
+    network, state = NetworkPolicy(actor), torch.rand(9, 5, generator=seeds)
     with PolicyServer(network, {"state": (5,)}, port=0, batch=True) as there:
         policy = RemotePolicy(there.url)
         together = policy.act(state, [""] * 9)
@@ -164,7 +164,7 @@ def test_openpi_s_own_client_is_answered() -> None:
     """The client that others use, where it is installed."""
     place = "openpi_client.websocket_client_policy"
     client = pytest.importorskip(place, reason="needs openpi-client, which is no part of manikin")
-    network = NetworkPolicy(GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0), width=4)
+    network = NetworkPolicy(GaussianActor(observations=5, actions=2, hidden=[8], log_std=0.0))
     state = torch.rand(1, 5)
     with PolicyServer(network, {"state": (5,)}, port=0, batch=True) as there:
         policy = client.WebsocketClientPolicy(host="127.0.0.1", port=there.port)

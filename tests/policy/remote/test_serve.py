@@ -24,7 +24,7 @@ from manikin.policy.trained import about_env, save_trained
 
 @pytest.fixture
 def policy():
-    return NetworkPolicy(GaussianActor(observations=35, actions=8, hidden=[16], log_std=0.0), width=4)
+    return NetworkPolicy(GaussianActor(observations=35, actions=8, hidden=[16], log_std=0.0))
 
 
 def test_the_answer_is_the_policy_s_own(policy):

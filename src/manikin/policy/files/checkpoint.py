@@ -60,11 +60,12 @@ def _shapes(leaves: Mapping[str, torch.Tensor]) -> str:
 def load_policy(path: str | Path) -> NetworkPolicy:
     """The network of a file, which maps an observation of B rows to actions (B, A) or (B, horizon, A).
 
-    ``torch.export.save(torch.export.export(module.eval(), (observation,)), "policy.pt2")`` writes such a file. It is
-    run on batches of as many rows as ``observation`` had. A file from a stranger is safe to load: its graph, weights
-    and constants are read as numbers and plain values, nothing is unpickled, and only operators of a fixed list are
-    run (:mod:`manikin.policy.files.operators`). What needs more than that is a program, and is given as
-    ``file.py:function``.
+    ``torch.export.save(torch.export.export(module.eval(), (observation[:1],)), "policy.pt2")`` writes such a file. It
+    takes as many rows as that observation had. Each row is run alone: where it takes more than one, as copies.
+
+    A file from a stranger is safe to load: its graph, weights and constants are read as numbers and plain values,
+    nothing is unpickled, and only operators of a fixed list are run (:mod:`manikin.policy.files.operators`). What needs
+    more than that is a program, and is given as ``file.py:function``.
 
     Raises:
         AssetError: no such file.

@@ -81,6 +81,8 @@ def _quiet() -> Iterator[None]:
 def run_onnx(path: str | Path, observation: Tensor) -> Tensor:
     """Actions that the file gives for observations (B, ...), by onnxruntime on one thread.
 
+    Their last bits may depend on how many rows there are.
+
     Raises:
         ConfigError: onnxruntime is not installed.
     """
