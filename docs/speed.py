@@ -42,8 +42,8 @@ def section(result: dict[str, Any]) -> str:
     words += "Raw MuJoCo is MuJoCo's batch alone, with the same model and the same controls."
     if times := result.get("times_maniskill3_at_one_env"):
         each = [f"{v['median']:.1f}x{span(v, '.1f')} ({k.rsplit(',', 1)[0]})" for k, v in times.items()]
-        words += f" With one environment, manikin is {' and '.join(each)} as fast as ManiSkill3's task, round by round. "
-        words += "ManiSkill3 makes 5 steps of 10 ms."
+        words += f" With one environment, manikin is {' and '.join(each)} as fast as ManiSkill3's task, round by round."
+        words += " ManiSkill3 makes 5 steps of 10 ms."
     return "\n".join([*lines, "", words])
 
 

@@ -13,6 +13,8 @@ import manikin
 from manikin.cli import main
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.protocol import Protocol
+from manikin.eval.ranking.ranks import shifts_of
+from manikin.eval.ranking.runs import read_runs
 from manikin.eval.variants import SETS, shifts, variants_of, vary
 from manikin.spec.looks import Distractors, Looks
 
@@ -144,6 +146,11 @@ def test_eval_reports_each_variant_and_the_shifts(tmp_path: Path, capsys: pytest
     (row,) = report["variants"]["per_task"]
     assert row["task"] == "PushCube-v2" and row["mean"] == 0 and set(row["delta_success"].values()) == {0.0}
     assert "--variants simpler" in report["command"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<h2>Variants</h2>" in page and page.count(">background<") == 1
+    changes = shifts_of(read_runs([tmp_path / "out"]))
+    assert [one.variant for one in changes] == [v.name for v in SETS["simpler"] if v.shift]
+    assert all(one.paired and one.setting.word == "PushCube-v2#base" for one in changes)
     looks = [task["fingerprint"]["looks"] for task in report["per_task"]]
     assert len({json.dumps(one) for one in looks}) == 9
     assert main([*words[:3], "paper", "--out", str(tmp_path / "other")]) == 2

@@ -9,7 +9,7 @@ tells apart from the average. What stands in for what manikin has no meshes of i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from manikin.eval.protocol import Protocol, setting_of, task_of
 from manikin.spec.looks import Background, CameraLook, Distractors, LightLook, Looks, Surface
 from manikin.spec.vary import Choice, Uniform
 
-__all__ = ["SETS", "Variant", "shifts", "variants_of", "vary"]
+__all__ = ["SETS", "Variant", "shifts", "variants_in", "variants_of", "vary"]
 
 _BASE = "base"
 _NO_DISTRACTORS = ("GoogleMoveNear", "GoogleOpenDrawer", "GoogleCloseDrawer", "GooglePlaceApple")
@@ -162,20 +162,14 @@ def shifts(word: str, rates: Mapping[str, float]) -> list[dict[str, Any]]:
         averaged, how many those are, and by shift the mean absolute change against the scene as it is.
     """
     found = []
-    for base in (name for name in rates if name.endswith(("#" + _BASE, "-" + _BASE))):
-        task = base[: -len(_BASE) - 1]
-        variants = variants_of(word, task_of(task))
-        named = {variant.name: f"{base[: -len(_BASE)]}{variant.name}" for variant in variants}
-        if not set(named.values()) <= set(rates):
-            continue
-        mean = [rates[named[variant.name]] for variant in variants if variant.averaged]
+    for base, variants in variants_in(word, rates).items():
         by_shift: dict[str, list[float]] = {}
-        for variant in variants:
-            if variant.shift:
-                by_shift.setdefault(variant.shift, []).append(rates[named[variant.name]])
+        for variant, name in variants:
+            by_shift.setdefault(variant.shift, []).append(rates[name])
+        mean = [rates[base], *(rates[name] for variant, name in variants if variant.averaged)]
         found.append(
             {
-                "task": task,
+                "task": base[: -len(_BASE) - 1],
                 "base": rates[base],
                 "mean": sum(mean) / len(mean),
                 "variants": len(mean),
@@ -184,4 +178,20 @@ def shifts(word: str, rates: Mapping[str, float]) -> list[dict[str, Any]]:
                 },
             }
         )
+    return found
+
+
+def variants_in(word: str, settings: Iterable[str]) -> dict[str, list[tuple[Variant, str]]]:
+    """Which settings of a protocol are variants of which: by the word of the scene as it is, each variant and its word.
+    Tasks of which a variant is missing are left out.
+
+    Raises:
+        UnknownNameError: there is no such set.
+    """
+    there, found = set(settings), {}
+    for base in (name for name in settings if name.endswith(("#" + _BASE, "-" + _BASE))):
+        of = base.removesuffix(_BASE)
+        variants = [(one, of + one.name) for one in variants_of(word, task_of(of[:-1])) if one.shift]
+        if all(name in there for _, name in variants):
+            found[base] = variants
     return found

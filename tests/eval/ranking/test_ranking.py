@@ -23,6 +23,7 @@ from manikin.eval.ranking.ranks import rank, shifts_of
 from manikin.eval.ranking.runs import read_runs
 from manikin.eval.ranking.summary import ALL, summary
 from manikin.eval.stats import bootstrap, newcombe_paired, wilson
+from manikin.eval.variants import SETS
 
 Write = Callable[..., Path]
 
@@ -127,6 +128,23 @@ def test_runs_of_several_policy_seeds_are_one_policy(write: Write) -> None:
     assert change.paired and (change.change.low, change.change.high) == pytest.approx((expected.low, expected.high))
     with pytest.raises(ConfigError, match="both of the policy octo under one protocol and one policy seed"):
         read_runs([*places, Path(str(write("octo", {"A-v1": tables[0]}, policy_seed=0, name="again")))])
+
+
+def test_what_the_variants_within_a_protocol_change(write: Write) -> None:
+    """Each is compared with the scene as it is, episode by episode. Reference: the paired interval of the counts."""
+    names = [variant.name for variant in SETS["simpler"]]
+    tasks = {f"A-v1#{name}": wins(15, 20) for name in names} | {"A-v1#darker": wins(9, 20), "B-v1": wins(1, 20)}
+    runs = read_runs([write("p", tasks, variants={"set": "simpler", "per_task": []})])
+    changes = {one.variant: one for one in shifts_of(runs)}
+    assert list(changes) == names[1:]
+    dark, bright = changes["darker"], changes["brighter"]
+    assert (dark.shift, dark.setting.word, dark.paired) == ("lighting", "A-v1#base", True)
+    assert dark.change.estimate == pytest.approx(-0.3) and bright.change.estimate == 0
+    expected = newcombe_paired(9, 0, 6, 5)
+    assert (dark.change.low, dark.change.high) == pytest.approx((expected.low, expected.high))
+    assert ">15.0<" in render_page(summary(runs))  # delta success of lighting: mean of 30 and 0 points
+    del tasks["A-v1#darker"]  # a set that is not whole says nothing
+    assert shifts_of(read_runs([write("q", tasks, digest="c" * 64, variants={"set": "simpler"})])) == []
 
 
 def test_what_a_shift_changes(write: Write) -> None:

@@ -41,7 +41,8 @@ def render_html(report: Mapping[str, Any], reels: Mapping[str, Sequence[Reel]] |
         reels: by the protocol's word for a task, pictures of some episodes.
     """
     tasks = "".join(_task(t, (reels or {}).get(t.get("named", t["task"]), ())) for t in report["per_task"])
-    body = f"{_top(report)}{_overview(report)}{tasks}{_comparison(report)}{_health(report)}{_again(report)}"
+    summary = f"{_top(report)}{_overview(report)}{_variants(report)}"
+    body = f"{summary}{tasks}{_comparison(report)}{_health(report)}{_again(report)}"
     return page(f"{report['protocol']['name']}: {report['policy']}", body)
 
 
@@ -94,6 +95,23 @@ def _overview(report: Mapping[str, Any]) -> str:
         rows.append((escape(title(t)), f"{r['successes']} of {r['episodes']}", share, track(r), between))
     headings = ("task", "episodes", f"success {_RULES[rule]}", "", "interval")
     return section(grid(headings, rows, wide=3))
+
+
+def _variants(report: Mapping[str, Any]) -> str:
+    """What the variants of a task say together (:func:`manikin.eval.variants.shifts`)."""
+    found = (report.get("variants") or {}).get("per_task", ())
+    if not found:
+        return ""
+    kinds = list(dict.fromkeys(kind for one in found for kind in one["delta_success"]))
+    rows = []
+    for one in found:
+        changes = (f"{100 * one['delta_success'][k]:.1f}" if k in one["delta_success"] else "" for k in kinds)
+        rows.append((escape(one["task"]), pc(one["base"]), f"<b>{pc(one['mean'])}</b>", str(one["variants"]), *changes))
+    headings = ("task", "as it is", "mean", "variants", *map(escape, kinds))
+    return section(
+        "<h2>Variants</h2><p>The mean is over the variants that count. The columns behind it are the mean absolute "
+        f"changes of success, in points, by what a variant changes.</p>{grid(headings, rows)}"
+    )
 
 
 def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from manikin.errors import ConfigError
 from manikin.eval.ranking.runs import Report, Runs, Setting, episodes_of, outcomes_of
 from manikin.eval.stats import Interval, bootstrap, newcombe, newcombe_paired, wilson
+from manikin.eval.variants import variants_in
 
 __all__ = ["Ranked", "Shift", "rank", "rate_of", "shifts_of"]
 
@@ -135,7 +136,7 @@ class Shift:
     """What one variant of the protocol does to one policy in one setting.
 
     Attributes:
-        shift, variant: what is changed, and the variant's protocol.
+        shift, variant: what is changed, and the variant's protocol or, of a set of variants, its name.
         change: its rate minus that of the base, with its interval.
         paired: on the same episodes.
     """
@@ -154,7 +155,7 @@ class Shift:
 
 
 def shifts_of(runs: Runs, *, confidence: float = 0.95) -> list[Shift]:
-    """Changes of success of every policy under every variant of the base protocol.
+    """Changes of success of every policy under every variant of the base protocol, and under the variants in it.
 
     Raises:
         ConfigError: a variant has a policy that the base has not, or no task of the base.
@@ -172,14 +173,25 @@ def shifts_of(runs: Runs, *, confidence: float = 0.95) -> list[Shift]:
                 if not common:
                     raise ConfigError(f"the variant {variant} has no task of the base protocol")
                 base = runs.base[policy]
-                found += [Shift(shift, variant, policy, s, *_change(reports, base, s, confidence)) for s in common]
-    return found
+                found += [Shift(shift, variant, policy, s, *_change(reports, s, base, s, confidence)) for s in common]
+    return [*found, *_within(runs, confidence)]
+
+
+def _within(runs: Runs, confidence: float) -> Iterator[Shift]:
+    """Changes under the variants that a protocol has as settings of its own (``manikin eval --variants``)."""
+    settings = {setting.word: setting for setting in runs.settings}
+    for policy, reports in runs.base.items():
+        word = (reports[0].get("variants") or {}).get("set")
+        for base, variants in variants_in(word, settings).items() if word else ():
+            for variant, name in variants:
+                change = _change(reports, settings[name], reports, settings[base], confidence)
+                yield Shift(variant.shift, variant.name, policy, settings[base], *change)
 
 
 def _change(
-    reports: Sequence[Report], base: Sequence[Report], setting: Setting, confidence: float
+    reports: Sequence[Report], setting: Setting, base: Sequence[Report], before_it: Setting, confidence: float
 ) -> tuple[Interval, bool]:
-    there, before = (_by_key(one, setting) for one in (reports, base))
+    there, before = _by_key(reports, setting), _by_key(base, before_it)
     if there.keys() == before.keys() and len(reports) > 1:
         gaps = [float(there[key]) - float(before[key]) for key in there]
         return bootstrap(gaps, clusters=[seed for _, seed, _ in there], confidence=confidence), True
