@@ -44,7 +44,7 @@ def forget_own_robots() -> Iterator[None]:
     yield
     for name in ("manikin.robots", "manikin.grippers"):
         if name in sys.modules:
-            sys.modules[name]._own.clear()
+            sys.modules[name].forget()
 
 
 def _root(variable: str) -> Path:

@@ -103,7 +103,7 @@ class _Words:
 
 
 @functools.lru_cache(maxsize=64)
-def _words_on(device: torch.device) -> _Words:
+def words_on(device: torch.device) -> _Words:
     return _Words(device)
 
 
@@ -128,7 +128,7 @@ class EpisodeRng:
                 f"EpisodeRng: seed and index must be int64 of one shape (n,) on one device; got {seed.dtype} "
                 f"{tuple(seed.shape)} on {seed.device} and {index.dtype} {tuple(index.shape)} on {index.device}"
             )
-        words = _words_on(seed.device)
+        words = words_on(seed.device)
         self._begin(words, words.combine(words.combine(0, seed), index).unsqueeze(1))
 
     def _begin(self, words: _Words, key: Tensor) -> None:
@@ -150,7 +150,7 @@ class EpisodeRng:
     def to(self, device: torch.device) -> EpisodeRng:
         """The same episodes' streams on another device, each from its beginning."""
         made = EpisodeRng.__new__(EpisodeRng)
-        made._begin(_words_on(device), self._key.to(device))
+        made._begin(words_on(device), self._key.to(device))
         return made
 
     def derive(self, value: Tensor) -> EpisodeRng:
@@ -165,7 +165,7 @@ class EpisodeRng:
         made._begin(self._words, self._words.combine(self._key, value.unsqueeze(1)))
         return made
 
-    def _draw(self, name: str, shape: tuple[int, ...]) -> Tensor:
+    def draw_words(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """The next prod(shape) words of a stream, (n, prod(shape)) int64."""
         start = self._start.get(name)
         if start is None:
@@ -184,7 +184,7 @@ class EpisodeRng:
         """
         if not isinstance(low, Tensor) and not isinstance(high, Tensor) and low > high:
             raise ValueError(f"stream {name!r}: low {low} exceeds high {high}")
-        bits = self._words.shift(self._draw(name, shape), 40).to(torch.float32)
+        bits = self._words.shift(self.draw_words(name, shape), 40).to(torch.float32)
         # Scaling by a power of two is exact, so it may be done on the factor, which is the smaller of the two.
         return _shaped(bits, shape) * ((high - low) * 2.0**-24) + low
 
@@ -196,7 +196,7 @@ class EpisodeRng:
         ``mean`` and ``std`` are numbers, or float32 tensors broadcastable to the result. The logarithm and the cosine
         are of float64 and rounded at the end, so that devices differ in about one of 10^8 numbers, by the last bit.
         """
-        words = self._draw(name, shape)
+        words = self.draw_words(name, shape)
         radius = ((self._words.shift(words, 32).to(torch.float64) + 1) * 2.0**-32).log().mul_(-2).sqrt_()
         angle = (words & 0xFFFFFFFF).to(torch.float64) * (2 * math.pi * 2.0**-32)
         return _shaped((radius * angle.cos_()).to(torch.float32), shape) * std + mean
@@ -209,14 +209,14 @@ class EpisodeRng:
         """
         if not 1 <= high - low <= 1 << 31:
             raise ValueError(f"stream {name!r}: integers need 1 <= high - low <= 2^31; got [{low}, {high})")
-        words = self._words.shift(self._draw(name, shape), 32)
+        words = self._words.shift(self.draw_words(name, shape), 32)
         return _shaped((words * (high - low) >> 32) + low, shape)
 
     def permutation(self, name: str, k: int) -> Tensor:
         """A random order of 0 .. k - 1 for each row -> (n, k) int64."""
         mask = (1 << max(k - 1, 0).bit_length()) - 1
         # The place is written into the low bits, so that no two words are equal and every device sorts alike.
-        words = self._draw(name, (k,)) & ~mask | torch.arange(k, device=self.device)
+        words = self.draw_words(name, (k,)) & ~mask | torch.arange(k, device=self.device)
         return words.sort(-1).values & mask
 
 

@@ -20,7 +20,7 @@ TETRAHEDRON = "v 0 0 0\nv 0.1 0 0\nv 0 0.2 0\nv 0 0 {}\nf 1 3 2\nf 1 2 4\nf 2 3 
 def folder(tmp_path, monkeypatch):
     """Small models are kept too; compiling is counted in ``compiles``."""
     monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "_HEAVY", 0)
+    monkeypatch.setattr(cache, "HEAVY", 0)
     (tmp_path / "thing.obj").write_text(TETRAHEDRON.format(0.3))
     return tmp_path
 

@@ -94,7 +94,7 @@ def test_doctor_fails_when_the_core_does_not_work(monkeypatch, capsys) -> None:
     def broken() -> str:
         raise OSError("libtorch_cpu.so: cannot open shared object file")
 
-    monkeypatch.setattr(checks, "_try_torch", broken)
+    monkeypatch.setattr(checks, "try_torch", broken)
     monkeypatch.setattr(checks, "CHECKS", (checks.core,))
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_optional_parts_never_fail_the_doctor(monkeypatch, capsys) -> None:
 
 
 def test_a_gl_library_that_does_not_load_is_reported_with_the_reason(monkeypatch) -> None:
-    monkeypatch.setattr(checks, "_GL_PROBE", "import sys; sys.exit('cannot load libEGL.so.1')")
+    monkeypatch.setattr(checks, "GL_PROBE", "import sys; sys.exit('cannot load libEGL.so.1')")
     monkeypatch.setattr(
         "manikin.render.backends.filament.probe", lambda: (None, "vulkan: no driver; apt-get install libvulkan1")
     )

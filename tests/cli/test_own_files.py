@@ -180,7 +180,7 @@ def test_commands_take_the_file_of_a_robot(folder: Path, capsys: pytest.CaptureF
     assert "1 episode, " in out and "replay a.h5 --check --robot my_arm.py" in out
     from manikin import robots
 
-    robots._own.clear()  # as in a process that has not read the file
+    robots.forget()  # as in a process that has not read the file
     assert main(["replay", "a.h5", "--check"]) == 2
     assert "unknown robot 'my_arm'" in capsys.readouterr().err
     assert main(["replay", "a.h5", "--check", "--robot", "my_arm.py"]) == 0

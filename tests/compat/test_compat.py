@@ -204,7 +204,7 @@ def test_warps_native_library_has_what_is_called() -> None:
     from manikin.sim.warp.library import modules
 
     wp, _ = modules()
-    native = warp_parts._native()
+    native = warp_parts.native_library()
     for name in ("wp_cuda_device_graph_mem_trim", "wp_alloc_tracker_get_peak_bytes"):
         assert hasattr(native, name), look_at("warp", name)
     tracker = wp.ScopedMemoryTracker("test", print=False)
@@ -359,7 +359,7 @@ def test_only_guarded_sockets_have_a_refusal() -> None:
     from manikin.compat import studio
 
     calls = []
-    start = studio._checked(lambda *args, **options: calls.append(options["process_request"]))
+    start = studio.checked_serve(lambda *args, **options: calls.append(options["process_request"]))
 
     class Connection:
         def respond(self, status: int, text: str) -> tuple[int, str]:
@@ -371,7 +371,7 @@ def test_only_guarded_sockets_have_a_refusal() -> None:
     with socket.socket() as plain, socket.socket() as guarded:
         for sock in (plain, guarded):
             sock.bind(("127.0.0.1", 0))
-        studio._refusals[guarded] = lambda address, host, origin: (421, f"{address} {host} {origin}")
+        studio.refusals[guarded] = lambda address, host, origin: (421, f"{address} {host} {origin}")
         for sock in (plain, guarded):
             start(sock=sock, process_request=lambda connection, request: "served")
     assert calls[0](Connection(), Request()) == "served"

@@ -57,7 +57,7 @@ def test_plus_one_commands_what_the_card_says_and_the_arm_goes_there(name, contr
 
     # the commanded target, exactly
     if control.startswith("joint"):
-        ctrl, _ = env.controller(env._loop.carry, reading, action)
+        ctrl, _ = env.controller(env.carry, reading, action)
         base = held if control in ("joint_target_delta_pos", "joint_vel") else reading.qpos
         moved = (ctrl - base)[:, :k]
         limits = env.robot.limits[:k]

@@ -14,18 +14,18 @@ import pytest
 from manikin.control.numerics import native as native_module
 from manikin.control.numerics.law import operational, operational_torque, orientation_error, task_jacobian
 from manikin.control.numerics.native import compiler, native
-from manikin.control.numerics.operational_code import OperationalProgram, _program
+from manikin.control.numerics.operational_code import OperationalProgram, written_program
 
 
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
     """An empty cache, and nothing loaded before."""
     monkeypatch.setenv("MANIKIN_CACHE", str(tmp_path / "cache"))
-    native_module._loaded.cache_clear()
-    _program.cache_clear()
+    native_module.loaded.cache_clear()
+    written_program.cache_clear()
     yield tmp_path
-    native_module._loaded.cache_clear()
-    _program.cache_clear()
+    native_module.loaded.cache_clear()
+    written_program.cache_clear()
 
 
 def needs_compiler():
@@ -55,7 +55,7 @@ def test_all_ways_to_compute_the_law_give_the_same_bits_and_the_matrices_numbers
     found = {}
     for mode, rows in (("native", n), ("vectors", n), ("floats", 1)):
         monkeypatch.setenv("MANIKIN_CC", "off") if mode != "native" else needs_compiler()
-        _program.cache_clear()
+        written_program.cache_clear()
         result = []
         for first in range(0, n, rows):
             part = slice(first, first + rows)
@@ -63,7 +63,7 @@ def test_all_ways_to_compute_the_law_give_the_same_bits_and_the_matrices_numbers
             pieces = [[x[part] for x in group] for group in (configuration, state, goal)]
             result.append(program.torque(0, lambda p=pieces: tuple(p[0]), *pieces[1], *pieces[2]).copy())
         found[mode] = np.concatenate(result)
-    _program.cache_clear()
+    written_program.cache_clear()
     np.testing.assert_array_equal(found["native"], found["vectors"])
     np.testing.assert_array_equal(found["native"], found["floats"])
     jacobian = task_jacobian(configuration[0].reshape(n, m, 6), configuration[1])
@@ -89,20 +89,20 @@ def test_code_is_tied_to_arrays_and_kept_by_content(fresh):
     np.testing.assert_array_equal(out[0], [2, 1.5])
     (library,) = (fresh / "cache" / "native").iterdir()  # and no partial file beside it
     stamp = library.stat().st_mtime_ns
-    native_module._loaded.cache_clear()
+    native_module.loaded.cache_clear()
     assert native(2, LINES, FOUND) is not None
     assert library.stat().st_mtime_ns == stamp
 
 
 def kept(fresh):
     """The libraries of the cache, after all were forgotten."""
-    native_module._loaded.cache_clear()
+    native_module.loaded.cache_clear()
     return sorted((fresh / "cache" / "native").glob("*.so"))
 
 
 def computed():
     """What the code gives for 3 and 5, loaded anew."""
-    native_module._loaded.cache_clear()
+    native_module.loaded.cache_clear()
     out = np.zeros((1, 2))
     native(2, LINES, FOUND)(np.array([[3.0, 5.0]]), out)()
     return out.tolist()
@@ -190,9 +190,9 @@ def test_without_a_working_compiler_the_law_is_computed_all_the_same(fresh, monk
         monkeypatch.setenv("MANIKIN_CC", word)
     _, (configuration, state), goal = arm(1, 6)
     program = OperationalProgram(1, 6, uncouple=True, posture=10.0, every=1)
-    assert program._laws[0]._native is None
+    assert not program.native
     got = program.torque(0, lambda: configuration, *state, *goal).copy()
     monkeypatch.setenv("MANIKIN_CC", "off")
-    _program.cache_clear()
+    written_program.cache_clear()
     again = OperationalProgram(1, 6, uncouple=True, posture=10.0, every=1)
     np.testing.assert_array_equal(got, again.torque(0, lambda: configuration, *state, *goal))

@@ -116,9 +116,9 @@ def test_the_goal_is_the_measured_pose_moved_about_the_bases_axes() -> None:
     env.step(action)
     for _ in range(15):  # the plan goes on while nothing new is asked for
         env.world.step(50)
-    goal, orientation = env.robot.solver.chain.fk(env._loop.carry[:, -11:-2])
+    goal, orientation = env.robot.solver.chain.fk(env.carry[:, -11:-2])
     assert norm(goal - wanted).max() < 1e-4 and quat_angle(orientation, turned).max() < 2e-4
-    assert (env._loop.carry[:, -4:-2] - torch.tensor(ARM.keyframes["rest"][7:])).abs().max() < 1e-6  # the head stays
+    assert (env.carry[:, -4:-2] - torch.tensor(ARM.keyframes["rest"][7:])).abs().max() < 1e-6  # the head stays
 
 
 def test_setpoints_change_at_every_physics_step_and_are_those_of_the_plan() -> None:
@@ -136,7 +136,7 @@ def test_setpoints_change_at_every_physics_step_and_are_those_of_the_plan() -> N
 
     env.world.step = watch
     env.step(torch.tensor([[0.03, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0]]))
-    goal = env._loop.carry[:, -11:].double().numpy()
+    goal = env.carry[:, -11:].double().numpy()
     arm, _ = to_rest(
         *(rest[:, :9], 0 * rest[:, :9], goal[:, :9]),
         velocity=np.full(9, 1.5),
@@ -189,16 +189,16 @@ def test_the_servo_and_its_damping_together_keep_the_force_limit() -> None:
 def test_a_small_move_of_the_gripper_keeps_its_last_goal(word: str, small: float) -> None:
     env = made(word)
     env.step(-0.5 * OPEN)
-    half = env._loop.carry[:, -1].clone()
+    half = env.carry[:, -1].clone()
     assert half == pytest.approx(0.655, abs=1e-5)
     for move in (0.0, -small, small):
         env.step(move * OPEN)
-        assert env._loop.carry[:, -1] == half
+        assert env.carry[:, -1] == half
     for _ in range(6):
         env.step(0.0 * OPEN)
     assert env.robot.qpos[0, -1] == pytest.approx(0.655, abs=2e-3)
     env.step(-2 * small * OPEN)
-    assert env._loop.carry[0, -1] == pytest.approx(0.655 + 2.62 / 2 * 2 * small, abs=1e-5)
+    assert env.carry[0, -1] == pytest.approx(0.655 + 2.62 / 2 * 2 * small, abs=1e-5)
 
 
 def test_where_a_motion_begins_is_an_option() -> None:
@@ -209,7 +209,7 @@ def test_where_a_motion_begins_is_an_option() -> None:
         for _ in range(3):
             env.step(torch.tensor([[0.05, 0.0, 0.0, 0.0, 0.0, 0.0, -0.2]]))
         before = env.robot.qpos.clone()
-        carry = env._loop.carry
+        carry = env.carry
         _, begun = env.controller(carry, env.robot, torch.tensor([[0.05, 0.0, 0.0, 0.0, 0.0, 0.0, -0.2]]))
         planned, measured = carry[:, :11], before
         arm, hand = (planned, measured) if word.endswith("planned") else (measured, planned)
@@ -223,7 +223,7 @@ def test_a_pose_out_of_reach_asks_the_arm_to_stay() -> None:
     env = made("ee_delta_pose_planned")
     q = env.robot.arm_qpos.clone()
     env.step(torch.tensor([[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]]))
-    assert torch.equal(env._loop.carry[:, -11:-2], q)
+    assert torch.equal(env.carry[:, -11:-2], q)
 
 
 @pytest.mark.parametrize("device", ["cpu", "warp:cpu"])
@@ -239,7 +239,7 @@ def test_a_snapshot_in_the_middle_goes_on_to_the_same_bits(device: str) -> None:
         env.load(saved)
         for move in moves[3:]:
             env.step(move.to(env.robot.scope.device))
-        ends.append((env.robot.qpos.clone(), env._loop.carry.clone()))
+        ends.append((env.robot.qpos.clone(), env.carry.clone()))
     assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
 
 

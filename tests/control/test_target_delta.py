@@ -78,7 +78,7 @@ def test_targets_are_those_of_algorithm_2(pivot: str) -> None:
             lagged = max(lagged, np.linalg.norm(p - pos[row]))
             pos[row], turn[row] = p + a[:3] + by.apply(pos[row] - p), by * turn[row]
         env.step(action)
-        carry, ctrl = env._loop.carry, env.robot.ctrl.double().numpy()
+        carry, ctrl = env.carry, env.robot.ctrl.double().numpy()
         for row in range(n):
             assert np.allclose(carry[row, :3], pos[row], atol=2e-6)
             assert (turn[row] * FORWARD * scipy(carry[row, 3:]).inv()).magnitude() < 1e-5
@@ -95,11 +95,11 @@ def test_pivots_differ_by_the_turn_of_the_lag() -> None:
     both = torch.tensor([[0.0, 0, 0, 0, 0, 0.3, 1.0]])
     for env in envs:
         env.step(push)
-    before = envs[0]._loop.carry[0, :3].double().numpy()
+    before = envs[0].carry[0, :3].double().numpy()
     measured = by_hand(envs[0].robot.arm_qpos[0].double().numpy())[0]
     for env in envs:
         env.step(both)
-    one, two = (env._loop.carry[0, :3].double().numpy() for env in envs)
+    one, two = (env.carry[0, :3].double().numpy() for env in envs)
     lag = before - measured
     assert np.linalg.norm(lag) > 0.01
     assert np.allclose(two, before, atol=1e-6)  # about itself the target only turns
@@ -109,14 +109,14 @@ def test_pivots_differ_by_the_turn_of_the_lag() -> None:
 def test_a_target_out_of_reach_holds_the_arm_and_moves_on() -> None:
     env = env_of(2)
     far = torch.tensor([[0.9, 0, 0, 0, 0, 0, 1.0], [0.01, 0, 0, 0, 0, 0, 1.0]])
-    q, target = env.robot.arm_qpos.clone(), env._loop.carry.clone()
+    q, target = env.robot.arm_qpos.clone(), env.carry.clone()
     env.step(far)
     assert torch.equal(env.robot.ctrl[0, :6], q[0])
-    assert torch.allclose(env._loop.carry[:, 0], target[:, 0] + far[:, 0], atol=1e-6)
+    assert torch.allclose(env.carry[:, 0], target[:, 0] + far[:, 0], atol=1e-6)
     assert not torch.equal(env.robot.ctrl[1, :6], q[1])
     q = env.robot.arm_qpos.clone()
     env.step(-far * torch.tensor([1, 1, 1, 1, 1, 1, -1.0]))  # back within reach: it goes on from the target
-    assert torch.allclose(env._loop.carry[0, :3], target[0, :3], atol=1e-6)
+    assert torch.allclose(env.carry[0, :3], target[0, :3], atol=1e-6)
     at, _ = by_hand(env.robot.ctrl[0, :6].double().numpy())
     assert np.allclose(at, target[0, :3], atol=2e-4)
 
@@ -131,7 +131,7 @@ def test_a_loaded_snapshot_goes_on_to_the_same_bits() -> None:
         found = []
         for action in moves[3:]:
             env.step(action)
-            found += [env.robot.qpos.clone(), env.robot.ctrl.clone(), env._loop.carry.clone()]
+            found += [env.robot.qpos.clone(), env.robot.ctrl.clone(), env.carry.clone()]
         return found
 
     first = rest()
@@ -146,7 +146,7 @@ def test_the_warp_device_has_the_same_targets() -> None:
     for action in actions(2, 3):
         one.step(action)
         two.step(action)
-        assert torch.allclose(one._loop.carry, two._loop.carry.cpu(), atol=2e-5)
+        assert torch.allclose(one.carry, two.carry.cpu(), atol=2e-5)
         assert torch.allclose(one.robot.ctrl, two.robot.ctrl.cpu(), atol=1e-3)
 
 
@@ -156,7 +156,7 @@ def test_a_row_does_not_depend_on_the_others() -> None:
     for action in moves:
         many.step(action)
         alone.step(action[1:2])
-    assert torch.equal(many._loop.carry[1], alone._loop.carry[0])
+    assert torch.equal(many.carry[1], alone.carry[0])
     assert torch.equal(many.robot.qpos[1], alone.robot.qpos[0])
 
 
@@ -167,7 +167,7 @@ def test_towards_asks_for_the_joints(pivot: str) -> None:
     goal = env.robot.arm_qpos + 0.05
     env.step(env.towards(goal))
     pos, quat = env.robot.solver.chain.fk(goal)
-    assert torch.allclose(env._loop.carry, torch.cat([pos, quat], 1).float(), atol=1e-5)
+    assert torch.allclose(env.carry, torch.cat([pos, quat], 1).float(), atol=1e-5)
     assert torch.allclose(env.robot.ctrl[:, :6], goal, atol=1e-3)
 
 

@@ -218,7 +218,7 @@ def test_step_response_is_that_of_a_unit_mass_on_spring_and_damper(control, dim,
     action = hold_action(env)
     action[0, dim] = 1.0
     with torch.no_grad():
-        _, carry = env.controller(env._loop.carry, env.robot, action)
+        _, carry = env.controller(env.carry, env.robot, action)
     joint = control.startswith("joint")
     drive, moved = env.controller.drive(carry, None), []
     start, turn = env.robot.arm_qpos.clone() if joint else env.robot.tcp_pos.clone(), env.robot.tcp_quat.clone()
@@ -304,7 +304,7 @@ def test_torques_stop_at_the_motors_limits():
 def test_commanding_the_present_pose_does_not_move_the_arm(control):
     env = env_of(control)
     start = env.robot.arm_qpos.clone()
-    action = env.controller.towards(env._loop.carry, env.robot, env.robot.arm_qpos)
+    action = env.controller.towards(env.carry, env.robot, env.robot.arm_qpos)
     for _ in range(10):
         env.step(action)
     assert norm(env.robot.arm_qpos - start) < 2e-4
@@ -354,9 +354,9 @@ def test_a_ramp_moves_the_goal_in_equal_parts():
     action = hold_action(env)
     action[0, 0], action[0, 5] = 1.0, 1.0
     with torch.no_grad():
-        start = env._loop.carry[:, 7:10]
-        _, carry = env.controller(env._loop.carry, env.robot, action)
-        goals = env.controller._goals(env.controller._part(carry, "from"), env.controller._part(carry, "goal"))
+        start = env.carry[:, 7:10]
+        _, carry = env.controller(env.carry, env.robot, action)
+        goals = env.controller.goals_between(env.controller.part(carry, "from"), env.controller.part(carry, "goal"))
     assert len(goals) == 5  # a fifth of 25
     steps = [float(pos[0, 0] - start[0, 0]) for pos, _ in goals]
     np.testing.assert_allclose(steps, 0.01 * np.arange(1, 6), atol=1e-6)

@@ -203,12 +203,12 @@ def test_memory_does_not_grow_with_the_recording(tmp_path: Path, monkeypatch: py
 
     held = []
 
-    class Counted(dataset._Pool):
+    class Counted(dataset.FramePool):
         def __init__(self, parts, *args) -> None:
             held.append(sum(v.nbytes for part in parts for v in part.values()))
             super().__init__(parts, *args)
 
-    monkeypatch.setattr(dataset, "_Pool", Counted)
+    monkeypatch.setattr(dataset, "FramePool", Counted)
     most = {}
     for count in (20, 80):
         path = _record(tmp_path / f"{count}.h5", [10] * count, picture=16)

@@ -57,7 +57,7 @@ def test_gaps_overlaps_and_dead_modes_are_found_with_their_story(monkeypatch: py
     assert Labels(events=TWO, success=done, failure=strict, ordered=False).check() == 5
     count = " and ".join(f"count({name}) < 9" for name in "abcdefhi")
     failure = (Mode("few", count), Mode("many", "otherwise"))
-    monkeypatch.setattr("manikin.spec.labels._MOST", 1_000)
+    monkeypatch.setattr("manikin.spec.labels.MOST", 1_000)
     with pytest.raises(ConfigError, match="more than 1,000 kinds of stories"):
         Labels(events=(*TWO, *(Event(name, name) for name in "abcdefhi")), success=done, failure=failure).check()
 

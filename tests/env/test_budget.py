@@ -30,7 +30,7 @@ from test_world import build
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
-from manikin.sim.budget import _CONVEX_SPARE, Meter, _room  # noqa: E402
+from manikin.sim.budget import CONVEX_SPARE, Meter, room_for  # noqa: E402
 from manikin.sim.warp.capacity import Capacity  # noqa: E402
 from manikin.sim.warp.world import WarpWorld  # noqa: E402
 
@@ -55,17 +55,17 @@ def test_the_cpu_counts_what_warp_needs():
     cpu, warp = lying(CpuWorld), lying(WarpWorld)
     meter = Meter(cpu)
     meter.look()
-    of = warp._d.contact.worldid.numpy()[: int(warp._d.nacon.numpy()[0])]
+    of = warp.mjw_data.contact.worldid.numpy()[: int(warp.mjw_data.nacon.numpy()[0])]
     in_rows = np.bincount(of, minlength=3)
     assert in_rows[2] > in_rows[1] > in_rows[0]
     assert np.array_equal(in_rows, cpu.read("ncon").numpy().ravel())
-    assert meter.contacts == in_rows.max() and meter.constraints == int(warp._d.nefc.numpy().max())
-    pairs = int(warp._d.ncollision.numpy()[0])  # of all rows
-    assert pairs <= meter._near().sum() + 3 * meter._always <= 3 * pairs
+    assert meter.contacts == in_rows.max() and meter.constraints == int(warp.mjw_data.nefc.numpy().max())
+    pairs = int(warp.mjw_data.ncollision.numpy()[0])  # of all rows
+    assert pairs <= meter.pairs_near().sum() + 3 * meter.always_near <= 3 * pairs
 
 
 def test_room_is_more_than_was_seen_in_few_sizes():
-    sizes = [_room(seen) for seen in range(1000)]
+    sizes = [room_for(seen) for seen in range(1000)]
     assert all(size >= 1.5 * seen + 8 for seen, size in enumerate(sizes))
     assert len(set(sizes)) <= 14 and sizes == sorted(sizes)
 
@@ -103,13 +103,13 @@ def test_a_budget_is_found_once_and_kept(tmp_path, monkeypatch):
 
 def test_playing_finds_what_the_expert_needs(monkeypatch):
     """PickCube's expert makes 2 x 4 contacts of the cube: more than lying about does."""
-    monkeypatch.setattr(probing, "_STEPS", 30)
+    monkeypatch.setattr(probing, "STEPS", 30)
     env = manikin.make("PickCube-v2", num_envs=1)
     env.reset(seed=0)
     lying = Meter(env.world)
     lying.look()
     found = probing.probe(task_class("PickCube-v2")(), manikin.Env, **ROBOT)
-    assert lying.contacts == 4 and found.nconmax > _room(lying.contacts)
+    assert lying.contacts == 4 and found.nconmax > room_for(lying.contacts)
     assert found.njmax < 256 and found.nccdmax < found.nconmax
 
 
@@ -153,7 +153,7 @@ def together(n, kind=WarpWorld, **room):
 
 def contacts(world):
     """(rows,) how many each row has."""
-    kept = world._d.contact.worldid.numpy()[: min(int(world._d.nacon.numpy()[0]), world._d.naconmax)]
+    kept = world.mjw_data.contact.worldid.numpy()[: min(int(world.mjw_data.nacon.numpy()[0]), world.mjw_data.naconmax)]
     return np.bincount(kept, minlength=world.num_worlds).tolist()
 
 
@@ -161,7 +161,7 @@ def test_a_row_may_need_more_than_its_share_and_only_what_is_lost_is_flagged():
     """Contacts share their room, so that one row may fill more than its part; convex pairs too, and there the rows are
     flagged in which some were lost. (Constraint rows, each row's own: the test above.)"""
     roomy = lying(WarpWorld)
-    needs, pairs = contacts(roomy), int(roomy._d.ncollision.numpy()[0])
+    needs, pairs = contacts(roomy), int(roomy.mjw_data.ncollision.numpy()[0])
     part = -(-max(sum(needs), pairs) // 3)
     assert max(needs) > part
     pooled = lying(lambda scene, n: WarpWorld(scene, n, nconmax=part))
@@ -170,7 +170,7 @@ def test_a_row_may_need_more_than_its_share_and_only_what_is_lost_is_flagged():
     assert not pooled.health().any()
     whole, tight = together(3), together(3)
     assert contacts(whole)[0] == contacts(whole)[2] > contacts(whole)[1] == 0
-    tight._d.naccdmax = 1  # room for one of the two pairs
+    tight.mjw_data.naccdmax = 1  # room for one of the two pairs
     tight.step(1)
     lost = [have < want for have, want in zip(contacts(tight), contacts(whole), strict=True)]
     assert sum(lost) == 1 and (tight.health() & int(Health.OVERFLOW)).astype(bool).tolist() == lost
@@ -181,7 +181,7 @@ def test_room_for_convex_pairs_is_its_own_and_flags_the_rows_that_lost_some():
     meter.look()
     assert meter.convex == 1 and meter.pairs >= 1
     room = meter.budget()
-    assert room.nccdmax == 1 + _CONVEX_SPARE < room.nconmax
+    assert room.nccdmax == 1 + CONVEX_SPARE < room.nconmax
     small, large = together(3, nconmax=room.nconmax, nccdmax=room.nccdmax), together(3)
     none = together(3, nccdmax=0)
     assert contacts(small) == contacts(large) and contacts(none)[0] < contacts(large)[0]
@@ -420,7 +420,7 @@ def test_there_is_room_for_what_was_recorded_where_it_is_for_the_same_physics(ro
         env = make_env(made, 1, **overrides)
         assert env.budget.njmax == njmax and env.budget.nconmax == 64
         assert env.fingerprint()["deterministic"] is exact
-        assert bool(env.world._m.opt.deterministic) is exact
+        assert bool(env.world.mjw_model.opt.deterministic) is exact
         env.close()
     for made in (then, old, of_cpu):
         env = make_env(made, 1, device="cpu")

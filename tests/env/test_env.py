@@ -522,7 +522,7 @@ def test_a_heavy_environment_that_is_gone_makes_room_for_the_next(monkeypatch):
             env.task.mine = env
             env.close()
             del env
-            monkeypatch.setattr("manikin.env.assemble._HEAVY", heavy)
+            monkeypatch.setattr("manikin.env.assemble.HEAVY", heavy)
             manikin.make("PickCube-v2", 2).close()
             assert [world() is None for world in gone] == [heavy == 0] * len(gone)
     finally:

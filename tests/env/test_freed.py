@@ -16,6 +16,10 @@ from manikin.env.registry import task_ids
 from manikin.sense.imperfect import Noise
 
 
+def hidden(env: Any) -> tuple[Any, ...]:
+    return env._builder, env._loop, env._observer  # house: private, what must be gone lies inside
+
+
 def _use(task: str, **options: Any) -> list[weakref.ref[Any]]:
     """Make one, step it beyond an episode's end, close it; and what must be gone now."""
     env = manikin.make(task, num_envs=2, horizon=2, **options)
@@ -23,7 +27,7 @@ def _use(task: str, **options: Any) -> list[weakref.ref[Any]]:
     for _ in range(3):
         env.step(torch.zeros(2, env.single_action_space.shape[0]))
     inside = [part.env for part in env.parts()]
-    parts = ((one, one.task, one.world, one.scene, one._builder, one._loop, one._observer) for one in inside)
+    parts = ((one, one.task, one.world, one.scene, *hidden(one)) for one in inside)
     kept = [env, *itertools.chain(*parts)]
     env.close()
     return [weakref.ref(part) for part in kept]
@@ -62,10 +66,10 @@ def test_what_is_still_needed_stays() -> None:
     """A handle or a task that the caller keeps goes on working when the environment's name is gone."""
     env = manikin.make("PickCube-v2")
     env.reset(seed=0)
-    robot, task, h, rng = env.robot, env.task, env.h, env._observer
+    robot, task, h, observer = env.robot, env.task, env.h, env._observer  # house: private, it is kept alone
     cube = h.cube
     del env
     gc.collect()
     assert not robot.is_grasping(cube).any()
     assert task.evaluate(h)["success"].shape == (1,)
-    assert rng.groups()["policy"]["qpos"].shape == (1, 9)
+    assert observer.groups()["policy"]["qpos"].shape == (1, 9)

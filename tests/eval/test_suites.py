@@ -48,7 +48,7 @@ def test_each_task_has_its_own_episodes_and_settings(tmp_path: Path) -> None:
         failed = False
 
         def act(self, observation: Any, instruction: Any) -> torch.Tensor:
-            if self.env.task.id == push and self._step.any() and not Stops.failed:
+            if self.env.task.id == push and self.env.elapsed.any() and not Stops.failed:
                 Stops.failed = True
                 raise ConfigError("the policy fails")
             return super().act(observation, instruction)

@@ -23,9 +23,9 @@ class MetaModel:
     """Fields of a model as meta tensors."""
 
     def __init__(self, model, n):
-        self._model, self._n, self.layout, self.varied = model, n, 0, set()
+        self._model, self.count, self.layout, self.varied = model, n, 0, set()
         self.variable = frozenset(f for f in dir(model) if isinstance(getattr(model, f), np.ndarray)) - {"bvh_aabb"}
-        self._ids = {}
+        self.ids = {}
 
     def place_fixed(self, d):
         """What stands still has no poses here."""
@@ -33,13 +33,13 @@ class MetaModel:
     def view(self, field):
         self.varied.add(field)
         shape = getattr(self._model, field).shape
-        return torch.empty(self._n, *shape, device=META)
+        return torch.empty(self.count, *shape, device=META)
 
     def read(self, field):
         return self.view(field).double()
 
     def numpy(self, field):
-        return np.broadcast_to(getattr(self._model, field), (self._n, *getattr(self._model, field).shape))
+        return np.broadcast_to(getattr(self._model, field), (self.count, *getattr(self._model, field).shape))
 
 
 class MetaWorld(WarpWorld):
@@ -61,7 +61,7 @@ class MetaWorld(WarpWorld):
                       and isinstance(getattr(data, f), (np.ndarray, float))}  # fmt: skip
         one = torch.zeros(1, dtype=torch.int32, device=META)
         rows = torch.zeros(num_worlds, dtype=torch.int32, device=META)
-        self._d, self._counters = SimpleNamespace(qacc=None), [one.clone(), one.clone()]
+        self.mjw_data, self._counters = SimpleNamespace(qacc=None), [one.clone(), one.clone()]
         self._views, self._reads, self._model = {}, {}, MetaModel(scene.model, num_worlds)
         self._model.write = lambda writes, mask: _write(self._model, writes, mask)
         self._health, self._room = rows.clone(), Capacity({}, num_worlds, META, self._mjw.OverflowType)
@@ -92,8 +92,8 @@ def _write(model, writes, mask):
 
     for field, ids, value in writes:
         view = model.view(field)
-        at = model._ids.setdefault(np.asarray(ids).tobytes(), torch.arange(len(ids), device=META))
-        new = value.to(view.dtype).reshape(model._n, len(ids), *view.shape[2:])
+        at = model.ids.setdefault(np.asarray(ids).tobytes(), torch.arange(len(ids), device=META))
+        new = value.to(view.dtype).reshape(model.count, len(ids), *view.shape[2:])
         view[:, at] = merged(mask, new, view[:, at])
     return True
 

@@ -180,7 +180,7 @@ def test_what_is_free_is_read_when_what_is_gone_has_been_given_back(monkeypatch)
 
     done: list[str] = []
     monkeypatch.setattr(speed, "torch_device", lambda word: torch.device("cuda", 1))
-    monkeypatch.setattr(speed, "_wait", lambda device: done.append("wait"))
+    monkeypatch.setattr(speed, "wait_for", lambda device: done.append("wait"))
     monkeypatch.setattr(speed, "trim_graphs", lambda device: done.append(f"trim {device}"))
     monkeypatch.setattr(torch, "zeros", lambda *_, device: done.append(f"begin {device}"))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("empty"))
@@ -379,7 +379,7 @@ def test_warmup_makes_a_task_twice_in_new_processes(capsys: pytest.CaptureFixtur
         calls.append((task, options.device, options.num_envs))
         return "out of memory" if task.startswith("Stack") else (20.0 / len(calls), 25_000.0)
 
-    monkeypatch.setattr(warmup, "_created", created)
+    monkeypatch.setattr(warmup, "created", created)
     words = ["warmup", "PickCube-v2", "--device", "warp:cpu", "--num-envs", "2"]
     assert main(words) == 0
     out = capsys.readouterr().out
@@ -425,9 +425,9 @@ def test_warmup_makes_what_is_asked_for(monkeypatch) -> None:
 
 
 def test_warmup_reports_what_a_process_could_not_do() -> None:
-    from manikin.cli.warmup import WarmupOptions, _created
+    from manikin.cli.warmup import WarmupOptions, created
 
-    said = _created("PickCube-v2", WarmupOptions(device="cpu", num_envs=2, robot="no_such_robot"))
+    said = created("PickCube-v2", WarmupOptions(device="cpu", num_envs=2, robot="no_such_robot"))
     assert isinstance(said, str) and "no_such_robot" in said
-    spent, size = _created("PickCube-v2", WarmupOptions(device="cpu", num_envs=2))
+    spent, size = created("PickCube-v2", WarmupOptions(device="cpu", num_envs=2))
     assert spent > 0 and size > 1e5

@@ -164,9 +164,12 @@ def test_math_and_random_streams_stand_on_torch_alone() -> None:
 def test_nothing_imports_the_top_level_package() -> None:
     """It stands for everything, so importing it from inside would hide a dependency from the layers. Tasks show how a
     task of one's own is written, so they may, what lies below them."""
-    from manikin import _LAZY
-
-    below = {name for name, module in _LAZY.items() if module.split(".")[1] in ("env", "errors", "scene", "spec")}
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    places = {
+        a.name: node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names
+    }
+    rooms = ("manikin.env.", "manikin.errors", "manikin.scene.", "manikin.spec.")
+    below = {name for name, module in places.items() if module.startswith(rooms)}
     for path in MODULES:
         if path == SOURCE / "__init__.py":
             continue
@@ -181,6 +184,59 @@ def test_nothing_imports_the_top_level_package() -> None:
             if isinstance(node, ast.ImportFrom) and node.module == "manikin":
                 folders = {p.stem for p in SOURCE.iterdir()}
                 assert {alias.name for alias in node.names} <= folders, path
+
+
+PRIVATE_NAME = re.compile(r"_[a-zA-Z]\w*")
+OF_OTHERS = ("torch", "mujoco", "MjModel", "warp", "wp")  # compat names what is used of them; tests look at it
+
+
+def private_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of everything private of the library that a test uses: attributes, imports, and names of what it
+    replaces. What a class of a test keeps in ``self`` is its own."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls" | "super")):
+                pass
+            case ast.Attribute(attr=name) if PRIVATE_NAME.fullmatch(name) and name != "_replace":  # of named tuples
+                if dotted(node.value).split(".")[-1] not in OF_OTHERS and not dotted(node).startswith(OF_OTHERS):
+                    yield node.lineno, name
+            case ast.ImportFrom(module=str(module), names=names) if module.startswith("manikin"):
+                for name in (*module.split("."), *(alias.name for alias in names)):
+                    if PRIVATE_NAME.fullmatch(name) and name != "_version":
+                        yield node.lineno, name
+            case ast.Call(func=ast.Attribute(attr="setattr" | "delattr"), args=args):
+                for arg in args[:2]:
+                    if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
+                        name = arg.value.split(".")[-1]
+                        if PRIVATE_NAME.fullmatch(name):
+                            yield node.lineno, name
+
+
+def test_tests_use_public_names() -> None:
+    hits, excused = [], 0
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        lines = path.read_text().splitlines()
+        for line, name in private_uses(ast.parse("\n".join(lines))):
+            if "# house: private," in lines[line - 1] or "# house: private," in lines[line - 2]:
+                excused += 1
+            else:
+                hits.append(f"{path.relative_to(ROOT)}:{line}: {name}")
+    assert not hits
+    assert excused < 30, "most of these can be tested through what users see"
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("env._loop.carry", ["_loop"]),
+        ("from manikin.env.env import _find_budget", ["_find_budget"]),
+        ("patch.setattr(world, '_run', None)", ["_run"]),
+        ("patch.setattr('manikin.sim.cpu._evenly', None)", ["_evenly"]),
+        ("self._own = robot._replace(arm=None); torch._C.thing; env.loop", []),
+    ],
+)
+def test_private_names_are_noticed(code: str, names: list[str]) -> None:
+    assert [name for _, name in private_uses(ast.parse(code))] == names
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,8 +62,12 @@ def test_unknown_name_lists_the_valid_ones() -> None:
 
 
 def test_type_checkers_see_the_same_names_as_the_interpreter() -> None:
-    lazy = manikin._LAZY
-    assert set(lazy) | {"__version__"} == set(manikin.__all__)
+    tree = ast.parse(Path(manikin.__file__).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imported = {alias.name: node.module for node in block.body for alias in node.names}
+    assert set(imported) | {"__version__"} == set(manikin.__all__)
+    for name, module in imported.items():
+        assert getattr(importlib.import_module(module), name) is getattr(manikin, name)
 
 
 def test_gymnasium_knows_the_tasks_without_loading_them() -> None:

@@ -185,7 +185,7 @@ def _recorded(path, policy, count, horizon):
 def test_the_latent_vector_holds_what_the_observation_leaves_open(tmp_path, monkeypatch) -> None:
     """Demonstrations go one of two ways. With little weight on the divergence the encoder tells them apart and the
     error falls far below the best that a function of the first observation can reach; with much weight it cannot."""
-    monkeypatch.setattr("manikin.learn.common.data.demonstrations._KEEP", "all")
+    monkeypatch.setattr("manikin.learn.common.data.demonstrations.KEEP", "all")
     path = _recorded(tmp_path / "a.h5", _EitherWay, 16, 4)
     env = make("PushCube-v2", observe="state", horizon=4)
     found = {}

@@ -84,7 +84,7 @@ def test_frames_hold_what_the_student_saw_with_what_the_teacher_would_have_done(
     trainer.env.step = lambda actions: played.append(actions.clone()) or step(actions)
     trainer.iterate()
     again, policy = make(TASK, num_envs=4, horizon=5), None
-    observation, _ = again.reset(seed=trainer.episodes._seeds)
+    observation, _ = again.reset(seed=trainer.episodes.seeds)
     policy = policy_maker(teacher)(make(TASK, num_envs=4))
     kept = trainer.frames.state_dict()["kept"]
     for t, actions in enumerate(played):

@@ -360,7 +360,7 @@ IMITATES = {
 
 @pytest.mark.parametrize("name", IMITATES)
 def test_the_loss_falls_and_a_known_linear_expert_is_imitated(name, linear, monkeypatch):
-    monkeypatch.setattr("manikin.learn.common.data.demonstrations._KEEP", "all")
+    monkeypatch.setattr("manikin.learn.common.data.demonstrations.KEEP", "all")
     given = {"updates": 300, "batch_size": 128, "learning_rate": 3e-3, "anneal": False, **IMITATES[name]}
     trainer = _trainer(name, linear, **given)
     first = trainer.iterate()["loss"]

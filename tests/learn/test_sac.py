@@ -112,13 +112,13 @@ def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy):
     for critics, value in ((trainer.critics, 2.0), (trainer.targets, 7.0)):
         torch.nn.init.zeros_(critics.weights[-1])
         torch.nn.init.constant_(critics.biases[-1], value)
-    part = next(trainer._batches())
+    part = next(trainer.batches())
     stream = trainer.streams["updates"].get_state()
-    _, chances = trainer._act(part["following"])
+    _, chances = trainer.act_with_chances(part["following"])
     trainer.streams["updates"].set_state(stream)
     following = 7.0 - (0.5 * chances.detach() if entropy else 0.0)
     goal = part["returns"] + part["discounts"] * following
-    torch.testing.assert_close(trainer._improve_critics(part), (2.0 - goal).square().mean())
+    torch.testing.assert_close(trainer.improve_critics(part), (2.0 - goal).square().mean())
 
 
 def test_the_temperature_falls_where_actions_are_wilder_than_wanted_and_rises_otherwise():
@@ -322,7 +322,7 @@ def test_a_share_of_each_batch_comes_from_demonstrations(recorded, share):
     trainer, numbers = _train(4, reward="sparse", demos=recorded["expert"], demo_share=share, normalize=False)
     assert "critic_loss" in numbers[-1]
     known = trainer.actor.scaling(trainer.demos.seen[:, 0])
-    for part in trainer._batches():
+    for part in trainer.batches():
         from_demos = (part["seen"][:, None] == known[None]).all(2).any(1)
         assert len(from_demos) == 12 and int(from_demos.sum()) == round(12 * share)
 

@@ -106,7 +106,7 @@ def test_a_plan_looks_ahead_and_counts_the_value_behind_it():
     model.reward_of = lambda latent, action: (model.bins.weights(torch.ones(len(latent))) + 1e-30).log()
     ends = torch.tensor([[2.0], [6.0]])
     model.values = lambda latent, action: (model.bins.weights(ends * latent[:, 0]) + 1e-30).log()
-    worth = model._worth(torch.ones(1, 8), torch.full((1, 2, 1), 0.5))
+    worth = model.worth(torch.ones(1, 8), torch.full((1, 2, 1), 0.5))
     assert float(worth) == pytest.approx(1 + 0.5 + 0.25 * (2.0 + 6.0) / 2 * 2.0, rel=2e-3)
 
 
@@ -142,10 +142,10 @@ def test_a_fail_cuts_the_value_and_time_that_ran_out_does_not():
     goals = []
     for kept in (0.0, 1.0):
         part["kept"] = torch.full_like(part["kept"], kept)
-        trainer._value_of = lambda latent: torch.full((len(latent),), 5.0)
+        trainer.value_of = lambda latent: torch.full((len(latent),), 5.0)
         noted = []
         trainer.actor.bins.loss = lambda logits, values, noted=noted: (noted.append(values), logits.sum(-1) * 0)[1]
-        trainer._improve_model(part)
+        trainer.improve_model(part)
         goals.append(noted[1].view_as(part["rewards"]))
     torch.testing.assert_close(goals[0], part["rewards"])
     torch.testing.assert_close(goals[1], part["rewards"] + trainer.gamma * 5.0)
@@ -200,7 +200,7 @@ def test_a_model_learns_what_actions_bring():
     )
     losses = []
     for _ in range(120):
-        found, _ = trainer._improve_model(trainer.replay.windows(64, 3, trainer.streams["replay"]))
+        found, _ = trainer.improve_model(trainer.replay.windows(64, 3, trainer.streams["replay"]))
         losses.append([float(found["reward_loss"].detach()), float(found["value_loss"].detach())])
     first, last = np.mean(losses[:5], 0), np.mean(losses[-5:], 0)
     assert (last < 0.6 * first).all()

@@ -68,7 +68,7 @@ def test_hash_name_is_fnv1a(name, value):
 def test_words_match_the_reference_exactly():
     seeds = [0, 1, 42, -1, 2**63 - 1, -(2**63), 123456789012345]
     indices = [0, 1, 2, 7, 2**40, -5, 0]
-    got = EpisodeRng(ints(*seeds), ints(*indices))._draw("cube pose ü", (100,))
+    got = EpisodeRng(ints(*seeds), ints(*indices)).draw_words("cube pose ü", (100,))
     for row, (seed, index) in enumerate(zip(seeds, indices, strict=True)):
         assert [w & WORD for w in got[row].tolist()] == reference(seed, index, "cube pose ü", 100)
 
@@ -145,7 +145,7 @@ def test_no_global_generator_is_touched():
 
 
 def test_results_under_inference_mode_do_not_poison_later_calls():
-    module._words_on.cache_clear()
+    module.words_on.cache_clear()
     with torch.inference_mode():
         episodes(2).uniform("x", shape=(200,))
     scale = torch.ones(2, 200, requires_grad=True)

@@ -22,7 +22,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.plan.batched import Search
 from manikin.plan.collision import CollisionChecker
 from manikin.plan.corners import round_corners
-from manikin.plan.executor import WaypointExecutor, _Planned
+from manikin.plan.executor import Planned, WaypointExecutor
 from manikin.plan.planner import Planner
 from manikin.sim.device import OnDevice
 from manikin.spec.plan import Waypoint
@@ -393,7 +393,7 @@ def carried(card: bool, monkeypatch) -> list[Tensor]:
         planner = Planner(env)
         held = planner.plan(pose=goal[:2], held=env.h.rod, rows=[0, 2], seed=7)
         out += [*held.paths, *held.reach, *planner.goals(goal).q]
-        paths = _Planned(env, env.robot, 0.01, most=most)
+        paths = Planned(env, env.robot, 0.01, most=most)
         out.append(torch.from_numpy(paths.begin(np.array([0, 2]), goal, None)))
         for _ in range(3):
             out += paths.next(env.robot.tcp_pose, 0.05)

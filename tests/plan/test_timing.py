@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
-from manikin.plan.corners import MOST, _longest_cuts, cuts
-from manikin.plan.timing import Limits, _Timing, from_motion, limits_of, time_path
+from manikin.plan.corners import MOST, cuts, longest_cuts
+from manikin.plan.timing import Limits, Timing, from_motion, limits_of, time_path
 from manikin.robots import arm
 
 LIMITS = Limits(
@@ -64,7 +64,7 @@ def test_sampled_motion_keeps_every_limit_by_finite_differences_and_stays_on_its
 
 def rounded(points: Tensor, deviation: float) -> list[Tensor]:
     """As far as the pieces and the deviation let the corners be cut; nothing is in the way."""
-    return [torch.from_numpy(_longest_cuts(p.numpy(), deviation)) for p in points]
+    return [torch.from_numpy(longest_cuts(p.numpy(), deviation)) for p in points]
 
 
 @pytest.mark.parametrize("deviation", [0.02, 10.0])
@@ -109,7 +109,7 @@ def test_between_two_speeds_a_straight_part_takes_as_long_as_ruckig_says() -> No
     points = paths()[:3]
     both = [cuts(p.numpy(), r.numpy()) for p, r in zip(points, rounded(points, 0.2), strict=True)]
     into, out = (torch.from_numpy(np.stack([pair[k] for pair in both])) for k in (0, 1))
-    timing = _Timing(points, into, out, LIMITS)
+    timing = Timing(points, into, out, LIMITS)
     one, two = timing.speeds()
     parts = timing.trajectory().ends.diff(dim=1, prepend=torch.zeros(3, 1)).view(3, 4, 10)[:, :, 3:].sum(2)
     for row, piece in itertools.product(range(3), range(4)):

@@ -516,8 +516,8 @@ def test_a_row_is_drawn_again_where_it_moved_or_looks_otherwise_and_only_there(m
 def test_a_failing_thread_reports_and_the_rig_goes_on():
     world = _movable(4)
     rig = CameraRig(world, [FRONT], backend="rays", threads=2)
-    broken, good = rig._workers[1].renderer, rig.render()
-    rig._workers[1]._made[0] = None
+    broken, good = rig.workers[1].renderer, rig.render()
+    rig.workers[1].made[0] = None
     qpos = world.read("qpos").clone()
 
     def moved(step):
@@ -526,7 +526,7 @@ def test_a_failing_thread_reports_and_the_rig_goes_on():
 
     with pytest.raises(AttributeError):
         _ = [moved(step) for step in range(20)]  # one thread may take all jobs of a call
-    rig._workers[1]._made[0] = broken
+    rig.workers[1].made[0] = broken
     world.write("qpos", qpos)
     assert torch.equal(rig.render()["front"]["rgb"], good["front"]["rgb"])
     rig.close()

@@ -368,7 +368,7 @@ def test_rows_with_other_sizes_colours_and_planes_are_drawn_as_they_are():
         alone = opengl()
         np.testing.assert_array_equal(shared.rgb(m, d, "c"), alone.rgb(m, d, "c"))
         alone.close()
-    assert len(shared._drawers) == 2
+    assert len(shared.drawers_made) == 2
     shared.close()
 
 
@@ -461,14 +461,14 @@ def test_small_pictures_go_to_warp_where_opengl_draws_with_the_processor(monkeyp
     monkeypatch.setattr(warp, "probe", lambda: "")
     all_three = ("rgb", "depth", "segmentation")
     for driver, small in (("llvmpipe (LLVM 19.1.7, 256 bits)", "warp"), ("NVIDIA H200/PCIe/SSE2", "gl")):
-        monkeypatch.setattr(gl, "_drivers", {"egl": driver})
+        monkeypatch.setattr(gl, "drivers", {"egl": driver})
         assert choose(("rgb",), pixels=32 * 32)[0] == small
         assert choose(("rgb", "depth"), pixels=32 * 32 + 1)[0] == "gl"
         assert choose(all_three, pixels=48 * 48)[0] == small
         assert choose(all_three, pixels=48 * 48 + 1)[0] == "gl"
         assert choose(all_three)[0] == "gl"  # for any size
         assert choose(("normals",), pixels=1)[0] == "rays"
-    monkeypatch.setattr(gl, "_drivers", {"egl": "llvmpipe"})
+    monkeypatch.setattr(gl, "drivers", {"egl": "llvmpipe"})
     monkeypatch.setattr(warp, "probe", lambda: "warp not installed")
     assert choose(("rgb",), pixels=1) == ("gl", "")
 
@@ -482,12 +482,12 @@ def test_what_is_out_of_view_is_left_out_and_changes_no_pixel(middle, monkeypatc
     camera = CameraSpec(name="c", pos=(0.0, -1.2, 0.4), target=(0.0, 0.0, 0.0), width=100, height=80)
     camera = dataclasses.replace(camera, intrinsics=(129.3, 129.3, *middle))
     view = view_of(model, data, camera)
-    hidden = gl._out_of_view(model, data, view)
+    hidden = gl.out_of_view(model, data, view)
     assert 10 < len(hidden) < 25 and 25 not in hidden  # never the plane
     culled = renderer.images(model, data, camera, ("rgb", "depth", "segmentation"))
     assert (model.geom_group == 0).all()
     assert not set(np.unique(culled["segmentation"]) - 1) & set(hidden)
-    monkeypatch.setattr(gl, "_out_of_view", lambda *_: gl._SHOW_ALL)
+    monkeypatch.setattr(gl, "out_of_view", lambda *_: gl.SHOW_ALL)
     whole = renderer.images(model, data, camera, ("rgb", "depth", "segmentation"))
     for word, image in culled.items():
         np.testing.assert_array_equal(image, whole[word])
@@ -495,8 +495,8 @@ def test_what_is_out_of_view_is_left_out_and_changes_no_pixel(middle, monkeypatc
 
 
 def test_a_platform_that_is_not_there_is_reported(monkeypatch):
-    monkeypatch.setattr(gl, "_PLATFORMS", {})
-    monkeypatch.setattr(gl, "_TRIAL", "import os; os.abort()")
+    monkeypatch.setattr(gl, "PLATFORMS", {})
+    monkeypatch.setattr(gl, "TRIAL", "import os; os.abort()")
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     gl.probe.cache_clear()
     try:

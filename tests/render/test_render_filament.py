@@ -136,7 +136,7 @@ def test_a_row_shows_its_own_looks_at_once(photo):
 
     def shot():
         mujoco.mj_forward(model, data)
-        fresh._stages.clear()
+        fresh.stages.clear()
         images = [r.images(model, data, camera, ALL, width=64, height=64) for r in (photo, fresh)]
         np.testing.assert_array_equal(images[0]["segmentation"], images[1]["segmentation"])
         assert np.abs(images[0]["rgb"].astype(int) - images[1]["rgb"]).mean() < 1

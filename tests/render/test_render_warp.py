@@ -349,14 +349,14 @@ def test_errors_name_what_is_valid(pick_cube):
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(backend.importlib.util, "find_spec", lambda name: None)
     backend.probe.cache_clear()
-    backend._libraries.cache_clear()
+    backend.libraries.cache_clear()
     try:
         with pytest.raises(ConfigError, match=r"pip install manikin\[gpu\]"):
             WarpRenderer()
     finally:
         monkeypatch.undo()
         backend.probe.cache_clear()
-        backend._libraries.cache_clear()
+        backend.libraries.cache_clear()
     assert not backend.probe()
 
 
@@ -365,7 +365,7 @@ def test_warp_is_imported_late_quietly_and_caches_in_our_folder(tmp_path):
 import sys
 import manikin.render.backends.warp as backend
 assert "warp" not in sys.modules and not backend.probe() and "warp" not in sys.modules
-wp, _ = backend._libraries()
+wp, _ = backend.libraries()
 print(wp.config.kernel_cache_dir)
 """
     environment = {k: v for k, v in os.environ.items() if k != "WARP_CACHE_PATH"} | {"MANIKIN_CACHE": str(tmp_path)}

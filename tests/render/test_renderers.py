@@ -66,8 +66,10 @@ def test_make_takes_a_renderer_for_observations_and_for_people(word: str) -> Non
     usable(word)
     env = manikin.make(TASK, 2, observe="rgb", renderer=word, vision=Vision(size=(32, 24)))
     seen = env.reset(seed=0)[0]["cameras"]["base_camera"]["rgb"]
-    assert env._observer.rig.backend.startswith(word) and seen.float().std() > 10
-    assert env.image(0, width=32, height=24).std() > 10 and env._renderer.name.startswith(word)
+    assert env.rig.backend.startswith(word) and seen.float().std() > 10
+    picture, renderer = env.image(0, width=32, height=24), make_renderer(word)
+    assert picture.std() > 10 and renderer.name.startswith(word)
+    assert np.array_equal(picture, renderer.rgb(*env.model_data(0), "human_camera", width=32, height=24))
     assert env.fingerprint()["vision"]["renderer"] == word
     direct = manikin.make(TASK, 2, observe="rgb", vision=Vision(size=(32, 24), renderer=word))
     assert torch.equal(direct.reset(seed=0)[0]["cameras"]["base_camera"]["rgb"], seen)

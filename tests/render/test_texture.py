@@ -8,7 +8,7 @@ import pytest
 
 from manikin.errors import ConfigError, DataError
 from manikin.render import make_renderer, view_of
-from manikin.render.texture import _scene, atlas, match_texture, rough_camera, unproject
+from manikin.render.texture import atlas, match_texture, rough_camera, scene_of, unproject
 from manikin.spec.camera import CameraSpec
 
 TRUE = CameraSpec(name="c", pos=(0.22, 0.1, 0.12), target=(0.0, 0.0, 0.005), fovy=0.5, width=160, height=120)
@@ -37,7 +37,7 @@ def colour(points):
 @pytest.fixture(scope="module")
 def photographed():
     vertices, faces, uv = pear()
-    model = _scene(vertices, faces)
+    model = scene_of(vertices, faces)
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     renderer = make_renderer("rays", outputs=("depth", "segmentation"))
@@ -123,7 +123,7 @@ def test_what_cannot_work_is_named(photographed):
         match_texture(vertices, faces, photograph, mask[::2, ::2], TRUE, renderer=renderer)
     with pytest.raises(ConfigError, match="nearest or mean"):
         match_texture(vertices, faces, photograph, mask, TRUE, fill="white", renderer=renderer)
-    model = _scene(vertices, faces)
+    model = scene_of(vertices, faces)
     view, behind = view_of(model, mujoco.MjData(model), TRUE), np.full(mask.shape, 0.1)  # something is in front of it
     with pytest.raises(DataError, match="no texel of the mesh is seen"):
         unproject(vertices[faces], uv[faces], view, photograph, mask, behind)

@@ -53,7 +53,7 @@ def agree(a, b, *, rgb=6):
 def test_agrees_with_other_renderers_row_by_row(looks, record_property):
     """Colours, textures, lights, distractors, camera poses and lenses of each row's own are in the second case."""
     env = env_with(looks)
-    rig = env._observer.rig
+    rig = env.rig
     assert rig.backend == "warp (cpu)" and rig.threads == 0
     reference = CameraRig(env.world, rig.cameras, ALL, backend="rays")
     seen, expected = rig.render(), reference.render()

@@ -25,7 +25,7 @@ from manikin.policy.expert import ExpertPolicy
 from manikin.render import make_renderer
 from manikin.render.files.video import encode_png
 from manikin.render.view import view_of
-from manikin.scene.looks.surfaces import _to_hsv, _to_rgb
+from manikin.scene.looks.surfaces import to_hsv, to_rgb
 from manikin.scene.looks.textures import pixels
 from manikin.spec.camera import CameraSpec
 from manikin.spec.looks import (
@@ -222,10 +222,11 @@ def test_without_looks_a_step_costs_nothing_more() -> None:
     for looks in (None, Looks(lights=LightLook(intensity=Uniform(0.5, 1.0)))):  # per episode only
         env = made(looks)
         env.reset(seed=0)
-        with CountCalls() as count:
-            env._dresser.step(None, env._loop.seed, env._loop.index, env._loop.elapsed)
+        for _ in range(2):  # the first step makes what later ones keep
+            with CountCalls() as count:
+                env.step(hold(env))
         counts.append(count.count)
-    assert counts == [0, 0]
+    assert counts[0] == counts[1] > 0
 
 
 # ---- within what was declared ---------------------------------------------------------------------------------------
@@ -351,11 +352,11 @@ def test_a_distractor_without_room_stays_hidden() -> None:
 def test_hue_saturation_and_brightness_are_those_of_colorsys() -> None:
     rng = np.random.default_rng(0)
     rgb = np.concatenate([rng.random((200, 3)), np.eye(3), np.zeros((1, 3)), np.ones((1, 3)), [[0.4, 0.4, 0.4]]])
-    hue, saturation, value = (x.numpy() for x in _to_hsv(torch.tensor(rgb)))
+    hue, saturation, value = (x.numpy() for x in to_hsv(torch.tensor(rgb)))
     for i, (r, g, b) in enumerate(rgb):
         h, s, v = colorsys.rgb_to_hsv(r, g, b)
         assert (hue[i] % 1, saturation[i], value[i]) == pytest.approx((h, s, v), abs=1e-6)
-    again = _to_rgb(*(torch.tensor(x) for x in (hue + 0.3, saturation, value))).numpy()
+    again = to_rgb(*(torch.tensor(x) for x in (hue + 0.3, saturation, value))).numpy()
     expected = [colorsys.hsv_to_rgb((h + 0.3) % 1, s, v) for h, s, v in zip(hue, saturation, value, strict=True)]
     assert again == pytest.approx(np.array(expected), abs=1e-6)
 
@@ -517,9 +518,12 @@ def test_presets_fit_every_task(task: str) -> None:
 def test_a_scene_kept_on_disk_takes_the_same_looks(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = dataclasses.replace(EVERYTHING, surfaces={"robot": Surface(offset=Normal(0.0, 0.1))})
     here = manikin.make(task, num_envs=2, looks=looks)
-    monkeypatch.setattr("manikin.scene.builder.compiled", lambda spec, folders: spec.copy().compile())
+    specs = []
+    monkeypatch.setattr(
+        "manikin.scene.builder.compiled", lambda spec, folders: (specs.append(spec), spec.copy().compile())[1]
+    )
     kept = manikin.make(task, num_envs=2, looks=looks)  # as from disk: its own spec was not compiled
-    assert {light.id for light in kept._builder.spec.lights} == {-1}
+    assert {light.id for spec in specs for light in spec.lights} == {-1}
     for env in (here, kept):
         env.reset(seed=[3, 4])
         env.step(hold(env))
@@ -584,8 +588,10 @@ def test_an_image_that_does_not_decode_is_named(tmp_path: Path, content: bytes) 
 
 def test_a_thing_that_need_not_be_there_may_be_missing() -> None:
     env = made(Looks(surfaces={"sofa": Surface(hue=Uniform(0.0, 1.0), required=False)}))
-    env.reset(seed=0)
-    assert not env._dresser._items
+    plain = made(None)
+    for one in (env, plain):
+        one.reset(seed=0)
+    assert env.world.varied == plain.world.varied
 
 
 NAMED = Looks(

@@ -391,7 +391,7 @@ def test_constants_of_several_changes_are_computed_once(device, monkeypatch):
         world = make_world(b.compile(), 3, device=device)
         b.bind(world)
         derived = []
-        monkeypatch.setattr(world, "_derive", lambda *due, real=world._derive: (derived.append(due), real(*due)))
+        count_derivations(monkeypatch, world, derived)
         thing.scope.rows = np.array([0, 2], np.int32)
         with world.together() if together else nullcontext():
             thing.set_choice(torch.tensor([1, 2]))
@@ -410,10 +410,15 @@ def test_constants_of_several_changes_are_computed_once(device, monkeypatch):
     assert np.array_equal(one.state_hash(), other.state_hash()) and torch.equal(one.read("xpos"), other.read("xpos"))
 
 
+def count_derivations(monkeypatch, world, derived):
+    real = world._derive  # house: private, computations are counted
+    monkeypatch.setattr(world, "_derive", lambda *due: (derived.append(due), real(*due)))
+
+
 def test_a_start_computes_constants_once(monkeypatch):
     env = manikin.make("PickClutterYCB-v2", num_envs=3)
     derived = []
-    monkeypatch.setattr(env.world, "_derive", lambda *due, real=env.world._derive: (derived.append(due), real(*due)))
+    count_derivations(monkeypatch, env.world, derived)
     env.reset(seed=0)
     assert len(derived) == 1 and len(env.world.varied) > 10
 

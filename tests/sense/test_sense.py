@@ -176,7 +176,7 @@ def test_farthest_points_are_those_of_the_definition():
 
 def test_both_ways_to_the_farthest_points_are_one():
     cloud, _ = scattered(4, 300)
-    index = pc._farthest_batched(cloud.xyz, cloud.valid, 50)
+    index = pc.farthest_batched(cloud.xyz, cloud.valid, 50)
     assert torch.equal(cloud.take(index, torch.ones(4, 50, dtype=torch.bool)).xyz, pc.farthest(cloud, 50).xyz)
 
 

@@ -90,14 +90,14 @@ def test_constants_are_uploaded_once_and_are_not_shared():
         first += 1
         again = torch.tensor([1.0, 2.0])
         whole, flags = torch.tensor([1, 2]), torch.tensor([True, False])
-    assert again.tolist() == [1.0, 2.0] and len(mode._uploaded) == 3
+    assert again.tolist() == [1.0, 2.0] and len(mode.uploaded) == 3
     assert (whole.dtype, flags.dtype) == (torch.int64, torch.bool)
     single, half = torch.zeros(2), torch.zeros(2, dtype=torch.float16)
     with mode:
         like = [single.new_tensor([1, 2]), single.new_tensor(data=[1, 2]), half.new_tensor([1, 2])]
         other = single.new_tensor([1, 2], dtype=torch.int32)
     assert [t.dtype for t in (*like, other)] == [torch.float32, torch.float32, torch.float16, torch.int32]
-    assert all(t.tolist() == [1, 2] for t in (*like, other)) and len(mode._uploaded) == 6
+    assert all(t.tolist() == [1, 2] for t in (*like, other)) and len(mode.uploaded) == 6
     with mode:
         again = single.new_tensor([1, 2])
-    assert again.data_ptr() != like[0].data_ptr() and len(mode._uploaded) == 6
+    assert again.data_ptr() != like[0].data_ptr() and len(mode.uploaded) == 6

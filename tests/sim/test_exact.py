@@ -42,10 +42,10 @@ def course(*, deterministic: bool, steps: int) -> dict[str, Any]:
         ctrl[:, 0], ctrl[:, 3] = (0.5 if k % 2 else -0.5), -2.2 + 0.02 * k
         world.write("ctrl", ctrl)
         world.step(20)
-        found = world._d.contact.worldid.numpy()[: int(world._d.nacon.numpy()[0])]
+        found = world.mjw_data.contact.worldid.numpy()[: int(world.mjw_data.nacon.numpy()[0])]
         contacts.append(np.bincount(found, minlength=2).tolist())
         hashes.append(world.state_hash().tolist())
-    mode = int(world._m.opt.deterministic)
+    mode = int(world.mjw_model.opt.deterministic)
     return {"contacts": contacts, "hashes": hashes, "health": world.health().tolist(), "mode": mode}
 
 
@@ -81,5 +81,5 @@ def test_the_option_reaches_the_physics_of_every_environment(task, options):
     env = manikin.make(task, 1, device="warp:cpu", budget=manikin.Budget(nconmax=64, njmax=256), **options)
     env.reset(seed=[len(env.task.layouts) // 2])
     wanted = int(kinds.ALL if options else kinds.NONE)
-    assert {part.env.world._m.opt.deterministic for part in env.parts()} == {wanted}
+    assert {part.env.world.mjw_model.opt.deterministic for part in env.parts()} == {wanted}
     env.close()

@@ -91,7 +91,7 @@ def test_graphs_are_recorded_anew_when_an_array_is_replaced():
 
     def stiffer(env, k):
         if k in (10, 19):  # before, and when it has been recorded again
-            seen.append(env._loop._move._graph)
+            seen.append(env._loop._move._graph)  # house: private, whether it is another recording
         if k == 10:
             dofs = tuple(range(7))
             damping = torch.linspace(1.0, 50.0, env.num_envs, device=env.device)

@@ -76,7 +76,8 @@ def test_things_that_rest_press_as_on_the_cpu(both):
         for _ in range(20):
             world.step(10)
         assert world.health().tolist() == [0, 0, 0]
-        net = world.read("qfrc_constraint")[:, cube._velocity._pieces[0][1] + 2]
+        upward = int(world.scene.model.joint("cube").dofadr[0]) + 2
+        net = world.read("qfrc_constraint")[:, upward]
         forces.append(net.clone())
         assert torch.allclose(cube.pos[:, 2], torch.full((3,), 0.02), atol=2e-4)
     assert torch.allclose(forces[0], forces[1], rtol=1e-3)
@@ -122,9 +123,9 @@ def test_edges_and_corners_of_boxes_press_in_the_direction_that_they_do_on_the_c
             found.append(world.read("qfrc_constraint")[:, -18:].clone())
         (cpu, _), (warp, _) = both
         assert torch.equal(cpu.read("nefc").int(), warp.read("nefc").int())
-        contact = warp._d.contact
+        contact = warp.mjw_data.contact
         rows, frames, geoms = (getattr(contact, field).numpy() for field in ("worldid", "frame", "geom"))
-        valid = np.arange(len(rows)) < int(warp._d.nacon.numpy()[0])
+        valid = np.arange(len(rows)) < int(warp.mjw_data.nacon.numpy()[0])
         for row in range(n):
             for here in cpu.data(row)[1].contact:
                 there = frames[valid & (rows == row) & (geoms == here.geom).all(1), 0]
@@ -310,7 +311,7 @@ def test_a_closed_environment_keeps_no_room(seen):
     env.reset(seed=0)
     env.step(torch.zeros(2, 8))
     world = env.world
-    parts = (world._d, world._d.efc, world._d.contact, world._m)
+    parts = (world.mjw_data, world.mjw_data.efc, world.mjw_data.contact, world.mjw_model)
     arrays = [weakref.ref(a) for part in parts for a in vars(part).values() if getattr(a, "capacity", 0)]
     sizes = [array().capacity for array in arrays]
     del parts

@@ -246,7 +246,7 @@ def agree(world: CpuWorld, row: int, model: mujoco.MjModel, steps: int = 200, to
     for _ in range(steps):
         world.step(1)
         mujoco.mj_step(model, data)
-    difference = np.abs(world._b.bind("qpos")[row] - data.qpos).max()
+    difference = np.abs(world.batch.bind("qpos")[row] - data.qpos).max()
     assert difference < tol, difference
     assert np.abs(data.qpos - start).max() > 0.01
 
@@ -255,17 +255,15 @@ def test_direct_fields_per_row():
     world, parts = make(3)
     cube = parts[2]
     cube.set_property("friction", torch.tensor([0.1, 0.5, 1.5]))
-    push = np.zeros((3, 6))
-    push[:, 0] = 1.0
     cube.set_pose((0.05, 0, 0.021))
-    cube._velocity.write(push)
+    cube.set_velocity((1.0, 0.0, 0.0))
     world.forward()
 
     def edit(spec):
         spec.geom("cube/0").friction[0] = np.float32(0.1)
 
     agree(world, 0, single(edit))
-    x = world._b.bind("qpos")[:, cube._write._pieces[0][1]]
+    x = cube.pos[:, 0]
     assert x[0] > x[1] > x[2]  # the slippery one slid further
 
 
@@ -279,7 +277,7 @@ def test_mass_per_row():
 
     model = single(edit)
     for field in ("body_mass", "body_inertia", "body_invweight0", "dof_invweight0", "dof_M0", "body_subtreemass"):
-        assert np.allclose(world._b.expanded(field)[2], getattr(model, field), rtol=1e-12, atol=1e-15), field
+        assert np.allclose(world.batch.expanded(field)[2], getattr(model, field), rtol=1e-12, atol=1e-15), field
     agree(world, 2, model)
 
 
@@ -300,12 +298,12 @@ def test_size_per_row(which, size):
     model = single(edit)
     fields = "geom_size geom_rbound geom_aabb body_mass body_inertia body_invweight0 dof_invweight0 dof_M0 bvh_aabb"
     for field in fields.split():
-        mine, theirs = world._b.expanded(field)[1], getattr(model, field)
+        mine, theirs = world.batch.expanded(field)[1], getattr(model, field)
         assert np.allclose(mine, theirs[: len(mine)], rtol=1e-9, atol=1e-12), field
     world.forward()
     agree(world, 1, model, steps=60, tol=1e-7)  # falls and lands
     compiled = world.scene.model
-    assert np.allclose(world._b.expanded("body_mass")[0], compiled.body_mass, rtol=1e-7)  # float32 sizes came back
+    assert np.allclose(world.batch.expanded("body_mass")[0], compiled.body_mass, rtol=1e-7)  # float32 sizes came back
 
 
 def test_parts_of_a_kinematic_thing_per_row_with_contact_between_objects():

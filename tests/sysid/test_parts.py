@@ -191,11 +191,11 @@ def record(features: dict[str, object]) -> bytes:
         entries += field(1, field(1, name.encode()) + field(2, feature))
     content = field(1, entries)
     length = struct.pack("<Q", len(content))
-    return length + struct.pack("<I", tfrecord._masked_crc(length)) + content + b"\0\0\0\0"
+    return length + struct.pack("<I", tfrecord.masked_crc(length)) + content + b"\0\0\0\0"
 
 
 def test_tfrecords_are_read_without_tensorflow(tmp_path: Path) -> None:
-    crc = (tfrecord._masked_crc(b"123456789") - 0xA282EAD8) & 0xFFFFFFFF
+    crc = (tfrecord.masked_crc(b"123456789") - 0xA282EAD8) & 0xFFFFFFFF
     assert (crc << 15 | crc >> 17) & 0xFFFFFFFF == 0xE3069283  # the check value of CRC-32C
     file, numbers = tmp_path / "a.tfrecord", np.arange(300, dtype=np.float32)
     file.write_bytes(record({"x": numbers, "n": np.array([1, -5, 1 << 40]), "s": [b"a", b"\xff" * 200]}) * 2)

@@ -101,7 +101,7 @@ def test_things_start_where_robosuite_puts_them(task: str) -> None:
         assert low[2] == high[2]
         height = pos[:, 2] - (part.size[:, 2].numpy() if name == "cube" else 0.0)
         if name == "hammer":  # on its head's side, as the page says; robosuite's on its handle's, the head in the table
-            sizes = env.task._sizes[part.choice].numpy()
+            sizes = env.task.hammer_sizes[part.choice].numpy()
             assert (height - sizes[:, 0] >= -1e-6).all() and (height - sizes[:, 0] < 4.1e-3).all()
             up = quat_to_matrix(part.quat).numpy()[:, 2]
             assert np.abs(up[:, [0, 2]]).max() < 1e-6 and np.abs(low[[3, 5]]).max() < 1e-6

@@ -93,7 +93,7 @@ def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
             v=velocity[:3].copy(),
             w=velocity[3:].copy(),
         )
-    variables = {v.name: v.data[row].numpy().astype(float) for v in env._builder.variables}
+    variables = {name: v[row].astype(float) for name, v in env.save().extra["variables"].items()}
     tcp = data.body(robot.prefix + robot.model.tcp_body).xpos.copy()
     grasped = bool(info["is_grasped"][row]) if "is_grasped" in info else False
     return SimpleNamespace(tcp=tcp, speed=speed, gap=gap, grasped=grasped, variables=variables, model=model, **parts)
@@ -222,7 +222,7 @@ def test_pegs_and_boxes_have_their_own_size_in_every_row() -> None:
     n = 6
     env = _make("PegInsertionSide-v2", n, horizon=1000)
     env.reset(seed=0)
-    hole = {name: env._builder.variables[k].data for k, name in enumerate(v.name for v in env._builder.variables)}
+    hole = {name: torch.from_numpy(v) for name, v in env.save().extra["variables"].items()}
     size = env.h.peg.size.double().numpy()
     assert np.unique(size[:, 0]).size == n
     assert (size[:, 1] == size[:, 2]).all()

@@ -205,7 +205,7 @@ def test_a_pull_in_the_picture_takes_the_body_that_is_seen_there():
     with session(**HOLD_TASK) as s:
         painter = Painter(s, make_renderer("rays"), width=160, height=120)
         model, data = s.look()
-        view = view_of(model, data, painter._people, 160, 120)
+        view = view_of(model, data, painter.people, 160, 120)
         u, v = view.project(data.body("cube").xpos)
         body, force = painter.touched((u + 0.5) / 160, (v + 0.5) / 120, 0.1, 0.0)
         assert body == "cube"
@@ -484,7 +484,7 @@ def test_page_is_whole_and_loads_nothing_from_elsewhere(stream):
 
 
 def test_listens_on_this_machine_only_and_says_when_it_cannot(stream):
-    assert stream._server.socket.getsockname()[0] == "127.0.0.1"
+    assert stream.server.socket.getsockname()[0] == "127.0.0.1"
     assert stream.url == f"http://localhost:{stream.port}/"
     with pytest.raises(ConfigError, match=str(stream.port)):
         bound("127.0.0.1", stream.port)

@@ -30,7 +30,7 @@ LIMIT = 2 << 30
 """[bytes] of all kept scenes together; beyond it, those not used for longest are removed."""
 
 _VERSION = 1  # of what is written here
-_HEAVY = 16 << 20  # [bytes] models with less than that besides pictures are compiled as fast as loaded
+HEAVY = 16 << 20  # [bytes] models with less than that besides pictures are compiled as fast as loaded
 _LISTS = ("materials", "meshes", "textures", "hfields", "pairs", "excludes", "equalities", "tendons", "actuators",
           "sensors", "numerics", "texts", "tuples", "keys")  # fmt: skip
 _FILES = ("meshes", "textures", "hfields")
@@ -58,7 +58,7 @@ def compiled(spec: mujoco.MjSpec, *, folders: Iterable[Path] = ()) -> mujoco.MjM
     if found is not None:
         return found
     model = spec.compile()
-    if entry and mujoco.mj_sizeModel(model) - model.ntexdata >= _HEAVY:
+    if entry and mujoco.mj_sizeModel(model) - model.ntexdata >= HEAVY:
         entry.keep(model, whole=True)
     return model
 

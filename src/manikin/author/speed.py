@@ -94,7 +94,7 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: EnvOption
     actions = EpisodeRng(seeds, torch.zeros_like(seeds)).uniform("bench", -1.0, 1.0, (32, env.controller.card.size))
     moves = actions.transpose(0, 1).contiguous().to(env.device)
     env.step(moves[0])
-    _wait(env.device)
+    wait_for(env.device)
     create = time.perf_counter() - began
     for k in range(max(2, 200 // num_envs) if env.device_word == "cpu" else 2):  # warm
         env.step(moves[k % 32])
@@ -102,7 +102,7 @@ def _measure(task: type[Task], num_envs: int, seconds: float, options: EnvOption
     for k in range(20 if env.device_word == "cpu" else 5):
         begin = time.perf_counter()
         env.reset(seed=[k * max(1, len(task.layouts))], options={"reset_mask": np.arange(num_envs) == 0})
-        _wait(env.device)
+        wait_for(env.device)
         resets.append(time.perf_counter() - begin)
     for move in moves[:2]:  # if the resets replaced arrays, a GPU records the second of them anew
         env.step(move)
@@ -158,14 +158,14 @@ def free_memory(device: str, *, tidy: bool = False) -> int:
     if at.type != "cuda":
         return 0
     torch.zeros(1, device=at)
-    _wait(at)
+    wait_for(at)
     if tidy:
         torch.cuda.empty_cache()
         trim_graphs(at)
     return int(torch.cuda.mem_get_info(at)[0])
 
 
-def _wait(device: torch.device) -> None:
+def wait_for(device: torch.device) -> None:
     """Until the device has done what was asked of it."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -183,7 +183,7 @@ def _block(env: BatchEnv, physics: Raw, moves: torch.Tensor, seconds: float) -> 
     while spent < seconds:
         begin = time.perf_counter()
         env.step(moves[len(controls) % len(moves)])
-        _wait(env.device)
+        wait_for(env.device)
         spent += time.perf_counter() - begin
         controls.append(physics.controls())
     return spent, physics.run(controls), len(controls)

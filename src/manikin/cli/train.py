@@ -80,7 +80,7 @@ def run(options: TrainOptions) -> int:
 
     out = console()
     if options.compare:
-        return _compare(out, options.compare, options.out)
+        return compare_runs(out, options.compare, options.out)
     torch_device(options.device)
     limits: dict[str, Any] = {"minutes": options.minutes, "steps": options.steps}
     limits = {name: value for name, value in limits.items() if value is not None}
@@ -90,7 +90,7 @@ def run(options: TrainOptions) -> int:
             raise ConfigError(
                 "--resume goes on with a run as it is: give only --minutes, --steps, --tensorboard, --test"
             )
-        return _train(out, options, recipe.replace(**limits), seed, device, options.resume, resume=True)
+        return train_one(out, options, recipe.replace(**limits), seed, device, options.resume, resume=True)
     recipe, own = _recipe(options)
     recipe = recipe.replace(**limits)
     if not own:
@@ -98,7 +98,7 @@ def run(options: TrainOptions) -> int:
     if options.vary or options.seeds:
         return _vary(out, options, recipe)
     folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{options.seed}"
-    return _train(out, options, recipe, options.seed, options.device, folder, resume=False)
+    return train_one(out, options, recipe, options.seed, options.device, folder, resume=False)
 
 
 def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
@@ -117,13 +117,13 @@ def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
                 out.print(f"{folder}: finished before")
                 continue
             begun = (folder / CHECKPOINT).exists()
-            ended = _train(out, options, variant.recipe, seed, options.device, folder, resume=begun)
+            ended = train_one(out, options, variant.recipe, seed, options.device, folder, resume=begun)
             if ended != OK:
                 return ended
-    return _compare(out, folders, place / "compared.html")
+    return compare_runs(out, folders, place / "compared.html")
 
 
-def _train(
+def train_one(
     out: Console, options: TrainOptions, recipe: Recipe, seed: int, device: str, folder: Path, *, resume: bool
 ) -> int:
     """One run, and its test."""
@@ -288,7 +288,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
     return OK if evaluation.healthy and not evaluation.interrupted else NOT_GOOD
 
 
-def _compare(out: Console, folders: Sequence[Path], target: Path | None) -> int:
+def compare_runs(out: Console, folders: Sequence[Path], target: Path | None) -> int:
     from rich.table import Table
 
     from manikin.learn.run.page import summary_of, write_comparison

@@ -83,7 +83,7 @@ def run(options: WarmupOptions) -> int:
         times = []
         for words in ("compiling", "once more"):
             with out.status(f"{task}: {words}"):
-                done = _created(task, options)
+                done = created(task, options)
             if isinstance(done, str):
                 failed += 1
                 out.print(f"[red]{task}[/]: {done}", soft_wrap=True)
@@ -108,7 +108,7 @@ def _options(task: str, options: WarmupOptions) -> dict[str, Any]:
     return {k: v for k, v in chosen.items() if v is not None} | options.warp()
 
 
-def _created(task: str, options: WarmupOptions) -> tuple[float, float] | str:
+def created(task: str, options: WarmupOptions) -> tuple[float, float] | str:
     """(time to make it and take a step [s], bytes per row); or the last words of a process that could not."""
     what = json.dumps([task, options.num_envs, _options(task, options)], default=asdict)
     command = [sys.executable, "-c", _CREATE, what]

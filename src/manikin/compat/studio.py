@@ -18,14 +18,14 @@ Refusal = Callable[[str, str | None, str | None], tuple[int, str] | None]
 """From a server's address and a request's headers ``Host`` and ``Origin``, the status and the text that refuse it, or
 None where it may pass."""
 
-_refusals: weakref.WeakKeyDictionary[socket.socket, Refusal] = weakref.WeakKeyDictionary()
+refusals: weakref.WeakKeyDictionary[socket.socket, Refusal] = weakref.WeakKeyDictionary()
 
 
-def _checked(serve: Callable[..., Any]) -> Callable[..., Any]:
+def checked_serve(serve: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the function that starts Studio's server: sockets with a refusal check each request first."""
 
     def start(*args: Any, sock: socket.socket, process_request: Callable[..., Any], **options: Any) -> Any:
-        address, refusal = sock.getsockname()[0], _refusals.get(sock)
+        address, refusal = sock.getsockname()[0], refusals.get(sock)
 
         def check(connection: Any, request: Any) -> Any:
             refused = refusal and refusal(address, request.headers.get("Host"), request.headers.get("Origin"))
@@ -37,7 +37,7 @@ def _checked(serve: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if not hasattr(web_server.serve, "checked"):  # once, also where this module is loaded again
-    web_server.serve = _checked(web_server.serve)
+    web_server.serve = checked_serve(web_server.serve)
     web_server.serve.checked = True
 
 
@@ -49,7 +49,7 @@ class _GuardedViewer(web_viewer.WebViewer):  # type: ignore[misc]
     refusal: Any
 
     def _start_server(self) -> None:
-        _refusals[self._http_sock] = type(self).refusal
+        refusals[self._http_sock] = type(self).refusal
         self._http_sock.listen()  # the first request waits until the server runs
         super()._start_server()
 

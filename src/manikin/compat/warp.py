@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["peak_bytes", "trim_graph_memory"]
 
 
-def _native() -> Any:
+def native_library() -> Any:
     import warp
 
     return warp._src.context.runtime.core
@@ -15,9 +15,9 @@ def _native() -> Any:
 
 def trim_graph_memory(ordinal: int) -> None:
     """Give back what GPU number ``ordinal`` reserves for recorded graphs that are gone."""
-    _native().wp_cuda_device_graph_mem_trim(ordinal)
+    native_library().wp_cuda_device_graph_mem_trim(ordinal)
 
 
 def peak_bytes() -> int:
     """The most bytes that Warp had allocated at once, inside a ``warp.ScopedMemoryTracker`` since its ``clear()``."""
-    return int(_native().wp_alloc_tracker_get_peak_bytes())
+    return int(native_library().wp_alloc_tracker_get_peak_bytes())

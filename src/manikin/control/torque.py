@@ -83,7 +83,7 @@ class _TorqueController:
             parts = [self.gains.usual.expand(len(moves), -1), *parts]
         return torch.cat(parts, 1)
 
-    def _part(self, carry: Tensor, name: str) -> Tensor:
+    def part(self, carry: Tensor, name: str) -> Tensor:
         return carry[:, self._columns[name]]
 
     def _stiffness(self, carry: Tensor) -> tuple[Array, Array]:
@@ -91,7 +91,7 @@ class _TorqueController:
         assert self.gains is not None
         if self._fixed is not None:
             return self._fixed
-        ratio, kp = self._part(carry, "gains").double().chunk(2, 1)
+        ratio, kp = self.part(carry, "gains").double().chunk(2, 1)
         found = self.dynamics.array(kp), self.dynamics.array(2.0 * kp.sqrt() * ratio)
         if not self.gains.size:
             self._fixed = found
@@ -159,25 +159,25 @@ class OperationalSpace(_TorqueController):
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         assert self.gains is not None
-        goal, move = self._part(carry, "goal"), action[:, self._moves]
+        goal, move = self.part(carry, "goal"), action[:, self._moves]
         start = self._from(carry, reading)
         pos, quat = self._pose(start[:, :3], start[:, 3:], move)
         if not self._pose.turns:
             quat = goal[:, 3:]
         elif not self._pose.absolute:  # no rotation asked for keeps the orientation goal
             quat = torch.where((move[:, 3:] == 0).all(1, keepdim=True), goal[:, 3:], quat)
-        parts = [start, pos, quat, self._part(carry, "posture"), self.gains(action)]
+        parts = [start, pos, quat, self.part(carry, "posture"), self.gains(action)]
         return self._command(reading, action), torch.cat(parts, 1)
 
     def _from(self, carry: Tensor, reading: Reading) -> Tensor:
         """(n, 7) what a relative action adds to."""
-        return self._part(carry, "goal") if self._pose.reference == "commanded" else reading.tcp_pose
+        return self.part(carry, "goal") if self._pose.reference == "commanded" else reading.tcp_pose
 
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive:
         d, refresh, uncouple = self.dynamics, self.control.refresh, self.control.uncouple
         stiffness, damping = self._stiffness(carry)
-        posture, keep = d.array(self._part(carry, "posture")), self.control.posture
-        goals = self._goals(self._part(carry, "from").double(), self._part(carry, "goal").double())
+        posture, keep = d.array(self.part(carry, "posture")), self.control.posture
+        goals = self.goals_between(self.part(carry, "from").double(), self.part(carry, "goal").double())
         if self._program is not None:
             return self._drive(self._straight(posture, stiffness, damping, goals), rows, lambda: carry)
         kept: dict[str, Array] = {}
@@ -220,7 +220,7 @@ class OperationalSpace(_TorqueController):
 
         return torque
 
-    def _goals(self, start: Tensor, goal: Tensor) -> list[tuple[Array, Array]]:
+    def goals_between(self, start: Tensor, goal: Tensor) -> list[tuple[Array, Array]]:
         """Position and rotation matrix to reach at each physics step of the ramp."""
         steps, found = self._ramp_steps, []
         for k in range(1, steps + 1):
@@ -255,7 +255,7 @@ class OperationalSpace(_TorqueController):
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:
         if not self._pose.absolute:
             return super().hold(carry, reading)
-        goal = self._part(carry, "goal").double()
+        goal = self.part(carry, "goal").double()
         return self._action(self._pose.inverse(goal[:, :3], goal[:, 3:], goal[:, :3], goal[:, 3:]))
 
 
@@ -289,7 +289,7 @@ class JointImpedance(_TorqueController):
 
     def _base(self, carry: Tensor, reading: Reading) -> Tensor:
         """(n, joints) what a relative action adds to."""
-        return self._part(carry, "goal") if self.control.goal == "commanded" else reading.qpos[:, : self._n]
+        return self.part(carry, "goal") if self.control.goal == "commanded" else reading.qpos[:, : self._n]
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         assert self.gains is not None
@@ -301,7 +301,7 @@ class JointImpedance(_TorqueController):
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive:
         d, refresh, steps = self.dynamics, self.control.refresh, self._ramp_steps
         stiffness, damping = self._stiffness(carry)
-        start, goal = d.array(self._part(carry, "from").double()), d.array(self._part(carry, "goal").double())
+        start, goal = d.array(self.part(carry, "from").double()), d.array(self.part(carry, "goal").double())
         kept: dict[str, Array] = {}
 
         def torque(substep: int) -> Array:
@@ -325,7 +325,7 @@ class JointImpedance(_TorqueController):
     def hold(self, carry: Tensor, reading: Reading) -> Tensor:
         if not self._absolute:
             return super().hold(carry, reading)
-        return self._action((self._part(carry, "goal") - self._middle) / self._step)
+        return self._action((self.part(carry, "goal") - self._middle) / self._step)
 
 
 class JointVelocity(_TorqueController):
@@ -355,12 +355,12 @@ class JointVelocity(_TorqueController):
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         goal = action[:, self._moves] * self._step
-        return self._command(reading, action), torch.cat([goal, self._part(carry, "sum")], 1)
+        return self._command(reading, action), torch.cat([goal, self.part(carry, "sum")], 1)
 
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive:
         d = self.dynamics
-        goal = d.array(self._part(carry, "goal").double())
-        total = [d.array(self._part(carry, "sum").double())]  # [rad]
+        goal = d.array(self.part(carry, "goal").double())
+        total = [d.array(self.part(carry, "sum").double())]  # [rad]
 
         def torque(substep: int) -> Array:
             error = goal - d.qvel
@@ -371,7 +371,7 @@ class JointVelocity(_TorqueController):
             return wanted
 
         def after() -> Tensor:
-            return torch.cat([self._part(carry, "goal"), torch.as_tensor(total[0]).float()], 1)
+            return torch.cat([self.part(carry, "goal"), torch.as_tensor(total[0]).float()], 1)
 
         return self._drive(torque, rows, after)
 
@@ -386,7 +386,7 @@ class JointVelocity(_TorqueController):
             asked = speed + (inertia @ needed[..., None])[..., 0] / kp + 0.5 * within * needed
             move = (asked / self._step).float()
             # what the integral adds is taken back whole; what is left of the range limits the motion
-            held = (-self.integral / self._step * self._part(carry, "sum")).clamp(-1.0, 1.0)
+            held = (-self.integral / self._step * self.part(carry, "sum")).clamp(-1.0, 1.0)
             room = ((1.0 - held * move.sign()) / move.abs().clamp_min(1e-9)).amin(1, keepdim=True).clamp_max(1.0)
             return self._action(held + room * move)
         return self._action(move / move.abs().amax(1, keepdim=True).clamp_min(1.0))

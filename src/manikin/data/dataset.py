@@ -195,7 +195,7 @@ class Dataset:
             order = _shuffled(len(order), self.seed, self.epoch, 0)
         left: dict[str, np.ndarray] | None = None
         for turn, at in enumerate(range(0, len(order), _PARTS)):
-            pool = _Pool([self._read(self._runs[i]) for i in order[at : at + _PARTS]], self.chunk, self.stack)
+            pool = FramePool([self._read(self._runs[i]) for i in order[at : at + _PARTS]], self.chunk, self.stack)
             frames = np.arange(pool.frames)
             if self.shuffle:
                 frames = _shuffled(pool.frames, self.seed, self.epoch, turn + 1)
@@ -313,7 +313,7 @@ class Normalizer(torch.nn.Module):
         return {**batch, "observations": scaled, "actions": self.normalize("actions", batch["actions"])}
 
 
-class _Pool:
+class FramePool:
     """Frames of several runs, any of which can be taken."""
 
     def __init__(self, parts: Sequence[dict[str, np.ndarray]], chunk: int, stack: int) -> None:

@@ -34,7 +34,7 @@ __all__ = ["Assembly", "Composition", "FindBudget", "assemble", "compose"]
 FindBudget = Callable[..., Budget]
 """Given a task, its scene and options, the room that it needs on a Warp device."""
 
-_HEAVY = 2**25  # [bytes] of a compiled scene: scanned objects, robots with many meshes
+HEAVY = 2**25  # [bytes] of a compiled scene: scanned objects, robots with many meshes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ def compose(task: type[Task] | Task, options: EnvOptions) -> Composition:
     sources = {source.name: source.declare(builder) for source in observation.sources}
     dresser = Dresser(options.looks or (task.looks() if observation.needs else None), builder)
     scene = builder.compile()
-    if scene.model.nbuffer > _HEAVY:
+    if scene.model.nbuffer > HEAVY:
         gc.collect()  # a task may refer to itself; environments with meshes hold hundreds of megabytes
     count = len(builder.robot_handles)
     if count != task.robot_count:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["probe", "task_budget"]
 
 _VERSION = 3  # of the probe; raised when it changes, so that what older ones found is not used
-_ROWS, _STEPS, _HELD = 8, 200, 8
+_ROWS, STEPS, _HELD = 8, 200, 8
 
 
 def task_budget(task: Task, scene: CompiledScene, play: Callable[..., SceneEnv], **options: Any) -> Budget:
@@ -87,9 +87,9 @@ def _random(env: SceneEnv) -> Iterator[Tensor]:
     seeds = torch.arange(_ROWS)
     rng = EpisodeRng(seeds, torch.zeros_like(seeds))
     size = env.controller.card.size
-    noise = rng.uniform("budget/noise", -1.0, 1.0, (_STEPS, size)).transpose(0, 1)
-    held = rng.uniform("budget/held", -1.0, 1.0, (-(-_STEPS // _HELD), size)).transpose(0, 1)
-    for k in range(_STEPS):
+    noise = rng.uniform("budget/noise", -1.0, 1.0, (STEPS, size)).transpose(0, 1)
+    held = rng.uniform("budget/held", -1.0, 1.0, (-(-STEPS // _HELD), size)).transpose(0, 1)
+    for k in range(STEPS):
         yield torch.where(seeds[:, None] % 2 == 0, noise[k], held[k // _HELD])
 
 
@@ -97,7 +97,7 @@ def _expert(env: SceneEnv) -> Iterator[Tensor]:
     if type(env.task).expert is Task.expert:
         return
     executor = WaypointExecutor(env)
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         try:
             yield executor.act()
         except ManikinError:  # this controller cannot follow waypoints: random actions have to do

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from manikin.env.assemble import Assembly
     from manikin.env.loop.base import Loop
     from manikin.env.state.layouts import LayoutSnapshot
+    from manikin.render.rig import CameraRig
     from manikin.scene.builder import SceneBuilder
     from manikin.scene.handles import Robot
     from manikin.scene.handles.combined import CombinedRobot
@@ -424,6 +425,17 @@ class SceneEnv(BatchEnv):
 
     @abstractmethod
     def save(self, rows: Any = None) -> Snapshot: ...
+
+    @property
+    def carry(self) -> Tensor:
+        """(N, k) what the controller remembers, as :class:`~manikin.control.Controller` takes it: its goals, for
+        example. Borrowed until the next step."""
+        return self._loop.carry
+
+    @property
+    def rig(self) -> CameraRig | None:
+        """What draws the cameras that are observed, and the name of the renderer that it uses; None without any."""
+        return self._observer.rig
 
     def thing(self, name: str) -> Part:
         """The scene's part of that name. Raises :class:`UnknownNameError`."""

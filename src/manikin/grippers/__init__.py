@@ -52,6 +52,11 @@ def register(spec: GripperSpec) -> GripperSpec:
     return spec
 
 
+def forget() -> None:
+    """Forget the grippers that :func:`register` took, as in a new process."""
+    _own.clear()
+
+
 def gripper(name: str) -> GripperSpec:
     """The gripper called ``name``; a robot word may also say ``none``, for a bare flange.
 

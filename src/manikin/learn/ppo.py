@@ -148,14 +148,14 @@ class PPO:
             for group in self.optimizer.param_groups:
                 group["lr"] = config.learning_rate * max(0.0, 1.0 - self.progress)
         with torch_threads(1), self.spent.on("policy"):
-            batch = self._collect()
+            batch = self.collect()
         with torch_threads(CORES), self.spent.on("update"):
             losses = self._update(batch)
         self.iterations += 1
         return {**self.episodes.summary(), **losses}
 
     @torch.no_grad()
-    def _collect(self) -> dict[str, Any]:
+    def collect(self) -> dict[str, Any]:
         """``num_steps`` steps of every row, flattened to (T * N, ...)."""
         config, n = self.config, self.env.num_envs
         take = self.actor.scaling.take

@@ -267,7 +267,7 @@ class SAC:
 
     def _update(self) -> dict[str, float]:
         found: dict[str, list[Tensor]] = {}
-        for part in self._batches():
+        for part in self.batches():
             self.updates += 1
             losses = self._improve[self.updates % self.config.actor_every == 0](part)
             for name, value in losses.items():
@@ -278,13 +278,13 @@ class SAC:
 
     def _improved(self, part: dict[str, Tensor], *, actor: bool) -> dict[str, Tensor]:
         """One update with a batch; its losses."""
-        losses = {"critic_loss": self._improve_critics(part)}
+        losses = {"critic_loss": self.improve_critics(part)}
         if actor:
             losses |= self._improve_actor(part["seen"])
         follow(self.targets, self.critics, self.config.follow)
         return {name: value.detach() for name, value in losses.items()}
 
-    def _batches(self) -> Iterator[dict[str, Tensor]]:
+    def batches(self) -> Iterator[dict[str, Tensor]]:
         """The batches of this iteration, drawn together; observations are scaled."""
         config, stream = self.config, self.streams["replay"]
         shown = round(config.batch * config.demo_share) if self.demos is not None else 0
@@ -299,10 +299,10 @@ class SAC:
         for i in range(config.updates):
             yield {name: value[i] for name, value in batch.items()}
 
-    def _improve_critics(self, part: dict[str, Tensor]) -> Tensor:
+    def improve_critics(self, part: dict[str, Tensor]) -> Tensor:
         config = self.config
         with torch.no_grad():
-            actions, chances = self._act(part["following"])
+            actions, chances = self.act_with_chances(part["following"])
             values = self.targets(torch.cat([part["following"], actions], 1))
             if config.min_of < config.critics:
                 order = torch.randperm(config.critics, generator=self.streams["critics"], device=self.device)
@@ -317,7 +317,7 @@ class SAC:
         return loss / config.critics
 
     def _improve_actor(self, seen: Tensor) -> dict[str, Tensor]:
-        actions, chances = self._act(seen)
+        actions, chances = self.act_with_chances(seen)
         self.critics.requires_grad_(False)
         values = self.critics(torch.cat([seen, actions], 1))
         # two critics: the lesser, as in SAC; more of them: the mean, as in REDQ and RLPD
@@ -337,7 +337,7 @@ class SAC:
         """Actions (N, A) for observations, from numbers drawn for them."""
         return self.actor.sample(self.actor.scaling(given["seen"]), given["drawn"])[0]
 
-    def _act(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+    def act_with_chances(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
         """Actions (B, A) drawn for scaled observations, and the logarithm of their density (B,)."""
         shape = (len(scaled), self.network_options["actions"])
         return self.actor.sample(scaled, torch.randn(shape, generator=self.streams["updates"], device=self.device))

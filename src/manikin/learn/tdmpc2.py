@@ -200,7 +200,7 @@ class TDMPC2:
         found: dict[str, list[Tensor]] = {}
         for _ in range(self.config.updates):
             part = self.replay.windows(self.config.batch, self.config.plan, self.streams["replay"])
-            losses, latents = self._improve_model(part)
+            losses, latents = self.improve_model(part)
             losses |= self._improve_policy(latents, part["weights"])
             follow(self.targets, self.actor.critics, self.config.follow)
             self.updates += 1
@@ -210,13 +210,13 @@ class TDMPC2:
         means = {name: torch.stack(values).mean() for name, values in found.items()}
         return {**check_finite(where, means), "updates": float(self.updates)}
 
-    def _improve_model(self, part: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
+    def improve_model(self, part: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
         """Losses, and the latent states (plan + 1, B, L) that the model went through."""
         config, model, bins = self.config, self.actor, self.actor.bins
         b = len(part["seen"][0])
         with torch.no_grad():
             following = self._encoded(part["following"])
-            value = self._value_of(following.flatten(0, 1)).view_as(part["rewards"])
+            value = self.value_of(following.flatten(0, 1)).view_as(part["rewards"])
             goals = part["rewards"] + self.gamma * part["kept"] * value
         latents = [self._encoded(part["seen"][0])]
         for actions in part["actions"]:
@@ -261,7 +261,7 @@ class TDMPC2:
     def _encoded(self, seen: Tensor) -> Tensor:
         return self.actor.encoder(self.actor.scaling(seen))
 
-    def _value_of(self, latent: Tensor) -> Tensor:
+    def value_of(self, latent: Tensor) -> Tensor:
         """(...) the lesser of two target critics, drawn anew, for the policy's actions."""
         shape = (*latent.shape[:-1], self.actor.actions)
         stream = self.streams["targets"]

@@ -54,7 +54,7 @@ def round_corners(
         deviation: [rad] that any joint may be away from the path.
         step: [rad] between the places of a finished path that are looked at, see :class:`Search`.
     """
-    reach = {row: _longest_cuts(path, deviation) for row, path in paths.items()}
+    reach = {row: longest_cuts(path, deviation) for row, path in paths.items()}
     left = {(row, int(k)) for row, cut in reach.items() for k in np.flatnonzero(cut)}
     for attempt in range(_HALVED):
         for k in sorted({k for _, k in left}):
@@ -68,7 +68,7 @@ def round_corners(
     return reach
 
 
-def _longest_cuts(path: np.ndarray, deviation: float) -> np.ndarray:
+def longest_cuts(path: np.ndarray, deviation: float) -> np.ndarray:
     """(points,) [rad] as far as the deviation and the pieces beside a corner let it be cut."""
     reach = np.zeros(len(path))
     if len(path) > 2:

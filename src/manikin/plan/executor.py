@@ -241,7 +241,7 @@ class _Mover:
         self._late = np.zeros((n, 3))  # whether it never was, then how far the TCP was away [m], [rad]
         self._stages: Sequence[Waypoint] = ()
         self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
-        self.planned = _Planned(env, robot, margin, most=0.8 * self._most / self._boost / dt)
+        self.planned = Planned(env, robot, margin, most=0.8 * self._most / self._boost / dt)
 
     def take(self, stages: Sequence[Waypoint]) -> None:
         """What the expert says now."""
@@ -337,7 +337,7 @@ class _Mover:
         return torch.tensor([s.gripper for s in self._stages])[torch.from_numpy(stage)]
 
 
-class _Planned:
+class Planned:
     """The rows of one robot that are on a planned path, and when in it they are. All of it is on the CPU, wherever the
     environment is."""
 

@@ -125,10 +125,10 @@ def time_path(paths: Tensor | Sequence[Tensor], limits: Limits, reach: Sequence[
     both = [cuts(path, r) for path, r in zip(each, cut, strict=True)]
     points = _padded(each, max(longest, 2), last=True)
     into, out = (_padded([pair[k] for pair in both], max(longest, 2)) for k in (0, 1))
-    stops = _Timing(points, torch.zeros_like(into), torch.zeros_like(out), limits)
-    worth = _Timing(points, into, out, limits).worth(stops)
+    stops = Timing(points, torch.zeros_like(into), torch.zeros_like(out), limits)
+    worth = Timing(points, into, out, limits).worth(stops)
     into, out = (torch.where(worth, x, torch.zeros_like(x)) for x in (into, out))
-    return _Timing(points, into, out, limits).trajectory()
+    return Timing(points, into, out, limits).trajectory()
 
 
 def _padded(rows: Sequence[np.ndarray], length: int, *, last: bool = False) -> Tensor:
@@ -138,7 +138,7 @@ def _padded(rows: Sequence[np.ndarray], length: int, *, last: bool = False) -> T
     )
 
 
-class _Timing:
+class Timing:
     """Phases of all rows' paths: of each piece three for the corner at its beginning, seven for its straight part.
 
     On the straight part the way goes from 0 at one corner to 1 at the next, with all joints in step.
@@ -196,7 +196,7 @@ class _Timing:
             top = (low + high) / 2
         return low
 
-    def worth(self, stops: _Timing) -> Tensor:
+    def worth(self, stops: Timing) -> Tensor:
         """(n, points, 1) bool: going round a corner costs less time than stopping there, where the pieces beside it are
         driven at their top speed otherwise."""
         top = stops.top()

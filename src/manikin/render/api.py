@@ -17,7 +17,7 @@ __all__ = ["BACKENDS", "choose", "make_renderer"]
 BACKENDS = ("auto", "gl", "warp", "rays", "filament")
 
 _GET_GL = "On Debian or Ubuntu: apt install libegl1 libgl1-mesa-dri (or libosmesa6)."
-_logged: set[str] = set()  # reasons already logged in this process
+logged: set[str] = set()  # reasons already logged in this process
 
 log = logging.getLogger("manikin.render")
 
@@ -95,8 +95,8 @@ def make_renderer(
     outputs = tuple(outputs)
     if backend == "auto":
         backend, why = choose(outputs, pixels=None if pixels is None else pixels * samples**2)
-        if "gl:" in why and why not in _logged:
-            _logged.add(why)
+        if "gl:" in why and why not in logged:
+            logged.add(why)
             log.warning("pictures are made by %s, OpenGL does not work here (%s). %s", backend, why, _GET_GL)
     made = _make(backend, samples, shadows)
     try:

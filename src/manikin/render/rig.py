@@ -94,7 +94,7 @@ class CameraRig:
         in_model = {model.camera(i).name for i in range(model.ncam)}
         self._looks: list[str | CameraSpec] = [c.name if c.name in in_model else c for c in self.cameras]
         self._check_mounts(model)
-        self._traced, self._workers = self._tracer(backend, samples, shadows), list[_Worker]()
+        self._traced, self.workers = self._tracer(backend, samples, shadows), list[_Worker]()
         if self._traced is not None:
             self.backend = self._traced.name
         else:
@@ -107,9 +107,9 @@ class CameraRig:
             self.backend = first.name
             word = first.name.split()[0]
             most = min(threads or _chosen(word), _MOST_THREADS, world.num_worlds * len(names))
-            self._workers = [first, *(_Worker(model, lambda: make(word)) for _ in range(most - 1))]
+            self.workers = [first, *(_Worker(model, lambda: make(word)) for _ in range(most - 1))]
         self._drawn: _Drawn | None = None
-        self._finalizer = weakref.finalize(self, _stop, self._workers)
+        self._finalizer = weakref.finalize(self, _stop, self.workers)
         # Before the renderers' own clean-up and the platform's, which were registered earlier.
         self._finalizer.atexit = False
         atexit.register(self._finalizer)
@@ -117,7 +117,7 @@ class CameraRig:
     @property
     def threads(self) -> int:
         """How many draw; 0 where Warp does."""
-        return len(self._workers)
+        return len(self.workers)
 
     def _tracer(self, backend: str, samples: int, shadows: bool) -> TracedCameras | None:
         """Warp's ray tracer for a world that lies there, unless something else is wanted."""
@@ -172,7 +172,7 @@ class CameraRig:
         missing = self._drawn.missing(which, state)
         arrays = self._drawn.arrays
         every = list(zip(self.cameras, self._looks, strict=True))
-        apart = len(missing) < len(self._workers)
+        apart = len(missing) < len(self.workers)
         jobs = [(i, part) for i in missing for part in ([[e] for e in every] if apart else [every])]
         turn = iter(jobs)  # one job at a time to whoever is free
 
@@ -187,7 +187,7 @@ class CameraRig:
                     self._draw(worker, camera, look, {k: v[which[i]] for k, v in arrays[camera.name].items()})
 
         if jobs:
-            _together(self._workers[: len(jobs)], work)
+            _together(self.workers[: len(jobs)], work)
             self._drawn.keep(which, missing, state)
         return self._drawn.pictures(which)
 
@@ -312,14 +312,14 @@ class _Worker:
         modes = np.concatenate([model.cam_mode, model.light_mode])
         self.needs_com = bool((modes > _FIXED_MODES).any() or model.nflex or model.ntendon)
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._made: list[Renderer] = []
-        self._thread = threading.Thread(target=_run, args=(self._jobs, self._made), daemon=True, name="manikin-camera")
+        self.made: list[Renderer] = []
+        self._thread = threading.Thread(target=_run, args=(self._jobs, self.made), daemon=True, name="manikin-camera")
         self._thread.start()
-        self.do(lambda: self._made.append(make()))()
+        self.do(lambda: self.made.append(make()))()
 
     @property
     def renderer(self) -> Renderer:
-        return self._made[0]
+        return self.made[0]
 
     @property
     def name(self) -> str:

@@ -96,7 +96,7 @@ def match_texture(
     if fill not in ("nearest", "mean"):
         raise ConfigError(f"fill is nearest or mean, not {fill!r}")
     mask = check_mask(mask, photograph)
-    model = _scene(vertices, faces)
+    model = scene_of(vertices, faces)
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     own = renderer is None
@@ -143,7 +143,7 @@ def rough_camera(
     return dataclasses.replace(spec, pos=tuple(pos.tolist()), quat=way, target=None, on="")
 
 
-def _scene(vertices: np.ndarray, faces: np.ndarray) -> mujoco.MjModel:
+def scene_of(vertices: np.ndarray, faces: np.ndarray) -> mujoco.MjModel:
     spec = mujoco.MjSpec()
     mesh = spec.add_mesh(name=_NAME, inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL)
     mesh.uservert, mesh.userface = np.asarray(vertices, float).flatten(), np.asarray(faces, int).flatten()

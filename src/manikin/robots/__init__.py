@@ -132,6 +132,11 @@ def register(spec: RobotSpec | GripperSpec, *, gripper: GripperSpec | None = Non
     return spec
 
 
+def forget() -> None:
+    """Forget the robots that :func:`register` took, as in a new process."""
+    _own.clear()
+
+
 def arm(name: str) -> RobotSpec:
     """The arm or machine called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
     if name in _own:

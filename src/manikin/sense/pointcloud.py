@@ -187,7 +187,7 @@ def farthest(cloud: PointCloud, count: int) -> PointCloud:
             taken = _farthest_row(cloud.xyz[row][seen].numpy(), count)
             index[row, : len(taken)] = seen[torch.from_numpy(taken)]
     else:
-        index = _farthest_batched(cloud.xyz, cloud.valid, count)
+        index = farthest_batched(cloud.xyz, cloud.valid, count)
     return cloud.take(index, _first(cloud.valid.sum(1), count))
 
 
@@ -217,7 +217,7 @@ def _farthest_row(xyz: np.ndarray, count: int) -> np.ndarray:
     return taken
 
 
-def _farthest_batched(xyz: Tensor, valid: Tensor, count: int) -> Tensor:
+def farthest_batched(xyz: Tensor, valid: Tensor, count: int) -> Tensor:
     """The same (n, count) for all rows at once, the same arithmetic in the same order; for accelerators."""
     rows = torch.arange(len(xyz), device=xyz.device)
     x, y, z = xyz.unbind(-1)

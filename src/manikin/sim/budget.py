@@ -17,7 +17,7 @@ from manikin.spec.budget import Budget
 __all__ = ["Meter"]
 
 _SPARE, _ROOM = 8, 1.5  # rollouts of a few rows do not see everything
-_CONVEX_SPARE = 2  # and no factor: by far not all that are near each other touch, and rows share the room
+CONVEX_SPARE = 2  # and no factor: by far not all that are near each other touch, and rows share the room
 _SIZES = tuple(m * 2**k for k in range(4, 20) for m in (1, 1.5))  # few, since kernels are compiled for each njmax
 
 
@@ -45,7 +45,7 @@ class Meter:
         general = [kind for kind in {(int(a), int(b)) for a, b in kinds} if takes_general_algorithm(*kind)]
         of_kind = np.stack([(kinds == kind).all(1) for kind in general], 1) if general else np.zeros((len(pairs), 0))
         self.convex: int | None = int(of_kind[always].sum(0).max()) if general else None
-        self._always, self._pairs = int(always.sum()), pairs[~always]
+        self.always_near, self._pairs = int(always.sum()), pairs[~always]
         self._always_convex, self._of_kind = of_kind[always].sum(0), of_kind[~always].astype(np.int64)
 
     def look(self) -> None:
@@ -54,12 +54,12 @@ class Meter:
         self.contacts = max(self.contacts, int(world.read("ncon").max()))
         self.constraints = max(self.constraints, int(world.read("nefc").max()))
         if len(self._pairs):
-            near = self._near()
-            self.pairs = max(self.pairs, self._always + int(near.sum(1).max()))
+            near = self.pairs_near()
+            self.pairs = max(self.pairs, self.always_near + int(near.sum(1).max()))
             if self.convex is not None:
                 self.convex = max(self.convex, int((self._always_convex + near @ self._of_kind).max()))
 
-    def _near(self) -> np.ndarray:
+    def pairs_near(self) -> np.ndarray:
         """(N, pairs) bool: bounding spheres and boxes along the world's axes touch. Warp's boxes are turned with the
         geoms, so that it keeps no more than these."""
         world, model = self._world, self._world.scene.model
@@ -86,12 +86,12 @@ class Meter:
 
     def budget(self) -> Budget:
         """What was seen, with headroom, rounded up."""
-        contacts = _room(self.contacts)
-        pairs = max(contacts, _room(self.pairs))
-        convex = 0 if self.convex is None else self.convex + _CONVEX_SPARE
-        return Budget(nconmax=pairs, njmax=_room(self.constraints), nccdmax=convex)
+        contacts = room_for(self.contacts)
+        pairs = max(contacts, room_for(self.pairs))
+        convex = 0 if self.convex is None else self.convex + CONVEX_SPARE
+        return Budget(nconmax=pairs, njmax=room_for(self.constraints), nccdmax=convex)
 
 
-def _room(seen: int) -> int:
+def room_for(seen: int) -> int:
     wanted = _ROOM * seen + _SPARE
     return int(next(size for size in _SIZES if size >= wanted))

@@ -101,7 +101,7 @@ class OnDevice(TorchFunctionMode):
     def __init__(self, device: torch.device) -> None:
         super().__init__()
         self.device = device
-        self._uploaded: dict[tuple[str, torch.dtype | None], torch.Tensor] = {}
+        self.uploaded: dict[tuple[str, torch.dtype | None], torch.Tensor] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -125,12 +125,12 @@ class OnDevice(TorchFunctionMode):
     def _constant(self, data: Any, dtype: torch.dtype | None) -> torch.Tensor:
         """Of the device, to be read only."""
         key = (repr(data), dtype)
-        found = self._uploaded.get(key)
+        found = self.uploaded.get(key)
         if found is None:
             with torch.inference_mode(False):
                 found = torch.tensor(data, dtype=dtype, device=_HOST).to(self.device)
-            if len(self._uploaded) < self._most:
-                self._uploaded[key] = found
+            if len(self.uploaded) < self._most:
+                self.uploaded[key] = found
         return found
 
     def _is_here(self, value: Any) -> bool:

@@ -32,7 +32,7 @@ def _table() -> list[int]:
 _TABLE = _table()
 
 
-def _masked_crc(content: bytes) -> int:
+def masked_crc(content: bytes) -> int:
     crc = 0xFFFFFFFF
     for byte in content:
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]
@@ -57,7 +57,7 @@ def examples(path: str | Path) -> Iterator[dict[str, Feature]]:
     at = 0
     while at < len(content):
         head = bytes(content[at : at + 12])
-        if len(head) < 12 or _masked_crc(head[:8]) != struct.unpack("<I", head[8:])[0]:
+        if len(head) < 12 or masked_crc(head[:8]) != struct.unpack("<I", head[8:])[0]:
             raise DataError(f"{path} is no TFRecord file, or it is damaged at byte {at}")
         (length,) = struct.unpack("<Q", head[:8])
         record = content[at + 12 : at + 12 + length]

@@ -53,27 +53,27 @@ class Latency:
     """
 
     def __init__(self) -> None:
-        self._seconds: deque[float] = deque(maxlen=10_000)
+        self.seconds: deque[float] = deque(maxlen=10_000)
         self._last = -np.inf
 
     def __len__(self) -> int:
-        return len(self._seconds)
+        return len(self.seconds)
 
     def add(self, arrived: float | None, acted: float) -> None:
         """An input that arrived then was acted on now; one that was counted before is not counted again."""
         if arrived is not None and arrived > self._last:
             self._last = arrived
-            self._seconds.append(acted - arrived)
+            self.seconds.append(acted - arrived)
 
     @property
     def mean(self) -> float | None:
         """[s]; None before the first input."""
-        return float(np.mean(self._seconds)) if self._seconds else None
+        return float(np.mean(self.seconds)) if self.seconds else None
 
     @property
     def p95(self) -> float | None:
         """[s] 95 of 100 inputs waited no longer."""
-        return float(np.quantile(np.array(self._seconds), 0.95)) if self._seconds else None
+        return float(np.quantile(np.array(self.seconds), 0.95)) if self.seconds else None
 
     def summary(self) -> str:
         """One line for people."""

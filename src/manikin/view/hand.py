@@ -98,21 +98,21 @@ class HandSession(Session):
     def _drive(self) -> None:
         try:
             while not (self._over or self.loop.device.over):
-                news = self._obey()
+                news = self.obey()
                 now = time.monotonic()
                 if now >= self._due:
                     news |= self._tick()
                     self._due = max(self._due + 1 / self.env.control_hz, now - BEHIND)
                 if news:
-                    self._publish()
+                    self.publish()
                 time.sleep(max(0.0, min(0.01, self._due - time.monotonic())))
         except BaseException as error:  # told to whoever calls advance()
             self._error = error
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
         model, data = super().look()
         self._shown = model, copy.copy(data)
-        super()._publish()
+        super().publish()
 
     def _take(self, wish: str, checked: dict[str, Any]) -> None:
         device = self.loop.device
@@ -128,7 +128,7 @@ class HandSession(Session):
         else:
             device.drag(checked["by"])
 
-    def _obey(self) -> bool:
+    def obey(self) -> bool:
         news = False
         while not self._wishes.empty():
             wish, _ = self._wishes.get()

@@ -97,12 +97,12 @@ class Painter:
     def __init__(self, session: Session, renderer: Renderer, *, width: int = 640, height: int = 480) -> None:
         self.session, self.renderer, self.width, self.height = session, renderer, width, height
         model, data = session.look()
-        self._people = camera_of(session.env)  # the camera for people: a name, or a view of our own
+        self.people = camera_of(session.env)  # the camera for people: a name, or a view of our own
         named = [model.camera(i).name for i in range(model.ncam)]
         self.cameras = [*(name for name in named if name), FREE]
-        self.camera: str = self._people if isinstance(self._people, str) else FREE
+        self.camera: str = self.people if isinstance(self.people, str) else FREE
         self.forces, self.tiles = False, False
-        self._free = free_camera(model, data, self._people)
+        self._free = free_camera(model, data, self.people)
 
     def ask(self, wish: str, **values: Any) -> None:
         """Ask for a change of the picture.

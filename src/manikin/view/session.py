@@ -100,7 +100,7 @@ class Session:
 
     Attributes:
         env: the environment; for the thread that calls ``advance`` only.
-        status: what there is to show, as JSON allows; replaced, never changed. See :meth:`_publish`.
+        status: what there is to show, as JSON allows; replaced, never changed. See :meth:`publish`.
         bodies: names of the bodies of the row in view that can be pushed.
         version: counts changes of what there is to show.
 
@@ -143,7 +143,7 @@ class Session:
         self._observation: Any = None
         self._info: dict[str, Any] = {}
         self._reset(np.ones(n, bool), [seed + i for i in range(n)])
-        self._publish()
+        self.publish()
 
     @property
     def actor(self) -> str:
@@ -187,7 +187,7 @@ class Session:
 
     def advance(self) -> float:
         """Carry out what was asked for and step if it is time to; returns seconds until there is more to do."""
-        news = self._obey()
+        news = self.obey()
         now = time.monotonic()
         if self.again and self._done.any():
             ready = self._done & (now >= self._ended_at + PAUSE_S / self.speed)
@@ -199,7 +199,7 @@ class Session:
             news = False  # published there
             self._due = max(self._due + 1 / (self.env.control_hz * self.speed), now - 0.25)
         if news:
-            self._publish()
+            self.publish()
         if not self.playing or self._done.all():
             self._due = max(self._due, time.monotonic())
             return 0.02
@@ -282,7 +282,7 @@ class Session:
             self._ended_at[row] = time.monotonic()
             self.episodes += 1
         self._done |= over
-        self._publish()
+        self.publish()
 
     def _take(self, wish: str, checked: dict[str, Any]) -> None:
         """A wish whose values are right has come, from any thread."""
@@ -296,7 +296,7 @@ class Session:
         """What a kind of session has to show beyond the others."""
         return {}
 
-    def _obey(self) -> bool:
+    def obey(self) -> bool:
         news = False
         while not self._wishes.empty():
             wish, values = self._wishes.get()
@@ -345,7 +345,7 @@ class Session:
             return "success"
         return "fail" if terminated else "out of time"
 
-    def _publish(self) -> None:
+    def publish(self) -> None:
         env, row, info = self.env, self.row, self._info
         self._find_bodies()
         flags = {

@@ -114,11 +114,11 @@ class Site:
         self.token, self._nonce = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
         listening = bound(host, port)
         self.port: int = listening.getsockname()[1]
-        self._server = ThreadingHTTPServer((host, self.port), handler, bind_and_activate=False)
-        self._server.socket.close()
-        self._server.socket, self._server.daemon_threads = listening, True
-        self._server.site = self  # type: ignore[attr-defined]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+        self.server = ThreadingHTTPServer((host, self.port), handler, bind_and_activate=False)
+        self.server.socket.close()
+        self.server.socket, self.server.daemon_threads = listening, True
+        self.server.site = self  # type: ignore[attr-defined]
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.1,), daemon=True)
 
     def open(self) -> None:
         """Begin to answer."""
@@ -127,8 +127,8 @@ class Site:
     def close(self) -> None:
         """Stop serving. Idempotent."""
         if self._thread.is_alive():
-            self._server.shutdown()
-        self._server.server_close()
+            self.server.shutdown()
+        self.server.server_close()
 
     @property
     def url(self) -> str:

@@ -205,13 +205,13 @@ def test_a_conversion_killed_at_any_point_goes_on(tmp_path: Path, monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:  # all episodes are there, not joined
-        patched.setattr(LeRobotWriter, "_close", die)
+        patched.setattr(LeRobotWriter, "join_parts", die)
         with pytest.raises(KeyboardInterrupt):
             to_lerobot(run, root)
     (root / "meta/parts/000001.0.mp4").unlink()  # the table is there, the film is not
     written: list[int] = []
     with monkeypatch.context() as patched:
-        patched.setattr(LeRobotWriter, "_close", die)
+        patched.setattr(LeRobotWriter, "join_parts", die)
         with pytest.raises(KeyboardInterrupt):
             to_lerobot(run, root, resume=True, on_episode=lambda: written.append(1))
     assert written == [1]

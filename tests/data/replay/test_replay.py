@@ -400,7 +400,7 @@ def test_the_tool_is_moved_for_what_lies_otherwise_in_the_hand(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told that the cube lies 10 mm farther along the fingers' opening, the tool goes as far the other way."""
-    looked = track._touched
+    looked = track.bodies_touched
 
     def told(env: Any) -> Any:
         touched, lies, robots = looked(env)
@@ -410,7 +410,7 @@ def test_the_tool_is_moved_for_what_lies_otherwise_in_the_hand(
 
     off = []
     for look in (looked, told):
-        monkeypatch.setattr(track, "_touched", look)
+        monkeypatch.setattr(track, "bodies_touched", look)
         monkeypatch.setattr(
             "manikin.data.retarget.conversion.ways_to_follow", lambda *_: [Way(commands=False, ahead=3)]
         )

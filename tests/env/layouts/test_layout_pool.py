@@ -63,7 +63,7 @@ class Blocks(Task):
 
 
 def compiled(env):
-    return sorted(one.layout for one in env._pool.everyone)
+    return sorted(env.compiled)
 
 
 def make(n=8, **options):
@@ -115,7 +115,7 @@ def test_dropped_and_compiled_again_layouts_give_the_same_bits():
 
 def test_the_layout_used_longest_ago_is_dropped_first():
     env = make(1)
-    one = make(1)._pool.everyone[0].memory
+    one = make(1).compiled[0]
     env = make(1, layout_memory=int(3.5 * one))
     for seed, there in ((1, [0, 1]), (2, [0, 1, 2]), (1, [0, 1, 2]), (3, [0, 1, 3]), (0, [0, 1, 3])):
         env.reset(seed=[seed])

@@ -231,8 +231,8 @@ def test_a_page_of_teleoperation_shows_the_cabinet_that_it_drives():
     assert "cabinet/drawer1_0" in session.bodies or any(name.startswith("cabinet/drawer") for name in session.bodies)
     session.loop.number = 3
     session.ask("reset")
-    session._obey()
-    session._publish()
+    session.obey()
+    session.publish()
     assert session.look()[0].njnt == 9 + len(CABINETS[NAMES[3]].build().joints)
     session.close()
 

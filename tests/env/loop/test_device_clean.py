@@ -23,7 +23,7 @@ def on_meta(monkeypatch, task, **options):
     monkeypatch.setattr("manikin.env.assemble.torch_device", lambda word: META)
     monkeypatch.setattr("manikin.env.assemble.make_world", lambda scene, n, **_: MetaWorld(scene, n))
     env = Env(task, num_envs=3, device="cuda", budget=Budget(), **options)
-    assert isinstance(env._loop, DeviceLoop) and env.device == META
+    assert isinstance(env._loop, DeviceLoop) and env.device == META  # house: private, what is recorded as a graph
     return env
 
 
@@ -31,19 +31,20 @@ def on_meta(monkeypatch, task, **options):
 def kernels_without_numbers(monkeypatch):
     """Warp's kernels have no shapes alone: what surrounds them is tried here, they themselves in test_warp_kernels."""
     monkeypatch.setattr("manikin.sim.warp.kernels.arm.launch_rows", lambda *_: None)
+    # house: private, a stand-in for Warp's kernel
     monkeypatch.setattr("manikin.sim.warp.kernels.arm.WarpArm._path", None)
     monkeypatch.setattr("manikin.sim.warp.kernels.arm.wp.from_torch", lambda t, **_: t)
 
 
 def run(env):
     """Everything of a control step that is recorded as a graph."""
-    loop = env._loop
-    with torch.no_grad(), env._on:
-        out = [loop._begin()]
-        for going in (None, loop._going):
-            loop._act(going)
-            out.append(loop._look_at_step())
-        loop._put_back(loop._bad)
+    loop = env._loop  # house: private, what is recorded as a graph
+    with torch.no_grad(), env.on_device():
+        out = [loop._begin()]  # house: private, what is recorded as a graph
+        for going in (None, loop._going):  # house: private, what is recorded as a graph
+            loop._act(going)  # house: private, what is recorded as a graph
+            out.append(loop._look_at_step())  # house: private, what is recorded as a graph
+        loop._put_back(loop._bad)  # house: private, what is recorded as a graph
         loop.observer.rewind()
     return out
 
@@ -111,9 +112,10 @@ def test_buckets_wait_once_for_all_of_them(monkeypatch):
     monkeypatch.setattr("manikin.env.assemble.torch_device", lambda word: META)
     monkeypatch.setattr("manikin.env.assemble.make_world", lambda scene, n, **_: MetaWorld(scene, n))
     env = LayoutEnv(task_class("OpenCabinetDrawer-v2"), num_envs=9, device="cuda", budget=Budget(), reward="none")
+    # house: private, rows move without a reset
     env._pool.place({row: row % len(env.task.layouts) for row in range(9)})
     for part in env.parts():
-        part.env._loop.started = True
+        part.env._loop.started = True  # house: private, what is recorded as a graph
     readings = []
     monkeypatch.setattr(
         torch.Tensor, "tolist", lambda flags: readings.append(tuple(flags.shape)) or [[False] * 4] * len(flags)
@@ -126,7 +128,7 @@ def test_buckets_wait_once_for_all_of_them(monkeypatch):
         made = [t for t in leaves(out) if isinstance(t, torch.Tensor)]
         assert len(made) > 10 and all(t.device == META and len(t) == 9 for t in made)
     assert readings == [(len(env.task.layouts), 4)] * 4
-    env._pool.place({0: 1})  # only a row that moves sends anything
+    env._pool.place({0: 1})  # only a row that moves sends anything  # house: private, what is recorded as a graph
     with OnlyMeta(), pytest.raises(RuntimeError, match="mixes"):
         env.step(actions)
 

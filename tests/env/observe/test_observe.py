@@ -103,7 +103,7 @@ def test_goal_markers_are_for_people_only():
     seen = env.step(torch.zeros(1, 8))[0]["cameras"]["small"]["rgb"]
     env.h.marker.set_pose((0.0, 0.0, 0.3))
     env.world.forward()
-    moved = env._observer.rig.render()["small"]["rgb"]
+    moved = env.rig.render()["small"]["rgb"]
     assert torch.equal(seen, moved)
     before = env.image(0, width=64, height=64)
     env.h.marker.set_pose((0.0, 0.0, 0.15))
@@ -283,10 +283,10 @@ def test_without_opengl_pictures_still_come_and_a_warning_says_what_to_install(m
     from manikin.render.backends import gl
 
     monkeypatch.setattr(gl, "probe", lambda: (None, "egl: no such library"))
-    monkeypatch.setattr(api, "_logged", set())
+    monkeypatch.setattr(api, "logged", set())
     env = manikin.make(TASK, observe="rgb", vision=Vision(cameras=(SMALL,)))
     seen = env.reset(seed=0)[0]["cameras"]["small"]["rgb"]
     assert seen.float().std() > 10  # a picture, not a blank
     said = [r.getMessage() for r in caplog.records if r.name == "manikin.render"]
     assert len(said) == 1 and "apt install libegl1" in said[0] and "egl: no such library" in said[0]
-    assert env._observer.rig.backend.split()[0] in said[0]
+    assert env.rig.backend.split()[0] in said[0]

@@ -118,7 +118,7 @@ def test_pictures_and_single_paths_are_stacked_and_what_is_not_named_is_not() ->
     assert last["policy"]["qpos"].shape == (2, 2, 9) and last["policy"]["qvel"].shape == (2, 9)
     assert torch.equal(seen["rgb"][:, :2], before["cameras"]["tiny"]["rgb"][:, 1:])
     assert torch.equal(last["policy"]["qpos"][:, 0], before["policy"]["qpos"][:, 1])
-    assert torch.equal(seen["rgb"][:, -1], env._observer.rig.render()["tiny"]["rgb"])
+    assert torch.equal(seen["rgb"][:, -1], env.rig.render()["tiny"]["rgb"])
 
 
 def test_rows_of_several_layouts_are_stacked_with_their_masks() -> None:

@@ -67,7 +67,7 @@ class FakeGraph:
 @pytest.fixture
 def card(monkeypatch):
     """A GPU whose graphs are made of calls."""
-    monkeypatch.setattr(recorded, "_device", lambda given: torch.device("cuda"))
+    monkeypatch.setattr(recorded, "device_of", lambda given: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "CUDAGraph", FakeGraph)
     monkeypatch.setattr(torch.cuda, "graph", lambda graph, **options: nullcontext())
     monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())

@@ -114,7 +114,7 @@ def test_rows_that_begin_anew_keep_the_last_observation_of_the_episode_before():
     env = make("PushCube-v2", num_envs=rows, horizon=horizon, autoreset="same_step", terminate=False)
     trainer = SAC(env, Config(num_steps=count, start_steps=10**6, buffer=rows * count), 3)
     plain = make("PushCube-v2", num_envs=rows, horizon=horizon, autoreset="disabled", terminate=False)
-    seen, _ = plain.reset(seed=trainer.episodes._seeds)
+    seen, _ = plain.reset(seed=trainer.episodes.seeds)
     trainer.iterate()
     replay = trainer.replay
     for t in range(count):

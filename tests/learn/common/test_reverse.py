@@ -76,7 +76,7 @@ def test_the_start_moves_back_after_so_many_successes_in_a_row_and_a_loss_begins
     begun = starts.at.copy()
 
     def note(demo, *won):
-        starts._note(np.array([demo] * len(won)), np.array(won))
+        starts.note(np.array([demo] * len(won)), np.array(won))
 
     note(0, True, True, False, True, True)
     assert starts.at.tolist() == begun.tolist()
@@ -97,7 +97,7 @@ def test_only_episodes_from_about_the_start_count(demos):
     starts = ReverseStarts(env, demos, back=2, wins=1)
     env.reset(seed=0)
     starts.begin(all_rows(env), lost(env))
-    before, counted = starts.at.copy(), starts._demo[starts._demo >= 0]
+    before, counted = starts.at.copy(), starts.demo_of[starts.demo_of >= 0]
     starts.begin(all_rows(env), all_rows(env))
     moved = before - starts.at
     assert moved.tolist() == [2 * int((counted == demo).sum()) for demo in range(3)]

@@ -102,8 +102,8 @@ def ablations():
 @pytest.mark.parametrize("question, words", ablations())
 def test_the_page_answers_each_question_with_a_command_that_trains_different_recipes(question, words, monkeypatch):
     found = []
-    monkeypatch.setattr(command, "_train", lambda out, options, recipe, *rest, **more: found.append(recipe) or 0)
-    monkeypatch.setattr(command, "_compare", lambda *given: 0)
+    monkeypatch.setattr(command, "train_one", lambda out, options, recipe, *rest, **more: found.append(recipe) or 0)
+    monkeypatch.setattr(command, "compare_runs", lambda *given: 0)
     whole = words if words.startswith("manikin ") else f"manikin train ppo PushCube-v2 {words}"
     assert main(shlex.split(whole)[1:]) == 0
     assert len(found) == len({recipe.hash for recipe in found}) > 1, question

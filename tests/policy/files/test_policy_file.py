@@ -152,7 +152,7 @@ def test_operators_take_tensors_and_numbers_only() -> None:
         if not isinstance(run, torch._ops.OpOverload):  # one of ours that checks first
             continue
         found.add(base.removesuffix("_"))
-        for argument in run._schema.arguments:
+        for argument in run._schema.arguments:  # house: private, torch's
             kind = re.sub(r"Optional\[|List\[|\]", "", str(argument.type))
             assert kind in plain or (kind == "str" and argument.name in {*words, "assert_msg"}), (full, argument)
     assert found == {name.removesuffix("_") for name in OPERATORS}  # all of them exist

@@ -188,8 +188,8 @@ def test_a_server_that_stays_silent_or_takes_nothing_is_given_up(server, monkeyp
             there = server(sleeps)
             policy, began = client.RemotePolicy(there.url), time.monotonic()
             if rows.shape[1] > 2:  # the server is busy with another request, and reads no further
-                policy._socket.send(pack({"first": 1}))
-                policy._socket.send(pack({"second": bytes(1000)}))
+                policy.socket.send(pack({"first": 1}))
+                policy.socket.send(pack({"second": bytes(1000)}))
             with pytest.raises(ActionError, match="did not answer within 1 s"):
                 policy.act(rows, [""])
             assert time.monotonic() - began < 10

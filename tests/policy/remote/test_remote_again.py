@@ -51,7 +51,7 @@ def test_a_server_that_stays_away_or_returns_as_another_ends_it(server, monkeypa
     there = server(echo)
     policy = RemotePolicy(there.url)
     policy.act(torch.zeros(1, 4), [""])
-    policy._socket.close()
+    policy.socket.close()
     there.close()
     began = time.monotonic()
     with pytest.raises(ActionError, match=r"it did not come back within 0\.8 s"):
@@ -74,8 +74,8 @@ def test_waits_between_attempts_double(server, monkeypatch) -> None:
             raise ConnectionRefusedError("nobody there")
         return connect()
 
-    connect = policy._connect
-    monkeypatch.setattr(policy, "_connect", nobody)
+    connect = policy.connect
+    monkeypatch.setattr(policy, "connect", nobody)
     with pytest.raises(ActionError, match="closed the connection"):
         policy.act(torch.zeros(1, 4), [""])
     assert slept == pytest.approx([0.1, 0.2, 0.4, 0.8, 0.1])  # then it is back, and hangs up twice more

@@ -306,7 +306,7 @@ def test_latch_holds_the_door_until_the_lever_is_turned() -> None:
         speed[:, 0] = 3.0  # [rad/s] pushed open; the first with the lever at rest, the second with it turned
         if latch:
             env.h.door.set_qpos(torch.tensor([[0.0, 0.0], [0.0, 1.5]]))
-        env.h.door._qvel.write(speed)
+        env.h.door.set_qpos(env.h.door.qpos.clone(), speed)
         most = torch.zeros(2)
         for _ in range(8):
             env.step(torch.zeros(2, 8))

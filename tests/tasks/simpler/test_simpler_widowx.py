@@ -54,12 +54,12 @@ def test_carrot_and_plate_lie_where_the_original_logged_them() -> None:
 def test_trials_are_in_the_originals_order(
     task: str, trial: int, source: tuple[float, float], target: tuple[float, float], yaw: float
 ) -> None:
-    row = manikin.make(task).task._rows[trial].tolist()
+    row = manikin.make(task).task.grid[trial].tolist()
     assert np.allclose(row, (*source, yaw, *target), atol=1e-6)
 
 
 def test_the_eggplant_has_eight_places_and_three_turns() -> None:
-    rows = manikin.make("WidowXEggplantInBasket-v1").task._rows
+    rows = manikin.make("WidowXEggplantInBasket-v1").task.grid
     assert rows.shape == (24, 5)
     assert np.allclose(rows[7, :3], (-0.115, 0.211, math.pi / 4)) and np.allclose(rows[12, :2], (-0.095, 0.191))
 
@@ -100,7 +100,7 @@ def test_a_seed_that_is_no_trial_is_named() -> None:
 def test_random_trials_are_those_of_the_grid() -> None:
     env = manikin.make("WidowXStackCube-v1", num_envs=16, autoreset="disabled")
     env.reset(seed=1_000_000)
-    grid = env.task._rows[:, :2]
+    grid = env.task.grid[:, :2]
     nearest = (env.h.source.pos[:, None, :2] - grid).norm(dim=2).amin(1)
     assert nearest.max() < 1e-3 and len({tuple(p) for p in env.h.source.pos[:, :2].round(decimals=3).tolist()}) > 4
     env.close()

@@ -67,7 +67,7 @@ def _try_physics() -> str:
     return f"mujoco {mujoco.__version__}: a batch of two fell as it should"
 
 
-def _try_torch() -> str:
+def try_torch() -> str:
     import torch
 
     total = float(torch.arange(4.0).sum())
@@ -93,7 +93,7 @@ def core() -> Iterator[Diagnosis]:
         core=True,
     )
     tries = {
-        "torch": _try_torch,
+        "torch": try_torch,
         "physics": _try_physics,
         "numpy": _try_import("numpy"),
         "gymnasium": _try_import("gymnasium"),
@@ -163,7 +163,7 @@ def _gpu() -> Diagnosis:
 
 
 # Runs in a process of its own: a GL library that does not fit may abort, and MuJoCo chooses one per process.
-_GL_PROBE = """
+GL_PROBE = """
 import os, sys
 os.environ["MUJOCO_GL"] = sys.argv[1]
 import mujoco
@@ -192,7 +192,7 @@ def renderers() -> Iterator[Diagnosis]:
     probes = {}
     if platform.system() == "Linux":
         for backend in _GL_HINTS:
-            command = [sys.executable, "-c", _GL_PROBE, backend]
+            command = [sys.executable, "-c", GL_PROBE, backend]
             probes[backend] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for backend, probe in probes.items():
         try:

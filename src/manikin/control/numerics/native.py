@@ -56,7 +56,7 @@ def native(size: int, lines: Sequence[str], found: Sequence[str]) -> Native | No
         None where there is no compiler, or what it makes cannot be run.
     """
     path = compiler()
-    return None if path is None else _loaded(path, _source(size, lines, found))
+    return None if path is None else loaded(path, _source(size, lines, found))
 
 
 def _source(size: int, lines: Sequence[str], found: Sequence[str]) -> str:
@@ -68,7 +68,7 @@ def _source(size: int, lines: Sequence[str], found: Sequence[str]) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _loaded(path: str, source: str) -> Native | None:
+def loaded(path: str, source: str) -> Native | None:
     """From the cache, or compiled into it; what is damaged there is made again."""
     key, folder = _key(path, source), _folder()
     for library in _cached_libraries(folder, key):

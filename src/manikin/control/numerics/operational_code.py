@@ -246,7 +246,7 @@ def _runs(*sizes: int) -> list[tuple[int, int]]:
 
 
 @functools.lru_cache(maxsize=32)
-def _program(m: int, uncouple: bool, posture: float, whole: bool) -> tuple[_Code, ...]:
+def written_program(m: int, uncouple: bool, posture: float, whole: bool) -> tuple[_Code, ...]:
     """The two laws, or both in one for where everything is computed anew at every physics step."""
     (refresh, of_refresh), (torque, of_torque) = _refresh(m, uncouple), _torque(m, uncouple, posture)
 
@@ -268,6 +268,7 @@ class _Law:
         self._code, self._few = code, n <= _FEW
         self._given, self._found = np.empty((n, code.size)), np.empty((n, code.width))
         self._native = code.native and code.native(self._given, self._found)
+        self.native = self._native is not None
 
     def __call__(self, *parts: np.ndarray) -> np.ndarray:
         """(n, width), borrowed until the next call, from what is given side by side."""
@@ -294,8 +295,13 @@ class OperationalProgram:
 
     def __init__(self, n: int, m: int, *, uncouple: bool, posture: float, every: int) -> None:
         self._every = every
-        self._laws = [_Law(code, n) for code in _program(m, uncouple, float(posture), every == 1)]
+        self._laws = [_Law(code, n) for code in written_program(m, uncouple, float(posture), every == 1)]
         self._cached: tuple[np.ndarray, ...] = ()
+
+    @property
+    def native(self) -> bool:
+        """Whether machine code computes the law; otherwise Python or NumPy does."""
+        return all(law.native for law in self._laws)
 
     def torque(
         self,

@@ -206,7 +206,7 @@ class LeRobotWriter:
         if not numbers:
             raise DataError(f"{self.root}: no finished episode, so there is no dataset")
         try:
-            self._close(numbers)
+            self.join_parts(numbers)
         except ManikinError:
             raise
         except Exception as error:
@@ -216,7 +216,7 @@ class LeRobotWriter:
             ) from None
         shutil.rmtree(self._parts)
 
-    def _close(self, numbers: Sequence[int]) -> None:
+    def join_parts(self, numbers: Sequence[int]) -> None:
         paths = [self._parts / f"{number:06d}.parquet" for number in numbers]
         kept = [self._pq.read_schema(path).metadata for path in paths]
         tasks = list(dict.fromkeys(about[b"task"].decode() for about in kept))

@@ -92,7 +92,7 @@ def _moved(pose: Tensor, by: Tensor) -> Tensor:
     return pose_mul(pose, torch.cat([by[:, :3], quat_from_rotvec(by[:, 3:])], 1))
 
 
-def _touched(some: LayoutRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def bodies_touched(some: LayoutRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each robot with each part of a scene: whether a finger touches it (n, pairs), where it lies in the hand
     (n, pairs, 7) float64, and which robot it is (pairs,)."""
     pairs = [(k, robot, grasp) for k, robot in enumerate(some.env.robots) for grasp in robot.grasps.values()]
@@ -147,7 +147,7 @@ class Trace:
             self.joints[row].append(joints[row].copy())
             self.tools[row].append(tools[row].copy())
         for some in self._env.parts(rows):
-            touched, lies, _ = _touched(some)
+            touched, lies, _ = bodies_touched(some)
             for i, row in enumerate(rows[some.places].tolist()):
                 self.touched[row].append(touched[i])
                 self.lies[row].append(lies[i])
@@ -240,7 +240,7 @@ class Track:
         tools, was = to_numpy(self._env.tcp_poses)[rows].astype(np.float64), self._recorded(trace.tools, rows, at)
         part = np.zeros(len(rows))
         for some in self._env.parts(rows):
-            touched, lies, robots = _touched(some)
+            touched, lies, robots = bodies_touched(some)
             mine, then = some.places, self._recorded(trace.lies, rows[some.places], at[some.places])
             both = self._recorded(trace.touched, rows[mine], at[mine]) & touched
             for i, k in enumerate(robots.tolist()):

@@ -95,6 +95,11 @@ class LayoutEnv(BatchEnv):
         self.observation_names = self._names(sample) if observation.flat else []
         self.single_observation_space = space_of(self._finish(sample, self._pool.sample().layout))
 
+    @property
+    def compiled(self) -> dict[int, int]:
+        """The layouts that are compiled now, and the memory of each [bytes]."""
+        return {one.layout: one.memory for one in self._pool.everyone}
+
     def _new(self, layout: int, slots: int) -> Env:
         """An environment of a layout. Raises :class:`ConfigError` where its observations do not fit to the others'."""
         env = Env(self._task(layout), options=replace(self._inner, num_envs=slots))

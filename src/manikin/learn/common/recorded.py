@@ -35,7 +35,7 @@ class Recorded:
         self._graphs: dict[Any, tuple[torch.cuda.CUDAGraph, Any, Any]] = {}
 
     def __call__(self, given: Any) -> Any:
-        if not self._record or _device(given).type != "cuda":
+        if not self._record or device_of(given).type != "cuda":
             return self._function(given)
         key = _shapes(given)
         if key not in self._graphs:
@@ -53,7 +53,7 @@ class Recorded:
         for generator in self._generators:
             graph.register_generator_state(generator)
         try:
-            with torch.cuda.device(_device(given)), torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            with torch.cuda.device(device_of(given)), torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 out = self._function(inputs)
         except Exception as error:
             error.add_note("while a CUDA graph was recorded; --set cuda_graphs=false runs the same call by call")
@@ -61,7 +61,7 @@ class Recorded:
         return graph, inputs, out
 
 
-def _device(given: Any) -> torch.device:
+def device_of(given: Any) -> torch.device:
     while isinstance(given, Mapping):
         given = next(iter(given.values()))
     found: torch.device = given.device

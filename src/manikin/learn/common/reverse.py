@@ -67,7 +67,7 @@ class ReverseStarts:
         self._states = Snapshot.joined(played)
         self.at = np.maximum(self.lengths - back, 0)
         self._run = np.zeros(len(played), np.int64)  # successes in a row
-        self._demo = np.full(env.num_envs, -1)  # of each row's episode; -1 began as the task says
+        self.demo_of = np.full(env.num_envs, -1)  # of each row's episode; -1 began as the task says
         self._streams = Streams(seed, "cpu")
 
     @property
@@ -91,8 +91,8 @@ class ReverseStarts:
             The observation of all rows, or None where nothing was moved.
         """
         index = np.flatnonzero(rows.cpu().numpy())
-        self._note(self._demo[index], success.cpu().numpy()[index])
-        self._demo[index] = -1
+        self.note(self.demo_of[index], success.cpu().numpy()[index])
+        self.demo_of[index] = -1
         open_ = np.flatnonzero(self.at >= 0)
         if not len(index) or not len(open_):
             return None
@@ -107,10 +107,10 @@ class ReverseStarts:
         elapsed = np.maximum(self.env.horizon - left, 0)
         extra = {name: own.extra[name] for name in ("seed", "index")}
         states.extra = {**states.extra, **extra, "elapsed": elapsed.astype(states.extra["elapsed"].dtype)}
-        self._demo[index] = np.where(later == 0, demo, -1)
+        self.demo_of[index] = np.where(later == 0, demo, -1)
         return self.env.load(states, index)[0]
 
-    def _note(self, demos: np.ndarray, success: np.ndarray) -> None:
+    def note(self, demos: np.ndarray, success: np.ndarray) -> None:
         for demo, won in zip(demos.tolist(), success.tolist(), strict=True):
             if demo < 0 or self.at[demo] < 0:
                 continue
@@ -120,10 +120,10 @@ class ReverseStarts:
                 self._run[demo] = 0
 
     def state_dict(self) -> dict[str, Any]:
-        return {"at": self.at, "run": self._run, "demo": self._demo, "streams": self._streams.state_dict()}
+        return {"at": self.at, "run": self._run, "demo": self.demo_of, "streams": self._streams.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.at, self._run, self._demo = (np.array(state[name]) for name in ("at", "run", "demo"))
+        self.at, self._run, self.demo_of = (np.array(state[name]) for name in ("at", "run", "demo"))
         self._streams.load_state_dict(state["streams"])
 
 

@@ -93,7 +93,7 @@ class Episodes:
         bootstrap_at_success: bool,
         starts: ReverseStarts | None = None,
     ) -> None:
-        self.env, self._seeds, self._bootstrap = env, training_seeds(seed, env.num_envs), bootstrap_at_success
+        self.env, self.seeds, self._bootstrap = env, training_seeds(seed, env.num_envs), bootstrap_at_success
         self.starts, self.spent = starts, spent
         self._cut_at = torch.arange(env.num_envs, device=env.device) * env.horizon // env.num_envs
         self._staggered = env.horizon if stagger and starts is None else 0
@@ -104,7 +104,7 @@ class Episodes:
 
     def begin(self) -> Any:
         """The first observation of all rows."""
-        observation = self.env.reset(seed=self._seeds)[0]
+        observation = self.env.reset(seed=self.seeds)[0]
         return self._placed(observation, torch.ones_like(self._success), torch.zeros_like(self._success))
 
     def step(self, actions: Tensor, count: int) -> Moved:

@@ -202,7 +202,7 @@ class WorldModel(nn.Module):
         for i in range(self.iterations):
             drawn = (mean + std * self.noise[i]).clamp(-1.0, 1.0)
             tried = torch.cat([drawn, proposed], 1)  # (B, S, H, A)
-            worth = self._worth(every, tried.flatten(0, 1)).view(b, self.samples)
+            worth = self.worth(every, tried.flatten(0, 1)).view(b, self.samples)
             best, place = worth.topk(self.elites, 1)
             elite = tried.gather(1, place[:, :, None, None].expand(-1, -1, h, a))
             weight = (self.sharpness * (best - best[:, :1])).softmax(1)[:, :, None, None]
@@ -224,7 +224,7 @@ class WorldModel(nn.Module):
     def _own(self, t: int, rows: int) -> Tensor:
         return self.proposal_noise[:, t].expand(rows, -1, -1).flatten(0, 1)
 
-    def _worth(self, at: Tensor, tried: Tensor) -> Tensor:
+    def worth(self, at: Tensor, tried: Tensor) -> Tensor:
         """(B * S,) discounted rewards that the model says, and the critics' value behind them."""
         total, discount = at.new_zeros(len(at)), 1.0
         for t in range(self.plan_steps):

@@ -90,16 +90,16 @@ class RemotePolicy:
         self._adapt, self._restore, self._broken = adapt, restore, WebSocketException
         self._seed, self._gives_up = seed, False
         try:
-            self._socket, self.metadata = self._connect()
+            self.socket, self.metadata = self.connect()
             self.execution = Execution.of(self._said)
         except (OSError, ValueError, WebSocketException, ActionError) as error:
-            if hasattr(self, "_socket"):
-                self._socket.close()
+            if hasattr(self, "socket"):
+                self.socket.close()
             raise ConfigError(
                 f"cannot connect to a policy server at {url}: {error}; start it, or check the address (ws://HOST:PORT)"
             ) from None
         if seed is not None and self._said.get(SEED) is not True:
-            self._socket.close()
+            self.socket.close()
             raise ConfigError(
                 f"the policy server at {url} takes no seed (its metadata lack {SEED}: True); start one server per seed "
                 "and evaluate each"
@@ -110,7 +110,7 @@ class RemotePolicy:
         """What the server says of itself."""
         return self.metadata if isinstance(self.metadata, dict) else {}
 
-    def _connect(self) -> tuple[Any, Any]:
+    def connect(self) -> tuple[Any, Any]:
         """A connection, and the server's first message."""
         from websockets.sync.client import connect
 
@@ -141,12 +141,12 @@ class RemotePolicy:
         Raises:
             ActionError: it does not, or another policy answers.
         """
-        self._socket.close()
+        self.socket.close()
         until, wait = time.monotonic() + PATIENCE, FIRST_WAIT
         while True:
             time.sleep(wait)
             try:
-                self._socket, metadata = self._connect()
+                self.socket, metadata = self.connect()
                 break
             except (OSError, self._broken):
                 wait = min(2 * wait, until - time.monotonic())
@@ -231,7 +231,7 @@ class RemotePolicy:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 self._expect_nothing()
-                self._socket.send(message)
+                self.socket.send(message)
                 answer = self._receive()
                 break
             except (OSError, self._broken) as error:
@@ -254,7 +254,7 @@ class RemotePolicy:
     def _expect_nothing(self) -> None:
         """Raise if an answer waits already: the next request would receive it."""
         try:
-            self._socket.recv(timeout=0)
+            self.socket.recv(timeout=0)
         except TimeoutError:
             return
         raise ActionError(
@@ -263,7 +263,7 @@ class RemotePolicy:
         )
 
     def _receive(self) -> Any:
-        return self._read(self._socket)
+        return self._read(self.socket)
 
     def _read(self, connection: Any) -> Any:
         message = connection.recv(timeout=TIMEOUT)
@@ -277,7 +277,7 @@ class RemotePolicy:
 
     def close(self) -> None:
         """Close the connection. Idempotent."""
-        self._socket.close()
+        self.socket.close()
 
 
 def _may_come_back(error: Exception) -> bool:

@@ -168,7 +168,7 @@ class FilamentRenderer(RgbOfImages):
         self._around = (middle**2 / 2**self._look.exposure).astype(np.float32)  # linear; seen at edges only
         self._targets: dict[Any, Any] = {}
         # A context holds one model's assets at a time: with a second model's, drawing fails (MuJoCo 4.0).
-        self._stages: AssetCache[_Stage] = AssetCache(
+        self.stages: AssetCache[_Stage] = AssetCache(
             lambda model: _Stage(mjrf, self._context, model, self._look), most=1
         )
 
@@ -190,7 +190,7 @@ class FilamentRenderer(RgbOfImages):
             raise ConfigError("a Filament renderer works in the thread that made it only; make one per thread")
         check_outputs(self.name, outputs, self.outputs)
         view = view_of(model, data, camera, width, height)
-        stage = self._stages.of(model)
+        stage = self.stages.of(model)
         stage.show(model, data)
         found: dict[str, np.ndarray] = {}
         if "rgb" in outputs:
@@ -207,7 +207,7 @@ class FilamentRenderer(RgbOfImages):
 
     def close(self) -> None:
         """Free the engine. Idempotent."""
-        self._stages.clear()
+        self.stages.clear()
         self._targets.clear()
         self._context = None
 

@@ -32,10 +32,10 @@ from manikin.spec.camera import CameraSpec
 
 __all__ = ["GlRenderer", "probe", "software"]
 
-_PLATFORMS = {"Linux": ("egl", "osmesa"), "Darwin": ("cgl",), "Windows": ("glfw",)}
+PLATFORMS = {"Linux": ("egl", "osmesa"), "Darwin": ("cgl",), "Windows": ("glfw",)}
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
 _SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software")
-_drivers: dict[str, str] = {}  # platform -> what the driver calls itself, of those tried
+drivers: dict[str, str] = {}  # platform -> what the driver calls itself, of those tried
 _OFF = ("disable", "disabled", "off", "false", "0")
 # Sides of round shapes: OpenGL on a processor is bound by vertices. Few keep 99.9 % of the segmentation of small, wide
 # pictures; others need more, and close-ups the original meshes too.
@@ -46,13 +46,13 @@ _ROUND = {
 }
 _SMALL = 160 * 160  # [pixels]
 _KEPT = 4  # prepared sets of meshes and textures, sizes and backdrops a renderer keeps
-_SHOW_ALL = np.zeros(0, np.int64)
+SHOW_ALL = np.zeros(0, np.int64)
 _UNSEEN_GROUP = 5
 _SLACK = 1e-3  # [m] beyond a bounding sphere: what is drawn has edges rounded to pixels
 _NEAR = 0.01  # [m] what is nearer is cut away: a wrist camera sees its fingers
 
 # Draws a red sphere and looks at it: some drivers make a context and then nothing.
-_TRIAL = """
+TRIAL = """
 import importlib, sys, mujoco, numpy as np
 context = importlib.import_module("mujoco." + sys.argv[1]).GLContext(64, 64)
 context.make_current()
@@ -82,20 +82,20 @@ def probe() -> tuple[str | None, str]:
     wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
     if wanted in _OFF:
         return None, f"MUJOCO_GL={wanted}"
-    candidates = _PLATFORMS.get(platform.system(), ("glfw",))
+    candidates = PLATFORMS.get(platform.system(), ("glfw",))
     if wanted in (*candidates, "glfw"):
         candidates = (wanted,)
     failures = []
     for name in candidates:
         environment = {k: v for k, v in os.environ.items() if k not in ("PYOPENGL_PLATFORM", "MUJOCO_GL")}
         try:
-            command = [sys.executable, "-c", _TRIAL, name]
+            command = [sys.executable, "-c", TRIAL, name]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         except (OSError, subprocess.TimeoutExpired) as error:
             failures.append(f"{name}: {type(error).__name__}")
             continue
         if done.returncode == 0:
-            _drivers[name] = (done.stdout.strip().splitlines() or [""])[-1]
+            drivers[name] = (done.stdout.strip().splitlines() or [""])[-1]
             return name, "; ".join(failures)
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         failures.append(f"{name}: {last}")
@@ -104,7 +104,7 @@ def probe() -> tuple[str | None, str]:
 
 def software() -> bool:
     """Whether OpenGL draws with the processor here: the driver says a name known for it."""
-    driver = _drivers.get(probe()[0] or "", "").lower()
+    driver = drivers.get(probe()[0] or "", "").lower()
     return any(word in driver for word in _SOFTWARE)
 
 
@@ -126,7 +126,7 @@ class GlRenderer(RgbOfImages):
         except Exception as error:
             raise ConfigError(f"OpenGL by {platform} cannot be started in this process: {error}") from error
         self._context = context
-        self._drawers: OrderedDict[Any, tuple[mujoco.MjrContext, mujoco.MjvScene]] = OrderedDict()
+        self.drawers_made: OrderedDict[Any, tuple[mujoco.MjrContext, mujoco.MjvScene]] = OrderedDict()
         self._keys: weakref.WeakKeyDictionary[Any, tuple[int, ...]] = weakref.WeakKeyDictionary()
         self._buffers: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self._backdrops: OrderedDict[Any, np.ndarray] = OrderedDict()
@@ -134,7 +134,7 @@ class GlRenderer(RgbOfImages):
         for option in (self._option, self._bare):
             option.flags[int(mujoco.mjtVisFlag.mjVIS_RANGEFINDER)] = 0
         self._bare.sitegroup[:] = 0
-        self._finalizer = weakref.finalize(self, _free, context, self._drawers)
+        self._finalizer = weakref.finalize(self, _free, context, self.drawers_made)
         free_before_platform(self._finalizer)
 
     def images(
@@ -230,17 +230,17 @@ class GlRenderer(RgbOfImages):
         planes = np.flatnonzero(model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE))  # their grids are prepared too
         repeats = [model.mat_texrepeat[material].tobytes() for material in model.geom_matid[planes] if material >= 0]
         key = (*assets, detail, model.geom_size[planes].tobytes(), *repeats)
-        if key not in self._drawers:
-            while len(self._drawers) >= _KEPT:
-                self._drawers.popitem(last=False)[1][0].free()
+        if key not in self.drawers_made:
+            while len(self.drawers_made) >= _KEPT:
+                self.drawers_made.popitem(last=False)[1][0].free()
             room = 4 * model.ngeom + model.nsite + 1000
             drawn = lighter(model)[0] if self._light and detail != "close" else model
             drawer = _make_drawer(drawn, _ROUND[detail])
             if self._light:
                 lay_cheaper_lists(drawer, model, _ROUND[detail]["numslices"])
-            self._drawers[key] = (drawer, mujoco.MjvScene(model, maxgeom=room))
-        self._drawers.move_to_end(key)
-        return self._drawers[key]
+            self.drawers_made[key] = (drawer, mujoco.MjvScene(model, maxgeom=room))
+        self.drawers_made.move_to_end(key)
+        return self.drawers_made[key]
 
     def _fill(
         self, scene: mujoco.MjvScene, model: mujoco.MjModel, data: mujoco.MjData, view: View, sites: bool
@@ -249,7 +249,7 @@ class GlRenderer(RgbOfImages):
         # The camera comes first for infinite planes, which are drawn around it, and again because the update moves it.
         _place_camera(scene, model, view)
         free, every = mujoco.MjvCamera(), int(mujoco.mjtCatBit.mjCAT_ALL)
-        hidden = _SHOW_ALL if self._shadows else _out_of_view(model, data, view)  # they may cast shadows into it
+        hidden = SHOW_ALL if self._shadows else out_of_view(model, data, view)  # they may cast shadows into it
         groups = model.geom_group[hidden]
         try:
             model.geom_group[hidden] = _UNSEEN_GROUP
@@ -282,7 +282,7 @@ def _detail(view: View, samples: int) -> str:
     return "small" if small and samples == 1 else "usual"
 
 
-def _out_of_view(model: mujoco.MjModel, data: mujoco.MjData, view: View) -> np.ndarray:
+def out_of_view(model: mujoco.MjModel, data: mujoco.MjData, view: View) -> np.ndarray:
     """Numbers of the geoms whose bounding spheres lie beyond an edge of the picture or behind the camera."""
     centre = (data.geom_xpos - view.pos) @ view.rotation
     left, right, bottom, top = view.frustum()

@@ -71,7 +71,7 @@ def probe() -> str:
 
 
 @functools.cache
-def _libraries() -> tuple[Any, Any]:
+def libraries() -> tuple[Any, Any]:
     """The modules warp and mujoco_warp, imported and started without a word."""
     if probe():
         raise ConfigError(f"renderer 'warp' needs packages that are missing ({probe()})")
@@ -194,7 +194,7 @@ class WarpScene:
         device: str = "cpu",
         of: tuple[Any, Any] | None = None,
     ) -> None:
-        self._wp, self._mjw = wp, mjw = _libraries()
+        self._wp, self._mjw = wp, mjw = libraries()
         self.worlds, self.device, self._head = worlds, device, model.vis.headlight
         plain = _without_physics(model)
         with _loading, wp.ScopedDevice(device):
@@ -393,7 +393,7 @@ class WarpRenderer(RgbOfImages):
     outputs = frozenset({"rgb", "depth", "segmentation"})
 
     def __init__(self, *, samples: int = 1, shadows: bool = False, light: bool = True, device: str = "cpu") -> None:
-        _libraries()
+        libraries()
         self.name = f"warp ({device})"
         self._samples = samples
         self._scenes: AssetCache[WarpScene] = AssetCache(

@@ -104,12 +104,12 @@ class Grasp(Handle):
         if isinstance(both, np.ndarray) and self._least > 0 and not np.count_nonzero(both[:, 1]):
             value = torch.from_numpy(np.zeros(len(both), bool))  # nothing touches: so it is in most steps of one row
         else:
-            value = _tensor(self._presses(both))
+            value = _tensor(self.presses(both))
         if scope.rows is None:
             self._value, self._seen = value, scope.world.version
         return value
 
-    def _presses(self, both: Array) -> Array:
+    def presses(self, both: Array) -> Array:
         """(n,) bool from (n, 2, fingers, 3) closing directions and forces."""
         products = (both[:, 1:] * both).sum(-1)  # of the force with the closing direction, and with itself
         along, size = products[:, 0], _root(products[:, 1])

@@ -176,12 +176,12 @@ class _Dress:
         if look.offset is not None:
             rgb = rgb + draw(rng, f"{name}/offset", look.offset, 3, 1)
         if look.hue is not None or look.saturation is not None:
-            hue, saturation, value = _to_hsv(rgb.clamp(0.0, 1.0))
+            hue, saturation, value = to_hsv(rgb.clamp(0.0, 1.0))
             if look.hue is not None:
                 hue = hue + draw(rng, f"{name}/hue", look.hue, 1)
             if look.saturation is not None:
                 saturation = (saturation * draw(rng, f"{name}/saturation", look.saturation, 1)).clamp(0.0, 1.0)
-            rgb = _to_rgb(hue, saturation, value)
+            rgb = to_rgb(hue, saturation, value)
         if look.brightness is not None:
             rgb = rgb * draw(rng, f"{name}/brightness", look.brightness, 1, 1)
         rgb = torch.where(rgb == 0.5, 0.501, rgb.clamp(0.0, 1.0))  # never the grey that MuJoCo reads as unset
@@ -193,7 +193,7 @@ class _Dress:
         return out
 
 
-def _to_hsv(rgb: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def to_hsv(rgb: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Hue in turns, saturation and value (...) of (..., 3) in 0..1."""
     r, g, b = rgb.unbind(-1)
     value, low = rgb.amax(-1), rgb.amin(-1)
@@ -203,7 +203,7 @@ def _to_hsv(rgb: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return sixth * (1 / 6), spread / value.clamp(min=1e-9), value
 
 
-def _to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
+def to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
     """(..., 3)."""
     k = torch.remainder(hue[..., None] * 6 + torch.tensor([5.0, 3.0, 1.0]), 6.0)
     away = torch.minimum(k, 4 - k).clamp(0.0, 1.0)

@@ -43,6 +43,9 @@ class WarpWorld:
         device: ``warp:cpu`` or ``cuda``, ``cuda:1``.
         nconmax, njmax, nccdmax: room for contacts and constraints, see :class:`manikin.spec.budget.Budget`.
         deterministic: the same bits in every run, through Warp's own option; slower.
+
+    Attributes:
+        mjw_model, mjw_data: MuJoCo Warp's own, for code that launches kernels itself.
     """
 
     kind = "warp"
@@ -73,17 +76,17 @@ class WarpWorld:
         sizes = {"nconmax": nconmax, "njmax": njmax, "nccdmax": nconmax if nccdmax is None else nccdmax}
         self._size = {**sizes, "nworld": num_worlds}
         with self._wp.ScopedDevice(self._wp_device):
-            self._m = self._mjw.put_model(self._mjm)
-            self._m.opt.warn_overflow = False
+            self.mjw_model = self._mjw.put_model(self._mjm)
+            self.mjw_model.opt.warn_overflow = False
             kind = self._mjw.DeterminismType
-            self._m.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
-            self._d = self._mjw.make_data(self._mjm, **self._size)
-            self._counters = [self._wp.to_torch(counter) for counter in (self._d.nacon, self._d.ncollision)]
+            self.mjw_model.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
+            self.mjw_data = self._mjw.make_data(self._mjm, **self._size)
+            self._counters = [self._wp.to_torch(counter) for counter in (self.mjw_data.nacon, self.mjw_data.ncollision)]
         if self._wp_device.is_cuda:
             self._wp.synchronize_device(self._wp_device)  # it was made on Warp's own stream
         self._views: dict[str, Tensor] = {}
         self._reads: dict[str, WarpChannel] = {}
-        self._model = RowModel(self._wp, self._m, self._mjm, num_worlds, self.device)
+        self._model = RowModel(self._wp, self.mjw_model, self._mjm, num_worlds, self.device)
         self._health = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)
         self._room = Capacity(sizes, num_worlds, self.device, self._mjw.OverflowType)
         self._acc = torch.tensor(acceleration_columns(self._mjm), dtype=torch.long, device=self.device)
@@ -101,7 +104,7 @@ class WarpWorld:
 
     def _run(self, function: Callable[..., None]) -> None:
         with self._wp.ScopedDevice(self._wp_device), in_torch_order(self.device):
-            function(self._m, self._d)
+            function(self.mjw_model, self.mjw_data)
 
     @contextmanager
     def joined_capture(self) -> Iterator[list[Any]]:
@@ -138,9 +141,9 @@ class WarpWorld:
     def flat(self, field: str) -> Tensor:
         """A whole field as the physics has it, (N, K) float32; see :class:`manikin.sim.world.World`."""
         if field not in self._views:
-            array, one = getattr(self._d, field, None), (self.num_worlds,)
+            array, one = getattr(self.mjw_data, field, None), (self.num_worlds,)
             if array is None or not hasattr(array, "ptr") or array.shape[:1] != one:
-                known = [n for n, value in vars(self._d).items() if getattr(value, "shape", ())[:1] == one]
+                known = [n for n, value in vars(self.mjw_data).items() if getattr(value, "shape", ())[:1] == one]
                 raise UnknownNameError("physics field", field, known)
             self._views[field] = self._wp.to_torch(array).reshape(self.num_worlds, -1)
         return self._views[field]
@@ -155,7 +158,7 @@ class WarpWorld:
         """A whole field as float32 (N, ...), borrowed until the next step, forward, reset or load."""
         if field not in self._reads:
             columns = self.flat(field).shape[1]
-            shape = tuple(self._wp.to_torch(getattr(self._d, field)).shape[1:]) or (1,)
+            shape = tuple(self._wp.to_torch(getattr(self.mjw_data, field)).shape[1:]) or (1,)
             self._reads[field] = self.channel([(field, 0, columns)], shape)
         return self._reads[field].all()
 
@@ -181,7 +184,7 @@ class WarpWorld:
 
     def _served(self) -> dict[str, Tensor]:
         """Copies of what the force stage computed."""
-        out = {f: self.flat(f).clone() for f in _FORCE if hasattr(self._d, f)}
+        out = {f: self.flat(f).clone() for f in _FORCE if hasattr(self.mjw_data, f)}
         out["sensordata"] = self.flat("sensordata")[:, self._acc]  # indexing copies
         return out
 
@@ -379,7 +382,7 @@ class WarpWorld:
 
     def _place_fixed(self) -> None:
         self._run(self._mjw.kinematics)  # bodies first
-        self._model.place_fixed(self._d)
+        self._model.place_fixed(self.mjw_data)
 
     def model_field(self, field: str) -> np.ndarray:
         """A model field per row, (N, ...), a copy; what cannot vary here is the compiled model's."""
@@ -439,12 +442,12 @@ class WarpWorld:
         """MuJoCo Warp's Model and Data, borrowed, with everything in sight posed for the present state."""
         for function in (self._mjw.kinematics, self._mjw.com_pos, self._mjw.camlight):
             self._run(function)
-        return self._m, self._d
+        return self.mjw_model, self.mjw_data
 
     def twin(self) -> tuple[Any, Any]:
         """MuJoCo Warp's Model, borrowed, and a new Data with as many rows and as much room: for physics alone."""
         with self._wp.ScopedDevice(self._wp_device):
-            return self._m, self._mjw.make_data(self._mjm, **self._size)
+            return self.mjw_model, self._mjw.make_data(self._mjm, **self._size)
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run."""
@@ -478,12 +481,14 @@ class WarpWorld:
 
     def memory_per_row(self) -> int:
         """Bytes of Data a row takes, and of the model fields that it has of its own."""
-        held = (array for part in (self._d, self._d.contact, self._d.efc) for array in vars(part).values())
-        own = (getattr(self._m, field) for field in self._model.varied)
+        held = (
+            array for part in (self.mjw_data, self.mjw_data.contact, self.mjw_data.efc) for array in vars(part).values()
+        )
+        own = (getattr(self.mjw_model, field) for field in self._model.varied)
         return int(sum(array.capacity for array in (*held, *own) if hasattr(array, "ptr")) / self.num_worlds)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("_m", "_d", "_model") and self.__dict__.get("_closed"):
+        if name in ("mjw_model", "mjw_data", "_model") and self.__dict__.get("_closed"):
             raise ClosedError("this world is closed")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -493,4 +498,4 @@ class WarpWorld:
             self._closed = True
             self._views.clear()
             self._reads.clear()
-            del self._m, self._d, self._model
+            del self.mjw_model, self.mjw_data, self._model

@@ -97,7 +97,7 @@ class TwoArmHandover(StagedTask):
         kinds = hammers(_KINDS)
         tool = b.mesh("hammer", choice=[kind.prop(f"hammer{k}") for k, kind in enumerate(kinds)])
         whole, handle = b.grasp(robots[0], tool), b.grasp(robots[1], tool, shapes=HANDLE_SHAPES)
-        self._sizes = torch.tensor([[k.radius, k.length, k.head] for k in kinds])
+        self.hammer_sizes = torch.tensor([[k.radius, k.length, k.head] for k in kinds])
         self._z = torch.tensor([[0.0, 0.0, 1.0]])
         # lying with its handle along x, its face along y and against it
         self._sides = torch.tensor([[0.5, 0.5, 0.5, 0.5], [0.5, -0.5, 0.5, -0.5]])
@@ -110,13 +110,13 @@ class TwoArmHandover(StagedTask):
         xy = ep.draw("hammer/xy", Uniform((-rx, -0.45 - ry), (rx, -0.45 + ry)))
         heading = ep.draw("hammer/turn", Uniform(-math.pi, math.pi))
         side = self._sides[ep.rng.integers("hammer/side", 0, 2)]
-        height = self._sizes[h.hammer.choice, 2:]
+        height = self.hammer_sizes[h.hammer.choice, 2:]
         h.hammer.set_pose(torch.cat([xy, height], 1), quat_mul(quat_from_yaw(heading), side))
 
     @per_step
     def _geometry(self, h: HandoverHandles) -> tuple[Tensor, Tensor]:
         """Distances (n, 2) of the TCPs from the handle's middle, and the hammer's height (n,) [m]."""
-        pos, sizes = h.hammer.pos, self._sizes[h.hammer.choice]
+        pos, sizes = h.hammer.pos, self.hammer_sizes[h.hammer.choice]
         away = norm(torch.stack([pos - r.tcp_pos for r in h.robots], 1))
         rise = quat_rotate(h.hammer.quat, self._z.expand_as(pos))[:, 2]
         reach = sizes[:, 1] * constant(0.5) + constant(2.0) * sizes[:, 2]
@@ -163,7 +163,7 @@ class TwoArmHandover(StagedTask):
 
     def expert(self, h: HandoverHandles) -> list[tuple[Waypoint, ...]]:
         one, two = h.robots
-        sizes, pos, axes = self._sizes[h.hammer.choice], h.hammer.pos, quat_to_matrix(h.hammer.quat)
+        sizes, pos, axes = self.hammer_sizes[h.hammer.choice], h.hammer.pos, quat_to_matrix(h.hammer.quat)
         along = axes[..., 2]  # of the handle, towards the head
         tcp, quat = one.tcp_pos, one.tcp_quat
         # the first arm takes the handle beside the head, turned by less than a quarter from where it will hold it

@@ -115,7 +115,7 @@ class PutOnTask(SimplerTask):
         target = self.add_target(b)
         self._source_z = resting_height(made)
         rows = [(*one, turn, *other) for one, other in self.places for turn in self.turns]
-        self._rows = torch.tensor(rows)
+        self.grid = torch.tensor(rows)
         others = tuple(b.contact_force(source, one) for one in ground) if self.alone else ()
         return PutOnHandles(
             robot=robot,
@@ -157,7 +157,7 @@ class PutOnTask(SimplerTask):
 
     def start(self, h: PutOnHandles, ep: Episode) -> None:
         h.robot.set_qpos(h.robot.keyframe(self.keyframe).expand(h.n, -1))
-        row = self._rows[ep.trial(len(self._rows), self.config.trials)]
+        row = self.grid[ep.trial(len(self.grid), self.config.trials)]
         heights = torch.ones_like(row[:, :1]) * torch.tensor([self.floor + self._source_z])
         h.source.set_pose(torch.cat([row[:, :2], heights], 1), quat_from_yaw(row[:, 2]))
         self.place_target(h, row[:, 3:])

@@ -27,7 +27,7 @@ __all__ = ["Demonstrations", "check_recording", "load_demonstrations", "unstacke
 
 _AT_ONCE = 65_536  # frames
 _PICTURES_AT_ONCE = 1_024
-_KEEP = "success"  # what is imitated
+KEEP = "success"  # what is imitated
 _SAME = ("task", "robot", "control", "control_hz")
 
 
@@ -104,7 +104,7 @@ def load_demonstrations(
         }
     names = ["value"] if isinstance(inputs, int) else [*inputs["numbers"], *inputs["pictures"]]
     at_once = _AT_ONCE if isinstance(inputs, int) else _PICTURES_AT_ONCE
-    with Dataset(path, batch_size=at_once, chunk=chunk, keep=_KEEP, observations=names, shuffle=False) as data:
+    with Dataset(path, batch_size=at_once, chunk=chunk, keep=KEEP, observations=names, shuffle=False) as data:
         parts = [_taken(part, inputs) for part in data]
     joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     actions, padded, episode, step = (joined.pop(name) for name in ("actions", "padded", "episode", "step"))
