@@ -44,8 +44,7 @@ class WarpWorld:
         nconmax, njmax, nccdmax: room for contacts and constraints, see :class:`manikin.spec.budget.Budget`.
         deterministic: the same bits in every run, through Warp's own option; slower.
 
-    Attributes:
-        mjw_model, mjw_data: MuJoCo Warp's own, for code that launches kernels itself.
+    ``mjw_model`` and ``mjw_data`` are MuJoCo Warp's own, for code that launches kernels itself.
     """
 
     kind = "warp"
@@ -481,9 +480,8 @@ class WarpWorld:
 
     def memory_per_row(self) -> int:
         """Bytes of Data a row takes, and of the model fields that it has of its own."""
-        held = (
-            array for part in (self.mjw_data, self.mjw_data.contact, self.mjw_data.efc) for array in vars(part).values()
-        )
+        d = self.mjw_data
+        held = (array for part in (d, d.contact, d.efc) for array in vars(part).values())
         own = (getattr(self.mjw_model, field) for field in self._model.varied)
         return int(sum(array.capacity for array in (*held, *own) if hasattr(array, "ptr")) / self.num_worlds)
 
