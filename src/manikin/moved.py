@@ -23,6 +23,7 @@ MODULES: dict[str, str] = {
     "manikin.cli.checks": "manikin.cli.common.checks",
     "manikin.cli.chosen": "manikin.cli.common.options",
     "manikin.cli.documented": "manikin.cli.common.documented",
+    "manikin.cli.offline": "manikin.cli.evaluation.offline",
     "manikin.cli.options": "manikin.cli.common.options",
     "manikin.cli.terminal": "manikin.cli.common.terminal",
     "manikin.control.jerk": "manikin.control.numerics.jerk",
@@ -163,9 +164,17 @@ NAMES: dict[str, dict[str, str]] = {
         "chosen_task": "manikin.cli.common.options:load_task",
         "own_robot": "manikin.cli.common.options:register_robot_file",
     },
+    "manikin.cli.evaluate": {
+        "Job": "manikin.cli.evaluation.one",
+        "chosen_protocol": "manikin.cli.evaluation.one",
+    },
     "manikin.cli.new": {
         "names": "manikin.author.scaffold",
         "write_task": "manikin.author.scaffold",
+    },
+    "manikin.cli.report": {
+        "evaluate_several": "manikin.cli.evaluation.several",
+        "names_of": "manikin.cli.evaluation.several",
     },
     "manikin.control": {
         "Part": "manikin.control.composite:GroupController",

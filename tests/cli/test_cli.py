@@ -16,7 +16,7 @@ import pytest
 
 from manikin.author.scaffold import names
 from manikin.cli import COMMANDS, main
-from manikin.cli.collect import file_name
+from manikin.cli.common.options import file_name
 from manikin.data.recorder import largest_episode
 from manikin.data.recording.read import read_episodes
 from manikin.env.make import make

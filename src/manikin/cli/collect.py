@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from manikin.cli.common.documented import documented
-from manikin.cli.common.options import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, load_task
+from manikin.cli.common.options import ROBOT_FILES, On, PictureOptions, TaskOptions, WarpOptions, file_name, load_task
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
 
 if TYPE_CHECKING:
@@ -183,11 +182,6 @@ def _closed(recorder: Recorder) -> str:
             raise
         return str(error)
     return ""
-
-
-def file_name(words: str) -> str:
-    """Words as part of the name of a file on any system: ``PickCube-v2-remote-127.0.0.1-18101``."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", words).strip("-.")
 
 
 def _shard(word: str | None) -> tuple[int, int]:

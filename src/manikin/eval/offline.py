@@ -18,6 +18,7 @@ from manikin.data.recording.read import read_episodes
 from manikin.data.replay.environment import make_env
 from manikin.data.replay.play import ControlStep, Follow, batches, play
 from manikin.env.arrays import to_numpy
+from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, DataError
 from manikin.eval.agreement.metrics import METRICS, why_undefined
 from manikin.eval.agreement.trials import Metric, Trials
@@ -88,7 +89,7 @@ class _Compare(Follow):
         self._policies = policies
         self.errors: dict[str, list[float]] = {name: [] for name in policies}
 
-    def begin(self, env: Any, batch: Sequence[Any], observation: Any) -> Any:
+    def begin(self, env: BatchEnv, batch: Sequence[Any], observation: Any) -> Any:
         self._seen = super().begin(env, batch, observation)
         self._sums = {name: np.zeros(env.num_envs) for name in self._policies}
         for policy in self._policies.values():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from manikin.env.interface import BatchEnv
+from manikin.env.interface import BatchEnv, SceneEnv
 from manikin.errors import ConfigError
 from manikin.policy.api import Observation, Policy
 from manikin.policy.chunk import Execution, ask
@@ -48,7 +47,7 @@ def standing(env: BatchEnv, before: Tensor | None = None) -> Tensor:
     return action
 
 
-def _openings(env: Any) -> Tensor:
+def _openings(env: SceneEnv) -> Tensor:
     """(n, grippers) in the order of an action's numbers."""
     tools = [tool for robot in env.robots for tool in robot.tools.values() if tool.drivers]
     return torch.stack([tool.opening for tool in tools], 1)

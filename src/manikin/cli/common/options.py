@@ -254,3 +254,8 @@ def _importing(word: str) -> Iterator[None]:
         last = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {error}"
         raise ConfigError(f"{word} cannot be imported: {said} ({last.filename}, line {last.lineno})") from error
+
+
+def file_name(words: str) -> str:
+    """Words as part of the name of a file on any system: ``PickCube-v2-remote-127.0.0.1-18101``."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", words).strip("-.")

@@ -12,6 +12,7 @@ from typing import Any
 
 from manikin._version import __version__
 from manikin.data.recording.durable import write_file
+from manikin.env.interface import BatchEnv
 from manikin.env.make import make
 from manikin.env.observe import Observation
 from manikin.env.state.provenance import versions
@@ -232,7 +233,7 @@ class _Loop:
         self._save_took = self._saved - began
 
 
-def _about(recipe: Recipe, seed: int, device: str, env: Any) -> dict[str, Any]:
+def _about(recipe: Recipe, seed: int, device: str, env: BatchEnv) -> dict[str, Any]:
     return {
         "algorithm": recipe.algorithm,
         "recipe": recipe.to_toml(),

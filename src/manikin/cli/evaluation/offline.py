@@ -7,10 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manikin.cli.collect import file_name
+from manikin.cli.common.options import file_name
 from manikin.cli.common.terminal import OK, bar, show_table
-from manikin.cli.evaluate import EvalOptions, Job
-from manikin.cli.report import names_of
+from manikin.cli.evaluation.one import EvalOptions, Job
+from manikin.cli.evaluation.several import names_of
 
 if TYPE_CHECKING:
     from rich.console import Console
