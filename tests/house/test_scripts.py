@@ -40,6 +40,7 @@ UNPUBLISHED = {  # of no result
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
+    "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
     "docs/conversion.py": "python docs/conversion.py --check",
@@ -231,6 +232,10 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
         made = json.loads(said[said.rindex("\n{\n") :])
         assert (made["few"], made["played"]) == (3, 6) and 0 < made["kept"] <= 6
         assert made["teacher"]["steps"] == 160 and made["student"]["tested"]["episodes"] == 512
+    elif name == "benchmarks/sim_to_real.py":
+        made = json.loads(said[said.rindex("\n{\n") :])
+        assert list(made["checkpoints"]) == ["40", "80"] == [str(steps) for steps, _ in made["student"]["validated"]]
+        assert made["checkpoints"]["80"]["reality"]["episodes"] == 2
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -314,6 +314,54 @@ def test_gains_and_damping_are_the_rows_own_single_model(device, tol, record_pro
     assert worst < tol and apart > 0.02
 
 
+@pytest.mark.parametrize(
+    ("device", "tol"),
+    [("cpu", 1e-9), pytest.param("warp:cpu", 1e-3, marks=pytest.mark.xdist_group("warp"))],
+)
+def test_the_friction_of_fingers_is_the_rows_own_single_model(device, tol, record_property):
+    """A block in the hand: it stays, slips slowly, falls."""
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    times = (1.0, 0.015, 0.005)
+
+    def scene():
+        b = SceneBuilder([robot("panda")], SOFT)
+        arm = b.robot()
+        return b, arm, b.box("block", half_size=(0.01, 0.01, 0.03), mass=1.0)
+
+    b, arm, block = scene()
+    world = make_world(b.compile(), 3, device=device)
+    b.bind(world)
+    arm.set_qpos(arm.keyframe(), opening=0.25)
+    arm.set_property("finger_friction", torch.tensor(times))
+    world.forward()
+    block.set_pose(arm.tcp_pos, arm.tcp_quat)
+    world.forward()
+    target = arm.ctrl.clone()
+    target[:, -1] = 0.0
+    world.write("ctrl", target)
+
+    pairs = []
+    for factor in times:
+        c, other, _ = scene()
+        for name in other.model.finger_bodies:
+            for geom in c.spec.body(f"robot/{name}").geoms:
+                geom.friction *= float(np.float32(factor))
+        model = c.compile().model
+        data = mujoco.MjData(model)
+        data.qpos[:], data.ctrl[:] = world.flat("qpos")[len(pairs)], world.flat("ctrl")[len(pairs)]
+        pairs.append((model, data))
+    world.step(40)
+    for model, data in pairs:
+        mujoco.mj_step(model, data, 40)
+    mine = np.asarray(world.flat("qpos"))
+    worst = float(np.abs(mine - np.stack([data.qpos for _, data in pairs])).max())
+    record_property(f"largest difference of finger friction from single models, {device} [rad, m]", str(worst))
+    height = mine[:, pairs[0][0].joint("block").qposadr[0] + 2]
+    assert worst < tol
+    assert height[0] > height[1] + 0.002 and height[1] > height[2] + 0.002, height
+
+
 class LooseArm(FreeArm):
     """Another arm in every episode."""
 
@@ -373,7 +421,7 @@ def test_servos_that_cannot_vary_so_are_refused():
     arm = b.robot()
     world = CpuWorld(b.compile(), 2)
     b.bind(world)
-    with pytest.raises(UnknownNameError, match=r"'mass'.*Valid: damping, gains"):
+    with pytest.raises(UnknownNameError, match=r"'mass'.*Valid: damping, finger_friction, gains"):
         arm.set_property("mass", torch.ones(2))
     for factors in (torch.ones(2, 7), torch.ones(3), [1.0, 2.0], 1.0):
         with pytest.raises(ConfigError, match=r"damping of robot: factors must be a tensor \(2,\) or \(2, 9\), not "):

@@ -86,11 +86,12 @@ class SceneBuilder:
         name: str = "robot",
         gains: Vary | None = None,
         damping: Vary | None = None,
+        finger_friction: Vary | None = None,
     ) -> Robot:
         """The next robot the user chose, its base at ``pos`` and ``quat``; default the robot file's place.
 
-        ``gains`` and ``damping`` vary per episode: how many times its own are the stiffness of the position servos and
-        the damping of the driven joints, one number for all or one each. Controllers and plans go on with its own.
+        These vary per episode, as factors of the robot's own, with which controllers and plans go on: ``gains`` of the
+        position servos, ``damping`` of the driven joints (one number, or one each), ``finger_friction`` of the fingers.
         """
         if len(self.robot_handles) >= len(self.robots):
             raise SceneError(f"the scene asks for {len(self.robots) + 1} robots but {len(self.robots)} were chosen")
@@ -99,14 +100,13 @@ class SceneBuilder:
         model = delayed(assemble(arm, gripper, menagerie=menagerie, torque=torque), self.physics.hz)
         for geom in model.spec.geoms:
             geom.solref[:2] = self.physics.solref
-        pos = arm.base_pos if pos is None else pos
-        quat = arm.base_quat if quat is None else quat
+        pos, quat = (arm.base_pos if pos is None else pos), (arm.base_quat if quat is None else quat)
         prefix = f"{self._claim(name)}/"
         self.spec.attach(model.spec, frame=self.spec.worldbody.add_frame(pos=pos, quat=quat), prefix=prefix)
         handle = Robot(self.scope, name, model, prefix, pos, quat)
         self.robot_handles.append(handle)
         self.handles += equip(self.spec, handle)
-        self.variations += factors(handle, gains=gains, damping=damping)
+        self.variations += factors(handle, gains=gains, damping=damping, finger_friction=finger_friction)
         handle.forces = self._add(declare_link_forces(self.spec, handle))
         return self._add(handle)
 

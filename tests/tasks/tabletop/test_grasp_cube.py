@@ -105,16 +105,40 @@ def test_what_is_declared_to_vary_does() -> None:
     assert 0.015 <= side.min() < 0.016 and 0.0215 < side.max() <= 0.0225
     assert 0.045 < place[:, :2].abs().max() <= 0.05
     geom, body = env.h.cube.geom_ids[0], env.h.cube.body_id
-    drawn = []
+    drawn, pads = [], []
     for row in range(n):  # the model is borrowed
         model, _ = env.world.data(row)
         drawn.append((model.geom_friction[geom, 0], model.body_mass[body], *model.geom_rgba[geom]))
+        pads.append([model.geom(f"robot/{name}").friction[0] for name in env.h.robot.model.pad_geoms])
     friction, mass, *channels = np.array(drawn).T
+    pads = np.array(pads)
+    assert (pads[:, 0] == pads[:, 1]).all()
+    assert abs(pads.mean() - 1.15) < 0.004 and 0.009 < pads[:, 0].std() < 0.016
     colour = np.array(channels[:3])
     assert abs(friction.mean() - 0.3) < 0.006 and 0.02 < friction.std() < 0.03
     assert 0.003 <= mass.min() < 0.006 and 0.017 < mass.max() <= 0.02
     assert colour.min() < 0.05 and colour.max() > 0.95 and (channels[3] == 1).all()
     assert abs((env.h.robot.arm_qpos - env.h.robot.keyframe()).std() - 0.02) < 0.002
+
+
+def test_the_friction_of_the_fingers_decides_the_grasp() -> None:
+    """The pads of the jaw enclose 20 degrees at a cube: it stays where friction is above tan 10 degrees = 0.18."""
+    fingers = {}
+    for pads in (1.15, 0.25, 0.08):  # the pads' own is 2
+        config = {"finger_friction": (pads / 2, 0.0), "friction": (0.1, 0.0), "rest_std": 0.0}
+        env = manikin.make("GraspCube-v1", num_envs=8, autoreset="disabled", terminate=False, config=config)
+        env.reset(seed=50)
+        expert, once, pressed = WaypointExecutor(env), torch.zeros(8, dtype=torch.bool), []
+        for _ in range(env.horizon // 2):
+            once |= env.step(expert.act())[-1]["success"]
+            model, data = env.world.data(0)
+            cube, bodies = env.h.cube.geom_ids[0], [model.body(f"robot/{f.body}").id for f in env.robot.gripper.fingers]
+            on_cube = [c for c in data.contact if cube in c.geom]
+            pressed += [c.friction[0] for c in on_cube if {*model.geom_bodyid[c.geom].tolist()} & set(bodies)]
+        assert pressed and min(pressed) >= min(pads, 0.1) - 1e-6 and max(pressed) <= max(pads, 0.1) + 1e-6
+        fingers[pads] = int(once.sum())
+        env.close()
+    assert fingers[1.15] == fingers[0.25] == 8 and fingers[0.08] <= 4, fingers
 
 
 def test_the_camera_shifts_by_up_to_25_mm_at_every_step() -> None:

@@ -90,7 +90,11 @@ class Robot(Handle):
         self._place_vel = world.channel(runs("qvel", [int(model.jnt_dofadr[j]) for j in every]))
         self._command = [adr.index(a) for a in qadr]
         self._by_torque = {k for k, j in enumerate(self.joints) if j in self.model.torque_joints}
-        self._servos = Servos(self.name, vadr, [None if k in self._by_torque else a for k, a in enumerate(actuators)])
+        servos = [None if k in self._by_torque else a for k, a in enumerate(actuators)]
+        bodies = [int(model.body(p + name).id) for tool in self.model.tools for name in tool.finger_bodies]
+        collides = (model.geom_contype | model.geom_conaffinity) > 0
+        fingers = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & collides).tolist()
+        self._servos = Servos(self.name, vadr, servos, fingers)
         if self.gripper is not None and self.gripper.drivers:
             self._open = torch.tensor(self.gripper.open_q, device=device)
             self._closed = torch.tensor(self.gripper.closed_q, device=device)
@@ -210,8 +214,10 @@ class Robot(Handle):
         return value[:, [1 + links.index(foot) for foot in self.arm.feet]]
 
     def set_property(self, what: str, value: Tensor) -> None:
-        """Give the rows ``gains`` (stiffness of the position servos) or ``damping`` (of their joints) that are so many
-        times the robot's own: (n,) for all driven joints, or (n, joints). Joints driven by torque have no gains."""
+        """Give the rows ``gains`` (stiffness of the position servos), ``damping`` (of their joints) or
+        ``finger_friction`` (of all shapes of the fingers) that are so many times the robot's own: (n,); of joints also
+        (n, joints). Joints driven by torque have no gains. What touches a pad has the pad's friction, and what touches
+        another shape of a finger the larger of the two."""
         self._servos.set(self.scope, what, value)
 
     def ik(self, pose: Tensor, start: Tensor | None = None) -> Any:

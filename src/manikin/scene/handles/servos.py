@@ -1,4 +1,4 @@
-"""Servos that differ between rows."""
+"""Servos and fingers that differ between rows."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ __all__ = ["Servos"]
 
 
 class Servos:
-    """The driven joints of a robot, as far as rows can differ in them.
+    """The driven joints of a robot and its fingers, as far as rows can differ in them.
 
     Args:
         name: the robot's.
         dofs: each joint's degree of freedom.
         actuators: each joint's actuator, None where it is driven by torque.
+        fingers: geoms of the fingers that collide, pads and what is beside them.
     """
 
-    def __init__(self, name: str, dofs: Sequence[int], actuators: Sequence[int | None]) -> None:
-        self._name, self._count = name, len(dofs)
+    def __init__(self, name: str, dofs: Sequence[int], actuators: Sequence[int | None], fingers: Sequence[int]) -> None:
+        self._name, self._counts = name, {"gains": len(dofs), "damping": len(dofs), "finger_friction": len(fingers)}
         servos = {k: a for k, a in enumerate(actuators) if a is not None}
         gains = {"actuator_gainprm": servos, "actuator_biasprm": servos} if servos else {}
-        # property: {model field: {joint: its id there}}
-        self._fields = {"gains": gains, "damping": {"dof_damping": dict(enumerate(dofs))}}
+        friction = {"geom_friction": dict(enumerate(fingers))} if fingers else {}
+        # property: {model field: {joint or geom: its id there}}
+        self._fields = {"gains": gains, "damping": {"dof_damping": dict(enumerate(dofs))}, "finger_friction": friction}
 
     def set(self, scope: Scope, what: str, factor: Tensor) -> None:
-        """Give the rows in view a property so many times the compiled one, (n,) for all joints or (n, joints)."""
+        """Give the rows in view a property so many times the compiled one, (n,) for all joints or geoms, or (n, joints)
+        and (n, geoms)."""
         if what not in self._fields:
             raise UnknownNameError("varying property", what, self._fields)
-        n, device = scope.n, scope.device
-        if not isinstance(factor, Tensor) or tuple(factor.shape) not in ((n,), (n, 1), (n, self._count)):
+        n, device, count = scope.n, scope.device, self._counts[what]
+        if not isinstance(factor, Tensor) or tuple(factor.shape) not in ((n,), (n, 1), (n, count)):
             got = tuple(factor.shape) if isinstance(factor, Tensor) else repr(factor)
-            raise ConfigError(
-                f"{what} of {self._name}: factors must be a tensor ({n},) or ({n}, {self._count}), not {got}"
-            )
-        each = factor.double().reshape(n, -1).expand(n, self._count).unbind(1)
+            raise ConfigError(f"{what} of {self._name}: factors must be a tensor ({n},) or ({n}, {count}), not {got}")
+        each = factor.double().reshape(n, -1).expand(n, count).unbind(1)
         values: dict[Any, Any] = {}
         for field, ids in self._fields[what].items():
             own = getattr(scope.world.scene.model, field)[list(ids.values())]

@@ -80,7 +80,8 @@ class GraspCube(Task):
         spawn_x: float = 0.0  # [m] the middle of the square
         side: tuple[float, float] = (0.015, 0.0225)  # [m] least and most
         mass: tuple[float, float] = (0.003, 0.02)  # [kg] least and most
-        friction: tuple[float, float] = (0.3, 0.025)  # mean and standard deviation, cut to 0.1 .. 0.5
+        friction: tuple[float, float] = (0.3, 0.025)  # cube on table: mean and standard deviation, cut to 0.1 .. 0.5
+        finger_friction: tuple[float, float] = (0.575, 0.00625)  # times that of the fingers (of pads 2): mean and std
         darkest: tuple[float, float, float] = (0.0, 0.0, 0.0)  # the cube's colour, least of each channel
         brightest: tuple[float, float, float] = (1.0, 1.0, 1.0)  # and most
         rest_std: float = 0.02  # [rad] noise of the arm's joints at the start
@@ -95,10 +96,11 @@ class GraspCube(Task):
         camera_shift: float = 0.025  # [m] per axis and step, to either side
         camera_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)  # [m]
         camera_turn: tuple[float, float, float] = (0.0, 0.0, 0.0)  # [rad] about right, down and forward
-        camera_fovy: float = 0.035  # [rad] to either side
-        robot_colour: float = 0.05  # standard deviation of each channel
+        camera_fovy: tuple[float, float] = (-0.035, 0.035)  # [rad] more than 52 degrees, least and most
+        robot_tint: tuple[float, float, float] = (0.0, 0.0, 0.0)  # added to the robot's colours, mean ...
+        robot_colour: float = 0.05  # ... and standard deviation of each channel
         light: tuple[float, float] = (1.0, 1.0)  # times its intensity, least and most
-        light_turn: float = 0.0  # [rad] of its direction, to either side
+        light_turn: tuple[float, float] = (0.0, 0.0)  # [rad] of its direction about each axis, least and most
         ambient: float = 0.35  # strength of light from everywhere
         table_low: tuple[float, float, float] = (0.66, 0.55, 0.44)  # the table's colour, least of each channel
         table_high: tuple[float, float, float] = (0.66, 0.55, 0.44)  # and most
@@ -112,7 +114,8 @@ class GraspCube(Task):
             CameraSpec(name="base_camera", pos=(0.175, 0.26, 0.2), target=(-0.025, 0.0, 0.0), fovy=0.9076), replace=True
         )
         stiff = None if c.servo_gain == 1.0 else Uniform(c.servo_gain, c.servo_gain)
-        robot = b.robot(gains=stiff)
+        mean, std = c.finger_friction
+        robot = b.robot(gains=stiff, finger_friction=Normal(mean, std, low=0.0))
         cube = b.box(
             "cube",
             half_size=Uniform(c.side[0] / 2, c.side[1] / 2),
@@ -134,22 +137,34 @@ class GraspCube(Task):
         """As declared in the configuration."""
         c = self.config
         lights = None
-        if c.light != (1.0, 1.0) or c.light_turn:
-            lights = LightLook(turn=Uniform(-c.light_turn, c.light_turn), intensity=Uniform(*c.light))
+        if c.light != (1.0, 1.0) or any(c.light_turn):
+            lights = LightLook(turn=Uniform(*c.light_turn), intensity=Uniform(*c.light))
         table_look = Surface(colour=Uniform(c.table_low, c.table_high), textures=(c.table_texture,))
         still = not any((*c.camera_offset, *c.camera_turn))
         placed = CameraLook(
             shift=None if still else Uniform(c.camera_offset, c.camera_offset),
             turn=None if still else Uniform(c.camera_turn, c.camera_turn),
-            fovy=Uniform(-c.camera_fovy, c.camera_fovy),
+            fovy=Uniform(*c.camera_fovy),
         )
         shaken = CameraLook(shift=Uniform(-c.camera_shift, c.camera_shift), every="step")
         return Looks(
             cameras={"base_camera": (placed, shaken)},
             lights=lights,
             ambient=Uniform(c.ambient, c.ambient),
-            surfaces={"robot": Surface(offset=Normal((0.0, 0.0, 0.0), c.robot_colour)), "table": table_look},
-            distractors=Distractors(count=c.distractors, size=Uniform(0.01, 0.03)) if c.distractors else None,
+            surfaces={"robot": Surface(offset=Normal(c.robot_tint, c.robot_colour)), "table": table_look},
+            distractors=self._distractors() if c.distractors else None,
+        )
+
+    def _distractors(self) -> Distractors:
+        """In the picture, but neither where the cube begins nor at the arm."""
+        free = self.config.spawn_half_size + 0.04
+        keep_out = (-0.26, -free, self.config.spawn_x + free, free)
+        return Distractors(
+            count=self.config.distractors,
+            size=Uniform(0.008, 0.02),
+            low=(-0.2, -0.2),
+            high=(0.15, 0.15),
+            keep_out=(keep_out,),
         )
 
     def start(self, h: GraspCubeHandles, ep: Episode) -> None:
@@ -217,7 +232,7 @@ class GraspCube(Task):
                 name="above", pose=pose(above(h.cube.pos, 0.05), down), gripper=1, pos_tol=0.025, rot_tol=0.2, speed=0.4
             ),
             Waypoint(name="down", pose=at, gripper=1, pos_tol=0.012, rot_tol=0.2, speed=0.2, track=True),
-            Waypoint(name="close", pose=at, gripper=-1, pos_tol=0.0, timeout_s=0.6),
+            Waypoint(name="close", pose=at, gripper=-1, pos_tol=0.0, timeout_s=0.3),
             Waypoint(
                 name="lift",
                 pose=pose(above(tcp[:, :3], 0.03), tcp[:, 3:]),
