@@ -216,6 +216,9 @@ NAMES: dict[str, dict[str, str]] = {
         "Stage": "manikin.data.formats.importers:StateImporter",
         "stage_for": "manikin.data.formats.importers:importer_for",
     },
+    "manikin.data.formats.trajectories": {
+        "Trajectories": "manikin.data.formats.trajectories:ManiSkillDemos",
+    },
     "manikin.data.labels": {
         "keep_recorded": "manikin.data.replay.environment",
     },
@@ -265,6 +268,15 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.data.track": {
         "RESIDUALS": "manikin.data.recording.format",
     },
+    "manikin.data.trajectories": {
+        "Trajectories": "manikin.data.formats.trajectories:ManiSkillDemos",
+    },
+    "manikin.deploy": {
+        "Run": "manikin.deploy.loop:RobotRun",
+    },
+    "manikin.deploy.loop": {
+        "Run": "manikin.deploy.loop:RobotRun",
+    },
     "manikin.env.agents": {
         "Shares": "manikin.env.shares",
     },
@@ -301,9 +313,21 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.eval.journal": {
         "Kept": "manikin.eval.journal:JournaledTask",
     },
+    "manikin.eval.offline": {
+        "ActionError": "manikin.eval.offline:OfflineResult",
+    },
+    "manikin.eval.planning": {
+        "Plan": "manikin.eval.planning:EpisodePlan",
+    },
     "manikin.eval.shown": {
         "hashed_shown": "manikin.eval.picture_options:hashed_picture_options",
         "shown_options": "manikin.eval.picture_options:picture_options",
+    },
+    "manikin.learn.run.sweep": {
+        "Variant": "manikin.learn.run.sweep:RecipeVariant",
+    },
+    "manikin.plan.timing": {
+        "Trajectory": "manikin.plan.timing:TimedPath",
     },
     "manikin.policy.remote": {
         "RemotePolicy": "manikin.policy.remote.client",

@@ -266,6 +266,58 @@ def test_crowded_folders_are_told_from_shelves() -> None:
     assert crowded([*shelf, *(f"src/manikin/env/{n}.py" for n in range(MOST + 1))]) == {"src/manikin/env": MOST + 1}
 
 
+# Each trainer is one file that reads by itself: ``ppo.Config`` are PPO's settings.
+IN_EACH_FILE = {"Config"}
+
+
+def shared_names(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """Public classes of one name, and the files that have them."""
+    files: dict[str, list[str]] = {}
+    for file, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files.setdefault(node.name, []).append(file)
+    return {name: where for name, where in files.items() if len(where) > 1 and name not in IN_EACH_FILE}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """Tasks are named by their ids, and a task's handles by the task that they are of."""
+    trees = {str(path): ast.parse(path.read_text()) for path in MODULES if not within(path, "tasks")}
+    assert not shared_names(trees)
+    assert shared_names({"a": ast.parse("class A: ..."), "b": ast.parse("class A: ...\nclass B: ...")}) == {
+        "A": ["a", "b"]
+    }
+
+
+def kinds_of_environments(tree: ast.AST) -> list[str]:
+    """Where code asks which kind of environment it has, casts, or takes an environment of no type."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]):
+                if {"LayoutEnv", "BucketEnv"} & {dotted(part).split(".")[-1] for part in ast.walk(kind)}:
+                    found.append(f"{node.lineno}: isinstance")
+            case ast.ImportFrom(module="typing", names=names) if "cast" in [alias.name for alias in names]:
+                found.append(f"{node.lineno}: cast")
+            case ast.arg(arg="env" | "envs" | "environment", annotation=ast.Name(id="Any")):
+                found.append(f"{node.lineno}: {node.arg}")
+    return found
+
+
+def test_all_environments_are_one_interface() -> None:
+    hits = [
+        f"{path.relative_to(ROOT)}:{hit}"
+        for path in MODULES
+        for hit in kinds_of_environments(ast.parse(path.read_text()))
+    ]
+    assert not hits
+
+
+@pytest.mark.parametrize("code", ["isinstance(e, (LayoutEnv, int))", "from typing import cast", "def f(env: Any): ..."])
+def test_an_environment_of_another_kind_is_noticed(code: str) -> None:
+    assert len(kinds_of_environments(ast.parse(code))) == 1
+
+
 OTHERS = re.compile("lerobot|robomimic|maniskill|robosuite", re.IGNORECASE)
 
 

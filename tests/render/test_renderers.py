@@ -40,8 +40,8 @@ def test_words_of_the_commands_are_those_of_the_library() -> None:
 
 def test_every_command_that_makes_pictures_takes_all_of_them() -> None:
     found = {}
-    for one in pkgutil.iter_modules(manikin.cli.__path__):
-        module = importlib.import_module(f"manikin.cli.{one.name}") if one.name != "__main__" else None
+    for one in pkgutil.walk_packages(manikin.cli.__path__, "manikin.cli."):
+        module = importlib.import_module(one.name) if not one.name.endswith("__main__") else None
         for kind in vars(module).values() if module else ():
             if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__:
                 hints = typing.get_type_hints(kind) if "renderer" in kind.__annotations__ else {}
@@ -56,6 +56,7 @@ def test_every_command_that_makes_pictures_takes_all_of_them() -> None:
         "PictureOptions",
         "RobotCheckOptions",
         "TeleopOptions",
+        "TrainOptions",
         "ViewOptions",
     }
     assert all(hint in (RendererWord, RendererWord | None) for hint in found.values())

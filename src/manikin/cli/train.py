@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from manikin.cli.common.documented import documented
-from manikin.cli.common.options import On
+from manikin.cli.common.options import On, RendererWord
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class TrainOptions:
     """Do not evaluate the best checkpoint on the test episodes at the end."""
     pictures: int = 4
     """Of how many test episodes the page shows pictures."""
+    renderer: Annotated[RendererWord, documented("renderer", "Of the report.")] = "auto"
     vary: tuple[str, ...] = ()
     """Train once with each value and compare: --vary env.num_envs=[64,256] gamma=[0.8,0.95] is four runs."""
     seeds: tuple[int, ...] = ()
@@ -272,7 +273,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
             num_envs=128,
             device=device,
             film=options.pictures,
-            renderer=make_renderer("auto", samples=2) if options.pictures else None,
+            renderer=make_renderer(options.renderer, samples=2) if options.pictures else None,
             on_result=lambda task, result: advance(),
             stop=stop,
         )

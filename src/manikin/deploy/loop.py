@@ -18,10 +18,11 @@ from manikin.deploy.seen import RobotView
 from manikin.deploy.units import JointUnits
 from manikin.env.env import Env
 from manikin.errors import ConfigError, RobotError
+from manikin.moved import old_names
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
 
-__all__ = ["Run", "Safety", "run_on_robot"]
+__all__ = ["RobotRun", "Safety", "run_on_robot"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class Safety:
 
 
 @dataclass(kw_only=True)
-class Run:
+class RobotRun:
     """What a run on a robot was like.
 
     Attributes:
@@ -114,7 +115,7 @@ def run_on_robot(
     cameras: Mapping[str, str] | None = None,
     stop: Callable[[], bool] = lambda: False,
     on_step: Callable[[int, Any, Tensor], None] | None = None,
-) -> Run:
+) -> RobotRun:
     """Let a policy drive a robot for some control steps.
 
     The robot's last command at the end, also after an error, is to stay where it is; then it is disconnected, which
@@ -174,9 +175,9 @@ class _Loop:
         self.arm = len(twin.robots[0].arm.joints)
         low, high = (torch.from_numpy(ends).float() for ends in (units.low, units.high))
         self.low, self.high = low + safety.margin, high - safety.margin
-        self.result = Run()
+        self.result = RobotRun()
 
-    def run(self, steps: int, stop: Callable[[], bool], on_step: Callable[[int, Any, Tensor], None] | None) -> Run:
+    def run(self, steps: int, stop: Callable[[], bool], on_step: Callable[[int, Any, Tensor], None] | None) -> RobotRun:
         result = self.result
         try:
             self.robot.connect(calibrate=False)
@@ -284,3 +285,6 @@ class _Loop:
                 troubles.append(trouble)
         if troubles and error is None:
             raise RobotError(f"the robot was not let go of: {troubles[0]}") from troubles[0]
+
+
+__getattr__ = old_names(__name__)

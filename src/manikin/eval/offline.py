@@ -23,14 +23,15 @@ from manikin.errors import ConfigError, DataError
 from manikin.eval.agreement.metrics import METRICS, why_undefined
 from manikin.eval.agreement.trials import Metric, Trials
 from manikin.eval.stats import Interval, bootstrap
+from manikin.moved import old_names
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ask
 
-__all__ = ["ActionError", "action_errors", "agreement_of_errors"]
+__all__ = ["OfflineResult", "action_errors", "agreement_of_errors"]
 
 
 @dataclass(frozen=True)
-class ActionError:
+class OfflineResult:
     """Of one policy: mean squared error of its actions, in units of an action, with its bootstrap interval over
     demonstrations; ``episodes`` has that of each."""
 
@@ -46,7 +47,7 @@ def action_errors(
     num_envs: int = 16,
     confidence: float = 0.95,
     on_episode: Callable[[], None] = lambda: None,
-) -> tuple[str, list[ActionError]]:
+) -> tuple[str, list[OfflineResult]]:
     """Play the demonstrations again and ask every policy in every step what it would do.
 
     Args:
@@ -78,7 +79,7 @@ def action_errors(
     found = []
     for name, errors in compare.errors.items():
         interval = bootstrap(errors, confidence=confidence)
-        found.append(ActionError(name, interval, tuple(errors)))
+        found.append(OfflineResult(name, interval, tuple(errors)))
     return task, sorted(found, key=lambda one: one.error.estimate)
 
 
@@ -113,7 +114,7 @@ class _Compare(Follow):
 
 
 def agreement_of_errors(
-    found: Sequence[ActionError],
+    found: Sequence[OfflineResult],
     real: Mapping[str, Trials],
     *,
     confidence: float = 0.95,
@@ -151,3 +152,6 @@ def agreement_of_errors(
         low, high = np.quantile(there, [tail, 1 - tail]).tolist()
         out[metric] = Metric(float(compute(rates, -errors.mean(0))), low, high, 1 - len(there) / resamples)
     return out
+
+
+__getattr__ = old_names(__name__)

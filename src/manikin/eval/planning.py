@@ -15,14 +15,15 @@ import numpy as np
 from manikin.errors import ConfigError
 from manikin.eval.sequential import anytime_p
 from manikin.eval.stats import wilson
+from manikin.moved import old_names
 
-__all__ = ["Plan", "episodes_for_width", "mcnemar_power", "plan"]
+__all__ = ["EpisodePlan", "episodes_for_width", "mcnemar_power", "plan"]
 
 MOST = 20_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class EpisodePlan:
     """Episodes of each policy.
 
     Attributes:
@@ -51,7 +52,7 @@ def plan(
     confidence: float = 0.95,
     correlation: float = 0.0,
     seed: int = 0,
-) -> Plan:
+) -> EpisodePlan:
     """How many episodes tell two success rates apart.
 
     Args:
@@ -78,7 +79,7 @@ def plan(
     other = ceil(spread**2 / (first - second) ** 2)
     common = _common(only_first, only_second, power, confidence)
     stopped = _stopped(only_first, only_second, confidence, 4 * common, seed) if common else None
-    return Plan(first, second, power, confidence, correlation, common, other, stopped)
+    return EpisodePlan(first, second, power, confidence, correlation, common, other, stopped)
 
 
 def episodes_for_width(rate: float, half_width: float, *, confidence: float = 0.95) -> int:
@@ -175,3 +176,6 @@ def _discordant(first: float, second: float, correlation: float) -> tuple[float,
     if not -1 <= correlation < 1 or min(only_first, only_second, both, 1 - first - second + both) < -1e-12:
         raise ConfigError(f"outcomes with rates {first} and {second} cannot have a correlation of {correlation}")
     return max(only_first, 0.0), max(only_second, 0.0)
+
+
+__getattr__ = old_names(__name__)

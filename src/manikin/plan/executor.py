@@ -22,7 +22,7 @@ from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
 from manikin.plan.planner import Planner
 from manikin.plan.rows import Rows, SceneRows
-from manikin.plan.timing import Limits, Trajectory
+from manikin.plan.timing import Limits, TimedPath
 from manikin.scene.handles import Robot
 from manikin.sim.device import on_host
 from manikin.spec.control import parse_control
@@ -344,7 +344,7 @@ class Planned:
     def __init__(self, env: SceneRows, robot: Robot, margin: float, *, most: Tensor) -> None:
         self._env, self._robot, self._margin, self._most = env, robot, margin, most.cpu().double()
         self._planner: Planner | None = None
-        self._motions: dict[int, Trajectory] = {}
+        self._motions: dict[int, TimedPath] = {}
         n = env.num_envs
         self._motion, self._place = np.full(n, -1), np.zeros(n, np.int64)  # which motion, and which row of it
         self._clock = np.zeros(n)  # [s]

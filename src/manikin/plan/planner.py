@@ -27,7 +27,7 @@ from manikin.plan.collision import CollisionChecker
 from manikin.plan.corners import round_corners
 from manikin.plan.ompl import search_with_ompl
 from manikin.plan.rows import Rows, SceneRows
-from manikin.plan.timing import Limits, Trajectory, limits_of, time_path
+from manikin.plan.timing import Limits, TimedPath, limits_of, time_path
 from manikin.scene.handles import Part, Robot
 from manikin.sim.device import on_host
 
@@ -83,7 +83,7 @@ class Plan:
         """(n,) [rad] of the way in joint space."""
         return torch.stack([torch.linalg.vector_norm(p.diff(dim=0), dim=1).sum() for p in self.paths])
 
-    def timed(self, limits: Limits | None = None) -> Trajectory:
+    def timed(self, limits: Limits | None = None) -> TimedPath:
         """The motion along the paths; rows without a path stand still."""
         return time_path(self.paths, limits or self.limits, self.reach)
 

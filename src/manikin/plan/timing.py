@@ -22,10 +22,11 @@ from torch import Tensor
 
 from manikin.control.numerics.jerk import change
 from manikin.errors import ConfigError
+from manikin.moved import old_names
 from manikin.plan.corners import MOST, RAMP, WHOLE, cuts
 from manikin.spec.robot import RobotSpec
 
-__all__ = ["Limits", "Trajectory", "from_motion", "limits_of", "time_path"]
+__all__ = ["Limits", "TimedPath", "from_motion", "limits_of", "time_path"]
 
 _HALVINGS = 50  # in looking for a speed
 _FOLLOWS = 0.8  # of the speed at which a servo's damping takes all its force
@@ -67,7 +68,7 @@ def limits_of(arm: RobotSpec, *, share: float = 0.5) -> Limits:
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class TimedPath:
     """Motions of n rows along their paths, as phases of constant jerk.
 
     Attributes:
@@ -103,7 +104,7 @@ class Trajectory:
         return out if t.ndim == 2 else (out[0][:, 0], out[1][:, 0], out[2][:, 0])
 
 
-def time_path(paths: Tensor | Sequence[Tensor], limits: Limits, reach: Sequence[Tensor] | None = None) -> Trajectory:
+def time_path(paths: Tensor | Sequence[Tensor], limits: Limits, reach: Sequence[Tensor] | None = None) -> TimedPath:
     """Drive paths from rest to rest. A corner is rounded where that takes less time than a stop.
 
     Args:
@@ -212,7 +213,7 @@ class Timing:
         worth = self.rounded & (gained > 0)
         return torch.cat([worth, torch.zeros_like(worth[:, :1])], 1)[:, :, None]
 
-    def trajectory(self) -> Trajectory:
+    def trajectory(self) -> TimedPath:
         """The motion."""
         one, two = self.speeds()
         room, low = self.end - self.begin, self.top()
@@ -232,7 +233,7 @@ class Timing:
         plain = _phases(first, one[:, :, None] * self.along, jerk, (1, 0, -1, 0, -1, 0, 1), straight)
         states = tuple(torch.cat([x, y], 2).flatten(1, 2) for x, y in zip(curved, plain, strict=True))
         ends = torch.cat([round_, straight], 2).flatten(1, 2).cumsum(1)
-        return Trajectory(self.points, ends, (states[0], states[1], states[2], states[3]))
+        return TimedPath(self.points, ends, (states[0], states[1], states[2], states[3]))
 
 
 def _phases(q: Tensor, qd: Tensor, jerk: Tensor, signs: Sequence[int], lasting: Tensor) -> list[Tensor]:
@@ -299,3 +300,6 @@ def _ruckig() -> Any:
     except ImportError as error:
         raise ConfigError(f"motion that begins at speed needs Ruckig ({error}): pip install 'manikin[plan]'") from None
     return ruckig
+
+
+__getattr__ = old_names(__name__)

@@ -43,7 +43,9 @@ def film_robot(
     return write_video(path, _frames(robot, reached, width, height, renderer), _FPS)
 
 
-def portrait(robot: RobotSelection, *, width: int = 160, height: int = 160, hand: bool = False) -> np.ndarray:
+def portrait(
+    robot: RobotSelection, *, width: int = 160, height: int = 160, hand: bool = False, renderer: str = "auto"
+) -> np.ndarray:
     """A picture (height, width, 3) uint8 of the robot at rest, from ahead and to its left; ``hand``: of its wrist."""
     built, model, data = _stage(robot, None)
     _pose(built, model, data, built.arm_qpos(), 1.0)
@@ -52,9 +54,9 @@ def portrait(robot: RobotSelection, *, width: int = 160, height: int = 160, hand
         tcp = data.body(built.tcp_body)
         middle = tcp.xpos - 0.08 * tcp.xmat.reshape(3, 3)[:, 2]
         view = CameraSpec(name="film", pos=tuple(np.add(middle, (0.34, 0.26, 0.1))), target=tuple(middle), fovy=0.75)
-    renderer = make_renderer(samples=3, shadows=True)
-    picture = renderer.rgb(model, data, view, width=width, height=height)
-    renderer.close()
+    drawing = make_renderer(renderer, samples=3, shadows=True)
+    picture = drawing.rgb(model, data, view, width=width, height=height)
+    drawing.close()
     return picture
 
 

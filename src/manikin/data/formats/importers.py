@@ -15,7 +15,7 @@ from manikin.data.formats.demonstrations import Model, control_of
 from manikin.data.formats.demos import Demo, Demos
 from manikin.data.formats.maniskill import COUNTERPARTS, ROBOTS, columns, from_actor
 from manikin.data.formats.maniskill_actions import MODES, mode_named
-from manikin.data.formats.trajectories import Trajectories, peg_sizes
+from manikin.data.formats.trajectories import ManiSkillDemos, peg_sizes
 from manikin.data.replay.environment import OF_TASK, make_env
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError, DataError
@@ -456,7 +456,7 @@ def importer_for(demos: Demos, num_envs: int, *, acting: bool = False, **options
     Raises:
         DataError: manikin plays nothing of this environment or robot, or has no such controller.
     """
-    if isinstance(demos, Trajectories):
+    if isinstance(demos, ManiSkillDemos):
         kind: type[Any] = ManiSkillImporter
     else:
         kind = RecordingImporter if "model_hash" in demos.env_kwargs else RobosuiteImporter

@@ -13,14 +13,15 @@ import numpy as np
 from manikin.data.formats.demos import Demo, Demos, arrays, numbers
 from manikin.data.recording.outside import open_hdf5, read_json, reading
 from manikin.errors import DataError
+from manikin.moved import old_names
 
-__all__ = ["Trajectories", "peg_sizes", "read_trajectories"]
+__all__ = ["ManiSkillDemos", "peg_sizes", "read_trajectories"]
 
 _STEPS = ("actions", "rewards", "terminated", "truncated", "success", "fail")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trajectories(Demos):
+class ManiSkillDemos(Demos):
     """A file of ManiSkill's trajectories.
 
     Attributes:
@@ -64,7 +65,7 @@ class Trajectories(Demos):
         )
 
 
-def read_trajectories(path: Path, file: Any) -> Trajectories:
+def read_trajectories(path: Path, file: Any) -> ManiSkillDemos:
     """Look into an open file of ManiSkill's trajectories.
 
     Raises:
@@ -92,7 +93,7 @@ def read_trajectories(path: Path, file: Any) -> Trajectories:
         raise DataError(f"{path} holds no trajectory: {beside.name} lists none")
     states = file[next(iter(lengths))].get("env_states/articulations", {})
     mode = next(iter(episodes.values())).get("control_mode") or kwargs.get("control_mode")
-    return Trajectories(
+    return ManiSkillDemos(
         path=path,
         env=env,
         env_kwargs=kwargs,
@@ -124,3 +125,6 @@ def peg_sizes(demo: Demo, where: str) -> tuple[float, float, float, float]:
     length, width = draw.uniform(0.085, 0.125), draw.uniform(0.015, 0.025)
     y, z = 0.5 * (length - width) * draw.uniform(-1.0, 1.0, size=2)
     return length, width, float(y), float(z)
+
+
+__getattr__ = old_names(__name__)

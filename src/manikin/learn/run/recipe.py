@@ -38,7 +38,7 @@ _KEYS = (*_ENV, "config", *_PICTURES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pictures:
+class RecipePictures:
     """What a recipe shows the policy, by the names that a protocol has for it."""
 
     name: str
@@ -109,7 +109,7 @@ class Recipe:
         return EnvOptions(**{**plain, **picture_options(self.pictures, kind="recipe"), **more})
 
     @property
-    def pictures(self) -> Pictures:
+    def pictures(self) -> RecipePictures:
         """What the policy is shown. Raises :class:`ConfigError` for what is no camera."""
         given = {name: self.env[name] for name in (*_PICTURES, "observe") if name in self.env}
         try:
@@ -121,7 +121,7 @@ class Recipe:
                 'a recipe\'s cameras must be a list of names and tables, ["base_camera", {name = "top", pos = [...], '
                 "target = [...]}], its size [width, height], its stages a list"
             ) from None
-        return Pictures(name=f"{self.algorithm} on {self.task}", **given)
+        return RecipePictures(name=f"{self.algorithm} on {self.task}", **given)
 
     @property
     def hash(self) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 
 from manikin.errors import ConfigError
 from manikin.learn.run.recipe import Recipe
+from manikin.moved import old_names
 
-__all__ = ["Variant", "variants"]
+__all__ = ["RecipeVariant", "variants"]
 
 
 @dataclass(frozen=True)
-class Variant:
+class RecipeVariant:
     """One recipe of a comparison. ``name`` says what was set: ``env.num_envs=64,gamma=0.8``."""
 
     name: str
@@ -27,7 +28,9 @@ class Variant:
         return re.sub(r"[^\w.=,+-]+", "_", self.name).strip("_") or "as-it-is"
 
 
-def variants(recipe: Recipe, settings: Mapping[str, Sequence[Any]], env: Mapping[str, Sequence[Any]]) -> list[Variant]:
+def variants(
+    recipe: Recipe, settings: Mapping[str, Sequence[Any]], env: Mapping[str, Sequence[Any]]
+) -> list[RecipeVariant]:
     """Recipes with every combination of values.
 
     Args:
@@ -50,5 +53,8 @@ def variants(recipe: Recipe, settings: Mapping[str, Sequence[Any]], env: Mapping
         own = {name: value for name, value in given.items() if not name.startswith("env.")}
         around = {name.removeprefix("env."): value for name, value in given.items() if name.startswith("env.")}
         name = ",".join(f"{name}={value}" for name, value in given.items())
-        found.append(Variant(name, recipe.replace(settings=own, env=around)))
+        found.append(RecipeVariant(name, recipe.replace(settings=own, env=around)))
     return found
+
+
+__getattr__ = old_names(__name__)
