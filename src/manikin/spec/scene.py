@@ -69,7 +69,9 @@ def _arrays(model: mujoco.MjModel) -> dict[str, np.ndarray]:
 
 
 def _rounded(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Floats rounded to six digits, as float32; of all arrays of a type at once, which is ten times as fast."""
+    """Floats rounded to six digits, as float32; of all arrays of a type at once, which is ten times as fast. Each is
+    rounded once, in the type that it has: a second time, as float32, would give other digits."""
+    out = dict(arrays)
     for kind in {value.dtype for value in arrays.values() if value.dtype.kind == "f"}:
         same = {name: value for name, value in arrays.items() if value.dtype == kind}
         value = np.concatenate([value.ravel() for value in same.values()])
@@ -78,8 +80,8 @@ def _rounded(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             scale = 10.0 ** (6 - np.ceil(np.log10(np.abs(value))))
             rounded = np.where(value == 0, 0.0, np.round(value * scale) / scale).astype(np.float32)
         parts = np.split(rounded, np.cumsum([value.size for value in same.values()])[:-1])
-        arrays |= {name: part.reshape(arrays[name].shape) for name, part in zip(same, parts, strict=True)}
-    return arrays
+        out |= {name: part.reshape(arrays[name].shape) for name, part in zip(same, parts, strict=True)}
+    return out
 
 
 @dataclass(frozen=True, eq=False)
