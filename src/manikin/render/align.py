@@ -161,7 +161,7 @@ class _Outline:
     solid: np.ndarray
 
     def thinned(self) -> _Outline:
-        some = slice(None, None, -(-len(self.points) // _MOST_POINTS))
+        some = slice(None, None, max(1, -(-len(self.points) // _MOST_POINTS)))
         return _Outline(self.points[some], self.normals[some], self.solid[some])
 
 
@@ -240,7 +240,7 @@ class _Search:
     def _together(self, view: View, by: int) -> float:
         """Share of both outlines that has the other within 1.5 pixels: what one of the two lacks counts little."""
         rendered, target = self._rendered(view, by), self.targets[by]
-        if rendered is None or not len(rendered.points) or not len(target.points):
+        if rendered is None or not len(target.points):
             return 0.0
         gap = ((rendered.points[:, None] - target.points) ** 2).sum(-1)
         return float((gap.min(1) < 2.25).mean() + (gap.min(0) < 2.25).mean()) / 2
@@ -255,13 +255,14 @@ class _Search:
         thing, depth = np.isin(images["segmentation"], self.geoms), images["depth"].astype(float)
         if not thing.any() or thing.all():
             return None
-        return _solid(_outline(thing.astype(float)), thing, depth, small.K).thinned()
+        outline = _solid(_outline(thing.astype(float)), thing, depth, small.K)
+        return outline.thinned() if len(outline.points) else None  # a few pixels have none
 
     def _pairs(self, view: View, by: int) -> tuple[np.ndarray, np.ndarray] | None:
         """How far apart outlines are along the normal (k,) [pixels], and by how much a motion of the things in the
         camera frame changes that (k, 6 or 7): turn [rad], shift [of the distance], logarithm of the focal length."""
         target, rendered = self.targets[by], self._rendered(view, by)
-        if rendered is None or not len(rendered.points) or not len(target.points):
+        if rendered is None or not len(target.points):
             return None
         K = _smaller(view, by).K
         gap = ((rendered.points[:, None] - target.points) ** 2).sum(-1)
