@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,11 @@ from manikin.arenas.wall import wall
 from manikin.arenas.wipe_table import wipe_table
 from manikin.env.env import Env
 from manikin.env.make import make
+from manikin.env.observe import Vision
 from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Task
 from manikin.errors import UnknownNameError
+from manikin.eval.protocol import load_protocol
 from manikin.plan.executor import WaypointExecutor
 from manikin.render import make_renderer, tile, write_png
 from manikin.render.files.caption import caption
@@ -52,6 +55,8 @@ README = (
     ("PegInsertionSide-v2", "panda", 1),
     ("PickCube-v2", "so101", 1),
 )
+
+PLAYED: dict[str, Any] = {"autoreset": "disabled", "terminate": False}
 
 
 def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float = 0.75) -> Env:
@@ -126,6 +131,36 @@ def pouring(quick: bool) -> np.ndarray:
     return tile(pictures, columns=4)
 
 
+def seen_by_policy(quick: bool) -> np.ndarray:
+    """GraspCube as a policy sees it in four episodes: at the start and when the jaw has closed, with each robot."""
+    shown = []
+    for word in task_class("GraspCube-v1").robots:
+        env = make("GraspCube-v1", num_envs=4, robot=word, observe="rgb", vision=Vision(size=(128, 128)), **PLAYED)
+        seen, _ = env.reset(seed=3)
+        expert = WaypointExecutor(env)
+        for step in range(1 if quick else 34):
+            if step in (0, 33):
+                shown += list(seen["cameras"]["base_camera"]["rgb"].numpy())
+            seen = env.step(expert.act())[0]
+        env.close()
+    return tile([np.kron(image, np.ones((2, 2, 1), np.uint8)) for image in shown], columns=4)
+
+
+def settings(quick: bool) -> np.ndarray:
+    """Each setting of the suite sim-to-real, as a policy sees it on the way to the cube."""
+    suite, shown = load_protocol("sim-to-real"), []
+    for word in suite.tasks[: 1 if quick else None]:
+        env = make("GraspCube-v1", options=replace(suite.make_options(word, num_envs=1), autoreset="disabled"))
+        seen, _ = env.reset(seed=[5])
+        expert = WaypointExecutor(env)
+        for _ in range(1 if quick else 8):
+            seen = env.step(expert.act())[0]
+        picture = np.kron(seen["cameras"]["base_camera"]["rgb"][0].numpy(), np.ones((3, 3, 1), np.uint8))
+        shown.append(caption(picture, [word.partition("#")[2]], scale=1))
+        env.close()
+    return tile(shown, columns=5)
+
+
 def portrait(word: str, size: int = 140) -> np.ndarray:
     """The robot of a word at rest, seen from ahead and its left, as large as it fits."""
     chosen = robot(word)
@@ -190,7 +225,7 @@ def arenas(most: int | None = None) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    valid = (*task_ids(), "readme", "different", "robots", "arenas", "pour")
+    valid = (*task_ids(), "readme", "different", "robots", "arenas", "pour", "sim-to-real")
     parser.add_argument("names", nargs="*", default=valid, help="default all")
     parser.add_argument("--quick", action="store_true", help="one of each kind, to see that it runs")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
@@ -215,6 +250,9 @@ def main() -> None:
         write_png(options.out / "arenas.png", arenas(most))
     if "pour" in options.names:
         write_png(options.out / "pour.png", pouring(options.quick))
+    if "sim-to-real" in options.names:
+        write_png(options.out / "sim-to-real.png", seen_by_policy(options.quick))
+        write_png(options.out / "sim-to-real-settings.png", settings(options.quick))
 
 
 if __name__ == "__main__":

@@ -57,7 +57,16 @@ UNPUBLISHED = {  # of no result
 }
 LIBRARIES = {"sb3": "stable_baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
 PICTURES = {
-    "docs/pictures.py": {"arenas", "CartpoleBalance-v1", "different-objects", "pour", "robots", "tasks"},
+    "docs/pictures.py": {
+        "arenas",
+        "CartpoleBalance-v1",
+        "different-objects",
+        "pour",
+        "robots",
+        "sim-to-real",
+        "sim-to-real-settings",
+        "tasks",
+    },
     "docs/planning.py": {"planning"},
     "docs/robots_sheet.py": {"arms-and-grippers", "robot-kinds"},
     "docs/stages.py": {"stages"},
