@@ -78,7 +78,9 @@ def taken() -> Photographs:
 def rendered(model, data, camera: CameraSpec, thing: str, renderer) -> Photographs:
     """What stands in for photographs: the scene from a few centimetres beside the task's camera, its target moved."""
     lens = dataclasses.replace(
-        camera, pos=tuple(np.add(camera.pos, (-0.02, 0.04, 0.03))), target=tuple(np.add(camera.target, (0, -0.03, 0.02)))
+        camera,
+        pos=tuple(np.add(camera.pos, (-0.02, 0.04, 0.03))),
+        target=tuple(np.add(camera.target, (0, -0.03, 0.02))),
     )
     names = SegmentationTable.of(model)
 
