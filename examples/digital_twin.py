@@ -53,9 +53,7 @@ class Photographs:
 
 
 PICK_CUBE = Table("PickCube-v2", "panda", "base_camera", "cube", {})
-PICK_CAN = Table(
-    "GooglePickCokeCan-v1", "google_robot_rt1:menagerie", "overhead_camera", "object", {"trials": "grid"}
-)
+PICK_CAN = Table("GooglePickCokeCan-v1", "google_robot_rt1:menagerie", "overhead_camera", "object", {"trials": "grid"})
 
 
 def taken() -> Photographs:
