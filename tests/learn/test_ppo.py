@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from manikin import make
-from manikin.errors import DivergedError
+from manikin.errors import ConfigError, DivergedError
 from manikin.learn.ppo import PPO, Config
 
 SMALL = Config(num_steps=6, epochs=2, minibatches=3, hidden=(16,), critic_hidden=(16,))
@@ -95,6 +95,14 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_where():
         trainer.critic[0].weight[0, 0] = float("nan")
     with pytest.raises(DivergedError, match=r"iteration 2, after 72 steps: .*loss is nan"):
         trainer.iterate()
+
+
+@pytest.mark.parametrize(("steps", "rows", "parts"), [(25, 1, 16), (5, 2, 10), (25, 1, 12)])
+def test_a_minibatch_of_one_step_is_refused(steps, rows, parts):
+    """Its gain minus its mean over its spread is 0 / 0."""
+    env = make("PushCube-v2", num_envs=rows, horizon=8)
+    with pytest.raises(ConfigError, match=f"of {steps * rows} steps .* in {parts} minibatches one holds a single step"):
+        PPO(env, Config(num_steps=steps, minibatches=parts), 0)
 
 
 def test_it_learns_to_reach_what_pays():

@@ -100,6 +100,12 @@ class PPO:
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
         if config.cuda_graphs and config.anneal:
             raise ConfigError("ppo's cuda_graphs record one learning rate: leave anneal out")
+        count = config.num_steps * env.num_envs
+        if (size := -(-count // config.minibatches)) == 1 or count % size == 1:
+            raise ConfigError(
+                f"of {count} steps (num_steps * num_envs) in {config.minibatches} minibatches one holds a single step, "
+                "whose gain has no spread: set minibatches to a number that divides them, or num_envs to more"
+            )
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.about: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from manikin.data.recording import durable
 from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.learn.run import store
 from manikin.learn.run.page import summary_of
-from manikin.learn.run.recipe import Recipe, recipe_for, shipped_recipes
+from manikin.learn.run.recipe import ROWS, Recipe, recipe_for, shipped_recipes, trainer_class
 from manikin.learn.run.record import Progress, read_progress
 from manikin.learn.run.train import train
 from manikin.learn.run.validate import Validation
@@ -191,6 +191,15 @@ def test_recipes_read_back_equal_and_their_hash_is_of_what_counts():
         assert own and (recipe.algorithm, recipe.task) == (algorithm, task)
         anywhere = recipe.replace(env={"renderer": "rays"}) if recipe.pictures.renderer else recipe
         make(task, options=anywhere.env_options(num_envs=1)).close()
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "tdmpc2"])
+def test_a_task_without_a_recipe_trains_in_many_environments(algorithm):
+    recipe, own = recipe_for(algorithm, "LiftPegUpright-v2")
+    assert not own and recipe.env_options().num_envs == ROWS[algorithm] > 8
+    env = make("LiftPegUpright-v2", options=recipe.env_options(autoreset="same_step"))
+    trainer_class(algorithm)(env, recipe.config, seed=0)  # refuses an environment that it cannot learn in
+    env.close()
 
 
 def test_a_log_keeps_what_was_before_and_takes_new_columns(tmp_path):

@@ -18,7 +18,16 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.picture_options import cameras_of, picture_options
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["ALGORITHMS", "Recipe", "load_recipe", "recipe_for", "settings_class", "shipped_recipes", "trainer_class"]
+__all__ = [
+    "ALGORITHMS",
+    "ROWS",
+    "Recipe",
+    "load_recipe",
+    "recipe_for",
+    "settings_class",
+    "shipped_recipes",
+    "trainer_class",
+]
 
 ALGORITHMS: dict[str, tuple[str, str]] = {
     "ppo": ("manikin.learn.ppo", "PPO"),
@@ -31,6 +40,9 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
     "distill": ("manikin.learn.distill", "Distill"),
 }
 """Algorithm -> the module of its file, and the class of its trainer. The module's ``Config`` has the settings."""
+
+ROWS = {"ppo": 256, "sac": 64, "tdmpc2": 16, "distill": 64}
+"""Environments of an algorithm that steps them, in the recipe of a task that has none of its own."""
 
 _ENV = ("num_envs", "robot", "control", "observe", "reward", "physics_hz", "control_hz", "horizon", "terminate")
 _PICTURES = ("cameras", "size", "renderer", "stages", "looks")
@@ -254,7 +266,8 @@ def recipe_for(algorithm: str, task: str, *, demos: bool = False) -> tuple[Recip
     if (algorithm, task) in shipped:
         name = shipped[algorithm, task]
         return Recipe.from_toml((_folder() / name).read_text(encoding="utf-8"), source=f"shipped recipe {name}"), True
-    return Recipe(algorithm=algorithm, task=task), False
+    env = {"num_envs": ROWS[algorithm]} if algorithm in ROWS else {}
+    return Recipe(algorithm=algorithm, task=task, env=env), False
 
 
 def load_recipe(path: str | Path) -> Recipe:
