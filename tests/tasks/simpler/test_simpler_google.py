@@ -224,7 +224,7 @@ def test_variant_aggregation_has_even_poses() -> None:
     assert {pose[:2] for pose in EVEN_POSES.values()} == {(x, y) for x in (0.65, 0.75, 0.85) for y in (-0.2, 0.0, 0.2)}
     assert all(pose[2] == 0.0 for pose in EVEN_POSES.values())
     env = manikin.make(GooglePlaceAppleInDrawer, config={"poses": "even"})
-    assert torch.allclose(env.task._at, torch.tensor([(0.65, -0.2, 0.0), (0.65, 0.0, 0.0), (0.65, 0.2, 0.0)]))
+    assert torch.allclose(env.task.stands, torch.tensor([(0.65, -0.2, 0.0), (0.65, 0.0, 0.0), (0.65, 0.2, 0.0)]))
     with pytest.raises(ConfigError, match="poses='photographs' alone"):
         manikin.make(GoogleOpenDrawer, observe="rgb", config={"look": "matched", "poses": "even"})
     with pytest.raises(UnknownNameError, match="poses of"):

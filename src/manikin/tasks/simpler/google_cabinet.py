@@ -116,10 +116,10 @@ class CabinetTask(GoogleTask):
             b, height=0.0, base_camera=((0.9, 0.9, 1.4), (-0.1, 0, 0.6)), human_camera=((0.9, 1.3, 1.5), (0, 0, 0.6))
         )
         cabinet = b.articulation("cabinet", station(handles=self.config.solid_handles), pos=CABINET)
-        stands = _STANDS[self.config.poses]
-        at = stands["b0" if len(self.chosen) > 1 else self.chosen[0]]
+        places = _STANDS[self.config.poses]
+        at = places["b0" if len(self.chosen) > 1 else self.chosen[0]]
         robot = self.stand(b, at[:2], at[2])
-        self._at = torch.tensor([stands[name] for name in self.chosen])
+        self.stands = torch.tensor([places[name] for name in self.chosen])
         self._here = torch.tensor([at])
         return robot, cabinet
 
@@ -138,7 +138,7 @@ class CabinetTask(GoogleTask):
         original's world."""
         h.pose.set(pose.float())
         h.drawer.set(drawer.float())
-        at = self._at[pose]
+        at = self.stands[pose]
         place, turn = self.seen(at, torch.tensor([CABINET]).expand(h.n, 3))
         h.cabinet.set_base(place, turn)
         h.robot.set_qpos(h.robot.keyframe().expand(h.n, -1))
