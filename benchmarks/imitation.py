@@ -38,7 +38,7 @@ TASKS = {  # horizon [control steps]
     "PlaceSphere-v2": 200,
     "Lift-v2": 400,
     "PickPlaceCan-v2": 400,
-    "NutAssemblySquare-v2": 400,
+    "NutAssemblySquare-v3": 400,
 }
 ALGORITHMS = ("bc", "diffusion", "act")
 COUNTS = (100, 1000)  # demonstrations

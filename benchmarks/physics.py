@@ -9,8 +9,10 @@ PickCube and PushCube in every setting, every task in its own and in the one bef
 What is measured, on the same seeds in every setting:
 
 shake      the expert grasps and lifts; then the arm gets 30 random actions, uniform in [-s, s], the gripper closed.
-           Of the rows that held the thing before (each finger pressing): the share that still hold it, and the median
-           way of the thing in the tool's frame (slip) [mm].
+           Of the rows that held the thing before (each finger pressing), and in which it met nothing but the robot
+           while it was held: the share that still hold it, and the median way of the thing in the tool's frame (slip)
+           [mm].
+           ``met`` is how many met a table, a box or a peg; what they did to the grasp says nothing of the grasp.
 push       PushCube: the expert's actions in the reference, played without feedback in the setting. Median difference of
            the cube's way [mm], of the rows that were pushed at least 2 cm.
 settle     the thing stands for a second: how deep in the table, median [mm].
@@ -32,9 +34,11 @@ import platform
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from common import arguments, parsed
 from torch import Tensor
@@ -83,7 +87,11 @@ def setting(task: str, name: str) -> Physics:
 
 def make(task: str, physics: Physics, n: int, **more: Any) -> manikin.Env:
     """The task with other physics, in episodes that do not end; of a task with layouts the first."""
-    kind = type(task_class(task).__name__, (task_class(task),), {"physics": physics})
+    own = task_class(task)
+    differs: dict[str, Any] = {"physics": physics}
+    if physics != own.physics:
+        differs["pads"] = None  # a task's finger pads of their own belong to its own setting
+    kind = type(own.__name__, (own,), differs)
     layout = next(iter(kind.layouts), None)
     chosen = kind(arm=kind.robots[0], layout=layout) if layout else kind
     options = {"autoreset": "disabled", "terminate": False, "reward": "none", "horizon": 10**6, **more}
@@ -130,6 +138,37 @@ def in_tool(grasp: Grasp) -> Tensor:
     return pose_mul(pose_inv(grasp.robot.tcp_pose), grasp.part.pose)
 
 
+@contextmanager
+def meetings(env: manikin.Env, grasp: Grasp) -> Iterator[Tensor]:
+    """(n,) bool, rows in which the thing has touched something that is not of the robot, in any physics step since and
+    while the gripper held it; what it fell on does not count."""
+    met, lost, step = torch.zeros(env.num_envs, dtype=torch.bool), ~held(grasp), env.world.step
+    model, prefix = env.scene.model, grasp.robot.prefix
+    thing = int(model.body(grasp.part.name).id)
+    own = [body for body in range(model.nbody) if model.body(body).name.startswith(prefix)]
+
+    def look() -> None:
+        for row in (~met & ~lost).nonzero()[:, 0].tolist():
+            contact = env.world.data(row)[1].contact
+            bodies = model.geom_bodyid[contact.geom[contact.dist < 0]]
+            met[row] = bool(((bodies == thing).any(1) & ~np.isin(bodies, own).any(1)).any())
+
+    def watched(substeps: int, active: Any = None, before_substep: Any = None) -> Any:
+        def before(substep: int) -> None:
+            look()
+            if before_substep is not None:
+                before_substep(substep)
+
+        lost.logical_or_(~held(grasp) & ~met)
+        return step(substeps, active, before)
+
+    env.world.step = watched  # type: ignore[method-assign]
+    try:
+        yield met
+    finally:
+        env.world.step = step  # type: ignore[method-assign]
+
+
 def shake(
     task: str, physics: Physics, *, rows: int = 64, steps: int = 30, spreads: Sequence[float] = SPREADS
 ) -> dict[str, Any]:
@@ -145,14 +184,17 @@ def shake(
         had, before = held(grasp), in_tool(grasp).clone()
         out["grip_N"] = round(float(norm(grasp.force).mean(1)[had].median()), 3)
         gripper = [k for k, dim in enumerate(card.dims) if dim.name == "gripper"]
-        for action in random_actions(rows, card.size, steps, spread):
-            move = action.clone()
-            move[:, gripper] = -1.0
-            env.step(move)
-        slip = 1e3 * norm((in_tool(grasp) - before)[:, :3])[had]
-        kept = float(held(grasp)[had].float().mean())
+        with meetings(env, grasp) as met:
+            for action in random_actions(rows, card.size, steps, spread):
+                move = action.clone()
+                move[:, gripper] = -1.0
+                env.step(move)
+        free = had & ~met
+        slip = 1e3 * norm((in_tool(grasp) - before)[:, :3])[free]
+        kept = float(held(grasp)[free].float().mean())
         out[f"{spread:g}"] = {
-            "rows": int(had.sum()),
+            "rows": int(free.sum()),
+            "met": int((had & met).sum()),
             "kept": round(kept, 3),
             "slip_mm": round(float(slip.median()), 3),
         }

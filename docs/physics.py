@@ -54,7 +54,7 @@ def tasks(result: dict[str, Any]) -> str:
     for name, entry in result["entries"].items():
         was, own, fast = entry["was"], entry["own"], entry["speed"]
         slips = [f"{e['0.5']['slip_mm']:.1f}" if "0.5" in e else "-" for e in (was, own)]
-        wins = " | ".join(rate(experts, task) for task in (name.replace("-v2", "-v1"), name))
+        wins = " | ".join(rate(experts, task) for task in (f"{name.rpartition('-v')[0]}-v1", name))
         speed = f"{fast['times_was']:.1f} ({fast['low']:.1f} to {fast['high']:.1f})"
         lines.append(f"| {name} | {own['setting']} | {', '.join(slips)} | {wins} | {speed} |")
     return "\n".join(lines)

@@ -35,7 +35,7 @@ MANISKILL = {  # tables II and III of Tao et al. (2024), arXiv:2410.00425: the b
 HUMAN = {  # 200 human demonstrations: LSTM-GMM and DP-CNN, best checkpoint; Chi et al. (2023), table I
     "Lift-v2": {"bc": 100, "diffusion": 100},
     "PickPlaceCan-v2": {"bc": 100, "diffusion": 100},
-    "NutAssemblySquare-v2": {"bc": 95, "diffusion": 100},
+    "NutAssemblySquare-v3": {"bc": 95, "diffusion": 100},
 }
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

@@ -118,9 +118,9 @@ def _handover(s: Any) -> tuple[float, bool]:
 REFERENCE = {
     "Door-v2": _door,
     "Lift-v2": _lift,
-    "NutAssembly-v2": functools.partial(_nuts, ("square", "round")),
-    "NutAssemblyRound-v2": functools.partial(_nuts, ("round",)),
-    "NutAssemblySquare-v2": functools.partial(_nuts, ("square",)),
+    "NutAssembly-v3": functools.partial(_nuts, ("square", "round")),
+    "NutAssemblyRound-v3": functools.partial(_nuts, ("round",)),
+    "NutAssemblySquare-v3": functools.partial(_nuts, ("square",)),
     "PickPlace-v2": functools.partial(_pick_place, ("milk", "bread", "cereal", "can")),
     "PickPlaceBread-v2": functools.partial(_pick_place, ("bread",)),
     "PickPlaceCan-v2": functools.partial(_pick_place, ("can",)),

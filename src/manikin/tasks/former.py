@@ -32,6 +32,7 @@ FORMER: dict[str, dict[str, Any]] = {
             *("TwoArmLift", "TwoArmPegInHole"),
         )
     },
+    **{f"{name}-v2": {"pads": None} for name in ("NutAssembly", "NutAssemblyRound", "NutAssemblySquare")},
 }
 """Id of a former version -> what its class has otherwise than the newest. Where starts, rewards or successes were wrong
-(Lift, Stack, NutAssembly, TwoArmHandover, Wipe), the former version is gone."""
+(version 1 of Lift, Stack, NutAssembly, TwoArmHandover, Wipe), the former version is gone."""

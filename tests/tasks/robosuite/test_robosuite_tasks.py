@@ -25,9 +25,9 @@ ROWS = 4
 TASKS = {
     "Door-v2": (125, 4, 60),
     "Lift-v2": (40, 4, 70),
-    "NutAssembly-v2": (400, 2, 140),
-    "NutAssemblyRound-v2": (180, 3, 120),
-    "NutAssemblySquare-v2": (180, 3, 120),
+    "NutAssembly-v3": (400, 2, 140),
+    "NutAssemblyRound-v3": (180, 3, 120),
+    "NutAssemblySquare-v3": (180, 3, 120),
     "PickPlace-v2": (400, 2, 160),
     "PickPlaceBread-v2": (110, 3, 120),
     "PickPlaceCan-v2": (110, 3, 120),
@@ -89,9 +89,9 @@ def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
 
 THINGS = {
     "Lift-v2": ("cube",),
-    "NutAssembly-v2": ("square", "round"),
-    "NutAssemblyRound-v2": ("round",),
-    "NutAssemblySquare-v2": ("square",),
+    "NutAssembly-v3": ("square", "round"),
+    "NutAssemblyRound-v3": ("round",),
+    "NutAssemblySquare-v3": ("square",),
     "PickPlace-v2": ("milk", "bread", "cereal", "can"),
     "PickPlaceBread-v2": ("bread",),
     "PickPlaceCan-v2": ("can",),
@@ -115,7 +115,7 @@ def test_expert_solves_and_chance_does_not(task: str) -> None:
 def test_rates_and_scales_are_the_published_ones(task: str) -> None:
     env = _episodes(task, "random").env
     assert (env.horizon, env.control_hz, env.physics_hz, env.terminates) == (500, 20.0, 100.0, False)
-    most = {"Lift-v2": 2.25, "Stack-v2": 2.0, "PickPlace-v2": 4.0, "NutAssembly-v2": 2.0}
+    most = {"Lift-v2": 2.25, "Stack-v2": 2.0, "PickPlace-v2": 4.0, "NutAssembly-v3": 2.0}
     assert env.task.reward_max == most.get(task, 1.0)
 
 
@@ -254,7 +254,7 @@ def test_groceries_start_inside_the_first_bin_and_apart() -> None:
     assert masses == pytest.approx([d * v for d, v in zip((100, 50, 150, 100), volumes, strict=True)], rel=1e-3)
 
 
-@pytest.mark.parametrize(("task", "y"), [("NutAssemblySquare-v2", 0.1), ("NutAssemblyRound-v2", -0.1)])
+@pytest.mark.parametrize(("task", "y"), [("NutAssemblySquare-v3", 0.1), ("NutAssemblyRound-v3", -0.1)])
 def test_nut_counts_around_its_peg_and_low(task: str, y: float) -> None:
     env = _make(task, 6)
     env.reset(seed=0)
@@ -264,12 +264,12 @@ def test_nut_counts_around_its_peg_and_low(task: str, y: float) -> None:
     assert _judge(env).tolist() == [True, True, False, False, False, False]
 
 
-@pytest.mark.parametrize("task", ["NutAssemblySquare-v2", "NutAssemblyRound-v2"])
+@pytest.mark.parametrize("task", ["NutAssemblySquare-v3", "NutAssemblyRound-v3"])
 def test_nut_falls_over_its_peg_and_only_there(task: str) -> None:
     """Dropped over the peg's middle it slides down to the table; held to the peg's edge it stays on top."""
     env = _make(task, 2)
     env.reset(seed=0)
-    x, y = (0.23, 0.1 if task == "NutAssemblySquare-v2" else -0.1)
+    x, y = (0.23, 0.1 if task == "NutAssemblySquare-v3" else -0.1)
     _put(env.h.parts[0], [(x, y, 0.15), (x + 0.04, y, 0.15)])
     hold = torch.zeros(2, 8)
     for _ in range(16):
@@ -280,7 +280,7 @@ def test_nut_falls_over_its_peg_and_only_there(task: str) -> None:
 
 
 def test_nuts_start_in_their_strips() -> None:
-    env = _make("NutAssembly-v2", 64)
+    env = _make("NutAssembly-v3", 64)
     env.reset(seed=0)
     for part, low, high in zip(env.h.parts, (0.11, -0.225), (0.225, -0.11), strict=True):
         assert (part.pos[:, 0] >= -0.115).all() and (part.pos[:, 0] <= -0.11).all()

@@ -60,21 +60,23 @@ class TaskMapping:
     robots: Mapping[str, str] = field(default_factory=lambda: {"Panda": "panda"})
 
 
-def _mappings(task: str, kinds: Mapping[str, str], suffix: str, **more: Any) -> dict[str, TaskMapping]:
+def _mappings(task: str, version: str, kinds: Mapping[str, str], suffix: str, **more: Any) -> dict[str, TaskMapping]:
     """Of a task with all of its things, and of its forms with one: the others then lie far away."""
     things = {f"{name}{suffix}_joint0": ours for name, ours in kinds.items()}
     alone = {f"{task}{name}": {joint: things[joint]} for name, joint in zip(kinds, things, strict=True)}
     return {
-        name: TaskMapping(task=f"{name}-v2", things=those, **more) for name, those in {task: things, **alone}.items()
+        name: TaskMapping(task=f"{name}{version}", things=those, **more)
+        for name, those in {task: things, **alone}.items()
     }
 
 
 TASK_MAPPINGS = {
     "Lift": TaskMapping(task="Lift-v2", things={"cube_joint0": "cube"}, sizes={"cube_g0": "cube"}),
     "Stack": TaskMapping(task="Stack-v2", things={"cubeA_joint0": "red", "cubeB_joint0": "green"}),
-    **_mappings("NutAssembly", {"Square": "square", "Round": "round"}, "Nut"),
+    **_mappings("NutAssembly", "-v3", {"Square": "square", "Round": "round"}, "Nut"),
     **_mappings(
         "PickPlace",
+        "-v2",
         {"Milk": "milk", "Bread": "bread", "Cereal": "cereal", "Can": "can"},
         "",
         origin=("bin1", (*FROM, 0.0)),

@@ -1,4 +1,4 @@
-"""NutAssembly-v2 and its single-nut forms NutAssemblySquare-v2, NutAssemblyRound-v2."""
+"""NutAssembly-v3 and its single-nut forms NutAssemblySquare-v3, NutAssemblyRound-v3."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from manikin.toolkit import above, all_fingers_touch, facing_down, per_step, pic
 __all__ = ["NutAssembly", "NutAssemblyRound", "NutAssemblySquare"]
 
 START = 0.07  # [m] height at which nuts start, to fall on the table
+_FURTHER = {"square": 0.0, "round": 0.01}  # [m] from the handle's centre outwards, where the expert holds it
 _SHAPES = {"square": square_nut, "round": round_nut}
 _COLOUR = {"square": (0.75, 0.6, 0.25, 1), "round": (0.55, 0.57, 0.6, 1)}
 
@@ -63,10 +64,11 @@ class NutAssembly(StagedTask):
     Numbers: robosuite 1.0.
     """
 
-    id = "NutAssembly-v2"
+    id = "NutAssembly-v3"
     instruction = "put the square nut over the square peg and the round nut over the round peg"
     nuts: ClassVar[tuple[str, ...]] = ("square", "round")
     physics = Physics(solref=(0.01, 1.0))  # on stiffer contacts the expert's nuts jam on their pegs more often
+    pads: ClassVar[tuple[float, float] | None] = (0.005, 1.0)  # stiffness of the fingers, out of which nuts creep less
     rounds: ClassVar[int] = 4  # tries of the expert, one nut each
     reward_max = 2.0
     reward_terms = TERMS
@@ -83,9 +85,12 @@ class NutAssembly(StagedTask):
 
     def scene(self, b: SceneBuilder) -> NutHandles:
         robot = pegs(b)
+        for name in robot.model.pad_geoms if self.pads else ():
+            b.spec.geom(robot.prefix + name).solref[:2] = self.pads
         parts = [b.part(name, _SHAPES[name](), rgba=_COLOUR[name], density=100.0, friction=0.95) for name in self.nuts]
         self._peg = torch.tensor([PEGS[name] for name in self.nuts])  # (k, 2)
         self._handle = torch.tensor([[HANDLE[name], 0.0, 0.0] for name in self.nuts])
+        self._further = torch.tensor([_FURTHER[name] for name in self.nuts])
         return NutHandles(robot=robot, parts=parts, grasps=[b.grasp(robot, p) for p in parts])
 
     def start(self, h: NutHandles, ep: Episode) -> None:
@@ -149,7 +154,8 @@ class NutAssembly(StagedTask):
         which = (~there).to(torch.uint8).argmax(1)
         row = torch.arange(h.n)
         nut, peg = pos[row, which], self._peg[which]
-        grip = tcp + reach[row, which]
+        nut_x = quat_rotate(quats[row, which], torch.tensor([[1.0, 0.0, 0.0]]).expand(h.n, 3))
+        grip = tcp + reach[row, which] + self._further[which][:, None] * nut_x  # clear of the ring, which is wider
         grip[:, 2] = grip[:, 2].clamp_min(0.013)
         # Over its peg, near the end of the arm's reach, the handle must point at the robot. Held with the gripper's x
         # towards the nut that is the gripper's turn at rest; where the last joint's range forbids that, it holds the
@@ -194,7 +200,7 @@ class NutAssemblySquare(NutAssembly):
     Numbers: robosuite 1.0, as in NutAssembly.
     """
 
-    id = "NutAssemblySquare-v2"
+    id = "NutAssemblySquare-v3"
     instruction = "put the square nut over the square peg"
     nuts = ("square",)
     rounds = 2
@@ -212,7 +218,7 @@ class NutAssemblyRound(NutAssembly):
     Numbers: robosuite 1.0, as in NutAssembly.
     """
 
-    id = "NutAssemblyRound-v2"
+    id = "NutAssemblyRound-v3"
     instruction = "put the round nut over the round peg"
     nuts = ("round",)
     rounds = 2
