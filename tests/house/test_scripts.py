@@ -41,6 +41,7 @@ UNPUBLISHED = {  # of no result
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
+    "benchmarks/simpler_rate.py": "python benchmarks/simpler_rate.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
     "docs/conversion.py": "python docs/conversion.py --check",

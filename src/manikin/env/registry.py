@@ -24,7 +24,12 @@ _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
     "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
+    "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
+    "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
+    "GoogleOpenDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleOpenDrawer",
     "GooglePickCokeCan-v1": f"{_SIMPLER}.google_pick_coke_can:GooglePickCokeCan",
+    "GooglePickObject-v1": f"{_SIMPLER}.google_pick_coke_can:GooglePickObject",
+    "GooglePlaceAppleInDrawer-v1": f"{_SIMPLER}.google_place_apple:GooglePlaceAppleInDrawer",
     "GraspCube-v1": f"{_TABLETOP}.grasp_cube:GraspCube",
     "Lift-v2": f"{_ROBOSUITE}.lift:Lift",
     "LiftPegUpright-v2": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",

@@ -2,15 +2,16 @@
 
 The word ``simpler`` stands for the variants of SIMPLER (arXiv 2405.05941, appendix): the scene as it is, two other
 backgrounds, brighter and darker light, fewer and more distractors, two other surfaces of the table. Tasks with drawers
-have no distractors there, and move near has its own without. ``simpler-shifts`` adds two camera poses, which the paper
-tells apart from the average. What stands in for what manikin has no meshes of is said in each variant.
+have no distractors there, and moving near has one variant instead, without the third object. ``simpler-shifts`` adds
+two camera poses, which the paper tells apart from the average. What stands in for what manikin has no meshes of is said
+in each variant.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from manikin.errors import ConfigError, UnknownNameError
@@ -23,6 +24,7 @@ __all__ = ["SETS", "Variant", "shifts", "variants_in", "variants_of", "vary"]
 
 _BASE = "base"
 _NO_DISTRACTORS = ("GoogleMoveNear", "GoogleOpenDrawer", "GoogleCloseDrawer", "GooglePlaceApple")
+_MOVE_NEAR = "GoogleMoveNear"
 _TABLES = ("table", "counter", "tabletop", "top")  # what tasks call the thing that objects stand on
 
 
@@ -35,6 +37,7 @@ class Variant:
         shift: what it changes: ``background``, ``lighting``, ``distractors``, ``table``, ``camera``; "" for the scene
             as it is.
         looks: how.
+        config: options of the task that it changes.
         averaged: whether it is in the mean over variants.
         stand_in: what it is in place of; "" where it is what the paper has.
     """
@@ -42,6 +45,7 @@ class Variant:
     name: str
     shift: str
     looks: Looks
+    config: Mapping[str, Any] = field(default_factory=dict)
     averaged: bool = True
     stand_in: str = ""
 
@@ -101,6 +105,7 @@ _SIMPLER = (
     _table("table-solid", (0.86, 0.84, 0.8), "plain"),
     _table("table-patterned", (0.6, 0.42, 0.3), "checker"),
 )
+_ALONE = Variant(name="no-distractor", shift="distractors", looks=Looks(), config={"third": False})
 _CAMERAS = (_camera("camera-lower", -0.15), _camera("camera-higher", 0.12))
 SETS: Mapping[str, tuple[Variant, ...]] = {"simpler": _SIMPLER, "simpler-shifts": (*_SIMPLER, *_CAMERAS)}
 """Variants by word."""
@@ -115,7 +120,8 @@ def variants_of(word: str, task: str) -> tuple[Variant, ...]:
     if word not in SETS:
         raise UnknownNameError("set of variants", word, SETS)
     without = task.startswith(_NO_DISTRACTORS)
-    return tuple(one for one in SETS[word] if not (without and one.shift == "distractors"))
+    found = tuple(one for one in SETS[word] if not (without and one.shift == "distractors"))
+    return (*found, _ALONE) if task.startswith(_MOVE_NEAR) else found
 
 
 def vary(protocol: Protocol, word: str) -> Protocol:
@@ -135,8 +141,8 @@ def vary(protocol: Protocol, word: str) -> Protocol:
             name = f"{task}{'-' if setting_of(task) else '#'}{variant.name}"
             given = {key: value for key, value in variant.looks.describe().items() if value}
             looks[name] = {**(protocol.looks or {}), **given}
-            if task in protocol.config:
-                config[name] = protocol.config[task]
+            if options := {**protocol.config.get(task, {}), **variant.config}:
+                config[name] = options
             if task in protocol.episodes:
                 episodes[name] = protocol.episodes[task]
     return dataclasses.replace(

@@ -8,8 +8,10 @@ switched off by their margin, since the type of a geom and what it collides with
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -182,7 +184,15 @@ def _mark(geom: mujoco.MjsGeom, slot: _Slot) -> None:
 
 
 def _alone(prop: Prop) -> mujoco.MjModel:
-    """The object by itself, compiled; body 1."""
+    """The object by itself, compiled; body 1. Not to be written to: it is the same for the same files."""
+    meshes = [shape.mesh for shape in (*prop.shapes, *prop.looks) if shape.mesh is not None]
+    files = [Path(file) for mesh in meshes for file in (mesh.file, mesh.texture) if file]
+    return _compiled(prop, tuple((s.st_mtime_ns, s.st_size) for s in (file.stat() for file in files if file.is_file())))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(prop: Prop, state: tuple[tuple[int, int], ...]) -> mujoco.MjModel:
+    """See :func:`_alone`; ``state`` is that of its files."""
     spec = mujoco.MjSpec()
     body = spec.worldbody.add_body(name=prop.name)
     body.add_freejoint()

@@ -32,6 +32,7 @@ class Photograph(Stage):
 
     Attributes:
         files: PNG files, or with PyAV any that it reads; of several each episode has one.
+        which: the task's variable that holds the number of an episode's file, from 0. By default it is drawn.
         keep: names of things or bodies that are drawn, such as ``("robot", "cube")``; the photograph takes the place of
             all else. None: it takes the place of the background only, where nothing is.
         fit: ``cover`` keeps the photograph's proportions and cuts what is beyond the picture, ``stretch`` does not.
@@ -46,6 +47,7 @@ class Photograph(Stage):
     keep: tuple[str, ...] | None = None
     fit: str = "cover"
     sha256: tuple[str, ...] = ()
+    which: str = ""
     needs: ClassVar[tuple[str, ...]] = ("segmentation",)
     unhashed: ClassVar[tuple[str, ...]] = ("files",)
 
@@ -73,6 +75,8 @@ class Photograph(Stage):
         height, width = rgb.shape[1:3]
         photographs = _fitted(tuple(self.files), self.sha256, height, width, self.fit, rgb.device)
         which = shot.episode.integers(f"{shot.name}/photograph", 0, len(photographs))
+        if self.which:
+            which = shot.variable(self.which).long()
         drawn = _keep_mask(shot.table, self.keep, rgb.device)[picture["segmentation"].long()]
         return {**picture, "rgb": torch.where(drawn.unsqueeze(-1), rgb, photographs[which])}
 

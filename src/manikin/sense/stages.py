@@ -19,6 +19,7 @@ from torch import Tensor
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.segmentation import SegmentationTable
 from manikin.rng import EpisodeRng
+from manikin.scene.handles import Variable
 from manikin.sense.imperfect import Carry, Imperfection, Noise, SensorModel
 from manikin.sense.kinds import built_in, describe
 from manikin.spec.camera import CameraSpec
@@ -39,10 +40,16 @@ class Shot:
     """
 
     def __init__(
-        self, camera: CameraSpec, table: SegmentationTable, name: str, episode: EpisodeRng, step: EpisodeRng
+        self,
+        camera: CameraSpec,
+        table: SegmentationTable,
+        name: str,
+        episode: EpisodeRng,
+        step: EpisodeRng,
+        h: Any = None,
     ) -> None:
         self.camera, self.table, self.name = camera, table, name
-        self._episode, self._step = episode, step
+        self._episode, self._step, self._h = episode, step, h
 
     @property
     def episode(self) -> EpisodeRng:
@@ -53,6 +60,17 @@ class Shot:
     def step(self) -> EpisodeRng:
         """Random numbers of this control step. They depend only on the episode and the step."""
         return _fresh(self._step)
+
+    def variable(self, name: str) -> Tensor:
+        """(n, ...) the task's variable that its handles call ``name``.
+
+        Raises:
+            UnknownNameError: the task has no such variable; lists those that it has.
+        """
+        have = {key: value for key, value in vars(self._h).items() if isinstance(value, Variable)}
+        if name not in have:
+            raise UnknownNameError("variable of the task", name, have)
+        return have[name].value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,11 +141,19 @@ class PictureStages:
         cameras: that are looked through.
         table: of the scene.
         control_hz: control steps per second [1/s].
+        h: the task's handles.
     """
 
     def __init__(
-        self, stages: Sequence[Any], cameras: Sequence[CameraSpec], table: SegmentationTable, *, control_hz: float
+        self,
+        stages: Sequence[Any],
+        cameras: Sequence[CameraSpec],
+        table: SegmentationTable,
+        *,
+        control_hz: float,
+        h: Any = None,
     ) -> None:
+        self._h = h
         self._cameras, self._table = {camera.name: camera for camera in cameras}, table
         self._lines = {
             name: [
@@ -182,7 +208,7 @@ class PictureStages:
         """One camera's picture through its stages; what is remembered goes into ``out``."""
         for name, stage, model in self._lines[camera]:
             if model is None:
-                shot = Shot(self._cameras[camera], self._table, name, episode, step)
+                shot = Shot(self._cameras[camera], self._table, name, episode, step, self._h)
                 picture = _checked(stage.apply(dict(picture), shot), picture, stage)
                 continue
             wanted = stage.outputs if isinstance(stage, On) else ()

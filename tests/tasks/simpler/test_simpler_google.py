@@ -13,14 +13,11 @@ from manikin.env.task import Task
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.props.station import DRAWERS, station
-from manikin.tasks.simpler.google_drawers import (
-    POSES,
-    GoogleCloseDrawer,
-    GoogleOpenDrawer,
-    GooglePlaceAppleInDrawer,
-)
+from manikin.tasks.simpler.google_cabinet import EVEN_POSES, POSES
+from manikin.tasks.simpler.google_drawers import GoogleCloseDrawer, GoogleOpenDrawer
 from manikin.tasks.simpler.google_move_near import GoogleMoveNear
 from manikin.tasks.simpler.google_pick_coke_can import GooglePickCokeCan, GooglePickObject
+from manikin.tasks.simpler.google_place_apple import GooglePlaceAppleInDrawer
 
 EVERY = (
     *(GooglePickCokeCan, GooglePickObject, GoogleMoveNear),
@@ -32,7 +29,7 @@ PHOTOGRAPHS = data_root() is not None and (data_root() / "simpler" / "real_inpai
 @pytest.fixture(autouse=True)
 def stand_ins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same scenes everywhere: primitives."""
-    if "photograph" not in request.node.name:
+    if not any(word in request.node.name for word in ("photograph", "published")):
         monkeypatch.delenv("MANIKIN_DATA", raising=False)
 
 
@@ -206,9 +203,105 @@ def test_the_apple_counts_once_it_touched_the_drawers_bottom_in_the_second_half(
         env.reset(seed=[26, 27])
 
 
-def test_a_matched_drawer_needs_one_pose() -> None:
-    with pytest.raises(ConfigError, match="needs one pose"):
-        manikin.make(GoogleOpenDrawer, observe="rgb", config={"look": "matched"})
+@pytest.mark.parametrize("task", [GoogleOpenDrawer, GoogleCloseDrawer])
+def test_drawers_have_twenty_seven_trials(task: type[Task]) -> None:
+    env = made(task, 27)
+    word = task.verb  # type: ignore[attr-defined]
+    assert env.instruction == [f"{word} {name} drawer" for name in ("top", "middle", "bottom") for _ in range(9)]
+    assert env.h.pose.value.tolist() == [*range(9)] * 3 and task.trial_count == 27
+    some = made(task, 3, pose="c0")
+    assert some.h.drawer.value.tolist() == [0, 1, 2] and some.h.pose.value.tolist() == [0, 0, 0]
+    with pytest.raises(SceneError, match="0 to 2"):
+        some.reset(seed=1)  # the last of three rows has 3
+    with pytest.raises(UnknownNameError, match="drawer of"):
+        manikin.make(task, config={"drawer": "left"})
+    with pytest.raises(UnknownNameError, match="pose of"):
+        manikin.make(task, config={"pose": "d0"})
+
+
+def test_variant_aggregation_has_even_poses() -> None:
+    """Reference: the paper's variants: x 0.65, 0.75, 0.85 times y -0.2, 0, 0.2, no turn; the apple's at x 0.65."""
+    assert {pose[:2] for pose in EVEN_POSES.values()} == {(x, y) for x in (0.65, 0.75, 0.85) for y in (-0.2, 0.0, 0.2)}
+    assert all(pose[2] == 0.0 for pose in EVEN_POSES.values())
+    env = manikin.make(GooglePlaceAppleInDrawer, config={"poses": "even"})
+    assert torch.allclose(env.task.stands, torch.tensor([(0.65, -0.2, 0.0), (0.65, 0.0, 0.0), (0.65, 0.2, 0.0)]))
+    with pytest.raises(ConfigError, match="poses='photographs' alone"):
+        manikin.make(GoogleOpenDrawer, observe="rgb", config={"look": "matched", "poses": "even"})
+    with pytest.raises(UnknownNameError, match="poses of"):
+        manikin.make(GoogleOpenDrawer, config={"poses": "odd"})
+
+
+@pytest.mark.parametrize(
+    ("task", "seeds"),
+    [
+        (GoogleMoveNear, [2, 16, 52]),
+        (GoogleOpenDrawer, [0, 13, 19]),
+        (GoogleCloseDrawer, [8, 12, 22]),
+        (GooglePlaceAppleInDrawer, [4, 22]),
+    ],
+)
+def test_the_expert_succeeds(task: type[Task], seeds: list[int]) -> None:
+    env = made(task, len(seeds), seed=seeds)
+    expert, seen = WaypointExecutor(env), []
+    for _ in range(env.horizon):
+        info = env.step(expert.act())[-1]
+        seen.append(info["success"])
+    assert seen[-1].all() and not torch.stack(seen)[:5].any() and not info["health"].any()
+
+
+def test_the_model_of_the_cabinet_is_the_published_file() -> None:
+    """Every box of the original's URDF and of ours: where it is in its link, its size, whether it collides."""
+    root = data_root()
+    file = None if root is None else root / "simpler" / "custom" / "mk_station_recolor.urdf"
+    if file is None or not file.is_file():
+        pytest.skip("needs MANIKIN_DATA/simpler/custom/mk_station_recolor.urdf")
+    import xml.etree.ElementTree as ET
+
+    def numbers(text: str) -> tuple[float, ...]:
+        return tuple(round(float(x), 4) for x in text.split())
+
+    tree = ET.parse(file).getroot()
+    theirs = {
+        (
+            link.attrib["name"].removesuffix("_drawer"),
+            kind,
+            numbers(shape.find("origin").attrib["xyz"]),  # type: ignore[union-attr]
+            numbers(shape.find("geometry/box").attrib["size"]),  # type: ignore[union-attr]
+        )
+        for link in tree.findall("link")
+        for kind in ("visual", "collision")
+        for shape in link.findall(kind)
+    }
+    model = station(handles=False).compile()
+    ours = set()
+    for g in range(model.ngeom):
+        name = model.body(model.geom_bodyid[g]).name.removesuffix("_floor")
+        box = tuple(numbers(" ".join(map(str, v))) for v in (model.geom_pos[g], 2 * model.geom_size[g]))
+        ours |= {(name, kind, *box) for kind in ("visual", *(["collision"] if model.geom_contype[g] else []))}
+    assert ours == theirs
+    for joint in tree.findall("joint"):
+        name = joint.find("child").attrib["link"].removesuffix("_drawer")  # type: ignore[union-attr]
+        if name in DRAWERS:
+            assert numbers(joint.find("origin").attrib["xyz"]) == (0.0, 0.0, DRAWERS[name])  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(not PHOTOGRAPHS, reason="needs the photographs of MANIKIN_DATA/simpler")
+def test_each_pose_has_its_photograph() -> None:
+    """A corner of the picture that nothing is drawn on shows the photograph of the row's own pose."""
+    from manikin.assets.pictures import read_picture
+
+    names = tuple(POSES)
+    env = manikin.make(
+        GoogleOpenDrawer, num_envs=9, observe="rgb", autoreset="disabled", config={"look": "matched", "trials": "grid"}
+    )
+    pictures = _image(env.reset(seed=list(range(9, 18)))[0])
+    corners = pictures[:, 8:56:2, 8:56:2].float()
+    root = data_root()
+    assert root is not None
+    files = [root / "simpler" / "real_inpainting" / f"open_drawer_{name}.png" for name in names]
+    real = torch.stack([torch.from_numpy(read_picture(str(file), what="photograph"))[4:28, 4:28] for file in files])
+    apart = (corners[:, None] - real[None].float()).abs().mean((2, 3, 4))
+    assert apart.argmin(1).tolist() == list(range(9)), apart
 
 
 @pytest.mark.skipif(not PHOTOGRAPHS, reason="needs the photographs of MANIKIN_DATA/simpler")

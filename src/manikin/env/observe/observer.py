@@ -103,7 +103,7 @@ class ObservationBuilder:
         """What happens to pictures once they are drawn; None for nothing."""
         if self.rig is None or not vision.stages:
             return None
-        stages = PictureStages(vision.stages, self.rig.cameras, self.rig.table, control_hz=self._control_hz)
+        stages = PictureStages(vision.stages, self.rig.cameras, self.rig.table, control_hz=self._control_hz, h=self._h)
         return _Memory(
             "stages|",
             lambda truth, rng: stages.start(truth, rng(False), rng(True)) if stages.remembers else {},

@@ -75,9 +75,12 @@ class SimplerTask(Task):
         if self.config.look not in LOOKS:
             raise UnknownNameError(f"look of {self.id}", self.config.look, LOOKS)
         if self.config.look == "matched":
-            stage = Photograph(photograph(self.photograph), keep=self.drawn, cameras=(self.camera,))
-            vision = replace(vision, stages=(stage, *vision.stages))
+            vision = replace(vision, stages=(self.photographed(), *vision.stages))
         return vision
+
+    def photographed(self) -> Photograph:
+        """The stage that puts the photograph behind what is drawn."""
+        return Photograph(photograph(self.photograph), keep=self.drawn, cameras=(self.camera,))
 
 
 def photograph(name: str) -> str:

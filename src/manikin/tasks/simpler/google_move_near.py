@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin import Episode, Handles, Quantity, Robot, SceneBuilder, Variable, VariantPart
+from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Variable, VariantPart
 from manikin.math import norm, quat_rotate
 from manikin.props.simpler import BOXES, simpler_prop
-from manikin.tasks.simpler.common import COUNTER, resting_height
-from manikin.tasks.simpler.google import GoogleTask, counter, spoken
-from manikin.toolkit import bonus, closeness
+from manikin.tasks.simpler.common import COUNTER, LEAST_FORCE, resting_height
+from manikin.tasks.simpler.google import GoogleTask, counter, grasping, longest_axis, motion, spoken
+from manikin.toolkit import bonus, closeness, constant
 
 __all__ = ["GoogleMoveNear"]
 
@@ -32,6 +32,8 @@ _PATTERNS = (((-0.33, 0.04), (-0.33, 0.34), (-0.13, 0.19)), ((-0.13, 0.04), (-0.
 _PAIRS = ((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))  # number of what is moved, of what it is moved to
 _TURNS = {_BOTTLE: (0.5, 0.5, 0.5, 0.5), _ORANGE: (H, 0.0, 0.0, H), _SPONGE: (H, 0.0, 0.0, H), _APPLE: (1.0, 0, 0, 0)}
 _STANDING = (H, H, 0.0, 0.0)
+_GAP, _CARRIED = 0.05, 0.06  # [m] the expert leaves beyond both objects' sizes, and lifts
+_CLEAR = 1.06  # [m] height of the expert's tool on its way; the wrist does not point down much higher
 _LIGHT = 200.0  # [kg/m^3] of apple and orange, which weigh four times as much in other tasks
 
 
@@ -41,6 +43,7 @@ class NearHandles(Handles):
 
     robot: Robot
     things: tuple[VariantPart, ...]
+    grasps: tuple[Grasp, ...]
     triplet: Variable
     pair: Variable  # number of source and target among the six
     at: Variable  # (3, 3) [m] origins, once they had settled
@@ -102,6 +105,7 @@ class GoogleMoveNear(GoogleTask):
         return NearHandles(
             robot=robot,
             things=tuple(things),
+            grasps=tuple(b.grasp(robot, thing, min_force=LEAST_FORCE, max_angle=80.0) for thing in things),
             triplet=b.variable("triplet"),
             pair=b.variable("pair"),
             at=b.variable("at", (3, 3)),
@@ -189,6 +193,32 @@ class GoogleMoveNear(GoogleTask):
         s, t = _pick(com, source), _pick(com, target)
         terms = {"reach": closeness(norm(s - h.robot.tcp_pos), 5.0), "near": closeness(norm((s - t)[:, :2]), 5.0)}
         return bonus(terms, ev["success"], self.reward_max)
+
+    def expert(self, h: NearHandles) -> Tensor:
+        """Grasp the source, lift it a little, carry it straight towards the target and lower it. It stays held: what is
+        round would roll away."""
+        robot = h.robot
+        source, target, _ = self.roles(h)
+        com = torch.stack([thing.com for thing in h.things], 1)
+        s, t, begun = _pick(com, source), _pick(com, target), _pick(h.com_at.value, source)
+        axes, halves = zip(*(longest_axis(thing) for thing in h.things), strict=True)
+        middle = torch.stack([thing.pos + quat_rotate(thing.quat, thing.centre) for thing in h.things], 1)
+        grasped = _pick(torch.stack([grasp.value for grasp in h.grasps], 1)[..., None], source)[:, 0]
+        half = _pick(torch.stack(halves, 1)[..., None], source)[:, 0]
+        goal, turn, closes = grasping(
+            robot, _pick(middle, source), _pick(torch.stack(axes, 1), source), half, grasped, clear=_CLEAR
+        )
+        sizes = norm(_pick(h.half.value, source)[:, :2]) + norm(_pick(h.half.value, target)[:, :2])
+        back = (begun - t)[:, :2]
+        place = t[:, :2] + back * ((sizes + _GAP) / norm(back).clamp_min(1e-6))[:, None]
+        away, rise = place - s[:, :2], s[:, 2] - begun[:, 2]
+        there = norm(away) < 0.025
+        # held: up first, then across, then down
+        across = torch.where((rise > 0.03)[:, None] & ~there[:, None], away, torch.zeros_like(away))
+        height = torch.where(there, constant(0.005), constant(_CARRIED)) - rise
+        carried = robot.tcp_pos + torch.cat([across, height[:, None].clamp(-0.05, 0.06)], 1)
+        goal = torch.where(grasped[:, None], carried, goal)
+        return motion(robot, goal, turn, torch.where(closes, -constant(1.0), constant(1.0)))
 
 
 def _pick(each: Tensor, number: Tensor) -> Tensor:

@@ -20,10 +20,10 @@ from manikin import (
     VariantPart,
 )
 from manikin.errors import UnknownNameError
-from manikin.math import Constant, norm, quat_conj, quat_mul, quat_rotate
+from manikin.math import norm, quat_rotate
 from manikin.props.simpler import simpler_prop
 from manikin.tasks.simpler.common import COUNTER, LEAST_FORCE, longest, resting_height, touched
-from manikin.tasks.simpler.google import GoogleTask, counter, motion, pointing_down, spoken
+from manikin.tasks.simpler.google import GoogleTask, counter, grasping, longest_axis, motion, spoken
 from manikin.toolkit import bonus, closeness, constant
 
 __all__ = ["GooglePickCokeCan", "GooglePickObject"]
@@ -32,8 +32,6 @@ _X, _Y = (-0.35, -0.2925, -0.235, -0.1775, -0.12), (-0.02, 0.09, 0.20, 0.31, 0.4
 H = 0.5**0.5
 _TURNS = {"horizontal": (0.0, 0.0, 0.0, 1.0), "vertical": (H, 0.0, 0.0, H), "standing": (H, H, 0.0, 0.0)}
 _ANY = "random"
-_FORWARD = Constant((0.0, 0.0, 1.0))  # of the tool
-_DEEP = 0.012  # [m] the tips go beyond the middle of what lies
 
 
 @dataclass
@@ -164,26 +162,13 @@ class GooglePickCokeCan(GoogleTask):
     def expert(self, h: PickHandles) -> Tensor:
         """Over the object, down, close, up; what comes next follows from where things are now."""
         robot, at = h.robot, self.middle(h)
-        axis = quat_rotate(h.thing.quat, torch.nn.functional.one_hot(h.thing.extents.argmax(1), 3).to(at))
-        down = pointing_down(robot, axis)
-        tool = quat_rotate(down, _FORWARD.like(at).expand_as(at))
-        upright = axis[:, 2:].abs() > 0.7
-        grip = at + torch.where(upright, constant(0.01), constant(_DEEP)) * tool
-        way = robot.tcp_pos - grip
-        depth = (way * tool).sum(1)  # along the tool, negative before the object
-        aside = norm(way - depth[:, None] * tool)
-        turned = norm(quat_mul(down, quat_conj(robot.tcp_quat))[:, 1:])
-        ready = (aside < 0.02) & (turned < 0.12)
-        low = ready & (depth > -0.2)
-        closing = (
-            (ready & (depth > -0.015)) | h.grasp.value | ((robot.opening < 0.97) & (aside < 0.03) & (depth > -0.03))
-        )
+        axis, half = longest_axis(h.thing)
+        goal, down, closes = grasping(robot, at, axis, half, h.grasp.value)
         held = h.held.value >= 2
-        goal = grip - torch.where((low | closing)[:, None], constant(0.0), constant(0.13)) * tool
         up = torch.where(held, (constant(0.1) - self.rise(h)).clamp(0.0, 0.06), constant(0.0))
         goal = torch.where(held[:, None], robot.tcp_pos, goal)
         goal = torch.cat([goal[:, :2], (goal[:, 2] + up)[:, None]], 1)
-        return motion(robot, goal, down, torch.where(closing, -constant(1.0), constant(1.0)))
+        return motion(robot, goal, down, torch.where(closes, -constant(1.0), constant(1.0)))
 
 
 class GooglePickObject(GooglePickCokeCan):

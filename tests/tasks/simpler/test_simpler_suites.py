@@ -1,0 +1,77 @@
+"""SIMPLER's suites of the Google Robot have the paper's numbers of trials (arXiv 2405.05941, Tables IV and V)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import manikin
+from manikin.eval.protocol import Protocol, load_protocol, setting_of, task_of
+from manikin.eval.variants import vary
+
+REAL = {"horizontal": 25, "vertical": 25, "standing": 25, "move near": 60, "open": 27, "close": 27, "apple": 27}
+MATCHED = {
+    "horizontal": 100,
+    "vertical": 100,
+    "standing": 100,
+    "move near": 240,
+    "open": 108,
+    "close": 108,
+    "apple": 108,
+}
+AGGREGATED = {"horizontal": 225, "vertical": 225, "standing": 225}
+AGGREGATED |= {"move near": 480, "open": 189, "close": 189, "apple": 189}
+NAMES = {
+    "GoogleMoveNear-v1": "move near",
+    "GoogleOpenDrawer-v1": "open",
+    "GoogleCloseDrawer-v1": "close",
+    "GooglePlaceAppleInDrawer-v1": "apple",
+}
+
+
+def counts(protocol: Protocol) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for word in protocol.tasks:
+        found[NAMES.get(task_of(word)) or setting_of(word).split("-")[0]] += len(protocol.seeds_of(word))
+    return dict(found)
+
+
+def test_trials_are_those_of_the_paper() -> None:
+    assert counts(load_protocol("simpler_google")) == REAL and load_protocol("simpler_google").trials == 216
+    assert counts(load_protocol("simpler_google_matched")) == MATCHED
+    aggregated = vary(load_protocol("simpler_google_aggregated"), "simpler")
+    assert counts(aggregated) == AGGREGATED and aggregated.trials == 675 + 480 + 378 + 189
+
+
+def test_every_setting_has_its_own_trials_and_colour() -> None:
+    matched = load_protocol("simpler_google_matched")
+    for word in matched.tasks:
+        config = matched.config[word]
+        assert config["trials"] == "grid" and config["look"] == "matched" and word.endswith(config["arm_colour"])
+    colours = Counter(config["arm_colour"] for config in matched.config.values())
+    assert colours == dict.fromkeys(("default", "tabletop_1", "tabletop_2", "cabinet_1"), 7)
+    for name in ("simpler_google", "simpler_google_aggregated"):
+        protocol = load_protocol(name)
+        for word in protocol.tasks:
+            at_cabinet = NAMES.get(task_of(word)) in ("open", "close", "apple")
+            even = protocol.config[word].get("poses") == "even"
+            assert even == (at_cabinet and name == "simpler_google_aggregated")
+
+
+@pytest.mark.parametrize("word", load_protocol("simpler_google").tasks)
+def test_the_last_trial_is_the_grids_last(word: str) -> None:
+    """One more has no episode: the suite's count is the task's."""
+    protocol = load_protocol("simpler_google")
+    env = manikin.make(task_of(word), options=protocol.make_options(word))
+    env.reset(seed=[protocol.seeds_of(word)[-1]])
+    with pytest.raises(manikin.errors.SceneError, match=f"0 to {len(protocol.seeds_of(word)) - 1}"):
+        env.reset(seed=[len(protocol.seeds_of(word))])
+
+
+def test_moving_near_is_varied_without_the_third_object() -> None:
+    varied = vary(load_protocol("simpler_google_aggregated"), "simpler")
+    alone = [word for word in varied.tasks if word.startswith("GoogleMoveNear-v1#no-distractor")]
+    assert len(alone) == 1 and varied.config[alone[0]] == {"trials": "grid", "third": False}
+    others = [word for word in varied.tasks if "distractor" in word and task_of(word) != "GoogleMoveNear-v1"]
+    assert {task_of(word) for word in others} == {"GooglePickCokeCan-v1"}
