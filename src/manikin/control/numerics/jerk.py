@@ -5,15 +5,16 @@ One source for NumPy (the CPU) and torch (a device), of fixed shape and without 
 A motion changes from its velocity v to a velocity x, cruises, and changes from x to rest; each change is jerk-limited.
 With the way d still to go and s(v) the way of the fastest stop, it is fastest in the direction of d - s(v), with the
 largest x whose way fits. Joints that arrive together take the duration of the slowest one. For a given duration the way
-grows with x, so x is found by bisection. A way that no such motion has is a weighted mean of the two nearest ones; that
-keeps the limits, because they are convex. As the goal is at rest, every duration above the shortest one is possible.
+grows with x, so x is found by halving its range. A way that no such motion has is a weighted mean of the two nearest
+ones; that keeps the limits, because they are convex. As the goal is at rest, every duration above the shortest one is
+possible.
 
 Ruckig (Berscheid and Kroeger 2021) solves the same problem by polynomials, one row after the other; tests compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from manikin.control.numerics.law import Array
 
 __all__ = ["Rest", "change", "to_rest"]
 
-_HALVINGS = 46  # of a range of speeds: 1e-14 of it is left
+_ROUNDS, _HALVINGS = 16, 3  # of a range of speeds: each round halves it so often at once; 4e-15 of it is left
 _NONE = 1e-12  # [rad/s] a slower cruise counts as none
 
 
@@ -44,6 +45,18 @@ def change(one: Array, two: Array, a: Array, j: Array) -> tuple[Array, Array, Ar
     return rise, held, (one + two) / 2 * (2 * rise + held)
 
 
+def _last(fits: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """(n, m) the last x on the way from ``low`` to ``high`` that fits; what comes before it fits, too. Several x are
+    tried at once, (k, n, m): for few rows a call costs more than its numbers."""
+    xp, parts = _xp(low), 2**_HALVINGS
+    places = xp.arange(1, parts, **({"device": low.device} if xp is torch else {}))[:, None, None]
+    for _ in range(_ROUNDS):
+        step = (high - low) / parts
+        low = low + step * fits(low + step * places).sum(0)
+        high = low + step
+    return low
+
+
 class _Limited:
     """What the ways of motions over x are, with limits (m,) or (n, m)."""
 
@@ -53,6 +66,7 @@ class _Limited:
     def both(self, v: Array, x: Array) -> tuple[Array, Array]:
         """Way and duration of the changes from ``v`` to ``x`` and from there to rest."""
         xp = _xp(v)
+        v = v + xp.zeros_like(x)
         rise, held, way = change(xp.stack([v, x]), xp.stack([x, xp.zeros_like(x)]), self.a, self.j)
         lasts = 2 * rise + held
         return way[0] + way[1], lasts[0] + lasts[1]
@@ -63,13 +77,9 @@ class _Limited:
         stop = self.both(v, xp.zeros_like(v))[0]
         side = xp.where(d >= stop, 1.0, -1.0)
         v, d = side * v, side * d
-        low, high = xp.where(v > 0, v, 0.0), self.velocity + xp.zeros_like(v)
-        most = self.both(v, high)[0] <= d
-        for _ in range(_HALVINGS):
-            x = (low + high) / 2
-            fits = self.both(v, x)[0] <= d
-            low, high = xp.where(fits, x, low), xp.where(fits, high, x)
-        x = xp.where(most, self.velocity, low)
+        top = self.velocity + xp.zeros_like(v)
+        found = _last(lambda x: self.both(v, x)[0] <= d, xp.where(v > 0, v, 0.0), top)
+        x = xp.where(self.both(v, top)[0] <= d, top, found)
         way, lasts = self.both(v, x)
         return lasts + xp.where(x > _NONE, (d - way) / xp.where(x > _NONE, x, 1.0), 0.0)
 
@@ -79,14 +89,9 @@ class _Limited:
         xp = _xp(v)
         # Between 0 and v a cruise costs time for a second change: most in the middle, alike on both sides.
         middle = v / 2
-        low, high = xp.zeros_like(v), middle
-        free = self.both(v, middle)[1] <= t
+        below, free = middle, self.both(v, middle)[1] <= t
         if xp is torch or not free.all():
-            for _ in range(_HALVINGS):
-                x = (low + high) / 2
-                fits = self.both(v, x)[1] <= t
-                low, high = xp.where(fits, x, low), xp.where(fits, high, x)
-        below = xp.where(free, middle, low)
+            below = xp.where(free, middle, _last(lambda x: self.both(v, x)[1] <= t, xp.zeros_like(v), middle))
         above = v - below
 
         def goes(x: Array) -> tuple[Array, Array]:
@@ -96,12 +101,12 @@ class _Limited:
 
         least, most = goes(below)[0], goes(above)[0]
         side = xp.where(d >= most, 1.0, -1.0)
-        found, end = xp.where(d >= most, above, below), side * self.velocity
-        for _ in range(_HALVINGS):
-            x = (found + end) / 2
+
+        def fits(x: Array) -> Array:
             way, possible = goes(x)
-            fits = possible & (side * (way - d) <= 0)
-            found, end = xp.where(fits, x, found), xp.where(fits, end, x)
+            return possible & (side * (way - d) <= 0)
+
+        found = _last(fits, xp.where(d >= most, above, below), side * self.velocity)
         between = (d > least) & (d < most)
         share = (d - least) / xp.where(most > least, most - least, 1.0)
         return xp.where(between, below, found), above, xp.where(between, share, 0.0)
