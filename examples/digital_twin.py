@@ -147,6 +147,7 @@ def main(real: bool) -> None:
         robot=table.robot,
         observe="rgb",
         cameras=(twin,),
+        size=(80, 64),
         renderer="rays",
         stages=({"kind": "Photograph", **behind.describe()},),
         config={table.task: table.config},

@@ -68,6 +68,7 @@ def test_the_values_of_last_observations_follow_the_options():
     for bootstrap, expected in ((True, [0.0, 0.0, 0.0, -1.0]), (False, [0.0, 0.0, -1.0, -1.0])):
         config = Config(
             num_steps=1,
+            minibatches=1,
             gamma=1.0,
             hidden=(4,),
             critic_hidden=(4,),
