@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from alone import FORKS, run_code
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -35,17 +35,14 @@ PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 
 def run(path: Path, code: str, folder: Path) -> None:
-    launcher = "import sys; exec(compile(sys.stdin.read(), sys.argv[1], 'exec'), {'__name__': '__main__'})"
-    result = subprocess.run(
-        [sys.executable, "-c", launcher, str(path)],
-        input=code,
-        capture_output=True,
-        text=True,
-        cwd=folder,  # what a page writes does not land in the tree
-        timeout=60 * MINUTES,
-        check=False,
-    )
-    assert result.returncode == 0, f"{path}\n{result.stdout}\n{result.stderr}"
+    said = folder.parent / f"{folder.name}.txt"
+    process = FORKS.Process(target=run_code, args=(str(path), code, str(folder), str(said)))
+    process.start()
+    process.join(60 * MINUTES)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    assert process.exitcode == 0, f"{path} (exit status {process.exitcode})\n{said.read_text()}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -58,6 +55,15 @@ def test_example_runs_and_checks_itself(example: Path, tmp_path: Path) -> None:
     code = example.read_text()
     assert "assert " in code, f"{example.name} checks nothing"
     run(example, code, tmp_path)
+
+
+def test_a_page_that_fails_is_told_with_what_it_printed(tmp_path: Path) -> None:
+    for code, said in (
+        ("print('so far')\n1 / 0", r"so far[\s\S]*ZeroDivisionError"),
+        ("raise SystemExit(3)", "status 3"),
+    ):
+        with pytest.raises(AssertionError, match=said):
+            run(ROOT / "README.md", code, tmp_path)
 
 
 def test_readme_shows_code() -> None:
