@@ -268,8 +268,7 @@ def compare(
 
 def trials_of(task: str) -> int | None:
     """How many different episodes a task of trials has; None of others."""
-    found: int | None = getattr(task_class(task.partition("/")[0]), "trial_count", None)
-    return found
+    return task_class(task.partition("/")[0]).trial_count or None
 
 
 def broken(entry: dict[str, Any]) -> list[str]:

@@ -138,6 +138,7 @@ def task_sheet(
                 ("episode", f"{env.horizon} control steps, {env.horizon / env.control_hz:g} s"),
                 ("rates", f"control {env.control_hz:g} Hz, physics {env.physics_hz:g} Hz"),
                 ("ends early", "on success or failure" if env.terminates else "never"),
+                *([("trials", f"{kind.trial_count}, by number")] if kind.trial_count else []),
                 ("robots", ", ".join(f"`{word}`" for word in kind.robots)),
                 ("this page", f"`{env.robot_word}` with `{env.controller.name}`"),
                 *_made_of(arm),

@@ -26,9 +26,12 @@ class InfoOptions(TaskOptions):
     """Print the page as Markdown source."""
     picture: Path | None = None
     """Also write a picture of a start into this PNG file."""
+    page: Path | None = None
+    """Also write a page of HTML: pictures, segmentation, objects, cameras, and the real photograph where there is
+    one."""
     renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     seed: int = 0
-    """Which start the picture shows."""
+    """Which start the picture and the page show."""
 
 
 def main(options: Annotated[InfoOptions, tyro.conf.arg(name="")]) -> int:
@@ -46,12 +49,14 @@ def run(options: InfoOptions) -> int:
     out, task = console(), load_task(options.task)
     if options.picture is not None and options.picture.suffix.lower() != ".png":
         raise ConfigError(f"--picture writes PNG files, so its name ends in .png, not {options.picture.name!r}")
+    if options.page is not None and options.page.suffix.lower() != ".html":
+        raise ConfigError(f"--page writes HTML files, so its name ends in .html, not {options.page.name!r}")
     chosen = options.chosen(task)
-    page = task_sheet(task, control=options.control, **chosen).markdown()
+    sheet = task_sheet(task, control=options.control, **chosen)
     if options.markdown:
-        print(page)
+        print(sheet.markdown())
     else:
-        out.print(Markdown(page))
+        out.print(Markdown(sheet.markdown()))
     if options.picture is not None:
         from manikin.env.make import make
         from manikin.render import write_png
@@ -60,5 +65,10 @@ def run(options: InfoOptions) -> int:
         env.reset(seed=options.seed)
         path = write_png(options.picture, env.image(width=640, height=480))
         env.close()
+        out.print(f"\nwrote {path}", soft_wrap=True)
+    if options.page is not None:
+        from manikin.author.task_page import write_task_page
+
+        path = write_task_page(options.page, sheet, task, chosen, renderer=options.renderer, seed=options.seed)
         out.print(f"\nwrote {path}", soft_wrap=True)
     return OK

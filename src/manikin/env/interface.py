@@ -23,7 +23,8 @@ from manikin.env.shares import Shares
 from manikin.env.state import saving
 from manikin.errors import ClosedError, DivergedError
 from manikin.render.segmentation import SegmentationTable
-from manikin.scene.handles import Part
+from manikin.scene.handles import Part, Robot
+from manikin.scene.handles.articulation import Articulation
 from manikin.scene.handles.forces import force_names, forces_of
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.world import row_numbers
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from manikin.env.state.layouts import LayoutSnapshot
     from manikin.render.rig import CameraRig
     from manikin.scene.builder import SceneBuilder
-    from manikin.scene.handles import Robot
     from manikin.scene.handles.combined import CombinedRobot
     from manikin.sim.world import World
     from manikin.spec.scene import CompiledScene
@@ -441,6 +441,11 @@ class SceneEnv(BatchEnv):
         """The scene's part of that name. Raises :class:`UnknownNameError`."""
         parts = {part.name: part for part in self._builder.handles if isinstance(part, Part)}
         return parts[arguments.one_of("part", name, parts)]
+
+    @property
+    def things(self) -> tuple[Robot | Part | Articulation, ...]:
+        """Robots, parts and what has joints of its own, in the order in which the scene declares them."""
+        return tuple(one for one in self._builder.handles if isinstance(one, Robot | Part | Articulation))
 
     @property
     def segmentation_table(self) -> SegmentationTable:

@@ -167,6 +167,9 @@ class Task:
         measures_velocity: whether the robot measures its joints' velocities. Where it does not, as hobby servos do not,
             they are among the privileged values.
         settle_s: simulated time after placing, before the episode begins [s]; costs that much physics per reset.
+        trial_count: how many numbered trials it has, see :meth:`Episode.trial`; 0 for none.
+        beside_photograph: fields of Config with which real photographs are behind the pictures. The files may be
+            missing; ``manikin info --page`` uses them where they are there.
     """
 
     id: ClassVar[str]
@@ -188,6 +191,8 @@ class Task:
     measures_velocity: ClassVar[bool] = True
     settle_s: ClassVar[float] = 0.0
     layouts: ClassVar[tuple[str, ...]] = ()
+    trial_count: ClassVar[int] = 0
+    beside_photograph: ClassVar[Mapping[str, Any]] = {}
 
     @dataclass(frozen=True)
     class Config:

@@ -18,6 +18,7 @@ import mujoco
 import numpy as np
 
 from manikin.errors import SceneError, UnknownNameError
+from manikin.scene.extent import box_around
 from manikin.spec.prop import Mesh, Prop, Shape
 
 __all__ = ["HIDDEN", "TYPES", "Candidates", "add_geom"]
@@ -221,21 +222,10 @@ def _compiled(prop: Prop, state: tuple[tuple[int, int], ...]) -> mujoco.MjModel:
 
 def _box(model: mujoco.MjModel) -> tuple[np.ndarray, np.ndarray]:
     """Middle and half size (3,) of the box around what collides, in the body's frame."""
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    rotation = np.zeros(9)
-    for g in np.flatnonzero(model.geom_contype):
-        mujoco.mju_quat2Mat(rotation, model.geom_quat[g])
-        r = rotation.reshape(3, 3)
-        if int(model.geom_type[g]) == int(_G.mjGEOM_MESH):  # the box of its points, not of its box
-            mesh = int(model.geom_dataid[g])
-            at = int(model.mesh_vertadr[mesh])
-            points = model.mesh_vert[at : at + int(model.mesh_vertnum[mesh])] @ r.T + model.geom_pos[g]
-            low, high = np.minimum(low, points.min(0)), np.maximum(high, points.max(0))
-        else:
-            middle = model.geom_pos[g] + r @ model.geom_aabb[g, :3]
-            half = np.abs(r) @ model.geom_aabb[g, 3:]
-            low, high = np.minimum(low, middle - half), np.maximum(high, middle + half)
-    return (low + high) / 2, (high - low) / 2
+    rotation = np.zeros((model.ngeom, 9))
+    for g in range(model.ngeom):
+        mujoco.mju_quat2Mat(rotation[g], model.geom_quat[g])
+    return box_around(model, np.flatnonzero(model.geom_contype), model.geom_pos, rotation.reshape(-1, 3, 3))
 
 
 def _stack(value: np.ndarray, times: int) -> np.ndarray:

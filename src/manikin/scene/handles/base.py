@@ -47,7 +47,13 @@ class Scope:
 
 
 class Handle:
-    """A named thing of the scene. ``bind`` is called once, when the world exists."""
+    """A named thing of the scene. ``bind`` is called once, when the world exists.
+
+    Attributes:
+        source: where its shapes come from, in words; ``manikin info --page`` shows it. A task may set it.
+    """
+
+    source: str = ""
 
     def __init__(self, scope: Scope, name: str) -> None:
         self.scope, self.name = scope, name

@@ -31,6 +31,7 @@ __all__ = [
     "add_object",
     "lies_in_box",
     "longest",
+    "made_of",
     "photograph",
     "resting_height",
     "rotated_half",
@@ -50,18 +51,17 @@ class SimplerTask(Task):
     """A task of SIMPLER's. An episode runs to its time limit, and success counts at its end.
 
     Class attributes:
-        trial_count: how many trials the grid has.
         camera: name of the camera that policies see through.
         photograph: file of the real photograph, in ``MANIKIN_DATA/simpler/real_inpainting``.
         drawn: names of the things that are drawn over the photograph.
     """
 
-    trial_count: ClassVar[int]
     camera: ClassVar[str]
     photograph: ClassVar[str]
     drawn: ClassVar[tuple[str, ...]]
     physics = Physics(hz=500.0)
     terminate = False
+    beside_photograph = {"look": "matched", "trials": "grid"}
 
     @dataclass(frozen=True)
     class Config:
@@ -117,14 +117,24 @@ def table_top(
     half = ((high[0] - low[0]) / 2, (high[1] - low[1]) / 2, height / 2)
     middle = ((high[0] + low[0]) / 2, (high[1] + low[1]) / 2, height / 2)
     block = Shape(type="box", size=half, pos=middle, rgba=rgba)
-    return b.part("table", [block], kind="fixed", friction=GROUND_FRICTION)
+    table = b.part("table", [block], kind="fixed", friction=GROUND_FRICTION)
+    table.source = "stand-in: a box"
+    return table
 
 
 def add_object(b: SceneBuilder, name: str, model: str, *, kind: str = "dynamic") -> tuple[Part, Prop]:
     """One of SIMPLER's objects as the part ``name``, with its meshes or a stand-in, and what it is made of."""
     prop = simpler_prop(model)
     friction = FRICTION if kind == "dynamic" else GROUND_FRICTION
-    return b.part(name, prop.shapes, looks=prop.looks, friction=friction, kind=kind), prop
+    part = b.part(name, prop.shapes, looks=prop.looks, friction=friction, kind=kind)
+    part.source = made_of(prop)
+    return part, prop
+
+
+def made_of(prop: Prop) -> str:
+    """Where an object comes from, and whether its texture is missing."""
+    plain = "mesh" in prop.source and not any(look.mesh is not None and look.mesh.texture for look in prop.looks)
+    return prop.source + (", in one colour" if plain else "")
 
 
 def resting_height(prop: Prop, quat: Sequence[float] = (1.0, 0.0, 0.0, 0.0)) -> float:

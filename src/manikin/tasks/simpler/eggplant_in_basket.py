@@ -10,7 +10,7 @@ from torch import Tensor
 from manikin import Part, Robot, SceneBuilder
 from manikin.props.simpler import GROUND_FRICTION, simpler_prop
 from manikin.robots.widowx_bridge import SINK_BASE, SINK_CAMERA
-from manikin.tasks.simpler.common import table_top
+from manikin.tasks.simpler.common import made_of, table_top
 from manikin.tasks.simpler.put_on import HALF_TURN, PutOnHandles, PutOnTask
 
 __all__ = ["WidowXEggplantInBasket"]
@@ -57,6 +57,7 @@ class WidowXEggplantInBasket(PutOnTask):
         )
         made = simpler_prop("sink")
         sink = b.part("sink", made.shapes, kind="fixed", pos=_SINK, looks=made.looks, friction=GROUND_FRICTION)
+        sink.source = made_of(made)
         return table, sink
 
     def robot(self, b: SceneBuilder) -> Robot:
@@ -68,7 +69,9 @@ class WidowXEggplantInBasket(PutOnTask):
         """The bottom of the basket: a plate that nobody sees, as in the original, but fixed."""
         made = simpler_prop(self.target_model)
         unseen = [replace(shape, rgba=(0.0, 0.0, 0.0, 0.0)) for shape in made.shapes]
-        return b.part(self.target_name, unseen, kind="fixed", pos=_TARGET, friction=GROUND_FRICTION)
+        target = b.part(self.target_name, unseen, kind="fixed", pos=_TARGET, friction=GROUND_FRICTION)
+        target.source = "the original's plate, which nobody sees"
+        return target
 
     def place_target(self, h: PutOnHandles, spot: Tensor) -> None:
         """It stays where it is."""

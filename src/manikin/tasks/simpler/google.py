@@ -70,6 +70,8 @@ class GoogleTask(SimplerTask):
             raise UnknownNameError(f"arm_colour of {self.id}", colour, COLOURS)
         half = (math.pi + yaw) / 2
         robot = b.robot(pos=(*xy, _BASE_Z), quat=(math.cos(half), 0.0, 0.0, math.sin(half)))
+        if robot.model.menagerie:
+            robot.source = "the maker's meshes, in plain colours"
         arm, pads = ([*(x / 255 for x in rgb), 1.0] for rgb in COLOURS[colour])
         painted: dict[str, Any] = {f"link_{name}": arm for name in _PAINTED}
         painted |= {f"link_finger_tip_{side}": pads for side in ("right", "left")}

@@ -116,6 +116,7 @@ class CabinetTask(GoogleTask):
             b, height=0.0, base_camera=((0.9, 0.9, 1.4), (-0.1, 0, 0.6)), human_camera=((0.9, 1.3, 1.5), (0, 0, 0.6))
         )
         cabinet = b.articulation("cabinet", station(handles=self.config.solid_handles), pos=CABINET)
+        cabinet.source = "the boxes of the original's file"
         places = _STANDS[self.config.poses]
         at = places["b0" if len(self.chosen) > 1 else self.chosen[0]]
         robot = self.stand(b, at[:2], at[2])
