@@ -51,6 +51,7 @@ UNPUBLISHED = {  # of no result
     "docs/planning.py": "python docs/planning.py --quick --out OUT",
     "docs/robots_pick.py": "python docs/robots_pick.py --quick",
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
+    "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
     "docs/training.py": "python docs/training.py --check",
@@ -195,6 +196,17 @@ def test_the_interval_of_a_ratio_is_students(monkeypatch: pytest.MonkeyPatch) ->
         assert found["low"] == pytest.approx(low, abs=2e-3) and found["high"] == pytest.approx(high, rel=2e-3)
         assert found["ratio"] == pytest.approx(np.exp(logs.mean()), abs=1e-3)
     assert before_after.ratio([0.0])["low"] is None  # one round says nothing
+
+
+def test_the_page_of_simplers_numbers_follows_the_published_rates() -> None:
+    numbers = script("simpler_numbers")
+    page, published = numbers.PAGE.read_text(), json.loads(numbers.PUBLISHED.read_text())
+    assert numbers.filled(page, published) == page
+    assert "| drawer/close | matching | 0.123 | 0.123 | 0.768 | **0.771** |" in page
+    published["columns"][0]["sim"][0] = 0.1
+    assert numbers.filled(page, published) != page
+    with pytest.raises(SystemExit, match="no section averages"):
+        numbers.filled("", published)
 
 
 def test_a_small_run_or_few_rounds_do_not_get_published(tmp_path: Path) -> None:
