@@ -42,6 +42,7 @@ UNPUBLISHED = {  # of no result
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
     "benchmarks/simpler_rate.py": "python benchmarks/simpler_rate.py --quick",
+    "benchmarks/simpler_speed.py": "python benchmarks/simpler_speed.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
     "docs/conversion.py": "python docs/conversion.py --check",
@@ -52,6 +53,7 @@ UNPUBLISHED = {  # of no result
     "docs/robots_pick.py": "python docs/robots_pick.py --quick",
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
     "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
+    "docs/simpler_speed.py": "python docs/simpler_speed.py --check",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
     "docs/training.py": "python docs/training.py --check",
@@ -163,7 +165,8 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
         key for key in there if key.startswith("command")
     }  # several commands'
     assert set(there) - parts <= set(made), "a part of the published result is not made"
-    for page, show in (("speed", "section"), ("cameras", "section"), ("conversion", "table")):
+    pages = (("speed", "section"), ("cameras", "section"), ("conversion", "table"), ("simpler_speed", "section"))
+    for page, show in pages:
         if script(page).__dict__.get("RESULT", script(page).__dict__.get("RESULTS")) == file and "pairs" not in made:
             assert getattr(script(page), show)(made).startswith("| ")
 
@@ -254,6 +257,15 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
         made = json.loads(said[said.rindex("\n{\n") :])
         assert (made["few"], made["played"]) == (3, 6) and 0 < made["kept"] <= 6
         assert made["teacher"]["steps"] == 160 and made["student"]["tested"]["episodes"] == 512
+    elif name == "benchmarks/simpler_speed.py":
+        made = json.loads(said)
+        entry = made["tasks"]["WidowXSpoonOnTowel-v1"]
+        assert entry["trials"] == 2 and entry["share"] == [0, 1] and made["wanted_on_gpu"]["measured"] is None
+        steps, times = (entry[kind]["steps_per_s"]["median"] for kind in ("all", "one")), entry["times_one"]["median"]
+        whole, single = steps
+        assert whole / single == pytest.approx(times, rel=0.05) and made["suite"]["times_one"]["median"] == times
+        assert made["physics_steps_per_s"]["median"] == pytest.approx(100 * whole, rel=0.05)
+        assert script("simpler_speed").section(made).count("\n| ") == 2  # a task and the suite
     elif name == "benchmarks/sim_to_real.py":
         made = json.loads(said[said.rindex("\n{\n") :])
         assert list(made["checkpoints"]) == ["40", "80"] == [str(steps) for steps, _ in made["student"]["validated"]]

@@ -1,0 +1,67 @@
+"""Fill the table of speed in docs/simpler.md from the committed result of benchmarks/simpler_speed.py.
+
+python docs/simpler_speed.py            # after benchmarks/simpler_speed.py --out benchmarks/results/simpler_speed.json
+python docs/simpler_speed.py --check    # only say whether it is up to date (exit status 1: it is not)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "simpler.md"
+RESULT = ROOT / "benchmarks" / "results" / "simpler_speed.json"
+SECTION = re.compile(r"(<!-- simpler-speed: [^\n]*-->\n).*?(<!-- /simpler-speed -->)", re.DOTALL)
+HEADS = ("task", "trials", "seconds", "steps/s, all at once", "without pictures", "one at a time", "times as fast")
+MISSING = "not measured"
+
+
+def span(figure: dict[str, float], form: str) -> str:
+    """A figure with the lowest and the highest of its rounds."""
+    return f"{figure['median']:{form}} [{figure['low']:{form}}–{figure['high']:{form}}]"
+
+
+def section(result: dict[str, Any] | None) -> str:
+    """The table as Markdown, with the command and machine that measured it."""
+    lines = [f"| {' | '.join(HEADS)} |", "|---|" + "---:|" * (len(HEADS) - 1)]
+    if result is None:
+        lines.append(f"| the suite | 96 | {' | '.join([MISSING] * 5)} |")
+        return "\n".join(lines)
+    for name, entry in (*result["tasks"].items(), ("the suite", result["suite"])):
+        cells = [str(entry["trials"]), span(entry["all"]["seconds"], ".0f")]
+        cells += [span(entry[kind]["steps_per_s"], ".1f") for kind in ("all", "states", "one")]
+        title = name if name == "the suite" else f"`{name}`"
+        lines.append(f"| {' | '.join((title, *cells, span(entry['times_one'], '.1f')))} |")
+    words = f"Median of {result['rounds']} rounds; brackets hold the lowest and the highest. Measured on "
+    words += (
+        f"{result['machine']} with `{result['command']}`. A control step has 100 physics steps, so the suite makes "
+    )
+    words += f"{span(result['physics_steps_per_s'], ',.0f')} physics steps per second."
+    return "\n".join([*lines, "", words])
+
+
+def filled(page: str, result: dict[str, Any] | None) -> str:
+    """The page with its section made new."""
+    new, count = SECTION.subn(lambda found: f"{found[1]}\n{section(result)}\n\n{found[2]}", page)
+    if count != 1:
+        raise SystemExit(f"{PAGE.name} has no section simpler-speed")
+    return new
+
+
+def main(words: list[str]) -> int:
+    if words not in ([], ["--check"]):
+        raise SystemExit(__doc__)
+    old = PAGE.read_text()
+    new = filled(old, json.loads(RESULT.read_text()) if RESULT.exists() else None)
+    if words:
+        return int(new != old)
+    PAGE.write_text(new)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
