@@ -135,7 +135,7 @@ def task_sheet(
             description=_markdown(kind),
             instruction=kind.instruction,
             facts=(
-                ("episode", f"{env.horizon} control steps, {env.horizon / env.control_hz:g} s"),
+                ("episode", f"{env.horizon} control steps, {env.horizon / env.control_hz:.4g} s"),
                 ("rates", f"control {env.control_hz:g} Hz, physics {env.physics_hz:g} Hz"),
                 ("ends early", "on success or failure" if env.terminates else "never"),
                 *([("trials", f"{kind.trial_count}, by number")] if kind.trial_count else []),

@@ -132,9 +132,8 @@ def add_object(b: SceneBuilder, name: str, model: str, *, kind: str = "dynamic")
 
 
 def made_of(prop: Prop) -> str:
-    """Where an object comes from, and whether its texture is missing."""
-    plain = "mesh" in prop.source and not any(look.mesh is not None and look.mesh.texture for look in prop.looks)
-    return prop.source + (", in one colour" if plain else "")
+    """Where an object comes from, and whether its looks are missing."""
+    return prop.source + (", in one colour" if "mesh" in prop.source and not prop.looks else "")
 
 
 def resting_height(prop: Prop, quat: Sequence[float] = (1.0, 0.0, 0.0, 0.0)) -> float:

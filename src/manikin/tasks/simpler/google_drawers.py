@@ -92,7 +92,7 @@ class GoogleOpenDrawer(CabinetTask):
 class GoogleCloseDrawer(GoogleOpenDrawer):
     """Close a drawer of the cabinet, as in SIMPLER's evaluation of the Google Robot.
 
-    Randomization: as in GoogleOpenDrawer-v1.
+    Randomization: as in GoogleOpenDrawer-v1: which of three drawers, and which of nine poses of the robot.
     Success: the drawer, which begins open by 0.2 m, is open by 0.05 m or less at the last step.
 
     After SIMPLER (Li et al. 2024): 27 trials, 113 steps at 3 Hz.

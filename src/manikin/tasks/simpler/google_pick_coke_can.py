@@ -175,7 +175,8 @@ class GooglePickObject(GooglePickCokeCan):
     """Pick up one of fourteen objects from the counter and lift it.
 
     Randomization: which object, how it lies or stands, and its place, uniform over a rectangle of 0.23 x 0.44 m.
-    Success: as in GooglePickCokeCan-v1.
+    Success: as in GooglePickCokeCan-v1: at the last step the object is held and was lifted by more than 0.01 m clear of
+    the counter, or for 5 steps it was lifted by more than 0.02 m.
 
     After SIMPLER's ``GraspSingleRandomObjectInScene``, which its paper does not evaluate. With ``trials="grid"`` places
     are those of the can.
