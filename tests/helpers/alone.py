@@ -22,5 +22,6 @@ def run_code(path: str, code: str, folder: str, said: str) -> None:
     with open(said, "w") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # an error comes after what was printed
     sys.argv = ["-c", path]
     exec(compile(code, path, "exec"), {"__name__": "__main__"})
