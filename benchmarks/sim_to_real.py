@@ -2,7 +2,7 @@
 
     python benchmarks/sim_to_real.py --folder runs/sim-to-real
 
-A teacher is trained by ``manikin train bc GraspCube-v1``, a student by ``manikin train distill GraspCube-v1``; the
+A teacher is trained by ``manikin train ppo GraspCube-v1``, a student by ``manikin train distill GraspCube-v1``; the
 network of every validation is kept. Each of these plays 64 starts of the task as declared (simulation), and the first
 ``--episodes`` starts of each setting of the suite ``sim-to-real`` (reality). Episodes end at success. What the folder
 and the file have already is not made again.
@@ -37,7 +37,7 @@ KEPT = "checkpoints"
 TASK = "GraspCube-v1"
 SIMULATED = 64  # starts of the task as declared
 SMALL: dict[str, dict[str, Any]] = {
-    "bc": {"steps": 8, "validate_every": 1, "settings": {"demonstrations": 2, "updates": 4}},
+    "ppo": {"steps": 320, "validate_every": 1, "env": {"num_envs": 16}, "settings": {"num_steps": 10}},
     "distill": {"steps": 64, "validate_every": 2, "env": {"num_envs": 4, "horizon": 8, "renderer": "rays"}},
 }
 
@@ -118,7 +118,7 @@ def main() -> None:
         suite = dataclasses.replace(suite, tasks=two, config=few, renderer="rays", horizon=8)
     done = json.loads(out.read_text()) if out is not None and out.exists() else {}
     done |= {"command": "python benchmarks/sim_to_real.py", "versions": versions(), "machine": machine()}
-    done["teacher"] = trained("bc", args.folder / "teacher", seed=args.seed, quick=args.quick)
+    done["teacher"] = trained("ppo", args.folder / "teacher", seed=args.seed, quick=args.quick)
     student = args.folder / "student"
     done["student"] = trained(
         "distill", student, seed=args.seed, quick=args.quick, teacher=str(args.folder / "teacher")

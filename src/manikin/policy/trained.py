@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from manikin.errors import AssetError, ConfigError, DataError
 from manikin.policy.chunk import Execution
 from manikin.policy.network import WIDTH, NetworkPolicy
 from manikin.policy.networks import build
+from manikin.robots.identified import base
 
 __all__ = [
     "FILE",
@@ -126,6 +128,9 @@ def load_trained(path: str | Path) -> tuple[torch.nn.Module, dict[str, Any]]:
 def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     """A function from an environment to the policy for it.
 
+    The robot may be the same one with parameters that ``manikin sysid`` found. A camera of the same name may stand
+    elsewhere, and pictures may have other stages, such as a photograph behind them; then the function warns.
+
     Raises:
         AssetError, DataError: as :func:`load_trained`. The function raises :class:`ConfigError` where the environment
             has another task, robot, controller or observation than the policy was trained for.
@@ -137,6 +142,12 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     def make(env: BatchEnv) -> NetworkPolicy:
         here = about_env(env)
         other = [key for key in here if about.get(key) is not None and _plain(about[key]) != _plain(here[key])]
+        if "robot" in other and _plain(about["robot"]) == base(here["robot"]):
+            other.remove("robot")
+        if "pictures" in other and _cameras(about["pictures"]) == _cameras(here["pictures"]):
+            other.remove("pictures")
+            said = f"pictures {_short(about['pictures'])}, here {_short(here['pictures'])}"
+            warnings.warn(f"{path} was trained for {said}. It acts on other pictures than it knows", stacklevel=2)
         for cause, follows in (("observe", "observation"), ("observe", "shapes"), ("pictures", "shapes")):
             if cause in other and follows in other:
                 other.remove(follows)
@@ -163,6 +174,12 @@ def observed_by(path: str | Path) -> dict[str, Any]:
         seen = {name: value for name, value in about["pictures"].items() if value is not None}
         shown["vision"] = Vision.of({**Vision().describe(), **seen})
     return shown
+
+
+def _cameras(pictures: Mapping[str, Any] | None) -> list[str] | None:
+    """Names of the cameras."""
+    cameras = (pictures or {}).get("cameras")
+    return cameras and [one if isinstance(one, str) else one["name"] for one in cameras]
 
 
 def _plain(value: Any) -> Any:

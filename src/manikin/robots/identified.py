@@ -24,7 +24,7 @@ from manikin.assets.paths import absolute
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.spec.robot import JointGroup, RobotSpec
 
-__all__ = ["ENDING", "FORMAT", "apply", "hashed", "read", "split"]
+__all__ = ["ENDING", "FORMAT", "apply", "base", "hashed", "read", "split"]
 
 ENDING = ".toml"
 FORMAT = 1
@@ -99,6 +99,17 @@ def split(word: str) -> tuple[str, str]:
     """The file that a robot word names, or "", and the rest of the word."""
     file, found, rest = word.partition(ENDING)
     return (file + found, rest) if found else ("", word)
+
+
+def base(word: str) -> str:
+    """Robot words with, in place of a file, the robot whose parameters are in it. Raises as :func:`read`."""
+    if "," in word:
+        return ",".join(map(base, word.split(",")))
+    file, rest = split(word.strip())
+    if not file:
+        return word
+    robot, model = read(file)[0].partition(":")[::2]
+    return robot + rest + (f":{model}" if model and ":" not in rest else "")
 
 
 def hashed(word: str) -> str:
