@@ -36,6 +36,7 @@ TARGETS: dict[str, tuple[float, float]] = {  # recipe: success, minutes
     "ppo:PushCube-v2": (0.95, 8.0),
     "ppo:PullCube-v2": (0.95, 8.0),
     "ppo:PickCube-v2": (0.95, 20.0),
+    "ppo:LiftPegUpright-v2": (0.95, 30.0),
     "sac:PickCube-v2": (0.95, 30.0),
     "rlpd:PickCube-v2": (0.95, 20.0),
     "rfcl:PegInsertionSide-v2": (0.80, 90.0),
