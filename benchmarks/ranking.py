@@ -3,7 +3,7 @@
     python benchmarks/ranking.py --folder runs/ranking
 
 Candidates play each reality (``realities.py``, drawn before any of them ran). Eight are chosen by these rates alone:
-from 90 % down to 10 %, as evenly as they lie. Each then plays the simulator before matching, after system
+the networks that see, and others between them. Each then plays the simulator before matching, after system
 identification, after visual matching, and after both. MMRV and Pearson compare simulation and reality, per reality; the
 interval of a change draws all episodes anew. What the folder has already is not made again.
 """
@@ -42,7 +42,9 @@ GRADED = {
     "ppo-noise90": f"graded:{STATE},noise=0.9",
     "ppo-noise130": f"graded:{STATE},noise=1.3",
     "ppo-late": f"graded:{STATE},delay=2",
+    "ppo-noise170": f"graded:{STATE},noise=1.7",
     "ppo-late-noise": f"graded:{STATE},delay=2,noise=0.6",
+    "ppo-late-noise110": f"graded:{STATE},delay=2,noise=1.1",
     "ppo-later": f"graded:{STATE},delay=3",
 }
 """Policies that are told the state, with faults."""
@@ -117,22 +119,27 @@ def outcomes(
 
 
 def chosen(rates: Mapping[str, float]) -> list[str]:
-    """Policies from the highest rate to the lowest, as even as they lie, by reality alone.
+    """All networks that see, and as many of the others as make eight: those that leave the smallest gaps. By the rates in
+    reality alone, the best first.
 
     Raises:
-        SystemExit: they leave a gap.
+        SystemExit: no choice leaves gaps that are small enough.
     """
-    pool = {name: rate for name, rate in rates.items() if LOWEST <= rate <= HIGHEST}
-    if len(pool) < KEPT:
-        raise SystemExit(f"only {len(pool)} candidates lie between {LOWEST:.0%} and {HIGHEST:.0%}: {dict(rates)}")
-    picked: list[str] = []
-    for goal in np.linspace(max(pool.values()), min(pool.values()), KEPT):
-        picked.append(min((name for name in pool if name not in picked), key=lambda name: abs(pool[name] - goal)))
-    picked.sort(key=lambda name: -pool[name])
-    gaps = [pool[a] - pool[b] for a, b in itertools.pairwise(picked)]
-    if max(gaps) > APART:
-        raise SystemExit(f"neighbours are {max(gaps):.0%} apart: {[(n, round(pool[n], 2)) for n in picked]}")
-    return picked
+    pool = [name for name, rate in rates.items() if LOWEST <= rate <= HIGHEST]
+    seeing = [name for name in pool if name.partition("-")[0] in STUDENTS]
+    told = [name for name in pool if name not in seeing]
+
+    def widest(names: Sequence[str]) -> float:
+        ordered = sorted((rates[name] for name in names), reverse=True)
+        return max(a - b for a, b in itertools.pairwise(ordered))
+
+    families = [(*seeing, *more) for more in itertools.combinations(told, KEPT - len(seeing))]
+    best = min(families, key=widest, default=())
+    if not best or widest(best) > APART:
+        raise SystemExit(
+            f"no {KEPT} policies from {LOWEST:.0%} to {HIGHEST:.0%}, neighbours {APART:.0%} apart: {rates}"
+        )
+    return sorted(best, key=lambda name: -rates[name])
 
 
 def agreement(real_rates: np.ndarray, sim_rates: np.ndarray) -> tuple[float, float]:

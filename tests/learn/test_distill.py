@@ -111,7 +111,7 @@ def test_the_student_is_told_nothing_privileged(teacher):
     assert not torch.equal(trainer.teacher(observation), trainer.teacher(hidden))
 
 
-@pytest.mark.parametrize("given", [{}, {"average": 0.0, "shift": 2, "jitter": 0.1, "noise": 0.1}])
+@pytest.mark.parametrize("given", [{}, {"average": 0.0, "shift": 2, "jitter": 0.1, "noise": 0.1, "auxiliary": 0.5}])
 def test_the_same_seed_is_the_same_run_and_one_that_goes_on_too(teacher, given):
     whole, other, half, rest = (_trainer(teacher, seed=seed, **given) for seed in (3, 4, 3, 3))
     numbers = [whole.iterate() for _ in range(4)]
@@ -178,6 +178,13 @@ def test_a_run_killed_and_resumed_ends_in_the_same_bits_and_its_policy_is_one_li
     smaller = make(TASK, observe="rgb", vision=Vision(cameras=[CameraSpec(**NEAR)], size=(32, 36)))
     with pytest.raises(ConfigError, match=r"pictures .*36, 36.*, here .*32, 36"):
         policy_maker(str(place))(smaller)
+    moved = CameraSpec(**{**NEAR, "pos": [0.5, 0.1, 0.4]})
+    elsewhere = make(TASK, observe="rgb", vision=Vision(cameras=[moved], size=(36, 36)))
+    with pytest.warns(UserWarning, match=r"trained for pictures .*0\.6, 0\.0.*, here .*0\.5, 0\.1.*other pictures"):
+        policy_maker(str(place))(elsewhere)
+    other = make(TASK, observe="rgb", vision=Vision(cameras=["base_camera"], size=(36, 36)))
+    with pytest.raises(ConfigError, match=r"pictures .*near.*, here .*base_camera"):
+        policy_maker(str(place))(other)
     # with another teacher it does not go on
     other = _teacher(tmp_path / "other.safetensors", control="joint_pos")
     with pytest.raises(ConfigError, match="begun with other settings"):
@@ -196,6 +203,29 @@ def test_a_served_policy_takes_pictures(teacher):
     with PolicyServer(policy, about_env(env)["shapes"], port=0) as server:
         answer = RemotePolicy(server.url).act(observation, ["", ""])
     assert torch.equal(answer, policy.act(observation, ["", ""]))
+
+
+def test_features_of_the_encoder_tell_what_the_teacher_observes(teacher):
+    given = {"lead": 10**9, "auxiliary": 1.0, "learning_rate": 1e-2, "updates": 20, "anneal": False, "buffer": 400}
+    trainer = _trainer(teacher, **given)
+    names = trainer.teacher.about["observation"]
+    told = [k for k, name in enumerate(names) if name.startswith("policy/qpos")]  # the student is told them, too
+
+    def wrong():
+        """Mean squared error of the guesses in the present observation, in variances of what is guessed."""
+        known = trainer.teacher.observed(trainer.observation)
+        with torch.no_grad():
+            guessed = trainer.guess(trainer.module.features(trainer.observation))
+        scaled = (known - trainer.known.mean) / trainer.known.variance.sqrt().clamp(min=1e-6)
+        return (guessed - scaled)[:, told].square().mean()
+
+    trainer.iterate()
+    before = wrong()
+    for _ in range(25):
+        trainer.iterate()
+    assert wrong() < 0.25 * before and wrong() < 0.5  # 1 would be the mean
+    kept = {name for name, _ in trainer.actor.named_parameters()}
+    assert kept == {name for name, _ in _trainer(teacher).actor.named_parameters()}  # it is not part of the policy
 
 
 def test_what_cannot_teach_or_learn_is_named(teacher, tmp_path):
@@ -223,6 +253,8 @@ def test_what_cannot_teach_or_learn_is_named(teacher, tmp_path):
         run(teacher, make(TASK, observe="state_dict"))
     with pytest.raises(ConfigError, match="updates must be 1 or more"):
         run(teacher, updates=0)
+    with pytest.raises(ConfigError, match="auxiliary must be 0 or more"):
+        run(teacher, auxiliary=-1.0)
     changed = _trainer(teacher, lead=10**6)  # the teacher acts
     with pytest.raises(ConfigError, match="another teacher"):
         changed.load_state_dict({**changed.state_dict(), "teacher": "0" * 64})

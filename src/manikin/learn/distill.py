@@ -45,6 +45,8 @@ class Config(PictureConfig):
         lead: control steps of all rows over which the teacher's share of the acting falls from 1 to 0.
         noise: standard deviation of what is added to the actions that are executed, not to those that are learned.
         learning_rate: of AdamW. anneal: it falls as a cosine to 0 at the planned end. weight_decay: of AdamW.
+        auxiliary: weight of a second loss: a layer of its own guesses from the encoder's features what the teacher
+            observes, scaled. So the encoder learns where things are before the actions show it. 0 for none.
         hidden: sizes of the layers behind the encoder. activation: tanh, relu, elu or silu.
         average: power of the moving average of the weights that is validated and saved, see
             :func:`~manikin.learn.common.numerics.average.decay_at`; 0 for the weights themselves.
@@ -60,6 +62,7 @@ class Config(PictureConfig):
     learning_rate: float = 1e-3
     anneal: bool = True
     weight_decay: float = 0.0
+    auxiliary: float = 0.0
     hidden: tuple[int, ...] = (256, 256)
     activation: str = "relu"
     average: float = 0.75
@@ -90,6 +93,8 @@ class Distill:
     """What the environment observes in training, beside what the policy is told."""
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
+        if config.auxiliary < 0:
+            raise ConfigError(f"distill's auxiliary must be 0 or more, got {config.auxiliary}")
         for name in ("num_steps", "updates", "batch_size", "buffer"):
             if getattr(config, name) < 1:
                 raise ConfigError(f"distill's {name} must be 1 or more, got {getattr(config, name)}")
@@ -103,6 +108,8 @@ class Distill:
         self.about: dict[str, Any] = {"teacher": {**told, "sha256": self.teacher.digest}}
         self.spent = Spent()
         self.streams = Streams(seed, env.device)
+        self.episodes = Episodes(env, seed, self.spent, stagger=False, bootstrap_at_success=True)
+        self.observation = self.episodes.begin()
         self.network_options: dict[str, Any] = {
             "observations": inputs,
             "actions": env.single_action_space.shape[0],
@@ -112,19 +119,25 @@ class Distill:
         }
         with self.streams.globally("weights"):
             self.module = Cloned(**self.network_options).to(self.device)
+            self.guess = self._layer_that_guesses() if config.auxiliary else None
         self.average = Average(self.module, config.average) if config.average else None
+        trained = [*self.module.parameters(), *([] if self.guess is None else self.guess.parameters())]
         self.optimizer = torch.optim.AdamW(
-            self.module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+            trained, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
+        self.known = Moments(self.teacher.columns, self.device)
         self.frames = Frames(config.buffer, self.device)
         self.moments = Moments(sum(inputs["numbers"].values()), self.device)
-        self.episodes = Episodes(env, seed, self.spent, stagger=False, bootstrap_at_success=True)
-        self.observation = self.episodes.begin()
 
     @property
     def actor(self) -> torch.nn.Module:
         """What is validated and saved: the averaged weights where there are."""
         return self.module if self.average is None else self.average.module
+
+    def _layer_that_guesses(self) -> torch.nn.Module:
+        with torch.no_grad():
+            features = self.module.features(self.module.scaling.take(self.observation))
+        return torch.nn.Linear(features.shape[1], self.teacher.columns).to(self.device)
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
 
@@ -160,7 +173,11 @@ class Distill:
             if self.config.noise:
                 drawn = torch.randn(actions.shape, generator=self.streams["noise"], device=self.device)
                 actions = actions + self.config.noise * drawn
-            self.frames.add({"seen": taken, "actions": wanted})
+            frame = {"seen": taken, "actions": wanted}
+            if self.guess is not None:
+                frame["known"] = self.teacher.observed(self.observation)
+                self.known.add(frame["known"])
+            self.frames.add(frame)
             self.moments.add(numbers_of(taken))
             self.observation = self.episodes.step(actions.clamp(-1.0, 1.0), self.steps // n + 1).observation
             self.steps += n
@@ -175,7 +192,7 @@ class Distill:
         for _ in range(config.updates):
             part = self.frames.sample(config.batch_size, self.streams["frames"])
             seen = augmented(part["seen"], config, self.streams["pictures"])
-            loss = self._loss(seen, part["actions"])
+            loss = self._loss(seen, part)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             self.optimizer.step()
@@ -185,9 +202,14 @@ class Distill:
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
         return check_finite(where, {"loss": total / config.updates})
 
-    def _loss(self, seen: Any, wanted: Tensor) -> Tensor:
-        """Mean squared distance from the teacher's actions."""
-        return (self.module.answer(seen) - wanted).square().mean()
+    def _loss(self, seen: Any, part: Any) -> Tensor:
+        """Mean squared distance from the teacher's actions, and by ``auxiliary`` from what it observed."""
+        features = self.module.features(seen)
+        loss = (self.module.layers(features) - part["actions"]).square().mean()
+        if self.guess is not None:
+            scaled = (part["known"] - self.known.mean) / self.known.variance.sqrt().clamp(min=1e-6)
+            loss = loss + self.config.auxiliary * (self.guess(features) - scaled.float()).square().mean()
+        return loss
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
 
@@ -198,7 +220,9 @@ class Distill:
             "average": {} if self.average is None else self.average.module.state_dict(),
             "averaged": 0 if self.average is None else self.average.step,
             "optimizer": self.optimizer.state_dict(),
+            "guess": {} if self.guess is None else self.guess.state_dict(),
             "moments": self.moments.state_dict(),
+            "known": self.known.state_dict(),
             "frames": self.frames.state_dict(),
             "streams": self.streams.state_dict(),
             "episodes": self.episodes.state_dict(),
@@ -219,7 +243,10 @@ class Distill:
             self.average.module.load_state_dict(state["average"])
             self.average.step = state["averaged"]
         self.optimizer.load_state_dict(state["optimizer"])
+        if self.guess is not None:
+            self.guess.load_state_dict(state["guess"])
         self.moments.load_state_dict(state["moments"])
+        self.known.load_state_dict(state["known"])
         self.frames.load_state_dict(state["frames"])
         self.streams.load_state_dict(state["streams"])
         self.observation = self.episodes.load_state_dict(state["episodes"])

@@ -144,7 +144,7 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
         other = [key for key in here if about.get(key) is not None and _plain(about[key]) != _plain(here[key])]
         if "robot" in other and _plain(about["robot"]) == base(here["robot"]):
             other.remove("robot")
-        if "pictures" in other and _cameras(about["pictures"]) == _cameras(here["pictures"]):
+        if "pictures" in other and "shapes" not in other and _cameras(about["pictures"]) == _cameras(here["pictures"]):
             other.remove("pictures")
             said = f"pictures {_short(about['pictures'])}, here {_short(here['pictures'])}"
             warnings.warn(f"{path} was trained for {said}. It acts on other pictures than it knows", stacklevel=2)

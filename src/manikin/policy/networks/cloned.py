@@ -64,8 +64,8 @@ class Cloned(nn.Module):
     def _outputs(self) -> int:
         return self.actions
 
-    def answer(self, observation: Any) -> Tensor:
-        """What the last layer gives, (B, outputs): for scaled actions."""
+    def features(self, observation: Any) -> Tensor:
+        """What goes into the last layers, (B, columns)."""
         seen = windowed(self.encoder(self.scaling(observation)))
         for cell in self.cells:
             memory, out = None, []
@@ -75,7 +75,11 @@ class Cloned(nn.Module):
             seen = torch.stack(out, 1)
         if len(self.cells):
             seen = seen[:, -1]
-        found: Tensor = self.layers(seen.flatten(1))
+        return seen.flatten(1)
+
+    def answer(self, observation: Any) -> Tensor:
+        """What the last layer gives, (B, outputs): for scaled actions."""
+        found: Tensor = self.layers(self.features(observation))
         return found
 
     def forward(self, observation: Any) -> Tensor:

@@ -1,0 +1,44 @@
+"""A trained policy acts where its robot is the one that it was trained with."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from manikin import make
+from manikin.errors import ConfigError
+from manikin.policy.choices import policy_maker
+from manikin.robots.identified import base
+
+NAME = "ppo-PushCube-v2"
+
+
+def _identified(folder, robot, joint="joint1"):
+    file = folder / f"{robot.partition(':')[0]}.toml"
+    file.write_text(f'format = 1\nrobot = "{robot}"\n[joints.{joint}]\nkp = 400.0\n')
+    return str(file)
+
+
+def test_it_acts_with_identified_parameters_of_its_robot(tmp_path):
+    env = make("PushCube-v2", robot=_identified(tmp_path, "panda"), num_envs=2)
+    observation, _ = env.reset(seed=1)
+    plain = make("PushCube-v2", num_envs=2)
+    policy = policy_maker(NAME)(env)
+    assert torch.equal(policy.act(observation, [""] * 2), policy_maker(NAME)(plain).act(observation, [""] * 2))
+
+
+def test_it_does_not_act_with_those_of_another_robot(tmp_path):
+    env = make("PushCube-v2", robot=_identified(tmp_path, "xarm7"), num_envs=2)
+    with pytest.raises(ConfigError, match=r"robot 'panda', here .*xarm7\.toml"):
+        policy_maker(NAME)(env)
+
+
+def test_a_file_stands_for_the_robot_that_it_names(tmp_path):
+    panda, meshes = _identified(tmp_path, "panda"), _identified(tmp_path, "xarm7:menagerie")
+    assert base("panda+robotiq_85") == "panda+robotiq_85"
+    assert base(panda) == "panda"
+    assert base(panda + "+robotiq_85") == "panda+robotiq_85"
+    assert base(panda + ":menagerie") == "panda:menagerie"
+    assert base(meshes) == "xarm7:menagerie"
+    assert base(meshes + "+robotiq_85") == "xarm7+robotiq_85:menagerie"
+    assert base(f"{panda},sawyer") == "panda,sawyer"
