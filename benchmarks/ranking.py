@@ -119,8 +119,8 @@ def outcomes(
 
 
 def chosen(rates: Mapping[str, float]) -> list[str]:
-    """All networks that see, and as many of the others as make eight: those that leave the smallest gaps. By the rates in
-    reality alone, the best first.
+    """All networks that see, and as many of the others as make eight: those that leave the smallest gaps. By the rates
+    in reality alone, the best first.
 
     Raises:
         SystemExit: no choice leaves gaps that are small enough.
