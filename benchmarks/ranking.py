@@ -44,6 +44,7 @@ GRADED = {
     "ppo-late": f"graded:{STATE},delay=2",
     "ppo-noise170": f"graded:{STATE},noise=1.7",
     "ppo-late-noise": f"graded:{STATE},delay=2,noise=0.6",
+    "ppo-late-noise90": f"graded:{STATE},delay=2,noise=0.9",
     "ppo-late-noise110": f"graded:{STATE},delay=2,noise=1.1",
     "ppo-later": f"graded:{STATE},delay=3",
 }
@@ -75,14 +76,15 @@ def students(folder: Path, *, quick: bool) -> dict[str, str]:
     """Train networks that see by imitating the shipped policy; folder of the policy after each number of steps."""
     found = {}
     for name, steps in STUDENTS.items():
-        place, last = folder / "policies" / name, 320 if quick else steps[-1]
+        place, last = folder / "policies" / name, 80 if quick else steps[-1]
         recipe: Recipe = recipe_for("distill", TASK)[0].replace(steps=last, stop_at=2.0, test_episodes=2)
         if name == "wide":
             recipe = recipe.replace(env={"looks": LOOKS})
         if quick:
             small = {"num_envs": 4, "horizon": 8, "renderer": "rays"}
-            recipe = recipe.replace(env=small, validate_every=2, validation_episodes=2)
-        kept = {160, 320} if quick else set(steps)
+            few = {"updates": 1, "batch_size": 8}
+            recipe = recipe.replace(env=small, settings=few, validate_every=4, validation_episodes=2)
+        kept = {80} if quick else set(steps)
 
         def keep(state: State, _: Mapping[str, float], place: Path = place, kept: set[int] = kept) -> None:
             if state.steps in kept:

@@ -173,11 +173,10 @@ class Distill:
             if self.config.noise:
                 drawn = torch.randn(actions.shape, generator=self.streams["noise"], device=self.device)
                 actions = actions + self.config.noise * drawn
-            frame = {"seen": taken, "actions": wanted}
-            if self.guess is not None:
-                frame["known"] = self.teacher.observed(self.observation)
-                self.known.add(frame["known"])
-            self.frames.add(frame)
+            known = {} if self.guess is None else {"known": self.teacher.observed(self.observation)}
+            self.frames.add({"seen": taken, "actions": wanted, **known})
+            if known:
+                self.known.add(known["known"])
             self.moments.add(numbers_of(taken))
             self.observation = self.episodes.step(actions.clamp(-1.0, 1.0), self.steps // n + 1).observation
             self.steps += n
