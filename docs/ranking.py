@@ -1,0 +1,121 @@
+"""Fill the table of the proof in docs/rank-policies.md, and draw its pictures, from benchmarks/results/ranking.json.
+
+python docs/ranking.py            # after benchmarks/ranking.py; draws the pictures of the realities, too
+python docs/ranking.py --check    # only say whether table and plot are up to date (exit status 1: they are not)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manikin.eval.ranking.plots import COLOURS, Point, scatter
+from manikin.eval.stats import wilson
+from manikin.render import tile, write_png
+from manikin.render.files.caption import caption
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "rank-policies.md"
+PLOT = ROOT / "docs" / "images" / "matching.svg"
+PICTURE = ROOT / "docs" / "images" / "realities.png"
+RESULT = ROOT / "benchmarks" / "results" / "ranking.json"
+TITLES = {
+    "before": "before matching",
+    "identified": "with the robot identified",
+    "matched": "with camera and pictures matched",
+    "both": "with both",
+}
+SHOWN = 3  # realities in the picture
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+
+def table(result: dict[str, Any]) -> str:
+    """Agreement of each simulator with reality, and the rates behind it."""
+    lines = ["| simulator | MMRV | its change | Pearson | its change |", "|---|---:|---:|---:|---:|"]
+    for name, found in result["agreement"].items():
+        cells = [TITLES[name]]
+        for metric in ("mmrv", "pearson"):
+            change = found.get(f"{metric}_change")
+            said = f"{change[0]:+.3f} [{change[1]:+.3f}, {change[2]:+.3f}]" if change else ""
+            cells += [f"{found[metric]:.3f}", said]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"| policy | reality | {' | '.join(TITLES.values())} |", "|---|---:|" + "---:|" * len(TITLES)]
+    for k, policy in enumerate(result["policies"]):
+        tables = (result["reality"], *(result["simulated"][name] for name in TITLES))
+        rates = [f"{100 * np.mean([row[k] for row in rows]):.0f} %" for rows in tables]
+        lines.append(f"| `{policy}` | {' | '.join(rates)} |")
+    return "\n".join(lines)
+
+
+def plot(result: dict[str, Any]) -> str:
+    """Simulation over reality before and after matching, a point for each policy and reality."""
+    count, parts = result["episodes"], []
+    for at, name in enumerate(("before", "both")):
+        points = [
+            Point(policy, _span(row[k], count), _span(there[k], count), COLOURS[k])
+            for row, there in zip(result["reality"], result["simulated"][name], strict=True)
+            for k, policy in enumerate(result["policies"])
+        ]
+        parts.append(scatter(points, TITLES[name]).replace("<svg ", f'<svg x="{370 * at}" ', 1))
+    for k, policy in enumerate(result["policies"]):
+        y = 30 + 18 * k
+        parts.append(
+            f'<circle cx="750" cy="{y}" r="4.5" fill="{COLOURS[k]}"/><text x="762" y="{y + 4}">{policy}</text>'
+        )
+    style = "<style>text{font:11px sans-serif;fill:#777}svg{color:#777}</style>"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 890 356">{style}{"".join(parts)}</svg>\n'
+
+
+def _span(rate: float, count: int) -> tuple[float, float, float]:
+    found = wilson(round(rate * count), count)
+    return rate, found.low, found.high
+
+
+def picture() -> np.ndarray:
+    """What a policy sees at the same start: in realities, before matching, and after it."""
+    from realities import Simulator, drawn, matched, nominal, real
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for k, one in enumerate(drawn()[:SHOWN]):
+            place = Path(folder) / str(k)
+            camera, photograph, looks, _ = matched(one, place)
+            twin = Simulator(camera=camera, photograph=photograph, looks=looks)
+            kinds = {"reality": real(one, place), "before matching": nominal(), "matched": twin}
+            rows += [caption(_seen(simulator), [words]) for words, simulator in kinds.items()]
+    return tile(rows, columns=3)
+
+
+def _seen(simulator: Any) -> np.ndarray:
+    env = simulator.make(1, sees=True)
+    observation, _ = env.reset(seed=4)
+    pixels: np.ndarray = observation["cameras"]["near"]["rgb"][0].numpy().repeat(4, 0).repeat(4, 1)
+    env.close()
+    return pixels
+
+
+def main(words: list[str]) -> int:
+    if words not in ([], ["--check"]):
+        raise SystemExit(__doc__)
+    result = json.loads(RESULT.read_text())
+    pattern = r"(<!-- table of ranking -->\n).*?(<!-- end -->)"
+    text = re.sub(pattern, lambda f: f"{f[1]}\n{table(result)}\n\n{f[2]}", PAGE.read_text(), flags=re.DOTALL)
+    wanted = {PAGE: text, PLOT: plot(result)}
+    if words:
+        other = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+        print(f"not up to date: {', '.join(other)}; run python docs/ranking.py" if other else "up to date")
+        return 1 if other else 0
+    for path, text in wanted.items():
+        path.write_text(text)
+    write_png(PICTURE, picture())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
