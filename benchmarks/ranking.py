@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from common import arguments, write
-from realities import SEED, TASK, Simulator, drawn, identified, matched, nominal, real
+from realities import SEED, TASK, Reality, Simulator, drawn, identified, matched, nominal, real
 
 from manikin.env.state.provenance import machine, versions
 from manikin.errors import ConfigError
@@ -185,6 +185,31 @@ def compared(
     return found
 
 
+def both(reality: Reality, folder: Path, *, quick: bool) -> tuple[Simulator, dict[str, float]]:
+    """The simulator that is matched to a reality in all, and how well that went."""
+    robot = identified(reality, folder, quick=quick)
+    camera, photograph, looks, how = matched(reality, folder)
+    return Simulator(robot=robot, camera=camera, photograph=photograph, looks=looks), how
+
+
+class Players:
+    """Policies by name, each of which plays the same episodes in each simulator.
+
+    Args:
+        words: name -> policy word.
+        folder: where outcomes are kept. episodes: of each policy. horizon: control steps of each.
+    """
+
+    def __init__(self, words: Mapping[str, str], folder: Path, *, episodes: int, horizon: int) -> None:
+        self.words, self.folder, self.episodes, self.horizon = words, folder, episodes, horizon
+
+    def __call__(self, where: str, simulator: Simulator, names: Sequence[str], first: int) -> np.ndarray:
+        """(names, episodes) successes of the episodes with seeds from ``first`` up."""
+        seeds = range(first, first + self.episodes)
+        files = {name: self.folder / where / f"{name}.json" for name in names}
+        return np.array([outcomes(n, self.words[n], simulator, files[n], seeds, self.horizon) for n in names])
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--folder", type=Path, default=Path("runs/ranking"))
@@ -196,16 +221,7 @@ def main() -> None:
     if args.quick:
         realities, episodes, horizon, graded = realities[:1], 2, 8, dict(list(GRADED.items())[:2])
     words = graded | students(args.folder, quick=args.quick)
-
-    def played(where: str, simulator: Simulator, names: Sequence[str], first: int) -> np.ndarray:
-        seeds = range(first, first + episodes)
-        return np.array(
-            [
-                outcomes(n, words[n], simulator, args.folder / where / f"{n}.json", seeds, horizon)
-                for n in names
-            ]
-        )  # fmt: skip
-
+    played = Players(words, args.folder, episodes=episodes, horizon=horizon)
     there = [
         played(f"reality-{k}", real(one, args.folder / f"reality-{k}"), list(words), 1_000 * (k + 1))
         for k, one in enumerate(realities)
@@ -217,16 +233,13 @@ def main() -> None:
     simulated: dict[str, list[np.ndarray]] = {name: [] for name in SIMULATORS}
     matching = []
     for k, one in enumerate(realities):
-        folder = args.folder / f"reality-{k}"
-        robot = identified(one, folder, quick=args.quick)
-        camera, photograph, looks, how = matched(one, folder)
+        twin, how = both(one, args.folder / f"reality-{k}", quick=args.quick)
         matching.append({name: round(value, 4) for name, value in how.items()})
-        seen = {"camera": camera, "photograph": photograph, "looks": looks}
         simulators = {
             "before": nominal(),
-            "identified": dataclasses.replace(nominal(), robot=robot),
-            "matched": dataclasses.replace(nominal(), **seen),
-            "both": dataclasses.replace(nominal(), robot=robot, **seen),
+            "identified": dataclasses.replace(nominal(), robot=twin.robot),
+            "matched": dataclasses.replace(twin, robot=nominal().robot),
+            "both": twin,
         }
         for name, simulator in simulators.items():
             simulated[name].append(played(f"reality-{k}-{name}", simulator, names, 100_000 + 1_000 * k))

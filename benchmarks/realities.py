@@ -11,8 +11,8 @@ import copy
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +102,18 @@ class Simulator:
     camera: CameraSpec = CAMERA
     looks: Looks | None = None
     photograph: Path | None = None
+    task: Any = TASK
+    config: Mapping[str, float] = field(default_factory=dict)
+    device: str = "cpu"
 
     def make(self, rows: int, *, sees: bool, **more: Any) -> Any:
         """Environments for a policy that sees, or one that is told the state."""
         options: dict[str, Any] = {"control": CONTROL, "robot": self.robot, "autoreset": "disabled", **more}
+        options |= {"config": dict(self.config), "device": self.device, "looks": self.looks}
         if sees:
             stages = [Photograph(str(self.photograph), keep=THINGS)] if self.photograph is not None else []
             options |= {"observe": "rgb", "vision": Vision(cameras=[self.camera], stages=stages)}
-        return manikin.make(TASK, num_envs=rows, looks=self.looks, **options)
+        return manikin.make(self.task, num_envs=rows, **options)
 
 
 def _always(*values: float) -> Choice:

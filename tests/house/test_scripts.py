@@ -40,6 +40,7 @@ UNPUBLISHED = {  # of no result
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
+    "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",
     "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
     "benchmarks/simpler_rate.py": "python benchmarks/simpler_rate.py --quick",
