@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from filling import finish
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "replay.md"
 RESULTS = ROOT / "benchmarks" / "results" / "conversion.json"
@@ -66,16 +68,5 @@ def filled(page: str, result: dict[str, Any]) -> str:
     return page
 
 
-def main(words: list[str]) -> int:
-    if words not in ([], ["--check"]):
-        raise SystemExit(__doc__)
-    old = PAGE.read_text()
-    new = filled(old, json.loads(RESULTS.read_text()))
-    if words:
-        return int(new != old)
-    PAGE.write_text(new)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(finish(sys.argv[1:], __doc__, lambda: {PAGE: filled(PAGE.read_text(), json.loads(RESULTS.read_text()))}))

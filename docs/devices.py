@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from filling import finish
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "devices.md"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -98,16 +100,5 @@ def results() -> dict[str, dict[str, Any] | None]:
     return {name: json.loads(file.read_text()) if file.exists() else None for name, file in files.items()}
 
 
-def main(words: list[str]) -> int:
-    if words not in ([], ["--check"]):
-        raise SystemExit(__doc__)
-    old = PAGE.read_text()
-    new = filled(old, results())
-    if words:
-        return int(new != old)
-    PAGE.write_text(new)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(finish(sys.argv[1:], __doc__, lambda: {PAGE: filled(PAGE.read_text(), results())}))

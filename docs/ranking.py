@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filling import finish
 
 from manikin.eval.ranking.plots import COLOURS, Point, scatter
 from manikin.eval.stats import wilson
@@ -100,22 +101,16 @@ def _seen(simulator: Any) -> np.ndarray:
     return pixels
 
 
-def main(words: list[str]) -> int:
-    if words not in ([], ["--check"]):
-        raise SystemExit(__doc__)
+def made() -> dict[Path, str]:
+    """The text of each file."""
     result = json.loads(RESULT.read_text())
     pattern = r"(<!-- table of ranking -->\n).*?(<!-- end -->)"
     text = re.sub(pattern, lambda f: f"{f[1]}\n{table(result)}\n\n{f[2]}", PAGE.read_text(), flags=re.DOTALL)
-    wanted = {PAGE: text, PLOT: plot(result)}
-    if words:
-        other = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
-        print(f"not up to date: {', '.join(other)}; run python docs/ranking.py" if other else "up to date")
-        return 1 if other else 0
-    for path, text in wanted.items():
-        path.write_text(text)
-    write_png(PICTURE, picture())
-    return 0
+    return {PAGE: text, PLOT: plot(result)}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = finish(sys.argv[1:], __doc__, made)
+    if not sys.argv[1:]:
+        write_png(PICTURE, picture())
+    sys.exit(status)

@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from filling import finish
+
 from manikin.eval.agreement.metrics import delta_success, kruskal_wallis, mmrv, pearson
 from manikin.eval.agreement.trials import trials
 
@@ -138,16 +140,5 @@ def filled(page: str, published: Mapping[str, Any]) -> str:
     return page
 
 
-def main(words: list[str]) -> int:
-    if words not in ([], ["--check"]):
-        raise SystemExit(__doc__)
-    old = PAGE.read_text()
-    new = filled(old, json.loads(PUBLISHED.read_text()))
-    if words:
-        return int(new != old)
-    PAGE.write_text(new)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(finish(sys.argv[1:], __doc__, lambda: {PAGE: filled(PAGE.read_text(), json.loads(PUBLISHED.read_text()))}))

@@ -12,7 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from filling import finish
+
 ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
 RESULT = ROOT / "benchmarks" / "results" / "throughput.json"
 SECTION = re.compile(r"(<!-- speed:[^\n]*-->\n).*?(<!-- /speed -->)", re.DOTALL)
 
@@ -66,17 +69,11 @@ def filled(readme: str, result: dict[str, Any] | None) -> str:
     return made
 
 
-def main(words: list[str]) -> int:
-    if words not in ([], ["--check"]):
-        raise SystemExit(__doc__)
-    readme = ROOT / "README.md"
-    old = readme.read_text()
-    new = filled(old, json.loads(RESULT.read_text()) if RESULT.exists() else None)
-    if words:
-        return int(new != old)
-    readme.write_text(new)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(
+        finish(
+            sys.argv[1:],
+            __doc__,
+            lambda: {README: filled(README.read_text(), json.loads(RESULT.read_text()) if RESULT.exists() else None)},
+        )
+    )

@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from filling import finish
+
 from manikin.learn.run.chart import chart
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -150,25 +152,19 @@ def filled(page: str, name: str, lines: str) -> str:
     return re.sub(pattern, lambda found: f"{found[1]}\n{lines}\n\n{found[2]}", page, flags=re.DOTALL)
 
 
-def main() -> int:
+def made() -> dict[Path, str]:
+    """The text of each file."""
     from robosuite import table as returns
 
     learned = json.loads(RESULT.read_text())
-    wanted = {
+    return {
         PAGE: filled(PAGE.read_text(), "learning", table(learned)),
         PICTURE: curves(learned) + "\n",
         BESIDE: beside(json.loads(PEER.read_text())) + "\n",
         ROBOSUITE: filled(ROBOSUITE.read_text(), "robosuite", returns(json.loads(BENCHMARK.read_text()))),
         IMITATION: filled(IMITATION.read_text(), "imitation", imitated(json.loads(IMITATED.read_text()))),
     }
-    if "--check" in sys.argv:
-        other = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
-        print(f"not up to date: {', '.join(other)}; run python docs/training.py" if other else "up to date")
-        return 1 if other else 0
-    for path, text in wanted.items():
-        path.write_text(text)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(finish(sys.argv[1:], __doc__, made))

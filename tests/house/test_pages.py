@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,17 +12,9 @@ import pytest
 from manikin.author.scaffold import write_task
 from manikin.author.sheet import task_sheet
 from manikin.env.registry import task_class, task_ids
+from script import script
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def script(name: str) -> ModuleType:
-    """A script of docs/ as a module."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("task_id", task_ids())
@@ -97,7 +87,7 @@ RESULT: dict[str, Any] = {
 
 
 def test_the_speed_table_is_made_from_the_result() -> None:
-    speed = script("speed")
+    speed = script("speed", "docs")
     readme = "a\n<!-- speed: x -->\nold\n<!-- /speed -->\nb\n"
     made = speed.filled(readme, RESULT)
     assert made.startswith("a\n<!-- speed: x -->\n|") and made.endswith("<!-- /speed -->\nb\n")
@@ -112,14 +102,14 @@ def test_the_speed_table_is_made_from_the_result() -> None:
 
 
 def test_the_readme_shows_the_committed_result() -> None:
-    speed = script("speed")
+    speed = script("speed", "docs")
     result = json.loads(speed.RESULT.read_text()) if speed.RESULT.exists() else None
     readme = (ROOT / "README.md").read_text()
     assert speed.filled(readme, result) == readme, "python docs/speed.py"
 
 
 def test_the_speed_of_cameras_is_made_from_the_committed_result() -> None:
-    cameras = script("cameras")
+    cameras = script("cameras", "docs")
     split = {"draw": 4.0, "read back": 0.5}
     result = {
         "command": "python benchmarks/render.py",
@@ -142,7 +132,7 @@ def test_the_speed_of_cameras_is_made_from_the_committed_result() -> None:
 
 
 def test_the_tables_of_devices_are_made_from_the_results() -> None:
-    devices = script("devices")
+    devices = script("devices", "docs")
     rates = {"seeds": 256, "difference": [-0.01, 0.02]}
     rates |= {w: {"successes": k, "health": {"overflow": 0, "diverged": 1}} for w, k in (("cpu", 250), ("warp", 249))}
     still = {"one_step": 4.77e-7, "free": 1.2e-6, "share_free": 1.0}
@@ -184,7 +174,7 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
 
 
 def test_the_page_of_devices_shows_the_committed_results() -> None:
-    devices = script("devices")
+    devices = script("devices", "docs")
     page = devices.PAGE.read_text()
     assert devices.filled(page, devices.results()) == page, "python docs/devices.py"
 

@@ -5,7 +5,6 @@ Those of examples/ run as they are, see test_docs.py.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shlex
@@ -13,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -28,12 +26,14 @@ from manikin.data.recorder import Recorder
 from manikin.env.registry import task_ids, task_versions
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
+from script import script
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 ELSEWHERE = {  # who runs them
     "benchmarks/common.py": "the others, which share it",
     "benchmarks/gpu.py": "test_gpu_scripts.py",
+    "docs/filling.py": "the others, which share it",
     "docs/hooks.py": "make docs",
 }
 UNPUBLISHED = {  # of no result
@@ -107,15 +107,6 @@ def published() -> Iterator[tuple[str, str, Path]]:
 PUBLISHED = list(published())
 
 
-def script(name: str) -> Any:
-    """A script of docs/ as a module."""
-    spec = importlib.util.spec_from_file_location(f"scripts_{name}", ROOT / "docs" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def run(words: list[str], folder: Path, timeout: float = 300) -> str:
     """What a script prints; it has to succeed."""
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout)
@@ -170,8 +161,11 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
     assert set(there) - parts <= set(made), "a part of the published result is not made"
     pages = (("speed", "section"), ("cameras", "section"), ("conversion", "table"), ("simpler_speed", "section"))
     for page, show in pages:
-        if script(page).__dict__.get("RESULT", script(page).__dict__.get("RESULTS")) == file and "pairs" not in made:
-            assert getattr(script(page), show)(made).startswith("| ")
+        if (
+            script(page, "docs").__dict__.get("RESULT", script(page, "docs").__dict__.get("RESULTS")) == file
+            and "pairs" not in made
+        ):
+            assert getattr(script(page, "docs"), show)(made).startswith("| ")
 
 
 def test_rates_are_the_median_of_rounds_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +199,7 @@ def test_the_interval_of_a_ratio_is_students(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_page_of_simplers_numbers_follows_the_published_rates() -> None:
-    numbers = script("simpler_numbers")
+    numbers = script("simpler_numbers", "docs")
     page, published = numbers.PAGE.read_text(), json.loads(numbers.PUBLISHED.read_text())
     assert numbers.filled(page, published) == page
     assert "| drawer/close | matching | 0.123 | 0.123 | 0.768 | **0.771** |" in page
@@ -268,7 +262,7 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
         whole, single = steps
         assert whole / single == pytest.approx(times, rel=0.05) and made["suite"]["times_one"]["median"] == times
         assert made["physics_steps_per_s"]["median"] == pytest.approx(100 * whole, rel=0.05)
-        assert script("simpler_speed").section(made).count("\n| ") == 2  # a task and the suite
+        assert script("simpler_speed", "docs").section(made).count("\n| ") == 2  # a task and the suite
     elif name == "benchmarks/sim_to_real.py":
         made = json.loads(said[said.rindex("\n{\n") :])
         assert list(made["checkpoints"]) == ["40", "80"] == [str(steps) for steps, _ in made["student"]["validated"]]
