@@ -64,6 +64,7 @@ UNPUBLISHED = {  # of no result
 }
 LIBRARIES = {"sb3": "stable_baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
 PICTURES = {
+    "benchmarks/ranking_varied.py": {"table"},  # of a reality
     "docs/pictures.py": {
         "arenas",
         "CartpoleBalance-v1",
