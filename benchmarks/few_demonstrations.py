@@ -70,8 +70,8 @@ def main() -> None:
     if args.quick:
         args.task, args.demonstrations, args.episodes = "PushCube-v2", 3, 6
         args.teacher_steps, args.student_steps = 160, 4
-        settings += ["env.num_envs=8", "start_steps=16", "updates=1"]
-        imitation = ["updates=2"]
+        settings += ["env.num_envs=8", "env.horizon=10", "start_steps=16", "updates=1"]
+        imitation = ["updates=2", "env.horizon=10"]
         plays = "ppo-PushCube-v2"  # who learned for a moment succeeds nowhere
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or Path(temporary)
