@@ -167,8 +167,8 @@ def bridge(options: Any) -> dict[str, Any]:
 
 
 def collins(options: Any) -> dict[str, Any]:
+    from manikin.fidelity.recordings.motions import collins as recordings
     from manikin.sysid import Anneal, Squares, identify
-    from manikin.sysid.collins import collins as recordings
 
     recorded = recordings((9,) if options.quick else (3, 4, 9, 10))
     small = {"rounds": 1, "candidates": 4, "chains": 2} if options.quick else {"candidates": 120, "chains": 30}

@@ -137,6 +137,7 @@ MODULES: dict[str, str] = {
     "manikin.sim.warp_room": "manikin.sim.warp.capacity",
     "manikin.sim.warp_solve": "manikin.sim.warp.kernels.solve",
     "manikin.spec.segments": "manikin.spec.plan",
+    "manikin.sysid.collins": "manikin.fidelity.recordings.motions",
     "manikin.tasks.labels": "manikin.toolkit.labels",
     "manikin.tasks.robosuite.staged": "manikin.tasks.robosuite.staged_reward",
     "manikin.tasks.tabletop.common": "manikin.toolkit",

@@ -16,9 +16,9 @@ from scipy.spatial.transform import Rotation
 from manikin.assets.paths import data_root
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.protocol import Protocol
+from manikin.fidelity.arm import commands
 from manikin.robots import robot
 from manikin.sysid import Anneal, Cma, Squares, Trajectories, Trajectory, importers, read_trajectories, tfrecord
-from manikin.sysid.collins import commands
 from manikin.sysid.identifiable import identifiability
 from manikin.sysid.loss import distances, residuals
 from manikin.sysid.methods import differences

@@ -129,8 +129,8 @@ def _recorded(options: SysidOptions) -> Trajectories:
     Raises:
         ConfigError: a pickle of SIMPLER's without the options that it lacks. DataError: it cannot be read.
     """
+    from manikin.fidelity.recordings.motions import collins
     from manikin.sysid import importers, read_trajectories
-    from manikin.sysid.collins import collins
 
     source, kind = options.source, options.kind or _kind(options.source)
     if kind == "bridge":

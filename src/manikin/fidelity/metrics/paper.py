@@ -1,0 +1,177 @@
+"""The metrics as the paper defines them.
+
+Over the instants k that both have, with positions p, unit quaternions q, rotation matrices R, joint torques tau, d the
+mean of the recordings and s the mean of the simulation's repeats:
+
+- euclidean [m]: mean of norm(p_d - p_s).
+- rotation [rad]: mean of arccos(abs(q_d . q_s)), which is half the angle between them, from 0 to pi/2.
+- pose [rad]: mean of sqrt(norm(log(R_d' R_s))^2 + 37 norm(p_d - p_s)^2). The Frobenius norm of the logarithm is
+  sqrt(2) times the angle; 37 scales the workspace.
+- velocity [m/s], acceleration [m/s^2]: mean absolute differences of the speeds v_k = norm(p_k+1 - p_k) / dt, and of
+  their changes (v_k+1 - v_k) / dt.
+- max_velocity, max_acceleration, max_deceleration: largest speed, largest and most negative change, simulated.
+- min_torque, max_torque [N m]: of T_k, the sum of abs(tau) over the joints, simulated.
+- torque [N m]: mean of T_d - T_s. It has a sign, so differences may cancel.
+- max_force [N], max_moment [N m]: largest sum of the three axes with their signs, simulated.
+- force, moment: mean of the recorded sum less the simulated one. They have a sign, too.
+- object_max_velocity, object_mean_velocity, object_max_acceleration, object_max_deceleration,
+  object_mean_acceleration: of each simulated repeat while the object moves, then the mean over repeats; 0 if it never
+  does.
+- object_moving_time [s]: from the first to the last interval whose speed, after a median over 5 samples, is above 0.02
+  m/s. Mean over repeats.
+- object_translation: Mahalanobis distance of the mean simulated end to the recorded ends.
+- object_rotation: the same of the Euler angles x, y, z [degrees], as differences to the recordings' circular mean.
+
+Not in the paper: the median, which the exchanged labels of the markers need; the common sign of quaternions before
+they are averaged; NaN, which is left out where either side has it. An end is the last valid sample.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manikin.errors import DataError
+from manikin.fidelity.numerics import accelerations, euler_degrees, mahalanobis, mean, median, moving, speeds
+from manikin.fidelity.protocol import REPEATS
+from manikin.fidelity.recordings.recording import ARM, Recording
+
+__all__ = ["final", "mean_arm", "moving_times", "paper"]
+
+_SCALE = 37.0
+_MEDIAN, _THRESHOLD = 5, 0.02  # [samples], [m/s]
+
+
+def paper(real: Recording, sim: Recording) -> tuple[dict[str, float], list[str]]:
+    """Values by name, and notes.
+
+    Raises:
+        DataError: fewer than two recorded ends of the object.
+    """
+    rows, hz = min(real.rows, sim.rows), sim.hz
+    d, s = mean_arm(real)[:rows], mean_arm(sim)[:rows]
+    apart = np.linalg.norm(d[:, ARM["pos"]] - s[:, ARM["pos"]], axis=1)
+    half = _half_angle(d[:, ARM["quat"]], s[:, ARM["quat"]])
+    speed = [speeds(one[:, ARM["pos"]], hz) for one in (s, d)]
+    change = [accelerations(one, hz) for one in speed]
+    torque = [np.abs(one[:, ARM["torque"]]).sum(1) for one in (s, d)]
+    force = [one[:, ARM["force"]].sum(1) for one in (s, d)]
+    moment = [one[:, ARM["moment"]].sum(1) for one in (s, d)]
+    found = {
+        "euclidean": mean(apart),
+        "rotation": mean(half),
+        "pose": mean(np.sqrt(2 * (2 * half) ** 2 + _SCALE * apart**2)),
+        "max_velocity": _largest(speed[0]),
+        "velocity": mean(np.abs(speed[1] - speed[0])),
+        "max_acceleration": max(0.0, _largest(change[0])),
+        "max_deceleration": max(0.0, _largest(-change[0])),
+        "acceleration": mean(np.abs(change[1] - change[0])),
+        "min_torque": -_largest(-torque[0]),
+        "max_torque": _largest(torque[0]),
+        "torque": mean(torque[1] - torque[0]),
+        "max_force": _largest(force[0]),
+        "force": mean(force[1] - force[0]),
+        "max_moment": _largest(moment[0]),
+        "moment": mean(moment[1] - moment[0]),
+    }
+    if not len(sim.objects):
+        return found, []
+    found |= _motion(sim)
+    notes = []
+    if not len(real.objects):
+        return found, ["the recordings have no object, so its end is not compared"]
+    ends = [final(one.cut(rows).objects[:REPEATS]) for one in (sim, real)]
+    for name, measure in (("object_translation", _positions), ("object_rotation", _angles)):
+        found[name], said = _distance(name, measure(*ends), real)
+        notes += said
+    return found, notes
+
+
+def mean_arm(recording: Recording) -> np.ndarray:
+    """(N, 22) mean of the arm over repeats; quaternions get the sign of the first repeat's and unit length."""
+    quat = recording.arm[..., ARM["quat"]]
+    sign = np.where((quat * quat[:1]).sum(-1, keepdims=True) < 0, -1.0, 1.0)
+    found = recording.arm.mean(0)
+    summed = (quat * sign).sum(0)
+    with np.errstate(invalid="ignore"):
+        found[:, ARM["quat"]] = summed / np.linalg.norm(summed, axis=-1, keepdims=True)
+    return np.asarray(found)
+
+
+def _half_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(N,) arccos |a . b| of unit quaternions, from the chord between them, so that it is exactly 0 of a and a."""
+    chord = np.minimum(np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1))
+    return np.asarray(2 * np.arcsin(np.minimum(1, chord / 2)))
+
+
+def _largest(values: np.ndarray) -> float:
+    found = np.fmax.reduce(values)
+    return float(found)
+
+
+# ---- object ----------------------------------------------------------------------------------------------------------
+
+
+def moving_times(recording: Recording) -> np.ndarray:
+    """(R,) [s] how long the object moves in each of the first 20 repeats."""
+    windows = [_window(one) for one in speeds(recording.objects[:REPEATS, :, :3], recording.hz)]
+    return np.array([0.0 if one is None else (one[1] - one[0]) / recording.hz for one in windows])
+
+
+def _window(speed: np.ndarray) -> tuple[int, int] | None:
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(speed, _MEDIAN // 2, mode="edge"), _MEDIAN)
+    return moving(median(around), _THRESHOLD)
+
+
+def _motion(sim: Recording) -> dict[str, float]:
+    """Means over repeats, of the object's motion in the simulation."""
+    rows = []
+    for speed in speeds(sim.objects[:REPEATS, :, :3], sim.hz):
+        window = _window(speed)
+        inside = speed[window[0] : window[1] + 1] if window else np.zeros(1)
+        change = accelerations(inside, sim.hz)
+        up, down = (max(0.0, np.fmax.reduce(sign * change, initial=0)) for sign in (1, -1))
+        length = (window[1] - window[0]) / sim.hz if window else 0.0
+        rows.append((_largest(inside), mean(inside), up, down, mean(np.abs(change)) if len(change) else 0.0, length))
+    most, average, up, down, change, time = np.mean(rows, axis=0).tolist()
+    return {
+        "object_max_velocity": most,
+        "object_mean_velocity": average,
+        "object_max_acceleration": up,
+        "object_max_deceleration": down,
+        "object_mean_acceleration": change,
+        "object_moving_time": time,
+    }
+
+
+def final(objects: np.ndarray) -> np.ndarray:
+    """(R, 7) last sample of each repeat (R, N, 7) that is not NaN; NaN where there is none."""
+    valid = np.isfinite(objects).all(-1)
+    last = valid.shape[1] - 1 - valid[:, ::-1].argmax(1)
+    found = objects[np.arange(len(objects)), last]
+    return np.where(valid.any(1)[:, None], found, np.nan)
+
+
+def _positions(sim: np.ndarray, real: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return sim[:, :3], real[:, :3]
+
+
+def _angles(sim: np.ndarray, real: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Euler angles [degrees] as differences to the recordings' circular mean, from -180 to 180."""
+    simulated, recorded = euler_degrees(sim[:, 3:]), euler_degrees(real[:, 3:])
+    turn = np.radians(recorded[np.isfinite(recorded).all(1)])
+    middle = np.degrees(np.arctan2(np.sin(turn).mean(0), np.cos(turn).mean(0)))
+    return tuple((one - middle + 180) % 360 - 180 for one in (simulated, recorded))
+
+
+def _distance(name: str, ends: tuple[np.ndarray, np.ndarray], real: Recording) -> tuple[float, list[str]]:
+    """Mahalanobis distance of the mean simulated end, and notes: the mean distance of single ends, degeneracy."""
+    simulated, recorded = (one[np.isfinite(one).all(1)] for one in ends)
+    if len(recorded) < 2:
+        raise DataError(f"{real.source}: {len(recorded)} repeats have an end of the object; a spread needs two")
+    centre, covariance = recorded.mean(0), np.cov(recorded.T)
+    distance, degenerate = mahalanobis(simulated.mean(0), centre, covariance)
+    each, _ = mahalanobis(simulated, centre, covariance)
+    notes = [f"{name}: single repeats are {float(np.mean(each)):.4g} away in the mean"]
+    if degenerate:
+        notes.append(f"{name}: the recordings do not spread in every direction; those without spread do not count")
+    return float(distance), notes

@@ -1,0 +1,239 @@
+"""Defects of recordings: found, told with their rows, and masked where the caller asks for it. Nothing is repaired.
+
+A masked sample becomes NaN, which the metrics of the mode ``paper`` leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from manikin.errors import DataError, UnknownNameError
+from manikin.fidelity.arm import wrist_pose
+from manikin.fidelity.numerics import median, rotation_matrices
+from manikin.fidelity.protocol import HZ, benchmark_task
+from manikin.fidelity.recordings.recording import ARM, Recording
+
+__all__ = ["KINDS", "MASKED", "Defect", "check_usable", "find_defects", "masked"]
+
+KINDS: dict[str, str] = {
+    "units": "positions in millimetres, or angles instead of quaternions",
+    "rate": "another rate than 10 Hz",
+    "gap": "missing values",
+    "zero_rows": "rows in which every position is exactly zero",
+    "zero_repeat": "rows of a mean in which some repeats are zero",
+    "quaternion": "quaternions that are not of unit length",
+    "label_swap": "jumps of an object and back: the markers' labels were exchanged",
+    "after_end": "rows after the nominal end of the task",
+    "short": "fewer rows than the task lasts",
+    "orientation": "turns of the wrist that do not agree with the arm's kinematics",
+}
+"""Kind of a defect -> what it is."""
+MASKED = ("zero_rows", "zero_repeat", "quaternion", "label_swap", "after_end")
+"""What ``masked`` masks unless told otherwise. ``orientation`` can be named, too."""
+_REFUSED = ("units", "rate")
+_UNIT, _JUMP, _STEADY, _TURN = 0.02, 0.02, 0.005, 10.0  # of a quaternion's length, [m], [m], [degrees]
+
+
+@dataclass(frozen=True, eq=False)
+class Defect:
+    """One defect.
+
+    Attributes:
+        kind: of :data:`KINDS`.
+        where: ``arm``, or the name of an object's repeat.
+        rows: (K,) rows that have it, ascending; empty where it is of the whole file.
+        words: what was found.
+        index: repeat of the arm or the object.
+    """
+
+    kind: str
+    where: str
+    rows: np.ndarray
+    words: str
+    index: int = 0
+
+    def __str__(self) -> str:
+        count = len(self.rows)
+        at = "" if not count else f" {ranges(self.rows)} ({count} row{'s' if count > 1 else ''})"
+        return f"{self.kind}, {self.where}{at}: {self.words}"
+
+
+def ranges(rows: Sequence[int] | np.ndarray, most: int = 4) -> str:
+    """``row 5``, ``rows 0-2, 7, 9-12 and others``."""
+    rows = np.asarray(rows)
+    runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
+    said = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:most]]
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(said)}{' and others' if len(runs) > most else ''}"
+
+
+def find_defects(recording: Recording) -> list[Defect]:
+    """All defects of a recording, those of the whole file first."""
+    found = [*_whole(recording)]
+    for k, arm in enumerate(recording.arm):
+        name = "arm" if len(recording.arm) == 1 else f"arm of repeat {k + 1}"
+        found += _track(arm[:, :7], name, k, recording.summary)
+        rest = _rows(np.isnan(arm[:, 7:]).any(1) & ~np.isnan(arm[:, :7]).any(1))
+        found += [Defect("gap", name, rest, "values are missing", k)] if len(rest) else []
+    for k, track in enumerate(recording.objects):
+        name = recording.labels[k] if k < len(recording.labels) else f"repeat {k + 1}"
+        found += _track(track, f"object {name}", k, False)
+        found += _swaps(track, f"object {name}", k)
+    return found
+
+
+def check_usable(recording: Recording, defects: Iterable[Defect]) -> None:
+    """Raise :class:`DataError` for a defect that makes every number wrong: units or rate."""
+    bad = [one for one in defects if one.kind in _REFUSED]
+    if bad:
+        raise DataError(f"{recording.source}: {bad[0]}")
+
+
+def masked(recording: Recording, defects: Iterable[Defect], kinds: Sequence[str] = MASKED) -> Recording:
+    """The recording with defective samples as NaN, and without the rows after the nominal end.
+
+    Args:
+        recording: as it was read.
+        defects: what :func:`find_defects` found in it.
+        kinds: which kinds to mask: of :data:`MASKED`, and ``orientation``, which masks all turns of the wrist.
+
+    Raises:
+        UnknownNameError: a kind that cannot be masked.
+    """
+    valid = (*MASKED, "orientation")
+    for kind in kinds:
+        if kind not in valid:
+            raise UnknownNameError("kind of defect that can be masked", kind, valid)
+    arm, objects, rows = recording.arm.copy(), recording.objects.copy(), recording.rows
+    for one in defects:
+        if one.kind not in kinds:
+            continue
+        if one.kind == "after_end":
+            rows = min(rows, int(one.rows[0]))
+        elif one.kind == "orientation":
+            arm[..., ARM["quat"]] = np.nan
+        elif one.where.startswith("object"):
+            objects[one.index, one.rows] = np.nan
+        else:
+            arm[one.index, one.rows] = np.nan
+    return replace(recording, arm=arm, objects=objects).cut(rows)
+
+
+# ---- what is looked for ----------------------------------------------------------------------------------------------
+
+
+def _rows(where: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(where)
+
+
+def _whole(recording: Recording) -> Iterator[Defect]:
+    task, none = benchmark_task(recording.task), np.zeros(0, int)
+    expected = round(task.seconds * recording.hz)
+    times = recording.rows / task.rows
+    if abs(recording.hz - HZ) > 1e-9:
+        words = f"{recording.hz:g} rows per second; the benchmark has {HZ:g}. Say the rate, to take every so many rows"
+        yield Defect("rate", "file", none, words)
+    elif times > 1.8 or times < 0.6:
+        words = f"{recording.rows} rows; {task.seconds:g} s at {HZ:g} Hz are {task.rows}: about {times * HZ:.3g} Hz"
+        yield Defect("rate", "file", none, words)
+    elif recording.rows > expected + 1:
+        rows = np.arange(expected, recording.rows)
+        yield Defect("after_end", "file", rows, f"the task ends after {task.seconds:g} s")
+    elif recording.rows < expected - 2:
+        yield Defect("short", "file", none, f"{recording.rows} rows; {task.seconds:g} s are {expected}")
+    yield from _orientation(recording)
+
+
+def _track(pose: np.ndarray, where: str, index: int, mean: bool) -> Iterator[Defect]:
+    """Of positions and quaternions (N, 7)."""
+    pos, size = pose[:, :3], np.linalg.norm(pose[:, 3:], axis=1)
+    lost, zero = np.isnan(pose).any(1), (pos == 0).all(1)
+    wide = np.nanmax(np.abs(pos), initial=0)
+    if wide > 10:
+        rows = _rows(np.abs(pos).max(1) > 10)
+        words = f"a position of {wide:.4g}; metres are below 10, so these are millimetres"
+        yield Defect("units", where, rows, words, index)
+    if np.nanmax(size, initial=0) > 1.5:
+        rows = _rows(size > 1.5)
+        words = f"a quaternion of length {np.nanmax(size):.4g}; these are angles, or degrees"
+        yield Defect("units", where, rows, words, index)
+        return
+    if lost.any():
+        yield Defect("gap", where, _rows(lost), "values are missing", index)
+    if zero.any():
+        yield Defect("zero_rows", where, _rows(zero), "the position is exactly zero", index)
+    short = (np.abs(size - 1) > _UNIT) & ~zero & ~lost
+    if mean:
+        bad = short | (_shrunk(pos) & ~zero)
+        if bad.any():
+            words = "repeats that are zero, or of the other sign, are in the mean"
+            if short.any():
+                words += f"; quaternions have lengths from {size[short].min():.3g} to {size[short].max():.3g}"
+            yield Defect("zero_repeat", where, _rows(bad), words, index)
+    elif short.any():
+        words = f"lengths from {size[short].min():.3g} to {size[short].max():.3g}"
+        yield Defect("quaternion", where, _rows(short), words, index)
+
+
+def _shrunk(pos: np.ndarray) -> np.ndarray:
+    """(N,) rows after which a mean (N, 3), of its last five, falls towards the origin: some repeats ended earlier."""
+    found = np.zeros(len(pos), bool)
+    for k in _rows((pos != 0).any(1))[1:][-5:]:
+        before, step = pos[k - 1], pos[k] - pos[k - 1]
+        length = np.linalg.norm(step)
+        toward = -(step @ before) / max(1e-12, length * np.linalg.norm(before))
+        still = np.linalg.norm(np.diff(pos[max(0, k - 4) : k], axis=0), axis=1).max(initial=0)
+        if length > _JUMP and toward > 0.998 and still < _STEADY:
+            found[k:] = True
+    return found
+
+
+def _swaps(track: np.ndarray, where: str, index: int) -> Iterator[Defect]:
+    """Rows after a step that is more than 20 mm away from the median of the three steps on either side."""
+    pos = np.where((track[:, :3] == 0).all(1, keepdims=True), np.nan, track[:, :3])
+    step = np.diff(pos, axis=0)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(step, ((3, 3), (0, 0)), constant_values=np.nan), 7, axis=0)
+    others = np.delete(around, 3, axis=-1)
+    away = np.linalg.norm(step - median(others), axis=1)
+    jumps = _rows(away > _JUMP)
+    if len(jumps):
+        words = f"{len(jumps)} jumps of {1000 * away[jumps].min():.0f} to {1000 * away[jumps].max():.0f} mm"
+        yield Defect("label_swap", where, jumps + 1, words, index)
+
+
+def _orientation(recording: Recording) -> Iterator[Defect]:
+    """Whether the turns between poses at rest are those of the arm's kinematics, as their distances are."""
+    task, arm = benchmark_task(recording.task), recording.arm[0]
+    rows = []
+    for end, _ in task.segments:
+        k = round(end * recording.hz) - 1
+        if k < 3 or k >= len(arm) or not np.isfinite(arm[k - 2 : k + 1, :7]).all():
+            continue
+        size = np.linalg.norm(arm[k, ARM["quat"]])
+        if np.linalg.norm(np.diff(arm[k - 2 : k + 1, :3], axis=0), axis=1).max() < _STEADY and abs(size - 1) < _UNIT:
+            rows.append((k, end))
+    if len(rows) < 2:
+        return
+    targets = np.radians([next(t for e, t in task.segments if e == end) for _, end in rows])
+    pos, turn = wrist_pose(targets)
+    at = np.array([k for k, _ in rows])
+    recorded = rotation_matrices(arm[at, ARM["quat"]])
+    apart = []
+    for i in range(len(at)):
+        for j in range(i):
+            lengths = [np.linalg.norm(one[i] - one[j]) for one in (pos, arm[at, :3])]
+            if abs(lengths[0] - lengths[1]) < 0.03:
+                apart.append(abs(_angle(turn[i].T @ turn[j]) - _angle(recorded[i].T @ recorded[j])))
+    if apart and np.mean(apart) > _TURN:
+        words = (
+            f"turns between poses at rest are {np.mean(apart):.0f} degrees off in the mean, {np.max(apart):.0f} at "
+            "most, where positions agree within 30 mm. Rotation and pose errors have a floor"
+        )
+        yield Defect("orientation", "arm", at, words)
+
+
+def _angle(turn: np.ndarray) -> float:
+    """[degrees] of a rotation matrix."""
+    return float(np.degrees(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1))))
