@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("bench", "Measure control steps per second on this machine."),
     "warmup": ("warmup", "Compile ahead of time what tasks need on a GPU."),
     "sysid": ("sysid", "Find the gains, friction and delay with which the simulator follows recordings."),
+    "fidelity": ("fidelity", "Score simulations on recordings of a real arm, beside published simulators."),
     "doctor": ("doctor", "Say what works on this machine and how to get the rest."),
 }
 

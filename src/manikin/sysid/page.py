@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from manikin.eval.pages.curves import Panel, curves_svg
 from manikin.math import quat_angle
 from manikin.sysid.search import Identified, Overlay
 
@@ -94,7 +95,7 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def overlay_svg(one: Overlay, hz: float) -> str:
     """Panels of one trajectory over time: x, y, z [m] and the angle to the recorded turn, or the joints."""
-    panels: list[tuple[str, list[tuple[str, np.ndarray]]]] = []
+    panels: list[Panel] = []
     ways = ((RECORDED, one.recorded), (BEFORE, one.before), (AFTER, one.after))
     if "pos" in one.recorded:
         for axis, name in enumerate("xyz"):
@@ -105,45 +106,7 @@ def overlay_svg(one: Overlay, hz: float) -> str:
     else:
         joints = range(one.recorded["qpos"].shape[1])
         panels = [(f"joint {j + 1} [rad]", [(colour, way["qpos"][:, j]) for colour, way in ways]) for j in joints]
-    width, height, columns = 230, 150, min(4, len(panels))
-    rows = -(-len(panels) // columns)
-    parts = [
-        f'<svg viewBox="0 0 {width * columns} {height * rows + 18}" role="img" xmlns="http://www.w3.org/2000/svg">'
-    ]
-    for k, (title, curves) in enumerate(panels):
-        parts += _panel(title, curves, hz, (k % columns) * width, (k // columns) * height, width, height)
-    at = 40
-    for colour, word in ((RECORDED, "recorded"), (BEFORE, "before"), (AFTER, "after")):
-        y = height * rows + 10
-        parts.append(f'<path d="M{at},{y}h22" stroke="{colour}" stroke-width="2.5"/>')
-        parts.append(f'<text x="{at + 28}" y="{y + 4}">{word}</text>')
-        at += 100
-    return "".join([*parts, "</svg>"])
-
-
-def _panel(
-    title: str, curves: Sequence[tuple[str, np.ndarray]], hz: float, x: int, y: int, width: int, height: int
-) -> list[str]:
-    values = np.concatenate([curve for _, curve in curves])
-    low, high = float(values.min()), float(values.max())
-    high = max(high, low + 1e-3)
-    left, right, top, below = x + 44, x + width - 8, y + 20, y + height - 18
-    steps = len(curves[0][1])
-
-    def place(k: int, value: float) -> str:
-        across = left + (right - left) * k / max(1, steps - 1)
-        return f"{across:.1f},{below - (below - top) * (value - low) / (high - low):.1f}"
-
-    parts = [f'<text x="{left}" y="{y + 12}">{title}</text>']
-    for value in (low, high):
-        up = place(0, value).split(",")[1]
-        parts.append(f'<path d="M{left},{up}H{right}" stroke="currentColor" opacity=".15"/>')
-        parts.append(f'<text x="{left - 4}" y="{float(up) + 4:.0f}" text-anchor="end">{value:.3g}</text>')
-    parts.append(f'<text x="{right}" y="{below + 13}" text-anchor="end">{(steps - 1) / hz:.3g} s</text>')
-    for number, (colour, curve) in enumerate(curves):
-        line = "L".join(place(k, float(v)) for k, v in enumerate(curve))
-        parts.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="{1.6 if number else 4}"/>')
-    return parts
+    return curves_svg(panels, hz, ((RECORDED, "recorded"), (BEFORE, "before"), (AFTER, "after")))
 
 
 def _angle(quat: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -23,7 +23,8 @@ mean of the recordings and s the mean of the simulation's repeats:
 - object_rotation: the same of the Euler angles x, y, z [degrees], as differences to the recordings' circular mean.
 
 Not in the paper: the median, which the exchanged labels of the markers need; the common sign of quaternions before
-they are averaged; NaN, which is left out where either side has it. An end is the last valid sample.
+they are averaged; NaN, which is left out where either side has it. An end is the last valid sample of the final
+second; a repeat without one does not count.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import numpy as np
 
 from manikin.errors import DataError
 from manikin.fidelity.numerics import accelerations, euler_degrees, mahalanobis, mean, median, moving, speeds
-from manikin.fidelity.protocol import REPEATS
+from manikin.fidelity.protocol import HZ, REPEATS
 from manikin.fidelity.recordings.recording import ARM, Recording
 
 __all__ = ["final", "mean_arm", "moving_times", "paper"]
@@ -81,7 +82,7 @@ def paper(real: Recording, sim: Recording) -> tuple[dict[str, float], list[str]]
         return found, ["the recordings have no object, so its end is not compared"]
     ends = [final(one.cut(rows).objects[:REPEATS]) for one in (sim, real)]
     for name, measure in (("object_translation", _positions), ("object_rotation", _angles)):
-        found[name], said = _distance(name, measure(*ends), real)
+        found[name], said = _distance(name, measure(*ends), real, sim)
         notes += said
     return found, notes
 
@@ -144,7 +145,8 @@ def _motion(sim: Recording) -> dict[str, float]:
 
 
 def final(objects: np.ndarray) -> np.ndarray:
-    """(R, 7) last sample of each repeat (R, N, 7) that is not NaN; NaN where there is none."""
+    """(R, 7) last valid sample of each repeat (R, N, 7) in its final second; NaN where there is none."""
+    objects = objects[:, -round(HZ) :]
     valid = np.isfinite(objects).all(-1)
     last = valid.shape[1] - 1 - valid[:, ::-1].argmax(1)
     found = objects[np.arange(len(objects)), last]
@@ -163,15 +165,21 @@ def _angles(sim: np.ndarray, real: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tuple((one - middle + 180) % 360 - 180 for one in (simulated, recorded))
 
 
-def _distance(name: str, ends: tuple[np.ndarray, np.ndarray], real: Recording) -> tuple[float, list[str]]:
+def _distance(
+    name: str, ends: tuple[np.ndarray, np.ndarray], real: Recording, sim: Recording
+) -> tuple[float, list[str]]:
     """Mahalanobis distance of the mean simulated end, and notes: the mean distance of single ends, degeneracy."""
     simulated, recorded = (one[np.isfinite(one).all(1)] for one in ends)
     if len(recorded) < 2:
         raise DataError(f"{real.source}: {len(recorded)} repeats have an end of the object; a spread needs two")
+    if not len(simulated):
+        raise DataError(f"{sim.source}: no repeat has an end of the object")
     centre, covariance = recorded.mean(0), np.cov(recorded.T)
     distance, degenerate = mahalanobis(simulated.mean(0), centre, covariance)
     each, _ = mahalanobis(simulated, centre, covariance)
-    notes = [f"{name}: single repeats are {float(np.mean(each)):.4g} away in the mean"]
+    lost = len(ends[1]) - len(recorded)
+    notes = [f"{name}: {lost} recorded ends are unknown or masked"] if lost else []
+    notes.append(f"{name}: single repeats are {float(np.mean(each)):.4g} away in the mean")
     if degenerate:
         notes.append(f"{name}: the recordings do not spread in every direction; those without spread do not count")
     return float(distance), notes

@@ -16,7 +16,7 @@ from manikin.fidelity.numerics import median, rotation_matrices
 from manikin.fidelity.protocol import HZ, benchmark_task
 from manikin.fidelity.recordings.recording import ARM, Recording
 
-__all__ = ["KINDS", "MASKED", "Defect", "check_usable", "find_defects", "masked"]
+__all__ = ["KINDS", "MASKED", "Defect", "check_usable", "find_defects", "masked", "summary"]
 
 KINDS: dict[str, str] = {
     "units": "positions in millimetres, or angles instead of quaternions",
@@ -81,6 +81,19 @@ def find_defects(recording: Recording) -> list[Defect]:
         name = recording.labels[k] if k < len(recording.labels) else f"repeat {k + 1}"
         found += _track(track, f"object {name}", k, False)
         found += _swaps(track, f"object {name}", k)
+    return found
+
+
+def summary(defects: Sequence[Defect], first_line: int) -> list[str]:
+    """A line for each kind of defect: how many tracks and rows have it, and the first of them."""
+    found = []
+    for kind in dict.fromkeys(one.kind for one in defects):
+        these = [one for one in defects if one.kind == kind]
+        rows = sum(len(one.rows) for one in these)
+        first = these[0]
+        line = f", from line {first_line + int(first.rows[0])}" if len(first.rows) else ""
+        more = f" ({len(these)} tracks, {rows} rows in all)" if len(these) > 1 else ""
+        found.append(f"{first}{line}{more}")
     return found
 
 
