@@ -49,6 +49,7 @@ UNPUBLISHED = {  # of no result
     "docs/cameras.py": "python docs/cameras.py --check",
     "docs/conversion.py": "python docs/conversion.py --check",
     "docs/devices.py": "python docs/devices.py --check",
+    "docs/fidelity.py": "python docs/fidelity.py --check",
     "docs/physics.py": "python docs/physics.py --check",
     "docs/pictures.py": "python docs/pictures.py --quick --out OUT",
     "docs/planning.py": "python docs/planning.py --quick --out OUT",

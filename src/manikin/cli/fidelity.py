@@ -57,10 +57,12 @@ class PackOptions:
     """Folder to write, new or empty."""
 
 
-Options = Annotated[ScoreOptions, tyro.conf.subcommand("score")] | Annotated[PackOptions, tyro.conf.subcommand("pack")]
+_Commands = (
+    Annotated[ScoreOptions, tyro.conf.subcommand("score")] | Annotated[PackOptions, tyro.conf.subcommand("pack")]
+)
 
 
-def main(options: Annotated[Options, tyro.conf.arg(name="")]) -> int:
+def main(options: Annotated[_Commands, tyro.conf.arg(name="")]) -> int:
     """Score simulations on the CSIRO manipulation benchmark, or pack a submission."""
     return run(options)
 

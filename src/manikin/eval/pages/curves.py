@@ -27,7 +27,8 @@ def curves_svg(panels: Sequence[Panel], hz: float, legend: Sequence[tuple[str, s
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     size = f"0 0 {_WIDTH * columns} {_HEIGHT * rows + 18}"
-    parts = [f'<svg viewBox="{size}" role="img" xmlns="http://www.w3.org/2000/svg">']
+    head = 'role="img" font-family="system-ui, sans-serif" font-size="11" xmlns="http://www.w3.org/2000/svg"'
+    parts = [f'<svg viewBox="{size}" {head}>']
     for k, (title, curves) in enumerate(panels):
         parts += _panel(title, curves, hz, (k % columns) * _WIDTH, (k // columns) * _HEIGHT)
     at, y = 40, _HEIGHT * rows + 10
