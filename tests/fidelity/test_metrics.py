@@ -260,6 +260,32 @@ def test_the_script_pads_and_replaces_rows_with_a_zero() -> None:
         fidelity_metrics(real, sim, "released")
 
 
+def test_the_scripts_motion_of_the_object_is_its_loops() -> None:
+    """Random walks that rest at times, by loops over frames as the script has them."""
+    steps = RNG.normal(0, 0.003, (20, 79, 3)) * (RNG.random((20, 79, 1)) < 0.2)
+    steps[7] = 0
+    sim = recording(np.ones((80, 3)), objects=tracks(np.full((80, 3), 0.5)))
+    sim.objects[:, 1:, :3] += np.cumsum(steps, axis=1)
+    real = replace(sim, objects=sim.objects + RNG.normal(0, 0.01, (20, 1, 7)))
+    rows = []
+    for walk in sim.objects[..., :3]:
+        speed = [np.linalg.norm(walk[k + 1] - walk[k]) / 0.1 for k in range(79)]
+        frames = [k + 1 for k in range(79) if k > 2 and speed[k] > 0.01]
+        first, last = (min(frames), max(frames)) if frames else (85, 0)
+        inside = [speed[k] for k in range(first, last)]
+        change = [(speed[k] - speed[k + 1]) / 0.1 for k in range(first, last - 1)]
+        length = last - first
+        average = sum(inside) / length if length else 0
+        size = sum(map(abs, change)) / length if length else 0
+        time = (last - first) * 0.1 if frames else 0
+        rows.append((max([0, *inside]), average, max([0, *change]), min([0, *change]), size, time))
+    most, average, up, down, size, time = np.mean(rows, axis=0)
+    found, _ = fidelity_metrics(real, sim, "released")
+    expected = (most, average, up, -down, size, time)
+    assert [found[name] for name in METRICS if name.startswith("object_")][:6] == pytest.approx(expected, rel=1e-9)
+    assert time > 3 and size > 0
+
+
 def test_the_script_compares_the_last_row_but_one() -> None:
     sim = synthetic_recording(3)
     moved = replace(sim, objects=sim.objects.copy())

@@ -133,6 +133,15 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     files[6].unlink()
     with pytest.raises(DataError, match=r"has 19 of the 20 repeats of task 3; it lacks task03_07.csv"):
         read_repeats(tmp_path, 3)
+    assert read_reality(tmp_path, 3).arm.shape[0] == 19  # of recordings, those that are there
+    (tmp_path / "task03_21.csv").write_text(content.replace("# Rate: 10 Hz", "#"))
+    with pytest.raises(DataError, match=r"has repeats 1, 2, .*, 21 of task 3; need repeats 1 to 20"):
+        read_repeats(tmp_path, 3)
+    (tmp_path / "TASK03_21.csv").write_text(content)
+    with pytest.raises(DataError, match=r"has repeat 21 of task 3 twice"):
+        read_repeats(tmp_path, 3)
+    for path in tmp_path.glob("*_21.csv"):
+        path.unlink()
     write_summary(averaged(synthetic_recording(3)), tmp_path)
     write_summary(replace(averaged(synthetic_recording(3)), synthetic=False), tmp_path)
     with pytest.raises(DataError, match="several summaries of task 3"):
@@ -225,7 +234,9 @@ def changed(one: Recording, edit: Callable[[np.ndarray, np.ndarray], object]) ->
     ("edit", "kind", "said"),
     [
         (lambda arm, objects: arm[..., :3].__imul__(1000), "units", "these are millimetres"),
+        (lambda arm, objects: arm[..., :3].__imul__(100), "units", "these are centimetres"),
         (lambda arm, objects: objects[3, 50:, :3].__imul__(1000), "units", "object synthetic_04 rows 50-129"),
+        (lambda arm, objects: objects[3, :, 2].__isub__(np.linspace(0, 300, 130)), "far", "300 at most"),
         (lambda arm, objects: arm[..., 3:7].__imul__(57.3), "units", "a quaternion of length 57.3"),
         (lambda arm, objects: arm[0].__setitem__((slice(5, 9), 16), np.nan), "gap", "rows 5-8 (4 rows)"),
         (lambda arm, objects: objects[0].__setitem__(7, np.nan), "gap", "object synthetic_01 row 7 (1 row)"),
@@ -246,7 +257,7 @@ def test_other_lengths_and_rates_are_named() -> None:
     longer = replace(one, arm=np.repeat(one.arm, 10, axis=1), objects=np.repeat(one.objects, 10, axis=1))
     cases: Sequence[tuple[Recording, str, str]] = (
         (one.cut(100), "short", "100 rows; 13 s are 130"),
-        (longer, "rate", "1300 rows; 13 s at 10 Hz are 130: about 100 Hz"),
+        (longer, "rate", "1300 rows; 13 s at 10 Hz are 130. About 100 Hz"),
         (longer.cut(160), "after_end", "rows 130-159 (30 rows)"),
         (replace(one, hz=100.0), "rate", "100 rows per second"),
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import lzma
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from collins_script import recorded, script, simulated
 from manikin.cli import main
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.fidelity import (
@@ -111,11 +113,13 @@ def test_a_wrong_unit_or_rate_is_refused_with_its_row(tmp_path: Path) -> None:
     write_repeats(fast, tmp_path / "fast")
     for path in (tmp_path / "fast").iterdir():  # no line says the rate
         path.write_text("\n".join(line for line in path.read_text().splitlines() if "Rate" not in line))
-    with pytest.raises(DataError, match="1000 rows; 10 s at 10 Hz are 100: about 100 Hz"):
+    with pytest.raises(DataError, match=r"1000 rows; 10 s at 10 Hz are 100\. About 100 Hz"):
         score_folder(tmp_path / "fast", tmp_path / "real")
     found = score_folder(tmp_path / "fast", tmp_path / "real", hz=100)
     assert found.tasks[1].values["euclidean"] == pytest.approx(0, abs=1e-8)
     assert found.tasks[1].sim.rows == 100
+    raw = score_folder(tmp_path / "fast", tmp_path / "fast", hz=100, reality_hz=100)  # single repeats as recordings
+    assert raw.tasks[1].real.arm.shape == (20, 100, 22) and raw.tasks[1].values["pose"] == 0
 
 
 def test_synthetic_scores_are_not_put_beside_published_ones(made: Path, arm_alone: Path) -> None:
@@ -124,6 +128,7 @@ def test_synthetic_scores_are_not_put_beside_published_ones(made: Path, arm_alon
     half = score_folder(arm_alone / "MyEngine", made / "real", tasks=(1, 2))  # synthetic recordings
     assert list(compared([measured])[1])[:2] == ["PyBullet (published)", "V-Rep Bullet2.78 (published)"]
     assert compared([measured])[1]["MyEngine"] == measured.subgroups[1]
+    assert list(compared([measured, measured])[1])[-2:] == ["MyEngine", "MyEngine (2)"]
     for scores in ([synthetic], [measured, synthetic], [half]):
         assert not [name for name in compared(scores)[1] if "published" in name]
         assert "published" not in as_values(scores) and as_values(scores)["synthetic"]
@@ -131,6 +136,22 @@ def test_synthetic_scores_are_not_put_beside_published_ones(made: Path, arm_alon
         assert "SYNTHETIC" in page and "PyBullet" not in page
     page = render_page([measured])
     assert "SYNTHETIC" not in page and "0.1311" in page and "lacks task 3, 4, 5" in page
+
+
+def test_a_fallen_object_is_scored_and_gaps_are_null(tmp_path: Path) -> None:
+    write_summary(averaged(synthetic_recording(3)), tmp_path / "real")
+    one = synthetic_recording(3)
+    fallen, gap = one.objects.copy(), one.arm.copy()
+    fallen[..., 2] -= np.linspace(0, 40, 130)
+    gap[:, 7, 8] = np.nan
+    write_repeats(replace(one, arm=gap, objects=fallen), tmp_path / "sim")
+    found = score_folder(tmp_path / "sim", tmp_path / "real", mode="released")
+    assert found.tasks[3].values["object_translation"] > 1000
+    assert {defect.kind for defect in found.tasks[3].sim_defects} == {"far", "gap"}
+    values = json.loads(json.dumps(as_values([found])))["simulations"][0]["tasks"]["3"]["values"]
+    assert values["torque"] is None and values["euclidean"] == pytest.approx(0, abs=1e-8)
+    paper = score_folder(tmp_path / "sim", tmp_path / "real")
+    assert paper.tasks[3].values["torque"] == pytest.approx(0, abs=1e-8)  # without that row
 
 
 def test_published_rows_are_those_of_the_tables() -> None:
@@ -237,6 +258,22 @@ def test_the_command_says_what_is_missing(
     assert "MANIKIN_DATA is not set; name their folder with --reality" in capsys.readouterr().err
     assert main(["fidelity", "score"]) == 2
     assert "which simulation?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", [1, 2, 3, 8, 9])
+def test_the_mode_released_is_the_scripts_loops(task: int, made: Path, data_root: Path, tmp_path: Path) -> None:
+    """On real recordings, which are longer, shorter or end in zeros, from the files to the numbers."""
+    real = data_root / "collins2020" / "real_mean_10hz"
+    lines = lzma.decompress((real / f"Task{task:02d}_mean10Hz.csv.xz").read_bytes()).decode().splitlines()
+    for rows in (TASKS[task].rows, TASKS[task].rows + 15):
+        sim = synthetic_recording(task, seed=2, push=0.7)
+        longer = np.concatenate([sim.arm, sim.arm[:, -15:]], 1), np.concatenate([sim.objects, sim.objects[:, -15:]], 1)
+        write_repeats(replace(sim, arm=longer[0], objects=longer[1]).cut(rows), tmp_path)
+        table = simulated(tmp_path, task)
+        expected = script(table, recorded(lines, len(table)))
+        found = score_folder(tmp_path, real, tasks=(task,), mode="released").tasks[task].values
+        for name, value in zip(found, expected, strict=True):
+            assert found[name] == pytest.approx(value, rel=1e-7, abs=1e-9), name
 
 
 def test_real_recordings_score_a_synthetic_arm(made: Path, data_root: Path) -> None:

@@ -39,6 +39,8 @@ class ScoreOptions:
     zero_repeat quaternion label_swap after_end."""
     hz: float = 10.0
     """Rate of the folders' files; at 100 every tenth row is taken."""
+    reality_hz: float = 10.0
+    """Rate of the recordings, for raw repeats at 100 Hz."""
     out: Path | None = None
     """Folder for index.html, a page with curves, and score.json."""
     json: bool = False
@@ -89,7 +91,15 @@ def _score(options: ScoreOptions) -> int:
         reality = root / "collins2020" / "real_mean_10hz"
     mask = () if options.mask == ("none",) else options.mask
     scores = [
-        score_folder(folder, reality, mode=options.mode, tasks=options.tasks or None, mask=mask, hz=options.hz)
+        score_folder(
+            folder,
+            reality,
+            mode=options.mode,
+            tasks=options.tasks or None,
+            mask=mask,
+            hz=options.hz,
+            reality_hz=options.reality_hz,
+        )
         for folder in options.folders
     ]
     text = json.dumps(as_values(scores), indent=1)

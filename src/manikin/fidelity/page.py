@@ -37,7 +37,10 @@ def compared(scores: Sequence[Score]) -> dict[int, dict[str, dict[str, float]]]:
     found: dict[int, dict[str, dict[str, float]]] = {}
     for group in SUBGROUPS:
         rows = {f"{name} (published)": values for name, values in known.get(group, {}).items()}
-        rows |= {one.name: one.subgroups[group] for one in scores if group in one.subgroups}
+        for one in scores:
+            if group in one.subgroups:
+                same = sum(name.startswith(one.name) for name in rows)
+                rows[f"{one.name} ({same + 1})" if one.name in rows else one.name] = one.subgroups[group]
         found[group] = rows
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -78,6 +79,7 @@ def score_folder(
     tasks: Sequence[int] | None = None,
     mask: Sequence[str] | None = None,
     hz: float = HZ,
+    reality_hz: float = HZ,
 ) -> Score:
     """Score a folder of simulated repeats.
 
@@ -90,6 +92,7 @@ def score_folder(
             :data:`manikin.fidelity.recordings.defects.MASKED` names in the mode ``paper``, and none in ``released``,
             whose script has a way of its own.
         hz: rate of the folder's files, a multiple of 10: every so many rows are taken.
+        reality_hz: rate of the recordings, for raw repeats at 100 Hz.
 
     Raises:
         DataError: files are missing or malformed, have a wrong unit or rate, or the folder lacks a task.
@@ -103,10 +106,10 @@ def score_folder(
             raise DataError(f"{folder} has no task {task}; it has {', '.join(map(str, there))}")
     found = {}
     for task in chosen:
-        sim = read_repeats(folder, task)
-        if hz != HZ:
-            sim = sim.at_benchmark_rate(hz)
-        found[task] = score_task(read_reality(reality, task), sim, mode=mode, mask=mask)
+        sim, real = read_repeats(folder, task), read_reality(reality, task)
+        sim = sim if hz == HZ else sim.at_benchmark_rate(hz)
+        real = real if reality_hz == HZ else real.at_benchmark_rate(reality_hz)
+        found[task] = score_task(real, sim, mode=mode, mask=mask)
     about = _about(Path(folder))
     return Score(
         name=str(about.get("simulator", Path(folder).name)),
@@ -161,13 +164,14 @@ def published() -> dict[int, dict[str, dict[str, float]]]:
 
 
 def as_values(scores: Sequence[Score]) -> dict[str, Any]:
-    """Plain values of scores, for a JSON file. Published rows are with them unless something is synthetic."""
+    """Plain values of scores, for a JSON file; None is for what is not a number. Published rows are with them unless
+    something is synthetic."""
     synthetic = any(one.synthetic for one in scores)
     found: dict[str, Any] = {"synthetic": synthetic, "mode": scores[0].mode, "simulations": []}
     for one in scores:
         tasks = {
             str(task): {
-                "values": dict(each.values),
+                "values": _finite(each.values),
                 "notes": list(each.notes),
                 "recording": each.real.source,
                 "recording_defects": [str(defect) for defect in each.real_defects],
@@ -175,10 +179,14 @@ def as_values(scores: Sequence[Score]) -> dict[str, Any]:
             }
             for task, each in one.tasks.items()
         }
-        groups = {str(group): values for group, values in one.subgroups.items()}
+        groups = {str(group): _finite(values) for group, values in one.subgroups.items()}
         found["simulations"].append(
             {"name": one.name, "masked": list(one.masked), "tasks": tasks, "subgroups": groups, "about": one.about}
         )
     if not synthetic:
         found["published"] = {str(group): rows for group, rows in published().items()}
     return found
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}

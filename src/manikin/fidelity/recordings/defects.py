@@ -19,7 +19,8 @@ from manikin.fidelity.recordings.recording import ARM, Recording
 __all__ = ["KINDS", "MASKED", "Defect", "check_usable", "find_defects", "masked", "summary"]
 
 KINDS: dict[str, str] = {
-    "units": "positions in millimetres, or angles instead of quaternions",
+    "units": "positions in millimetres or centimetres, or angles instead of quaternions",
+    "far": "positions beyond 10 m: an object that fell off, or an unstable simulation",
     "rate": "another rate than 10 Hz",
     "gap": "missing values",
     "zero_rows": "rows in which every position is exactly zero",
@@ -34,6 +35,7 @@ KINDS: dict[str, str] = {
 MASKED = ("zero_rows", "zero_repeat", "quaternion", "label_swap", "after_end")
 """What ``masked`` masks unless told otherwise. ``orientation`` can be named, too."""
 _REFUSED = ("units", "rate")
+_FARTHEST = 10.0  # [m]
 _UNIT, _JUMP, _STEADY, _TURN = 0.02, 0.02, 0.005, 10.0  # of a quaternion's length, [m], [m], [degrees]
 
 
@@ -149,7 +151,8 @@ def _whole(recording: Recording) -> Iterator[Defect]:
         words = f"{recording.hz:g} rows per second; the benchmark has {HZ:g}. Say the rate, to take every so many rows"
         yield Defect("rate", "file", none, words)
     elif times > 1.8 or times < 0.6:
-        words = f"{recording.rows} rows; {task.seconds:g} s at {HZ:g} Hz are {task.rows}: about {times * HZ:.3g} Hz"
+        words = f"{recording.rows} rows; {task.seconds:g} s at {HZ:g} Hz are {task.rows}"
+        words += f". About {times * HZ:.3g} Hz, or cut short?"
         yield Defect("rate", "file", none, words)
     elif recording.rows > expected + 1:
         rows = np.arange(expected, recording.rows)
@@ -163,11 +166,7 @@ def _track(pose: np.ndarray, where: str, index: int, mean: bool) -> Iterator[Def
     """Of positions and quaternions (N, 7)."""
     pos, size = pose[:, :3], np.linalg.norm(pose[:, 3:], axis=1)
     lost, zero = np.isnan(pose).any(1), (pos == 0).all(1)
-    wide = np.nanmax(np.abs(pos), initial=0)
-    if wide > 10:
-        rows = _rows(np.abs(pos).max(1) > 10)
-        words = f"a position of {wide:.4g}; metres are below 10, so these are millimetres"
-        yield Defect("units", where, rows, words, index)
+    yield from _wide(np.linalg.norm(pos, axis=1), where, index)
     if np.nanmax(size, initial=0) > 1.5:
         rows = _rows(size > 1.5)
         words = f"a quaternion of length {np.nanmax(size):.4g}; these are angles, or degrees"
@@ -188,6 +187,22 @@ def _track(pose: np.ndarray, where: str, index: int, mean: bool) -> Iterator[Def
     elif short.any():
         words = f"lengths from {size[short].min():.3g} to {size[short].max():.3g}"
         yield Defect("quaternion", where, _rows(short), words, index)
+
+
+def _wide(distance: np.ndarray, where: str, index: int) -> Iterator[Defect]:
+    """Of distances (N,) from the origin: beyond 10 m at the start or by a factor of units, or otherwise."""
+    rows = _rows(distance > _FARTHEST)
+    if not len(rows):
+        return
+    first = int(rows[0])
+    before = distance[:first][distance[:first] > 0]
+    times = distance[first] / (before[-1] if len(before) else 1.0)
+    words = f"{distance[first]:.4g} from the origin"
+    if not len(before) or 50 < times < 3000:
+        name = "millimetres" if times > 300 else "centimetres"
+        yield Defect("units", where, rows, f"{words}; in metres it is below {_FARTHEST:g}, so these are {name}", index)
+    else:
+        yield Defect("far", where, rows, f"{words}, and {np.nanmax(distance):.4g} at most", index)
 
 
 def _shrunk(pos: np.ndarray) -> np.ndarray:
@@ -217,7 +232,8 @@ def _swaps(track: np.ndarray, where: str, index: int) -> Iterator[Defect]:
 
 
 def _orientation(recording: Recording) -> Iterator[Defect]:
-    """Whether the turns between poses at rest are those of the arm's kinematics, as their distances are."""
+    """Whether the turns between poses at rest are those of the arm's kinematics, as their distances are. Of the first
+    repeat."""
     task, arm = benchmark_task(recording.task), recording.arm[0]
     rows = []
     for end, _ in task.segments:

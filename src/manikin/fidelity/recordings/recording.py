@@ -303,19 +303,33 @@ def _files(folder: Path, task: int, pattern: re.Pattern[str]) -> list[Path]:
     return sorted(one for one in folder.iterdir() if (m := pattern.match(one.name)) and int(m[1]) == task)
 
 
-def read_repeats(folder: str | Path, task: int, count: int = REPEATS) -> Recording:
+def read_repeats(folder: str | Path, task: int, count: int | None = REPEATS) -> Recording:
     """Repeats ``taskTT_01.csv`` to ``taskTT_20.csv`` of one task as one recording.
 
+    Args:
+        folder: where they lie.
+        task: its number.
+        count: how many there are; None takes those that are there, whatever their numbers.
+
     Raises:
-        DataError: one is missing or malformed, or they differ in rows, columns or rate; says which.
+        DataError: one is missing, malformed or there twice, there are more, or they differ in rows, columns or rate;
+            says which.
     """
     folder = Path(folder)
-    files = {int(m[2]): one for one in _files(folder, task, _FILE) if (m := _FILE.match(one.name))}
-    lost = [k for k in range(1, count + 1) if k not in files]
+    files: dict[int, Path] = {}
+    for path in _files(folder, task, _FILE):
+        number = int(path.name[7:9])
+        if number in files:
+            raise DataError(f"{folder} has repeat {number} of task {task} twice: {files[number].name}, {path.name}")
+        files[number] = path
+    if not files or (count is not None and max(files) > count):
+        said = f"repeats {', '.join(map(str, files))}" if files else "no recording"
+        raise DataError(f"{folder} has {said} of task {task}" + (f"; need repeats 1 to {count}" if count else ""))
+    lost = [k for k in range(1, (count or 0) + 1) if k not in files]
     if lost:
         said = ", ".join(f"task{task:02d}_{k:02d}.csv" for k in lost[:3]) + (" and others" if len(lost) > 3 else "")
-        raise DataError(f"{folder} has {count - len(lost)} of the {count} repeats of task {task}; it lacks {said}")
-    read = [read_recording(files[k], task) for k in sorted(files)[:count]]
+        raise DataError(f"{folder} has {len(files)} of the {count} repeats of task {task}; it lacks {said}")
+    read = [read_recording(files[k], task) for k in sorted(files)]
     for one in read:
         if one.rows != read[0].rows:
             raise DataError(f"{one.source} has {one.rows} rows, {read[0].source} has {read[0].rows}")
@@ -351,7 +365,7 @@ def read_reality(folder: str | Path, task: int) -> Recording:
         raise DataError(f"{folder} has several summaries of task {task}: {', '.join(one.name for one in found)}")
     if found:
         return read_recording(found[0], task)
-    return read_repeats(folder, task, len(_files(folder, task, _FILE)) or REPEATS)
+    return read_repeats(folder, task, None)
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
