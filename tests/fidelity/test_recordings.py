@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -176,7 +177,7 @@ def test_another_rate_is_cut_only_when_it_is_said(tmp_path: Path) -> None:
     fast = replace(one, arm=np.repeat(one.arm, 10, axis=1), objects=np.repeat(one.objects, 10, axis=1), hz=100.0)
     slow = fast.at_benchmark_rate(100)
     assert slow.hz == 10 and np.array_equal(slow.arm, one.arm) and np.array_equal(slow.objects, one.objects)
-    for hz in (25.0, 5.0):
+    for hz in (25.0, 5.0, math.nan, math.inf):
         with pytest.raises(ConfigError, match=f"a recording at {hz:g} Hz cannot be cut to 10 Hz"):
             one.at_benchmark_rate(hz)
     with pytest.raises(DataError, match="is at 100 Hz, as it says itself, not at 50 Hz"):

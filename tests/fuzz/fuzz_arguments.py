@@ -62,6 +62,9 @@ convert FILE X --to robomimic
 convert FILE new.hdf5 --to robomimic --valid X
 import X
 import FILE
+fidelity score X --reality X
+fidelity score . --tasks X
+fidelity pack . --about X
 eval X --policy random
 eval pick-cube --policy nothing-X
 eval pick-cube --policy random --device nothing-X

@@ -50,7 +50,10 @@ def mahalanobis(point: np.ndarray, centre: np.ndarray, covariance: np.ndarray) -
     """Distance of points (..., D) to a distribution, and whether its covariance (D, D) is degenerate.
 
     Degenerate is a smallest eigenvalue below 1e-9 of the largest; the pseudo-inverse then leaves that direction out.
+    Of a covariance with NaN the distance is NaN.
     """
+    if not np.isfinite(covariance).all():
+        return (float("nan") if np.ndim(point) == 1 else np.full(point.shape[:-1], np.nan)), False
     values = np.linalg.eigvalsh(covariance)
     degenerate = bool(values[0] < 1e-9 * values[-1]) or not values[-1] > 0
     inverse = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) if degenerate else np.linalg.inv(covariance)

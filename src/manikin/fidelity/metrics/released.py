@@ -99,12 +99,15 @@ def _reality(real: Recording, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _logarithm(sim: np.ndarray, real: np.ndarray) -> np.ndarray:
-    """(N,) squared Frobenius norm of the matrix logarithm of what the script takes for a rotation."""
-    product = np.linalg.inv(rotation_matrices(real)) * rotation_matrices(sim)
+    """(N,) squared Frobenius norm of the matrix logarithm of what the script takes for a rotation; NaN stays NaN."""
+    found = np.full(len(sim), np.nan)
+    known = np.isfinite(sim).all(1) & np.isfinite(real).all(1)
+    product = np.linalg.inv(rotation_matrices(real[known])) * rotation_matrices(sim[known])
     values, vectors = np.linalg.eig(product)
     values = np.where(values == 0, _NO_ZERO, values.astype(complex))
     log = vectors @ (np.log(values)[..., None] * np.linalg.inv(vectors))
-    return np.asarray((np.abs(log) ** 2).sum((1, 2)))
+    found[known] = (np.abs(log) ** 2).sum((1, 2))
+    return found
 
 
 def _motion(pos: np.ndarray) -> dict[str, float]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import csv
 import lzma
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -107,7 +108,7 @@ class Recording:
         Raises:
             ConfigError: no multiple of 10 Hz. DataError: the file says another rate.
         """
-        step = round(hz / HZ)
+        step = round(hz / HZ) if math.isfinite(hz) else 0
         if step < 1 or abs(step * HZ - hz) > 1e-9:
             raise ConfigError(f"a recording at {hz:g} Hz cannot be cut to {HZ:g} Hz; a multiple of {HZ:g} can")
         if self.hz not in (HZ, hz):
