@@ -197,7 +197,7 @@ def test_defects_that_were_put_in_are_found_with_their_rows() -> None:
     clean = synthetic_recording(3)
     one = averaged(synthetic_recording(3, defects=("zero_repeat", "zero_rows", "label_swap")))
     found = find_defects(one)
-    assert {defect.kind for defect in found} == {"zero_repeat", "zero_rows", "label_swap"}
+    assert {defect.kind for defect in found} == {"zero_repeat", "zero_rows", "label_swap", "start"}
     arm = {defect.kind: defect for defect in found if defect.where == "arm"}
     assert arm["zero_rows"].rows.tolist() == [129] and len(arm["zero_repeat"].rows) == 129
     assert "lengths from 0.95 to 0.95" in str(arm["zero_repeat"])
@@ -235,6 +235,7 @@ def changed(one: Recording, edit: Callable[[np.ndarray, np.ndarray], object]) ->
     ("edit", "kind", "said"),
     [
         (lambda arm, objects: arm[..., :3].__imul__(1000), "units", "these are millimetres"),
+        (lambda arm, objects: arm[..., 2].__isub__(0.055), "start", "row 0 (1 row): 55 mm from home"),
         (lambda arm, objects: arm[..., :3].__imul__(100), "units", "these are centimetres"),
         (lambda arm, objects: objects[3, 50:, :3].__imul__(1000), "units", "object synthetic_04 rows 50-129"),
         (lambda arm, objects: objects[3, :, 2].__isub__(np.linspace(0, 300, 130)), "far", "300 at most"),
@@ -291,6 +292,7 @@ def test_real_files_have_the_known_shape_and_defects(task: int, real: Path) -> N
     found = kinds(one)
     assert ("label_swap" in found) == (task > 2)
     assert ("orientation" in found) == (task in (2, 3, 4, 9, 10))
+    assert ("start" in found) == (task in (1, 4))
     assert ("after_end" in found) == (task in (5, 6, 7, 8, 9, 10)) and "units" not in found and "rate" not in found
     arm = {defect.kind: defect.rows.tolist() for defect in find_defects(one) if defect.where == "arm"}
     zeros = {1: [100], 2: [140], 4: [130], 5: [982, 983], 6: [982, 983], 7: [782], 9: [90, 91], 10: [90, 91]}
@@ -298,6 +300,14 @@ def test_real_files_have_the_known_shape_and_defects(task: int, real: Path) -> N
     if task == 1:
         assert len(set(arm["zero_repeat"]) & set(range(100))) == 95
     assert {3: [129], 4: [129], 7: [781]}.get(task, arm.get("zero_repeat", [])) == arm.get("zero_repeat", [])
+
+
+def test_one_repeat_in_the_mean_of_real_task_4_is_shifted_by_a_column(real: Path) -> None:
+    """Tasks 3 and 4 have the same targets."""
+    cube, wood = (read_reality(real, task).arm[0][:129, ARM["pos"]] for task in (3, 4))
+    shifted = np.concatenate([np.zeros((129, 1)), cube[:, :2]], axis=1)
+    away = np.linalg.norm(wood - cube, axis=1), np.linalg.norm(wood - (19 * cube + shifted) / 20, axis=1)
+    assert away[0].mean() > 0.035 and away[1].mean() < 0.002
 
 
 def test_the_protocol_is_the_released_one(data_root: Path) -> None:

@@ -29,13 +29,14 @@ KINDS: dict[str, str] = {
     "label_swap": "jumps of an object and back: the markers' labels were exchanged",
     "after_end": "rows after the nominal end of the task",
     "short": "fewer rows than the task lasts",
+    "start": "the wrist begins elsewhere than where the arm at home has it",
     "orientation": "turns of the wrist that do not agree with the arm's kinematics",
 }
 """Kind of a defect -> what it is."""
 MASKED = ("zero_rows", "zero_repeat", "quaternion", "label_swap", "after_end")
 """What ``masked`` masks unless told otherwise. ``orientation`` can be named, too."""
 _REFUSED = ("units", "rate")
-_FARTHEST = 10.0  # [m]
+_FARTHEST, _HOME = 10.0, 0.03  # [m]
 _UNIT, _JUMP, _STEADY, _TURN = 0.02, 0.02, 0.005, 10.0  # of a quaternion's length, [m], [m], [degrees]
 
 
@@ -75,7 +76,7 @@ def find_defects(recording: Recording) -> list[Defect]:
     """All defects of a recording, those of the whole file first."""
     found = [*_whole(recording)]
     for k, arm in enumerate(recording.arm):
-        name = "arm" if len(recording.arm) == 1 else f"arm of repeat {k + 1}"
+        name = _arm(recording, k)
         found += _track(arm[:, :7], name, k, recording.summary)
         rest = _rows(np.isnan(arm[:, 7:]).any(1) & ~np.isnan(arm[:, :7]).any(1))
         found += [Defect("gap", name, rest, "values are missing", k)] if len(rest) else []
@@ -159,7 +160,17 @@ def _whole(recording: Recording) -> Iterator[Defect]:
         yield Defect("after_end", "file", rows, f"the task ends after {task.seconds:g} s")
     elif recording.rows < expected - 2:
         yield Defect("short", "file", none, f"{recording.rows} rows; {task.seconds:g} s are {expected}")
+    home, _ = wrist_pose(np.zeros(6))
+    away = np.linalg.norm(recording.arm[:, 0, :3] - home, axis=1)
+    if np.nanmax(away, initial=0) > _HOME:
+        k = int(np.nanargmax(away))
+        words = f"{1000 * away[k]:.0f} mm from home: another frame, another start, or a mean over foreign repeats"
+        yield Defect("start", _arm(recording, k), np.zeros(1, int), words, k)
     yield from _orientation(recording)
+
+
+def _arm(recording: Recording, index: int) -> str:
+    return "arm" if len(recording.arm) == 1 else f"arm of repeat {index + 1}"
 
 
 def _track(pose: np.ndarray, where: str, index: int, mean: bool) -> Iterator[Defect]:
