@@ -76,6 +76,9 @@ def test_repeats_come_back_as_they_were_written(tmp_path: Path) -> None:
     plain = np.genfromtxt(files[3], comments="#", delimiter=",")  # as the released script reads it
     assert plain == pytest.approx(np.concatenate([one.arm[3], one.objects[3]], 1), rel=1e-8, abs=1e-12)
     assert read_reality(tmp_path, 9).arm.shape == (20, 90, 22)
+    with pytest.raises(ConfigError, match=r"21 repeats: .* has 1 to 20"):
+        write_repeats(one, tmp_path, 21)
+    assert len(write_repeats(averaged(synthetic_recording(1)), tmp_path / "mean")) == 20
     write_repeats(averaged(one), tmp_path / "mean")
     assert read_repeats(tmp_path / "mean", 9).arm == pytest.approx(np.tile(averaged(one).arm, (20, 1, 1)), abs=1e-8)
 

@@ -280,6 +280,17 @@ def test_the_mode_released_is_the_scripts_loops(task: int, made: Path, data_root
             assert found[name] == pytest.approx(value, rel=1e-7, abs=1e-9), name
 
 
+def test_a_replay_of_the_real_recordings(data_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the released formulas leave even then."""
+    real = data_root / "collins2020" / "real_mean_10hz"
+    for task in (1, 3):
+        write_repeats(read_reality(real, task), tmp_path / "replay", 20)
+    assert main(["fidelity", "score", str(tmp_path / "replay"), "--reality", str(real), "--json"]) == 0
+    tasks = json.loads(capsys.readouterr().out)["simulations"][0]["tasks"]
+    assert tasks["3"]["values"]["pose"] == pytest.approx(12.55, abs=0.005) and len(tasks["1"]["values"]) == 15
+    assert any(said.startswith("start, arm row 0") for said in tasks["1"]["recording_defects"])
+
+
 def test_real_recordings_score_a_synthetic_arm(made: Path, data_root: Path) -> None:
     """The controller's law without inertia stays within the published simulators' distance: the frames agree."""
     found = score_folder(made / "sim", data_root / "collins2020" / "real_mean_10hz", mode="released")

@@ -372,17 +372,25 @@ def read_reality(folder: str | Path, task: int) -> Recording:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def write_repeats(recording: Recording, folder: str | Path) -> list[Path]:
+def write_repeats(recording: Recording, folder: str | Path, count: int | None = None) -> list[Path]:
     """Write ``taskTT_RR.csv``, one for each repeat, as the benchmark wants a submission. Returns the files.
 
-    A recording whose arm is a mean gives each file that mean.
+    A recording whose arm is a mean gives each file that mean: with a ``count`` of 20, a perfect replay of a summary.
+
+    Args:
+        recording: what to write.
+        folder: made where it is missing.
+        count: how many repeats, by default all that it has, or 20 where it is a mean without an object.
 
     Raises:
-        OSError: they cannot be written.
+        ConfigError: more than it has. OSError: they cannot be written.
     """
     folder, written = Path(folder), []
+    has = recording.repeats or REPEATS
+    if count is not None and not 1 <= count <= has:
+        raise ConfigError(f"{count} repeats: {recording.source or 'the recording'} has 1 to {has}")
     folder.mkdir(parents=True, exist_ok=True)
-    for k in range(recording.repeats):
+    for k in range(has if count is None else count):
         arm = recording.arm[0 if recording.summary else k]
         table = np.concatenate([arm, *recording.objects[k : k + 1]], axis=1)
         lines = [f"# Task: {recording.task}", f"# Repeat: {k + 1}", f"# Rate: {recording.hz:g} Hz"]
