@@ -7,17 +7,15 @@ python docs/cameras.py --check    # only say whether it is up to date (exit stat
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "cameras.md"
 RESULT = ROOT / "benchmarks" / "results" / "render.json"
-SECTION = re.compile(r"(<!-- render-speed:[^\n]*-->\n).*?(<!-- /render-speed -->)", re.DOTALL)
 
 
 def section(result: dict[str, Any]) -> str:
@@ -61,11 +59,7 @@ def section(result: dict[str, Any]) -> str:
 
 def filled(page: str, result: dict[str, Any] | None) -> str:
     """The page with its section made new; without a result it says so."""
-    body = section(result) if result else "Unmeasured."
-    made, count = SECTION.subn(lambda found: f"{found[1]}{body}\n{found[2]}", page)
-    if count != 1:
-        raise SystemExit("docs/cameras.md has no section between <!-- render-speed: ... --> and <!-- /render-speed -->")
-    return made
+    return sections(page, {"render-speed": section(result) if result else "Unmeasured."})
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ python docs/conversion.py --check    # only say whether it is up to date (exit s
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "replay.md"
@@ -61,11 +60,7 @@ def pairs(result: dict[str, Any]) -> str:
 
 def filled(page: str, result: dict[str, Any]) -> str:
     """The page with its tables made new."""
-    for mark, made in (("conversion", table), ("pairs", pairs)):
-        body = made(result)
-        section = re.compile(rf"(<!-- {mark}: [^\n]*-->\n).*?(<!-- end -->\n)", re.DOTALL)
-        page = section.sub(lambda match, body=body: f"{match[1]}{body}\n{match[2]}", page)
-    return page
+    return sections(page, {"conversion": table(result), "pairs": pairs(result)})
 
 
 if __name__ == "__main__":

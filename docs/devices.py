@@ -7,12 +7,11 @@ python docs/devices.py --check    # only say whether it is up to date (exit stat
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "devices.md"
@@ -84,14 +83,8 @@ TABLES = {"parity": parity, "gpu": gpu}
 
 def filled(page: str, results: dict[str, dict[str, Any] | None]) -> str:
     """The page with its tables made new; without a result a table is the word unmeasured."""
-    for name, table in TABLES.items():
-        result = results.get(name)
-        body = table(result) if result else "Unmeasured."
-        section = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        page, count = section.subn(lambda found, body=body: f"{found[1]}{body}\n{found[2]}", page)
-        if count != 1:
-            raise SystemExit(f"docs/devices.md has no section between <!-- {name}: ... --> and <!-- /{name} -->")
-    return page
+    found = {name: results.get(name) for name in TABLES}
+    return sections(page, {name: TABLES[name](result) if result else "Unmeasured." for name, result in found.items()})
 
 
 def results() -> dict[str, dict[str, Any] | None]:

@@ -1,11 +1,30 @@
-"""How the scripts end that fill pages from results: they write the pages, or say which are not up to date."""
+"""What the scripts share that fill pages from results: the sections of a page, and how a script ends."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["finish"]
+__all__ = ["finish", "sections"]
+
+
+def sections(page: str, made: Mapping[str, str]) -> str:
+    """A page with some of its sections made new.
+
+    Args:
+        page: its text. A section stands between ``<!-- name: how it is made -->`` and ``<!-- /name -->``.
+        made: the new text of each section, by name.
+
+    Raises:
+        SystemExit: the page lacks a section.
+    """
+    for name, text in made.items():
+        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- /{name} -->)"
+        page, found = re.subn(pattern, lambda at, text=text: f"{at[1]}\n{text}\n\n{at[2]}", page, flags=re.DOTALL)
+        if found != 1:
+            raise SystemExit(f"the page has no section between <!-- {name}: ... --> and <!-- /{name} -->")
+    return page
 
 
 def finish(words: list[str], usage: str | None, made: Callable[[], Mapping[Path, str]]) -> int:

@@ -7,12 +7,11 @@ python docs/physics.py --check    # only say whether it is up to date (exit stat
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "physics.md"
@@ -65,11 +64,8 @@ def tasks(result: dict[str, Any]) -> str:
 def filled(page: str, result: dict[str, Any]) -> str:
     """The page with its tables made from the result."""
     measured = f"Measured on {result['machine']} by `{result['command']}`."
-    for name, text in (("settings", settings(result)), ("physics-tasks", f"{tasks(result)}\n\n{measured}")):
-        page, found = re.subn(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- /{name} -->)", rf"\1{text}\n\2", page, flags=re.S)
-        if not found:
-            raise SystemExit(f"{PAGE.name} has no section {name}")
-    return page
+    made = {"settings": settings(result), "physics-tasks": f"{tasks(result)}\n\n{measured}"}
+    return sections(page, made)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,13 @@ python docs/ranking.py --check    # only say whether table and plot are up to da
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filling import finish
+from filling import finish, sections
 
 from manikin.eval.ranking.plots import COLOURS, Point, scatter
 from manikin.eval.stats import wilson
@@ -104,9 +103,7 @@ def _seen(simulator: Any) -> np.ndarray:
 def made() -> dict[Path, str]:
     """The text of each file."""
     result = json.loads(RESULT.read_text())
-    pattern = r"(<!-- table of ranking -->\n).*?(<!-- end -->)"
-    text = re.sub(pattern, lambda f: f"{f[1]}\n{table(result)}\n\n{f[2]}", PAGE.read_text(), flags=re.DOTALL)
-    return {PAGE: text, PLOT: plot(result)}
+    return {PAGE: sections(PAGE.read_text(), {"ranking": table(result)}), PLOT: plot(result)}
 
 
 if __name__ == "__main__":

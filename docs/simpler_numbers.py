@@ -7,14 +7,13 @@ python docs/simpler_numbers.py --check    # only say whether the page is up to d
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 from manikin.eval.agreement.metrics import delta_success, kruskal_wallis, mmrv, pearson
 from manikin.eval.agreement.trials import trials
@@ -132,12 +131,7 @@ def filled(page: str, published: Mapping[str, Any]) -> str:
         "shifts": shifts(published),
         "differing": differing(published),
     }
-    for name, text in made.items():
-        pattern = rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- /{name} -->)"
-        page, found = re.subn(pattern, lambda at, text=text: f"{at[1]}\n{text}\n\n{at[2]}", page, flags=re.S)
-        if not found:
-            raise SystemExit(f"{PAGE.name} has no section {name}")
-    return page
+    return sections(page, made)
 
 
 if __name__ == "__main__":

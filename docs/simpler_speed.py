@@ -7,17 +7,15 @@ python docs/simpler_speed.py --check    # only say whether it is up to date (exi
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "simpler.md"
 RESULT = ROOT / "benchmarks" / "results" / "simpler_speed.json"
-SECTION = re.compile(r"(<!-- simpler-speed: [^\n]*-->\n).*?(<!-- /simpler-speed -->)", re.DOTALL)
 HEADS = ("task", "trials", "seconds", "steps/s, all at once", "without pictures", "one at a time", "times as fast")
 MISSING = "not measured"
 
@@ -48,10 +46,7 @@ def section(result: dict[str, Any] | None) -> str:
 
 def filled(page: str, result: dict[str, Any] | None) -> str:
     """The page with its section made new."""
-    new, count = SECTION.subn(lambda found: f"{found[1]}\n{section(result)}\n\n{found[2]}", page)
-    if count != 1:
-        raise SystemExit(f"{PAGE.name} has no section simpler-speed")
-    return new
+    return sections(page, {"simpler-speed": section(result)})
 
 
 if __name__ == "__main__":

@@ -7,17 +7,15 @@ python docs/speed.py --check    # only say whether it is up to date (exit status
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 RESULT = ROOT / "benchmarks" / "results" / "throughput.json"
-SECTION = re.compile(r"(<!-- speed:[^\n]*-->\n).*?(<!-- /speed -->)", re.DOTALL)
 
 
 def section(result: dict[str, Any]) -> str:
@@ -62,11 +60,8 @@ def span(figure: dict[str, float], form: str = ",.0f") -> str:
 
 def filled(readme: str, result: dict[str, Any] | None) -> str:
     """The README with its section made new; without a result it points to the command."""
-    body = section(result) if result else "`manikin bench` measures on your machine."
-    made, count = SECTION.subn(lambda found: f"{found[1]}{body}\n{found[2]}", readme)
-    if count != 1:
-        raise SystemExit("README.md has no section between <!-- speed: ... --> and <!-- /speed -->")
-    return made
+    missing = "`manikin bench` measures on your machine."
+    return sections(readme, {"speed": section(result) if result else missing})
 
 
 if __name__ == "__main__":

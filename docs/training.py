@@ -7,13 +7,12 @@ python docs/training.py --check    # only say whether it is up to date (exit sta
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from filling import finish
+from filling import finish, sections
 
 from manikin.learn.run.chart import chart
 
@@ -146,23 +145,17 @@ def _published(task: str, algorithm: str, count: int) -> str:
     return "-" if human is None else f"{human} % (human)"
 
 
-def filled(page: str, name: str, lines: str) -> str:
-    """The page with the table of a name."""
-    pattern = rf"(<!-- table of {name} -->\n).*?(<!-- end -->)"
-    return re.sub(pattern, lambda found: f"{found[1]}\n{lines}\n\n{found[2]}", page, flags=re.DOTALL)
-
-
 def made() -> dict[Path, str]:
     """The text of each file."""
     from robosuite import table as returns
 
     learned = json.loads(RESULT.read_text())
     return {
-        PAGE: filled(PAGE.read_text(), "learning", table(learned)),
+        PAGE: sections(PAGE.read_text(), {"learning": table(learned)}),
         PICTURE: curves(learned) + "\n",
         BESIDE: beside(json.loads(PEER.read_text())) + "\n",
-        ROBOSUITE: filled(ROBOSUITE.read_text(), "robosuite", returns(json.loads(BENCHMARK.read_text()))),
-        IMITATION: filled(IMITATION.read_text(), "imitation", imitated(json.loads(IMITATED.read_text()))),
+        ROBOSUITE: sections(ROBOSUITE.read_text(), {"robosuite": returns(json.loads(BENCHMARK.read_text()))}),
+        IMITATION: sections(IMITATION.read_text(), {"imitation": imitated(json.loads(IMITATED.read_text()))}),
     }
 
 

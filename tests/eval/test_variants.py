@@ -32,6 +32,10 @@ def test_the_variants_are_the_papers() -> None:
     """Reference: the paper's table of variants: 9 settings of a pick, 7 of a drawer; lamps, tilts of the head."""
     pick = variants_of("simpler", "PickCube-v2")
     assert len(pick) == 9 and len(variants_of("simpler", "GoogleOpenDrawer-v1")) == 7
+    (plain, stone) = (one for one in variants_of("simpler", "GooglePlaceAppleInDrawer-v1") if one.shift == "table")
+    assert [one.config["cabinet"] for one in (plain, stone)] == ["mk_station2", "mk_station3"]
+    near = [one.shift for one in variants_of("simpler", "GoogleMoveNear-v1")]
+    assert near.count("distractors") == 1 and near.count("table") == 2 and len(near) == 8
     by_shift = {shift: sum(v.shift == shift for v in pick) for shift in {v.shift for v in pick}}
     assert by_shift == {"": 1, "background": 2, "lighting": 2, "distractors": 2, "table": 2}
     by_name = {v.name: v for v in SETS["simpler-shifts"]}

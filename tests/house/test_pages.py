@@ -90,7 +90,7 @@ def test_the_speed_table_is_made_from_the_result() -> None:
     speed = script("speed", "docs")
     readme = "a\n<!-- speed: x -->\nold\n<!-- /speed -->\nb\n"
     made = speed.filled(readme, RESULT)
-    assert made.startswith("a\n<!-- speed: x -->\n|") and made.endswith("<!-- /speed -->\nb\n")
+    assert made.startswith("a\n<!-- speed: x -->\n\n|") and made.endswith("<!-- /speed -->\nb\n")
     assert "| manikin, physics 5 ms x 10 | **1,500** [1,400–1,601] | **6,100** |" in made
     assert "| manikin's share of raw | 0.25 | 0.92 |" in made
     assert "| ManiSkill3 PickCube | 220 [210–230] | |" in made and "Median of 5 rounds" in made

@@ -207,7 +207,7 @@ def test_the_page_of_simplers_numbers_follows_the_published_rates() -> None:
     assert "| drawer/close | matching | 0.123 | 0.123 | 0.768 | **0.771** |" in page
     published["columns"][0]["sim"][0] = 0.1
     assert numbers.filled(page, published) != page
-    with pytest.raises(SystemExit, match="no section averages"):
+    with pytest.raises(SystemExit, match="no section between <!-- averages"):
         numbers.filled("", published)
 
 

@@ -2,7 +2,8 @@
 
 The word ``simpler`` stands for the variants of SIMPLER (arXiv 2405.05941, appendix): the scene as it is, two other
 backgrounds, brighter and darker light, fewer and more distractors, two other surfaces of the table. Tasks with drawers
-have no distractors there, and moving near has one variant instead, without the third object. ``simpler-shifts`` adds
+have no distractors there, and two other cabinets for the table. Moving near has one variant instead of distractors,
+without the third object. ``simpler-shifts`` adds
 two camera poses, which the paper tells apart from the average. What stands in for what manikin has no meshes of is said
 in each variant.
 """
@@ -23,8 +24,8 @@ from manikin.spec.vary import Choice, Uniform
 __all__ = ["SETS", "Variant", "shifts", "variants_in", "variants_of", "vary"]
 
 _BASE = "base"
-_NO_DISTRACTORS = ("GoogleMoveNear", "GoogleOpenDrawer", "GoogleCloseDrawer", "GooglePlaceApple")
 _MOVE_NEAR = "GoogleMoveNear"
+_DRAWERS = ("GoogleOpenDrawer", "GoogleCloseDrawer", "GooglePlaceApple")
 _TABLES = ("table", "counter", "tabletop", "top")  # what tasks call the thing that objects stand on
 
 
@@ -106,6 +107,16 @@ _SIMPLER = (
     _table("table-patterned", (0.6, 0.42, 0.3), "checker"),
 )
 _ALONE = Variant(name="no-distractor", shift="distractors", looks=Looks(), config={"third": False})
+_CABINETS = (
+    Variant(name="cabinet-plain", shift="table", looks=Looks(), config={"cabinet": "mk_station2"}),
+    Variant(
+        name="cabinet-stone",
+        shift="table",
+        looks=Looks(),
+        config={"cabinet": "mk_station3"},
+        stand_in="one grey in place of a scanned slab of stone",
+    ),
+)
 _CAMERAS = (_camera("camera-lower", -0.15), _camera("camera-higher", 0.12))
 SETS: Mapping[str, tuple[Variant, ...]] = {"simpler": _SIMPLER, "simpler-shifts": (*_SIMPLER, *_CAMERAS)}
 """Variants by word."""
@@ -119,9 +130,10 @@ def variants_of(word: str, task: str) -> tuple[Variant, ...]:
     """
     if word not in SETS:
         raise UnknownNameError("set of variants", word, SETS)
-    without = task.startswith(_NO_DISTRACTORS)
-    found = tuple(one for one in SETS[word] if not (without and one.shift == "distractors"))
-    return (*found, _ALONE) if task.startswith(_MOVE_NEAR) else found
+    near, drawers = task.startswith(_MOVE_NEAR), task.startswith(_DRAWERS)
+    own = {"distractors": (_ALONE,) if near else () if drawers else None, "table": _CABINETS if drawers else None}
+    shared = (one for one in SETS[word] if own.get(one.shift) is None)
+    return (*shared, *(one for instead in own.values() for one in instead or ()))
 
 
 def vary(protocol: Protocol, word: str) -> Protocol:

@@ -4,25 +4,30 @@ Sizes and places are those of the original's model, whose fronts face +x; its or
 Masses are those of the boxes at 1000 kg/m^3, the original simulator's default. PhysX multiplies a joint's friction
 coefficient, 0.05, with the load on the joint; here that is 0.05 times the drawer's weight, 5.6 N.
 
+The original has four of these cabinets, which differ in colours alone, see ``FINISHES``.
+
 The original's handles have no collision shape: its robots pull at the edges of the fronts. Here handles collide, as the
 boxes that the original shows, so that a gripper can hold them; ``handles=False`` gives the original's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import mujoco
 
 from manikin.assets.builtin import build
+from manikin.errors import UnknownNameError
 from manikin.props.simpler import GROUND_FRICTION
 from manikin.spec.links import RGBA, Geom, Joint, Link, Vec3, box
 
-__all__ = ["DRAWERS", "HANDLE", "station"]
+__all__ = ["DRAWERS", "FINISHES", "HANDLE", "Finish", "station"]
 
 DRAWERS = {"top": 0.668, "middle": 0.423, "bottom": 0.178}
 """Height of the drawers' origins [m]."""
 HANDLE = (0.3425, 0.0, 0.02)
 """Middle of a handle's bar in its drawer's frame [m]."""
-_WOOD, _METAL = (0.325, 0.187, 0.1166, 1.0), (0.0127, 0.0023, 0.0005, 1.0)
 _DENSITY = 1000.0  # [kg/m^3]
 _BODY = (
     ((-0.305, 0, 0.4225), (0.02, 0.615, 0.845)),
@@ -46,6 +51,26 @@ _HANDLE = (
 Boxes = tuple[tuple[Vec3, Vec3], ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Finish:
+    """Colours of a cabinet: of body and fronts, its top, the insides of its drawers, and the handles."""
+
+    wood: RGBA = (0.388, 0.322, 0.275, 1.0)
+    top: RGBA = (0.635, 0.529, 0.412, 1.0)
+    inside: RGBA = (1.0, 1.0, 1.0, 1.0)
+    handle: RGBA = (0.1, 0.1, 0.1, 1.0)
+
+
+_DARK = (0.325, 0.187, 0.1166, 1.0)
+FINISHES: Mapping[str, Finish] = {
+    "mk_station_recolor": Finish(wood=_DARK, top=_DARK, inside=_DARK, handle=(0.0127, 0.0023, 0.0005, 1.0)),
+    "mk_station": Finish(),
+    "mk_station2": Finish(inside=Finish.wood),
+    "mk_station3": Finish(inside=Finish.wood, top=(0.72, 0.71, 0.69, 1.0)),  # in place of a scanned slab of stone
+}
+"""By the names of the original's files: the one of visual matching, and the three of variant aggregation."""
+
+
 def _inertial(boxes: Boxes) -> tuple[float, Vec3, tuple[float, ...]]:
     """Mass [kg], centre [m] and inertia xx yy zz xy xz yz [kg m^2] of boxes together."""
     masses = [_DENSITY * a * b * c for _, (a, b, c) in boxes]
@@ -66,10 +91,24 @@ def _shapes(boxes: Boxes, rgba: RGBA, *, collide: bool = True) -> tuple[Geom, ..
     return tuple(box((x / 2, y / 2, z / 2), at, rgba, collide=collide) for at, (x, y, z) in boxes)
 
 
-def station(*, handles: bool = True, wood: RGBA = _WOOD) -> mujoco.MjSpec:
+def station(*, handles: bool = True, finish: str = "mk_station_recolor") -> mujoco.MjSpec:
     """The model: joints ``top``, ``middle`` and ``bottom`` [0, 0.5 m], links of these names, in each a link
-    ``NAME_floor`` that is its bottom, and a site ``handle/NAME`` in the middle of each handle's bar."""
-    links = [Link(name="body", parent=None, geoms=_shapes(_BODY, wood))]
+    ``NAME_floor`` that is its bottom, and a site ``handle/NAME`` in the middle of each handle's bar.
+
+    Args:
+        handles: whether they collide.
+        finish: one of ``FINISHES``.
+
+    Raises:
+        UnknownNameError: there is no such finish.
+    """
+    if finish not in FINISHES:
+        raise UnknownNameError("finish of the cabinet", finish, FINISHES)
+    colours = FINISHES[finish]
+    sides, top = _shapes(_BODY[:-1], colours.wood), _shapes(_BODY[-1:], colours.top)
+    drawer = (*_shapes(_DRAWER[:1], colours.wood), *_shapes(_DRAWER[1:], colours.inside))
+    bar = _shapes(_HANDLE, colours.handle, collide=handles)
+    links = [Link(name="body", parent=None, geoms=(*sides, *top))]
     for name, height in DRAWERS.items():
         mass, com, inertia = _inertial((*_DRAWER, _FLOOR))
         friction = 0.05 * mass * 9.81
@@ -84,10 +123,10 @@ def station(*, handles: bool = True, wood: RGBA = _WOOD) -> mujoco.MjSpec:
                 joint=Joint(
                     name=name, type="slide", axis=(1, 0, 0), range=(0.0, 0.5), damping=1.0, frictionloss=friction
                 ),
-                geoms=(*_shapes(_DRAWER, wood), *_shapes(_HANDLE, _METAL, collide=handles)),
+                geoms=(*drawer, *bar),
             )
         )
-        links.append(Link(name=f"{name}_floor", parent=name, geoms=_shapes((_FLOOR,), wood)))
+        links.append(Link(name=f"{name}_floor", parent=name, geoms=_shapes((_FLOOR,), colours.inside)))
     spec = build(links, name="station")
     for geom in spec.geoms:
         geom.friction[0], geom.priority = GROUND_FRICTION, -1

@@ -12,7 +12,7 @@ from manikin.assets.paths import data_root
 from manikin.env.task import Task
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
-from manikin.props.station import DRAWERS, station
+from manikin.props.station import DRAWERS, FINISHES, station
 from manikin.tasks.simpler.google_cabinet import EVEN_POSES, POSES
 from manikin.tasks.simpler.google_drawers import GoogleCloseDrawer, GoogleOpenDrawer
 from manikin.tasks.simpler.google_move_near import GoogleMoveNear
@@ -156,6 +156,30 @@ def test_the_cabinet_is_the_originals() -> None:
     assert plain.geom_contype.sum() == 22
     fronts = [data.body(name).xpos[2] for name in DRAWERS]
     assert np.allclose(-np.diff(fronts) - 0.14, 0.105)  # [m] between fronts
+
+
+def test_the_cabinets_differ_in_colours_alone() -> None:
+    """Reference: the colours in the original's four files."""
+    wood, top, dark, dim = (0.388, 0.322, 0.275), (0.635, 0.529, 0.412), (0.325, 0.187, 0.1166), (0.0127, 0.0023, 0.0005)
+    expected = {
+        "mk_station_recolor": {dark, dim},
+        "mk_station": {wood, top, (1.0, 1.0, 1.0), (0.1, 0.1, 0.1)},
+        "mk_station2": {wood, top, (0.1, 0.1, 0.1)},
+    }
+    models = {name: station(finish=name).compile() for name in FINISHES}
+    for name, colours in expected.items():
+        found = {tuple(round(float(x), 4) for x in rgba[:3]) for rgba in models[name].geom_rgba}
+        assert found == colours, name
+    stone = models["mk_station3"].geom_rgba != models["mk_station2"].geom_rgba
+    (slab,) = np.flatnonzero(stone.any(1))
+    assert models["mk_station3"].geom_pos[slab, 2] == pytest.approx(0.855)
+    for model in models.values():
+        for field in ("geom_size", "geom_pos", "geom_contype", "body_mass", "dof_frictionloss"):
+            assert np.array_equal(getattr(model, field), getattr(models["mk_station"], field)), field
+    with pytest.raises(UnknownNameError, match=r"'oak'.*mk_station3"):
+        station(finish="oak")
+    with pytest.raises(UnknownNameError, match=r"cabinet of GoogleOpenDrawer-v1.*mk_station2"):
+        manikin.make("GoogleOpenDrawer-v1", config={"cabinet": "oak"})
 
 
 @pytest.mark.parametrize(("task", "start"), [(GoogleOpenDrawer, 0.0), (GoogleCloseDrawer, 0.2)])

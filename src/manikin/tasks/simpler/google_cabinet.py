@@ -13,7 +13,7 @@ from manikin import Articulation, Handles, Quantity, Robot, SceneBuilder, Variab
 from manikin.arenas.ground import ground
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import Constant, norm, quat_conj, quat_from_yaw, quat_mul, quat_rotate
-from manikin.props.station import station
+from manikin.props.station import FINISHES, station
 from manikin.sense.pixels import Photograph
 from manikin.tasks.simpler.common import photograph
 from manikin.tasks.simpler.google import FORWARD, GoogleTask, motion
@@ -90,11 +90,12 @@ class CabinetTask(GoogleTask):
         pose: str = ANY  # of the robot: a0, a1, a2, b0, b1, b2, c0, c1, c2 or random
         poses: str = "photographs"  # visual matching's, or "even": variant aggregation's, 0.1 m and 0.2 m apart
         solid_handles: bool = True  # handles collide; the original's do not
+        cabinet: str = "mk_station_recolor"  # its colours: this is visual matching's; mk_station, mk_station2 or 3
 
     def __init__(self, config: Any = None, **more: Any) -> None:
         super().__init__(config, **more)
         c = self.config
-        for name, valid in (("pose", (*self.poses, ANY)), ("poses", tuple(_STANDS))):
+        for name, valid in (("pose", (*self.poses, ANY)), ("poses", tuple(_STANDS)), ("cabinet", tuple(FINISHES))):
             if getattr(c, name) not in valid:
                 raise UnknownNameError(f"{name} of {self.id}", getattr(c, name), valid)
         self.chosen = self.poses if c.pose == ANY else (c.pose,)
@@ -115,7 +116,7 @@ class CabinetTask(GoogleTask):
         ground(
             b, height=0.0, base_camera=((0.9, 0.9, 1.4), (-0.1, 0, 0.6)), human_camera=((0.9, 1.3, 1.5), (0, 0, 0.6))
         )
-        cabinet = b.articulation("cabinet", station(handles=self.config.solid_handles), pos=CABINET)
+        cabinet = b.articulation("cabinet", station(handles=self.config.solid_handles, finish=self.config.cabinet), pos=CABINET)
         cabinet.source = "the boxes of the original's file"
         places = _STANDS[self.config.poses]
         at = places["b0" if len(self.chosen) > 1 else self.chosen[0]]
