@@ -21,14 +21,15 @@ from manikin.learn.common.numerics.average import Average
 from manikin.learn.common.numerics.finite import check_finite
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.numerics.schedule import cosine
-from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
+from manikin.learn.common.pictures import PictureConfig, augmented_with_places, inputs_of
+from manikin.learn.common.places import Places, place_loss
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.teacher import Teacher
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import numbers_of
-from manikin.policy.networks.cloned import Cloned
+from manikin.policy.networks.cloned import Cloned, windowed
 
 __all__ = ["Config", "Distill"]
 
@@ -45,8 +46,9 @@ class Config(PictureConfig):
         lead: control steps of all rows over which the teacher's share of the acting falls from 1 to 0.
         noise: standard deviation of what is added to the actions that are executed, not to those that are learned.
         learning_rate: of AdamW. anneal: it falls as a cosine to 0 at the planned end. weight_decay: of AdamW.
-        auxiliary: weight of a second loss: a layer of its own guesses from the encoder's features what the teacher
-            observes, scaled. So the encoder learns where things are before the actions show it. 0 for none.
+        find: names of things in the scene. The first channels of a keypoints encoder are taught where these are in
+            the pictures, which the simulator knows. The policy that is saved needs only the pictures.
+        find_weight: of that loss, see :func:`~manikin.learn.common.places.place_loss`.
         hidden: sizes of the layers behind the encoder. activation: tanh, relu, elu or silu.
         average: power of the moving average of the weights that is validated and saved, see
             :func:`~manikin.learn.common.numerics.average.decay_at`; 0 for the weights themselves.
@@ -62,7 +64,8 @@ class Config(PictureConfig):
     learning_rate: float = 1e-3
     anneal: bool = True
     weight_decay: float = 0.0
-    auxiliary: float = 0.0
+    find: tuple[str, ...] = ()
+    find_weight: float = 0.1
     hidden: tuple[int, ...] = (256, 256)
     activation: str = "relu"
     average: float = 0.75
@@ -85,6 +88,7 @@ class Distill:
     Raises:
         ConfigError: settings that cannot work, an observation without pictures, or as
             :class:`~manikin.learn.common.teacher.Teacher`.
+        UnknownNameError: ``find`` names what is not in the scene.
     """
 
     counts = "control steps"
@@ -93,8 +97,8 @@ class Distill:
     """What the environment observes in training, beside what the policy is told."""
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
-        if config.auxiliary < 0:
-            raise ConfigError(f"distill's auxiliary must be 0 or more, got {config.auxiliary}")
+        if config.find_weight < 0:
+            raise ConfigError(f"distill's find_weight must be 0 or more, got {config.find_weight}")
         for name in ("num_steps", "updates", "batch_size", "buffer"):
             if getattr(config, name) < 1:
                 raise ConfigError(f"distill's {name} must be 1 or more, got {getattr(config, name)}")
@@ -103,6 +107,12 @@ class Distill:
             raise ConfigError(f"distill teaches a policy that sees: observe='rgb', not {env.observe!r}")
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
+        self.places = Places(env, config.find, inputs["pictures"]) if config.find else None
+        if config.find and (config.encoder != "keypoints" or len(config.find) > config.channels[-1]):
+            raise ConfigError(
+                f"distill finds {len(config.find)} things by as many channels of the encoder 'keypoints', got "
+                f"{config.encoder!r} with {config.channels[-1]}"
+            )
         self.teacher = Teacher(config.teacher, env)
         told = {name: self.teacher.about.get(name) for name in ("algorithm", "seed", "recipe_hash", "steps")}
         self.about: dict[str, Any] = {"teacher": {**told, "sha256": self.teacher.digest}}
@@ -119,13 +129,10 @@ class Distill:
         }
         with self.streams.globally("weights"):
             self.module = Cloned(**self.network_options).to(self.device)
-            self.guess = self._layer_that_guesses() if config.auxiliary else None
         self.average = Average(self.module, config.average) if config.average else None
-        trained = [*self.module.parameters(), *([] if self.guess is None else self.guess.parameters())]
         self.optimizer = torch.optim.AdamW(
-            trained, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+            self.module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
-        self.known = Moments(self.teacher.columns, self.device)
         self.frames = Frames(config.buffer, self.device)
         self.moments = Moments(sum(inputs["numbers"].values()), self.device)
 
@@ -133,11 +140,6 @@ class Distill:
     def actor(self) -> torch.nn.Module:
         """What is validated and saved: the averaged weights where there are."""
         return self.module if self.average is None else self.average.module
-
-    def _layer_that_guesses(self) -> torch.nn.Module:
-        with torch.no_grad():
-            features = self.module.features(self.module.scaling.take(self.observation))
-        return torch.nn.Linear(features.shape[1], self.teacher.columns).to(self.device)
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
 
@@ -173,10 +175,8 @@ class Distill:
             if self.config.noise:
                 drawn = torch.randn(actions.shape, generator=self.streams["noise"], device=self.device)
                 actions = actions + self.config.noise * drawn
-            known = {} if self.guess is None else {"known": self.teacher.observed(self.observation)}
-            self.frames.add({"seen": taken, "actions": wanted, **known})
-            if known:
-                self.known.add(known["known"])
+            places = {} if self.places is None else {"places": self.places(self.observation)}
+            self.frames.add({"seen": taken, "actions": wanted, **places})
             self.moments.add(numbers_of(taken))
             self.observation = self.episodes.step(actions.clamp(-1.0, 1.0), self.steps // n + 1).observation
             self.steps += n
@@ -190,8 +190,8 @@ class Distill:
         total = torch.zeros((), device=self.device)
         for _ in range(config.updates):
             part = self.frames.sample(config.batch_size, self.streams["frames"])
-            seen = augmented(part["seen"], config, self.streams["pictures"])
-            loss = self._loss(seen, part)
+            seen, places = augmented_with_places(part["seen"], part.get("places", {}), config, self.streams["pictures"])
+            loss = self._loss(seen, places, part["actions"])
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             self.optimizer.step()
@@ -201,13 +201,15 @@ class Distill:
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
         return check_finite(where, {"loss": total / config.updates})
 
-    def _loss(self, seen: Any, part: Any) -> Tensor:
-        """Mean squared distance from the teacher's actions, and by ``auxiliary`` from what it observed."""
-        features = self.module.features(seen)
-        loss = (self.module.layers(features) - part["actions"]).square().mean()
-        if self.guess is not None:
-            scaled = (part["known"] - self.known.mean) / self.known.variance.sqrt().clamp(min=1e-6)
-            loss = loss + self.config.auxiliary * (self.guess(features) - scaled.float()).square().mean()
+    def _loss(self, seen: Any, places: dict[str, Tensor], actions: Tensor) -> Tensor:
+        """Mean squared distance from the teacher's actions, and how unlikely the true places are to the encoder."""
+        if not places:
+            return (self.module.answer(seen) - actions).square().mean()
+        features, chances = self.module.encoder.located(self.module.scaling(seen))
+        loss = (self.module.layers(windowed(features).flatten(1)) - actions).square().mean()
+        for path, chance in chances.items():
+            present = chance if chance.ndim == 4 else chance[:, -1]
+            loss = loss + self.config.find_weight * place_loss(present, places[path])
         return loss
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
@@ -219,9 +221,7 @@ class Distill:
             "average": {} if self.average is None else self.average.module.state_dict(),
             "averaged": 0 if self.average is None else self.average.step,
             "optimizer": self.optimizer.state_dict(),
-            "guess": {} if self.guess is None else self.guess.state_dict(),
             "moments": self.moments.state_dict(),
-            "known": self.known.state_dict(),
             "frames": self.frames.state_dict(),
             "streams": self.streams.state_dict(),
             "episodes": self.episodes.state_dict(),
@@ -242,10 +242,7 @@ class Distill:
             self.average.module.load_state_dict(state["average"])
             self.average.step = state["averaged"]
         self.optimizer.load_state_dict(state["optimizer"])
-        if self.guess is not None:
-            self.guess.load_state_dict(state["guess"])
         self.moments.load_state_dict(state["moments"])
-        self.known.load_state_dict(state["known"])
         self.frames.load_state_dict(state["frames"])
         self.streams.load_state_dict(state["streams"])
         self.observation = self.episodes.load_state_dict(state["episodes"])

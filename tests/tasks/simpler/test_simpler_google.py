@@ -160,7 +160,12 @@ def test_the_cabinet_is_the_originals() -> None:
 
 def test_the_cabinets_differ_in_colours_alone() -> None:
     """Reference: the colours in the original's four files."""
-    wood, top, dark, dim = (0.388, 0.322, 0.275), (0.635, 0.529, 0.412), (0.325, 0.187, 0.1166), (0.0127, 0.0023, 0.0005)
+    wood, top, dark, dim = (
+        (0.388, 0.322, 0.275),
+        (0.635, 0.529, 0.412),
+        (0.325, 0.187, 0.1166),
+        (0.0127, 0.0023, 0.0005),
+    )
     expected = {
         "mk_station_recolor": {dark, dim},
         "mk_station": {wood, top, (1.0, 1.0, 1.0), (0.1, 0.1, 0.1)},

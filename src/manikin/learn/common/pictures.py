@@ -14,7 +14,7 @@ from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
 
-__all__ = ["PictureConfig", "augmented", "inputs_of"]
+__all__ = ["PictureConfig", "augmented", "augmented_with_places", "inputs_of"]
 
 _TOLD = "policy/"  # the group of what a real robot knows
 
@@ -88,17 +88,34 @@ def augmented(taken: Any, config: PictureConfig, generator: torch.Generator) -> 
         config: says how far.
         generator: on the tensors' device.
     """
+    return augmented_with_places(taken, {}, config, generator)[0]
+
+
+def augmented_with_places(
+    taken: Any, places: Mapping[str, Tensor], config: PictureConfig, generator: torch.Generator
+) -> tuple[Any, dict[str, Tensor]]:
+    """As :func:`augmented`, and places in the pictures as they moved with them.
+
+    Args:
+        taken: what ``scaling.take`` of a network gave.
+        places: (..., K, 2) by the picture's path: x and y from -1 (the middle of the first pixel) to 1 (of the last).
+        config: says how far.
+        generator: on the tensors' device.
+    """
     if not isinstance(taken, Mapping) or not (config.shift or config.jitter):
-        return taken
-    return {
-        name: _varied(value, config, generator) if value.dtype == torch.uint8 else value
-        for name, value in taken.items()
-    }
+        return taken, dict(places)
+    pictures, moved = dict(taken), dict(places)
+    for name, value in taken.items():
+        if value.dtype == torch.uint8:
+            pictures[name], moves = _varied(value, config, generator)
+            if name in moved and moves is not None:
+                moved[name] = moved[name] - moves
+    return pictures, moved
 
 
-def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator) -> Tensor:
-    """(..., H, W, 3) uint8 as such."""
-    out = pictures.reshape(-1, *pictures.shape[-3:])
+def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+    """(..., H, W, 3) uint8 as such, and by how much their places moved back, (..., 1, 2), where they did."""
+    out, moved = pictures.reshape(-1, *pictures.shape[-3:]), None
     count, height, width = out.shape[:3]
     device = out.device
     if config.shift:
@@ -106,9 +123,11 @@ def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator)
         down = (torch.arange(height, device=device) + moves[0]).clamp(0, height - 1)
         across = (torch.arange(width, device=device) + moves[1]).clamp(0, width - 1)
         out = out[torch.arange(count, device=device)[:, None, None], down[:, :, None], across[:, None, :]]
+        steps = torch.stack([2.0 * moves[1] / (width - 1), 2.0 * moves[0] / (height - 1)], -1)
+        moved = steps.reshape(*pictures.shape[:-3], 1, 2)
     if config.jitter:
         factors = 1 + config.jitter * (2 * torch.rand((2, count, 1, 1, 1), generator=generator, device=device) - 1)
         bright = out.float() * factors[0]
         mean = bright.mean((1, 2, 3), keepdim=True)
         out = (mean + (bright - mean) * factors[1]).round().clamp(0, 255).to(torch.uint8)
-    return out.reshape(pictures.shape)
+    return out.reshape(pictures.shape), moved

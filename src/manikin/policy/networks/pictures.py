@@ -143,6 +143,17 @@ class KeypointCNN(nn.Sequential):
         super().__init__(*layers[:-1], SpatialSoftmax(height, width))  # the softmax is the last one's nonlinearity
         self.columns = 2 * channels[-1]
 
+    def forward(self, picture: Tensor) -> Tensor:
+        """(B, columns) of pictures (B, 3, height, width)."""
+        found: Tensor = self[-1](self.maps(picture))
+        return found
+
+    def maps(self, picture: Tensor) -> Tensor:
+        """(B, channels, h, w): what the last convolution says of each place, before the softmax."""
+        for layer in list(self)[:-1]:
+            picture = layer(picture)
+        return picture
+
 
 class NatureCNN(nn.Sequential):
     """Three convolutions and a layer (Mnih et al., 2015, doi:10.1038/nature14236).
@@ -209,10 +220,31 @@ class PictureEncoder(nn.Module):
 
     def forward(self, taken: Mapping[str, Tensor]) -> Tensor:
         """(B, columns), or (B, window, columns) of a stack, of what :class:`NamedScaling` gives."""
+        cameras = zip(self.pictures, self.cameras, strict=True)
+        return self.joined(taken, {path: network(self._scaled(taken[path])) for path, network in cameras})
+
+    def joined(self, taken: Mapping[str, Tensor], seen: Mapping[str, Tensor]) -> Tensor:
+        """As :meth:`forward`, from what each camera's network gave."""
         numbers = taken[NUMBERS]
-        found = [numbers]
+        return torch.cat([numbers, *(seen[path].reshape(*numbers.shape[:-1], -1) for path in self.pictures)], -1)
+
+    def located(self, taken: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """As :meth:`forward`, and the logarithm of how likely each place is, by each channel: (..., channels, h, w) by
+        the picture's path.
+
+        Raises:
+            ConfigError: another encoder than ``keypoints``.
+        """
+        seen, chances = {}, {}
         for path, network in zip(self.pictures, self.cameras, strict=True):
-            picture = taken[path].reshape(-1, *taken[path].shape[-3:])
-            seen = network(picture.permute(0, 3, 1, 2).float() / 255.0 - 0.5)
-            found.append(seen.reshape(*numbers.shape[:-1], -1))
-        return torch.cat(found, -1)
+            if not isinstance(network, KeypointCNN):
+                raise ConfigError("only the encoder 'keypoints' says where in the picture its channels are")
+            maps, softmax = network.maps(self._scaled(taken[path])), network[-1]
+            seen[path] = softmax(maps)
+            spread = (maps.flatten(2) / softmax.log_temperature.exp()).log_softmax(-1)
+            chances[path] = spread.reshape(*taken[path].shape[:-3], *maps.shape[1:])
+        return self.joined(taken, seen), chances
+
+    @staticmethod
+    def _scaled(picture: Tensor) -> Tensor:
+        return picture.reshape(-1, *picture.shape[-3:]).permute(0, 3, 1, 2).float() / 255.0 - 0.5

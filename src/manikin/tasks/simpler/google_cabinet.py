@@ -116,7 +116,9 @@ class CabinetTask(GoogleTask):
         ground(
             b, height=0.0, base_camera=((0.9, 0.9, 1.4), (-0.1, 0, 0.6)), human_camera=((0.9, 1.3, 1.5), (0, 0, 0.6))
         )
-        cabinet = b.articulation("cabinet", station(handles=self.config.solid_handles, finish=self.config.cabinet), pos=CABINET)
+        cabinet = b.articulation(
+            "cabinet", station(handles=self.config.solid_handles, finish=self.config.cabinet), pos=CABINET
+        )
         cabinet.source = "the boxes of the original's file"
         places = _STANDS[self.config.poses]
         at = places["b0" if len(self.chosen) > 1 else self.chosen[0]]
