@@ -1,6 +1,6 @@
-"""Fill the table of the proof in docs/rank-policies.md, and draw its pictures, from benchmarks/results/ranking.json.
+"""Fill the tables of the proof in docs/rank-policies.md, and draw its pictures, from ranking.json and ranking_varied.json.
 
-python docs/ranking.py            # after benchmarks/ranking.py; draws the pictures of the realities, too
+python docs/ranking.py            # after benchmarks/ranking.py and ranking_varied.py; draws the realities, too
 python docs/ranking.py --check    # only say whether table and plot are up to date (exit status 1: they are not)
 """
 
@@ -25,11 +25,17 @@ PAGE = ROOT / "docs" / "rank-policies.md"
 PLOT = ROOT / "docs" / "images" / "matching.svg"
 PICTURE = ROOT / "docs" / "images" / "realities.png"
 RESULT = ROOT / "benchmarks" / "results" / "ranking.json"
+VARIED = ROOT / "benchmarks" / "results" / "ranking_varied.json"
 TITLES = {
     "before": "before matching",
     "identified": "with the robot identified",
     "matched": "with camera and pictures matched",
     "both": "with both",
+}
+GROUPS = {
+    "identified": "servos' stiffness wrong by one factor",
+    "pictures": "what of the picture is matched",
+    "world": "MuJoCo Warp",
 }
 SHOWN = 3  # realities in the picture
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -51,6 +57,26 @@ def table(result: dict[str, Any]) -> str:
         rates = [f"{100 * np.mean([row[k] for row in rows]):.0f} %" for rows in tables]
         lines.append(f"| `{policy}` | {' | '.join(rates)} |")
     return "\n".join(lines)
+
+
+def varied(result: dict[str, Any]) -> str:
+    """Agreement of the matched simulators with one thing changed, and networks along their training."""
+    cells = result["cells"]
+    grid = {name: _agreement(found) for name, found in cells["physics"].items()}
+    masses, frictions = (list(dict.fromkeys(name.split(", ")[k] for name in grid)) for k in (0, 1))
+    lines = [f"| MMRV, Pearson | {' | '.join(frictions)} |", "|---|" + "---:|" * len(frictions)]
+    lines += [f"| {m} | {' | '.join(', '.join(grid[f'{m}, {f}']) for f in frictions)} |" for m in masses]
+    lines += ["", "| changed | to | MMRV | Pearson |", "|---|---|---:|---:|"]
+    for group, words in GROUPS.items():
+        lines += [f"| {words} | {name} | {' | '.join(_agreement(one))} |" for name, one in cells.get(group, {}).items()]
+    lines += ["", "| network | reality | matched simulators |", "|---|---:|---:|"]
+    for name, rates in result["checkpoints"].items():
+        lines.append(f"| `{name}` | {' | '.join(f'{100 * np.mean(rate):.0f} %' for rate in rates)} |")
+    return "\n".join(lines)
+
+
+def _agreement(found: dict[str, float]) -> list[str]:
+    return [f"{found[metric]:.3f}" for metric in ("mmrv", "pearson")]
 
 
 def plot(result: dict[str, Any]) -> str:
@@ -102,8 +128,9 @@ def _seen(simulator: Any) -> np.ndarray:
 
 def made() -> dict[Path, str]:
     """The text of each file."""
-    result = json.loads(RESULT.read_text())
-    return {PAGE: sections(PAGE.read_text(), {"ranking": table(result)}), PLOT: plot(result)}
+    result, changed = json.loads(RESULT.read_text()), json.loads(VARIED.read_text())
+    page = sections(PAGE.read_text(), {"ranking": table(result), "varied": varied(changed)})
+    return {PAGE: page, PLOT: plot(result)}
 
 
 if __name__ == "__main__":

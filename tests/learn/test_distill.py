@@ -266,9 +266,7 @@ def test_what_cannot_teach_or_learn_is_named(teacher, tmp_path):
         run(teacher, find=("mug",))
     with pytest.raises(ConfigError, match="each thing is found once, got cube, cube"):
         run(teacher, find=("cube", "cube"))
-    with pytest.raises(
-        ConfigError, match="1 things by as many channels of the encoder 'keypoints', got 'nature'"
-    ):
+    with pytest.raises(ConfigError, match="1 things by as many channels of the encoder 'keypoints', got 'nature'"):
         run(teacher, find=("cube",), encoder="nature", channels=(4, 4, 4))
     changed = _trainer(teacher, lead=10**6)  # the teacher acts
     with pytest.raises(ConfigError, match="another teacher"):
