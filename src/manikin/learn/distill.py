@@ -29,7 +29,7 @@ from manikin.learn.common.spent import Spent
 from manikin.learn.common.teacher import Teacher
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import numbers_of
-from manikin.policy.networks.cloned import Cloned, windowed
+from manikin.policy.networks.cloned import Cloned
 
 __all__ = ["Config", "Distill"]
 
@@ -205,8 +205,8 @@ class Distill:
         """Mean squared distance from the teacher's actions, and how unlikely the true places are to the encoder."""
         if not places:
             return (self.module.answer(seen) - actions).square().mean()
-        features, chances = self.module.encoder.located(self.module.scaling(seen))
-        loss = (self.module.layers(windowed(features).flatten(1)) - actions).square().mean()
+        features, chances = self.module.located(seen)
+        loss = (self.module.layers(features) - actions).square().mean()
         for path, chance in chances.items():
             present = chance if chance.ndim == 4 else chance[:, -1]
             loss = loss + self.config.find_weight * place_loss(present, places[path])

@@ -10,8 +10,10 @@ import torch
 
 from manikin import make
 from manikin.env.observe import Vision
+from manikin.errors import ConfigError
 from manikin.learn.common.pictures import PictureConfig, augmented_with_places
 from manikin.learn.common.places import Places, place_loss, projected
+from manikin.policy.networks.cloned import Cloned
 from manikin.sense.stack import Stack
 from manikin.spec.camera import CameraSpec
 
@@ -71,6 +73,27 @@ def test_the_loss_is_the_mean_of_minus_the_logarithm_at_the_places():
     outside = place_loss(chances.requires_grad_(), torch.full((2, 2, 2), math.nan))
     outside.backward()
     assert outside.item() == 0 and not chances.grad.any()
+
+
+def test_the_probabilities_are_those_behind_the_features():
+    torch.manual_seed(0)
+    sees = {"numbers": {"policy/qpos": 2}, "pictures": {PATH: [12, 16]}, "channels": [4, 3]}
+    network = Cloned(observations=sees, actions=2, window=2)
+    observation = {"policy": {"qpos": torch.randn(5, 2, 2)}}
+    observation["cameras"] = {"near": {"rgb": torch.randint(0, 256, (5, 2, 12, 16, 3), dtype=torch.uint8)}}
+    features, chances = network.located(observation)
+    assert torch.equal(features, network.features(observation))
+    chance = chances[PATH].exp()
+    assert chance.shape == (5, 2, 3, 3, 4) and torch.allclose(chance.sum((-1, -2)), torch.ones(5, 2, 3))
+    x = (chance.sum(-2) * torch.linspace(-1, 1, 4)).sum(-1)  # (5, 2, 3) the mean place of each channel
+    torch.testing.assert_close(features.reshape(5, 2, 8)[..., 2:5], x)
+    with pytest.raises(ConfigError, match="sees no pictures"):
+        Cloned(observations=3, actions=2).located(torch.zeros(1, 3))
+    nature = Cloned(
+        observations={**sees, "pictures": {PATH: [36, 36]}, "channels": [2, 2, 2], "encoder": "nature"}, actions=2
+    )
+    with pytest.raises(ConfigError, match="only the encoder 'keypoints'"):
+        nature.located({"policy": {"qpos": torch.zeros(1, 2)}, "cameras": {"near": {"rgb": torch.zeros(1, 36, 36, 3)}}})
 
 
 def test_places_move_with_their_pictures():

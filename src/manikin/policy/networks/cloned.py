@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from manikin.errors import ConfigError
 from manikin.policy.networks.mlp import mlp
-from manikin.policy.networks.pictures import input_layers
+from manikin.policy.networks.pictures import PictureEncoder, input_layers
 from manikin.policy.networks.scaling import Span
 
 __all__ = ["Cloned", "MixtureCloned", "windowed"]
@@ -66,7 +67,22 @@ class Cloned(nn.Module):
 
     def features(self, observation: Any) -> Tensor:
         """What goes into the last layers, (B, columns)."""
-        seen = windowed(self.encoder(self.scaling(observation)))
+        return self._remembered(self.encoder(self.scaling(observation)))
+
+    def located(self, observation: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """As :meth:`features`, and where in the pictures the channels are, as
+        :meth:`~manikin.policy.networks.pictures.PictureEncoder.located` gives it.
+
+        Raises:
+            ConfigError: the network sees no pictures, or has another encoder than ``keypoints``.
+        """
+        if not isinstance(self.encoder, PictureEncoder):
+            raise ConfigError("a network that sees no pictures finds nothing in them")
+        joined, chances = self.encoder.located(self.scaling(observation))
+        return self._remembered(joined), chances
+
+    def _remembered(self, encoded: Tensor) -> Tensor:
+        seen = windowed(encoded)
         for cell in self.cells:
             memory, out = None, []
             for frame in seen.unbind(1):

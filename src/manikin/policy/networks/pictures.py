@@ -121,6 +121,10 @@ class SpatialSoftmax(nn.Module):
         chance = (values.flatten(2) / self.log_temperature.exp()).softmax(-1)
         return torch.cat([chance @ self.x, chance @ self.y], 1)
 
+    def log_chances(self, values: Tensor) -> Tensor:
+        """The logarithm of ``p`` for each place, (B, C, H, W)."""
+        return (values.flatten(2) / self.log_temperature.exp()).log_softmax(-1).reshape(values.shape)
+
 
 class KeypointCNN(nn.Sequential):
     """Convolutions and a :class:`SpatialSoftmax`: places of what the channels have learned to find. The first two of
@@ -143,16 +147,14 @@ class KeypointCNN(nn.Sequential):
         super().__init__(*layers[:-1], SpatialSoftmax(height, width))  # the softmax is the last one's nonlinearity
         self.columns = 2 * channels[-1]
 
-    def forward(self, picture: Tensor) -> Tensor:
-        """(B, columns) of pictures (B, 3, height, width)."""
-        found: Tensor = self[-1](self.maps(picture))
-        return found
-
-    def maps(self, picture: Tensor) -> Tensor:
-        """(B, channels, h, w): what the last convolution says of each place, before the softmax."""
-        for layer in list(self)[:-1]:
+    def located(self, picture: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, columns) as the network gives them, and the logarithm of how likely each channel of the last convolution
+        finds each place: (B, channels, h, w)."""
+        *convolutions, softmax = self
+        for layer in convolutions:
             picture = layer(picture)
-        return picture
+        assert isinstance(softmax, SpatialSoftmax)
+        return softmax(picture), softmax.log_chances(picture)
 
 
 class NatureCNN(nn.Sequential):
@@ -239,10 +241,8 @@ class PictureEncoder(nn.Module):
         for path, network in zip(self.pictures, self.cameras, strict=True):
             if not isinstance(network, KeypointCNN):
                 raise ConfigError("only the encoder 'keypoints' says where in the picture its channels are")
-            maps, softmax = network.maps(self._scaled(taken[path])), network[-1]
-            seen[path] = softmax(maps)
-            spread = (maps.flatten(2) / softmax.log_temperature.exp()).log_softmax(-1)
-            chances[path] = spread.reshape(*taken[path].shape[:-3], *maps.shape[1:])
+            seen[path], spread = network.located(self._scaled(taken[path]))
+            chances[path] = spread.reshape(*taken[path].shape[:-3], *spread.shape[1:])
         return self.joined(taken, seen), chances
 
     @staticmethod
