@@ -1,4 +1,4 @@
-"""Fill the tables of the proof in docs/rank-policies.md, and draw its pictures, from ranking.json and ranking_varied.json.
+"""Fill the tables of the proof in docs/rank-policies.md and draw its pictures, from two committed results.
 
 python docs/ranking.py            # after benchmarks/ranking.py and ranking_varied.py; draws the realities, too
 python docs/ranking.py --check    # only say whether table and plot are up to date (exit status 1: they are not)

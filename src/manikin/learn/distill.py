@@ -46,8 +46,9 @@ class Config(PictureConfig):
         lead: control steps of all rows over which the teacher's share of the acting falls from 1 to 0.
         noise: standard deviation of what is added to the actions that are executed, not to those that are learned.
         learning_rate: of AdamW. anneal: it falls as a cosine to 0 at the planned end. weight_decay: of AdamW.
-        find: names of things in the scene. The first channels of a keypoints encoder are taught where these are in
-            the pictures, which the simulator knows. The policy that is saved needs only the pictures.
+        find: names of parts of the scene, or of robots for their tool. The first channels of a keypoints encoder are
+            taught where these are in the pictures, which the simulator knows. The policy that is saved needs only the
+            pictures.
         find_weight: of that loss, see :func:`~manikin.learn.common.places.place_loss`.
         hidden: sizes of the layers behind the encoder. activation: tanh, relu, elu or silu.
         average: power of the moving average of the weights that is validated and saved, see

@@ -39,8 +39,9 @@ def test_the_cube_is_in_the_middle_of_its_pixels(stack):
     env = make("PushCube-v2", num_envs=3, observe=["rgb+segmentation+state", *stack], vision=vision)
     observation, _ = env.reset(seed=5)
     observation, *_ = env.step(torch.full(env.action_space.shape, 0.3))
-    found = Places(env, ["cube"], [PATH])(observation)[PATH]
-    segmentation = observation["cameras"]["near"]["segmentation"]
+    found = Places(env, ["cube", "robot"], [PATH])(observation)[PATH]
+    camera = observation["cameras"]["near"]
+    segmentation = camera["segmentation"]
     segmentation = segmentation[:, -1] if stack else segmentation
     (number,) = env.segmentation_table.ids(thing="cube")
     for row in range(3):
@@ -48,6 +49,10 @@ def test_the_cube_is_in_the_middle_of_its_pixels(stack):
         height, width = segmentation.shape[1:]
         assert found[row, 0, 0].item() == pytest.approx(2 * u.mean() / (width - 1) - 1, abs=2.5 / width)
         assert found[row, 0, 1].item() == pytest.approx(2 * v.mean() / (height - 1) - 1, abs=2.5 / height)
+        K, T = ((value[row, -1] if stack else value[row]).double().numpy() for value in (camera["K"], camera["T"]))
+        x, y, z = K @ (np.linalg.inv(T) @ [*env.h.robot.tcp_pos[row].double(), 1.0])[:3]
+        tool = [2 * x / z / (width - 1) - 1, 2 * y / z / (height - 1) - 1]
+        assert found[row, 1].tolist() == pytest.approx(tool, abs=1e-4)
 
 
 def test_the_loss_is_the_mean_of_minus_the_logarithm_at_the_places():

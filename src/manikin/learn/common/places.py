@@ -13,22 +13,23 @@ import torch
 from torch import Tensor
 
 from manikin.data.recording.format import flatten
-from manikin.env.interface import BatchEnv
-from manikin.errors import ConfigError
+from manikin.env.interface import BatchEnv, SceneEnv
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.scene.handles import Part, Robot
 
 __all__ = ["Places", "place_loss", "projected"]
 
 
 class Places:
-    """Says where the parts of a scene are in its pictures.
+    """Says where the things of a scene are in its pictures.
 
     Args:
         env: observes pictures, with the poses of their cameras.
-        names: of the parts.
+        names: of parts, or of robots: these are where their tool is.
         pictures: paths of the pictures, such as ``cameras/front/rgb``.
 
     Raises:
-        UnknownNameError: no part has that name.
+        UnknownNameError: no part or robot has that name.
         ConfigError: two names are equal.
     """
 
@@ -36,14 +37,16 @@ class Places:
         self.names = tuple(names)
         if len(set(self.names)) != len(self.names):
             raise ConfigError(f"each thing is found once, got {', '.join(self.names)}")
+        known = [one.name for one in _found_in(env.part(0)[0])]
         for name in self.names:
-            env.part(0)[0].thing(name)
+            if name not in known:
+                raise UnknownNameError("thing to find", name, known)
         self._env, self._pictures = env, tuple(pictures)
 
     def __call__(self, observation: Mapping[str, object]) -> dict[str, Tensor]:
         """(N, K, 2) by path, of the present observation and as :func:`projected` gives them."""
         leaves = flatten(observation)
-        points = self._env.gather(lambda one: torch.stack([one.thing(name).pos for name in self.names], 1))
+        points = self._env.gather(self._points)
         found = {}
         for path in self._pictures:
             camera, picture = path.rpartition("/")[0], leaves[path]
@@ -52,6 +55,14 @@ class Places:
             K, T = (value[:, -1] if stacked and value.ndim == 4 else value for value in (K, T))
             found[path] = projected(points, K, T, picture.shape[-2], picture.shape[-3])
         return found
+
+    def _points(self, env: SceneEnv) -> Tensor:
+        at = {one.name: one.tcp_pos if isinstance(one, Robot) else one.pos for one in _found_in(env)}
+        return torch.stack([at[name] for name in self.names], 1)
+
+
+def _found_in(env: SceneEnv) -> list[Robot | Part]:
+    return [one for one in env.things if isinstance(one, Robot | Part)]
 
 
 def projected(points: Tensor, K: Tensor, T: Tensor, width: int, height: int) -> Tensor:
