@@ -6,11 +6,10 @@ python docs/fidelity.py --check    # only say whether both are up to date (exit 
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
-from filling import finish
+from filling import finish, sections
 
 from manikin.eval.pages.curves import curves_svg
 from manikin.fidelity import KINDS, METRICS
@@ -42,15 +41,6 @@ def kinds() -> str:
     return "\n".join(lines)
 
 
-def filled(page: str) -> str:
-    """The page with its tables."""
-    for name, text in (("metrics", metrics()), ("kinds", kinds())):
-        page, found = re.subn(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- /{name} -->)", rf"\1{text}\n\2", page, flags=re.S)
-        if not found:
-            raise SystemExit(f"{PAGE.name} has no section {name}")
-    return page
-
-
 def picture() -> str:
     """Task 3, recorded and simulated: both synthetic."""
     real = averaged(synthetic_recording(3))
@@ -59,5 +49,10 @@ def picture() -> str:
     return curves_svg(overlay(real, sim), real.hz, legend) + "\n"
 
 
+def made() -> dict[Path, str]:
+    """The text of each file."""
+    return {PAGE: sections(PAGE.read_text(), {"metrics": metrics(), "kinds": kinds()}), PICTURE: picture()}
+
+
 if __name__ == "__main__":
-    sys.exit(finish(sys.argv[1:], __doc__, lambda: {PAGE: filled(PAGE.read_text()), PICTURE: picture()}))
+    sys.exit(finish(sys.argv[1:], __doc__, made))
