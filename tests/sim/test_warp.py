@@ -353,3 +353,29 @@ def test_a_robot_whose_base_moves_takes_a_step_as_on_the_cpu(word, control):
         seen[device] = torch.cat([env.robot.qpos, env.robot.root_pose], 1).clone()
         assert (env.robot.root_pose - start).abs().amax(1).min() > 1e-3
     assert torch.allclose(seen["cpu"], seen["warp:cpu"], atol=1e-5, rtol=0)
+
+
+def test_a_delayed_arm_moves_late_as_on_the_cpu_and_goes_on_from_a_snapshot(tmp_path):
+    """Motors that hear commands 60 ms late, as ``manikin sysid`` finds them."""
+    file = tmp_path / "late.toml"
+    file.write_text('format = 1\nrobot = "panda"\ndelay = 0.06\n')
+    generator = torch.Generator().manual_seed(0)
+    actions = 2 * torch.rand((8, 2, 8), generator=generator) - 1
+    found = {}
+    for device, word in (("cpu", str(file)), ("warp:cpu", str(file)), ("cpu", "panda")):
+        env = manikin.make("PickCube-v2", num_envs=2, robot=word, device=device, autoreset="disabled")
+        env.reset(seed=3)
+        path = []
+        for k, action in enumerate(actions):
+            if k == 4:
+                middle = env.save()
+            env.step(action)
+            path.append(env.h.robot.qpos.clone())
+        env.load(middle)
+        for k, action in enumerate(actions[4:], 4):
+            env.step(action)
+            assert torch.equal(env.h.robot.qpos, path[k])
+        env.close()
+        found[device, word] = torch.stack(path)
+    late, warp, prompt = (one[:, :, :7] for one in found.values())
+    assert (warp - late).abs().max() < 1e-4 < 0.1 * (prompt - late).abs().max()

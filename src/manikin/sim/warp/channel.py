@@ -17,7 +17,7 @@ __all__ = ["STATE", "Rows", "WarpChannel", "merged"]
 Rows = np.ndarray | Tensor | None
 """Row numbers (n,) with n values, a mask (N,) of bool with values for all N rows, or None for all rows."""
 
-STATE = "time qpos qvel act qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
+STATE = "time qpos qvel act history qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
 
 
 def merged(mask: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
