@@ -12,9 +12,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from manikin.sim.warp.capacity import Capacity
-from manikin.sim.warp.channel import STATE
 from manikin.sim.warp.library import modules
 from manikin.sim.warp.world import WarpWorld
+from manikin.sim.world import STATE
 
 META = torch.device("meta")
 

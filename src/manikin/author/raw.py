@@ -12,9 +12,9 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv, SceneEnv
 from manikin.sim.cpu import CpuWorld
-from manikin.sim.warp.channel import STATE
 from manikin.sim.warp.library import in_torch_order, modules, warp_device
 from manikin.sim.warp.world import WarpWorld
+from manikin.sim.world import STATE
 
 __all__ = ["Raw", "raw_physics"]
 

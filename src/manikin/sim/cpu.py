@@ -19,16 +19,13 @@ from manikin.sim.forked import abandon_when_forked
 from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments, compiled
-from manikin.sim.world import PLACES, Piece, row_numbers
+from manikin.sim.world import PLACES, STATE, Piece, row_numbers
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
 __all__ = ["CpuWorld"]
 
 _VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
-_STATE = frozenset(
-    "time qpos qvel act history qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
-)
 # Outputs of the force stage: what was computed in the last substep is served until the next step, also after a load.
 _FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc cfrc_ext cacc cfrc_int".split())
 _PERSISTENT_BYTES = (
@@ -59,7 +56,7 @@ class _Channel:
         self._world, self._pieces, self._shape, self._version = world, tuple(pieces), shape, -1
         self._quat_at = quat_at
         self._sources = [world._source(field)[:, columns] for field, columns in _evenly(pieces)]
-        self._foreign = [field for field, _, _ in pieces if field not in _STATE]  # which cannot be written
+        self._foreign = [field for field, _, _ in pieces if field not in STATE]  # which cannot be written
         self._allocate()
 
     def _allocate(self) -> None:
@@ -179,7 +176,7 @@ class CpuWorld:
             if field not in batch.DATA_FIELDS:
                 raise UnknownNameError("physics field", field, batch.DATA_FIELDS)
             bound = self._b.bind(field)
-            if field in _STATE:
+            if field in STATE:
                 flat = self._state[:, columns_in_state(self._state, bound)]
             else:
                 self._refresh_outputs()
@@ -221,8 +218,8 @@ class CpuWorld:
 
     def write(self, field: str, value: torch.Tensor | np.ndarray, rows: np.ndarray | None = None) -> None:
         """Write a state field (n, ...). Elements equal to what ``read`` returns keep their float64 value."""
-        if field not in _STATE:
-            raise UnknownNameError("writable physics field", field, _STATE)
+        if field not in STATE:
+            raise UnknownNameError("writable physics field", field, STATE)
         source = self._source(field)
         index: Any = slice(None) if rows is None else rows
         old = source[index]

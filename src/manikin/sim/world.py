@@ -21,8 +21,23 @@ from manikin.sim.snapshot import Snapshot
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
-__all__ = ["PLACES", "Channel", "ModelKey", "Piece", "World", "row_numbers"]
+__all__ = ["PLACES", "STATE", "Channel", "ModelKey", "Piece", "World", "row_numbers"]
 
+STATE = (
+    "time",
+    "qpos",
+    "qvel",
+    "act",
+    "history",
+    "qacc_warmstart",
+    "ctrl",
+    "qfrc_applied",
+    "xfrc_applied",
+    "eq_active",
+    "mocap_pos",
+    "mocap_quat",
+)
+"""Fields that can be written, and from which everything else follows; ``history`` is what delayed motors were told."""
 PLACES = ("qpos", "mocap_pos", "mocap_quat")
 """State that poses everything in sight."""
 

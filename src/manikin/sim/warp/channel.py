@@ -10,14 +10,12 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
-from manikin.sim.world import Piece
+from manikin.sim.world import STATE, Piece
 
-__all__ = ["STATE", "Rows", "WarpChannel", "merged"]
+__all__ = ["Rows", "WarpChannel", "merged"]
 
 Rows = np.ndarray | Tensor | None
 """Row numbers (n,) with n values, a mask (N,) of bool with values for all N rows, or None for all rows."""
-
-STATE = "time qpos qvel act history qacc_warmstart ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split()
 
 
 def merged(mask: Tensor | None, new: Tensor, old: Tensor) -> Tensor:

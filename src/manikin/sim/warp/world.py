@@ -22,10 +22,10 @@ from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
 from manikin.sim.warp.capacity import Capacity
-from manikin.sim.warp.channel import STATE, Rows, WarpChannel, merged
+from manikin.sim.warp.channel import Rows, WarpChannel, merged
 from manikin.sim.warp.library import Scratch, in_torch_order, modules, supported, torch_stream, warp_device
 from manikin.sim.warp.model import PLACING, RowModel, acceleration_columns
-from manikin.sim.world import PLACES, Piece, row_numbers
+from manikin.sim.world import PLACES, STATE, Piece, row_numbers
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
 
