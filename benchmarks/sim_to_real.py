@@ -4,15 +4,15 @@
 
 A teacher is trained by ``manikin train ppo GraspCube-v1``, a student by ``manikin train distill GraspCube-v1``; the
 network of every validation is kept. Each of these plays 64 starts of the task as declared (simulation), and the first
-``--episodes`` starts of each setting of the suite ``sim-to-real`` (reality). Episodes end at success. What the folder
-and the file have already is not made again.
-
-The suite itself is ``manikin eval sim-to-real --policy runs/sim-to-real/student``.
+``--episodes`` starts of each setting of the suite ``sim-to-real`` (reality). The network that validated best plays all
+starts of the suite, as ``manikin eval sim-to-real --policy runs/sim-to-real/student`` does. Episodes end at success.
+What the folder and the file have already is not made again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import resource
 import shutil
@@ -30,7 +30,7 @@ from manikin.eval.stats import wilson
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import CHECKPOINT, LOG, State, train
-from manikin.policy.trained import LAST, PROGRAM, trained_policy
+from manikin.policy.trained import FILE, LAST, PROGRAM, trained_policy
 
 OUT = Path(__file__).parent / "results" / "sim_to_real.json"
 KEPT = "checkpoints"
@@ -67,12 +67,13 @@ def trained(algorithm: str, folder: Path, *, seed: int, quick: bool, **settings:
     }
 
 
-def successes(policy: Path, protocol: Protocol, word: str, episodes: int) -> int:
-    """Successes among the first episodes of a setting."""
-    options = protocol.make_options(word, num_envs=min(episodes, 64))
+def successes(policy: Path, protocol: Protocol, word: str, episodes: int | None) -> int:
+    """Successes among the first episodes of a setting, or all of them."""
+    seeds = protocol.seeds_of(word)[:episodes]
+    options = protocol.make_options(word, num_envs=min(len(seeds), 64))
     env = make(task_of(word), options=dataclasses.replace(options, terminate=True))
     try:
-        run = run_episodes(env, trained_policy(policy)(env), protocol.seeds_of(word)[:episodes])
+        run = run_episodes(env, trained_policy(policy)(env), seeds)
         return sum(one.success_once for one in run.results)
     finally:
         env.close()
@@ -129,6 +130,12 @@ def main() -> None:
         if (steps := str(int(policy.stem))) not in points:
             points[steps] = played(policy, suite, args.episodes)
             write(done, out)
+    best = student / FILE
+    if done.setdefault("suite", {}).get("policy") != (digest := hashlib.sha256(best.read_bytes()).hexdigest()):
+        count = args.episodes if args.quick else None
+        settings = {word.partition("#")[2]: successes(best, suite, word, count) for word in suite.tasks}
+        done["suite"] = {"policy": digest, "episodes": count or len(suite.seeds), "settings": settings}
+        write(done, out)
 
 
 if __name__ == "__main__":

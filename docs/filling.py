@@ -1,4 +1,4 @@
-"""What the scripts share that fill pages from results: the sections of a page, and how a script ends."""
+"""What the scripts share that fill pages from results: sections of a page, charts as files, how a script ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["finish", "sections"]
+__all__ = ["alone", "finish", "sections"]
 
 
 def sections(page: str, made: Mapping[str, str]) -> str:
@@ -25,6 +25,12 @@ def sections(page: str, made: Mapping[str, str]) -> str:
         if found != 1:
             raise SystemExit(f"the page has no section between <!-- {name}: ... --> and <!-- /{name} -->")
     return page
+
+
+def alone(svg: str) -> str:
+    """A chart as a file of its own."""
+    style = "<style>text{font:11px sans-serif;fill:#777}</style>"
+    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{style}", 1)
 
 
 def finish(words: list[str], usage: str | None, made: Callable[[], Mapping[Path, str]]) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from filling import finish, sections
+from filling import alone, finish, sections
 
 from manikin.learn.run.chart import chart
 
@@ -83,18 +83,12 @@ def curves(result: dict[str, Any]) -> str:
         _words(run): [[(at[0], at[2]) for at in one["curve"]] for one in seeds.values()]
         for run, seeds in result["runs"].items()
     }
-    return _alone(chart(found, across="control steps", up="success in validation", top=1.0))
+    return alone(chart(found, across="control steps", up="success in validation", top=1.0))
 
 
 def beside(result: dict[str, Any]) -> str:
     found = {name: [[(at[0] / 60, at[2]) for at in one["curve"]]] for name, one in result["runs"].items()}
-    return _alone(chart(found, across="minutes of processor time", up="success in validation", top=1.0))
-
-
-def _alone(svg: str) -> str:
-    """A chart as a file of its own."""
-    style = "<style>text{font:11px sans-serif;fill:#777}</style>"
-    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{style}", 1)
+    return alone(chart(found, across="minutes of processor time", up="success in validation", top=1.0))
 
 
 def imitated(result: dict[str, Any]) -> str:
