@@ -91,6 +91,12 @@ def run(options: TrainOptions) -> int:
             raise ConfigError(
                 "--resume goes on with a run as it is: give only --minutes, --steps, --tensorboard, --test"
             )
+        begun = {"seed": (options.seed, 0, seed), "device": (options.device, "cpu", device)}
+        if options.out or options.seeds or any(given not in (default, was) for given, default, was in begun.values()):
+            raise ConfigError(
+                f"--resume goes on in {options.resume}, with its seed {seed} and its device {device}: leave out --out, "
+                "--seed, --seeds and --device"
+            )
         return train_one(out, options, recipe.replace(**limits), seed, device, options.resume, resume=True)
     recipe, own = _recipe(options)
     recipe = recipe.replace(**limits)
@@ -105,7 +111,7 @@ def run(options: TrainOptions) -> int:
 def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
     """A run for each value and seed, those that are finished left as they are; then all of them side by side."""
     from manikin.learn.run.sweep import variants
-    from manikin.learn.run.train import CHECKPOINT
+    from manikin.learn.run.train import CHECKPOINT, begun_as
     from manikin.policy.trained import PROGRAM
 
     place = options.out or Path("runs") / f"vary-{recipe.algorithm}-{recipe.task}"
@@ -114,10 +120,14 @@ def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
         for seed in options.seeds or (options.seed,):
             folder = place / f"{variant.folder}-{seed}"
             folders.append(folder)
-            if (folder / ("report.json" if options.test else PROGRAM)).exists():
-                out.print(f"{folder}: finished before")
-                continue
             begun = (folder / CHECKPOINT).exists()
+            if begun:
+                same = begun_as(folder, variant.recipe, seed, options.device).hash == variant.recipe.hash
+                report = folder / "report.json"
+                if same and (report if options.test else folder / PROGRAM).exists():
+                    out.print(f"{folder}: finished before")
+                    continue
+                report.unlink(missing_ok=True)  # of fewer steps or less time than now
             ended = train_one(out, options, variant.recipe, seed, options.device, folder, resume=begun)
             if ended != OK:
                 return ended
@@ -255,6 +265,7 @@ def _clock(seconds: float) -> str:
 
 def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, device: str) -> int:
     """The final number, once, on seeds that nothing else has seen."""
+    from manikin.errors import DataError
     from manikin.eval.evaluation import evaluate
     from manikin.eval.pages.report import write_html
     from manikin.eval.report import as_dict, write_report
@@ -277,16 +288,25 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
             on_result=lambda task, result: advance(),
             stop=stop,
         )
+    go_on = shlex.join(["manikin", "train", "--resume", str(folder)])
+    if evaluation.interrupted:
+        out.print(f"interrupted in the test; the network is kept. Test it with: {go_on}", soft_wrap=True)
+        return INTERRUPTED
     again = shlex.join(["manikin", "eval", str(folder / PROTOCOL), "--policy", str(folder)])
     report = as_dict(evaluation, command=again)
-    write_report(report, folder / "report.json")
-    write_html(report, folder / "report.html", evaluation.reels)
-    write_page(folder)
+    try:
+        write_report(report, folder / "report.json")
+        write_html(report, folder / "report.html", evaluation.reels)
+        write_page(folder)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the report in {folder}: {error.strerror}; the network is kept. Test it with: {go_on}"
+        ) from None
     show_table(out, rates_table(evaluation))
     out.print(f"mean return {report['overall']['avg_sum_reward']:.1f}")
     out.print(f"run: {folder / 'run.html'}", soft_wrap=True)
     out.print(f"use it: manikin eval, view or collect with --policy {folder}", soft_wrap=True)
-    return OK if evaluation.healthy and not evaluation.interrupted else NOT_GOOD
+    return OK if evaluation.healthy else NOT_GOOD
 
 
 def compare_runs(out: Console, folders: Sequence[Path], target: Path | None) -> int:

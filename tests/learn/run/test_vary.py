@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 from pathlib import Path
@@ -12,9 +14,12 @@ from manikin import make
 from manikin.cli import main
 from manikin.cli import train as command
 from manikin.errors import ConfigError
+from manikin.eval import evaluation
+from manikin.eval import report as report_file
 from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import Recipe
 from manikin.learn.run.sweep import variants
+from manikin.learn.run.train import train
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "training.md"
 SMALL = Recipe(
@@ -91,6 +96,56 @@ def test_the_command_trains_each_and_leaves_what_is_finished(tmp_path, capsys):
     assert [path for path in folders if after[path] != before[path]] == [folders[2]]
     assert (folders[2] / "report.json").exists()
     assert [summary_of(path)["steps"] for path in folders] == [48] * 4
+
+
+def test_another_recipe_is_not_taken_for_finished_and_more_steps_go_on(tmp_path, capsys):
+    recipe, place = tmp_path / "small.toml", tmp_path / "runs"
+    recipe.write_text(SMALL.to_toml())
+    words = ["train", "--recipe", str(recipe), "--seeds", "1", "--vary", "gamma=[0.8]", "--out", str(place)]
+    words += ["--pictures", "0"]
+    assert main(words) == 0
+    folder = place / "gamma=0.8-1"
+    before = (folder / "report.json").read_bytes()
+    assert main([*words, "--set", "learning_rate=0.01"]) == 2
+    assert "gamma=0.8-1 was begun with other settings: recipe" in capsys.readouterr().err
+    assert (folder / "report.json").read_bytes() == before
+    assert main([*words, "--steps", str(2 * SMALL.steps)]) == 0
+    assert summary_of(folder)["steps"] == 2 * SMALL.steps
+    assert "finished before" not in capsys.readouterr().out
+
+
+def test_resuming_refuses_what_it_would_not_do(tmp_path, capsys):
+    train(SMALL, folder=tmp_path / "run", seed=3)
+    resume = ["train", "--resume", str(tmp_path / "run"), "--no-test", "--pictures", "0"]
+    for more in (["--seed", "4"], ["--seeds", "4"], ["--out", str(tmp_path / "other")]):
+        assert main([*resume, *more]) == 2
+        assert "with its seed 3 and its device cpu: leave out --out, --seed" in " ".join(
+            capsys.readouterr().err.split()
+        )
+    assert main([*resume, "--seed", "3"]) == 0
+
+
+def test_a_test_that_ends_early_keeps_the_network_and_leaves_no_rate(tmp_path, capsys, monkeypatch):
+    recipe, run = tmp_path / "small.toml", tmp_path / "run"
+    recipe.write_text(SMALL.to_toml())
+    written = report_file.replace_file
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(report_file, "replace_file", full)
+    assert main(["train", "--recipe", str(recipe), "--out", str(run), "--pictures", "0"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "No space left on device; the network is kept. Test it with: manikin train --resume" in said
+    monkeypatch.setattr(report_file, "replace_file", written)
+    ended = evaluation.evaluate
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "evaluate", lambda *given, **more: ended(*given, **{**more, "stop": lambda: True}))
+        assert main(["train", "--resume", str(run), "--pictures", "0"]) == 130
+    assert "interrupted in the test" in capsys.readouterr().out
+    assert not (run / "report.json").exists() and summary_of(run)["tested"] is None
+    assert main(["train", "--resume", str(run), "--pictures", "0"]) == 0
+    assert summary_of(run)["tested"]["episodes"] == SMALL.test_episodes
 
 
 def ablations():

@@ -27,7 +27,7 @@ from manikin.policy.chunk import Execution
 from manikin.policy.network import WIDTH
 from manikin.policy.trained import FILE, LAST, PROGRAM, about_env, export_program, load_trained, save_trained
 
-__all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "recipe_of", "train"]
+__all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "begun_as", "recipe_of", "train"]
 
 RECIPE, CHECKPOINT, PROTOCOL, LOG = "recipe.toml", "checkpoint.safetensors", "protocol.toml", "progress.csv"
 _SAVE_EVERY = 60.0  # seconds between two checkpoints,
@@ -262,6 +262,20 @@ def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any]
     ]
     if other:
         raise ConfigError(f"the run in {folder} was begun with other settings: {'; '.join(other)}")
+
+
+def begun_as(folder: str | Path, recipe: Recipe, seed: int, device: str) -> Recipe:
+    """The recipe of the run in a folder, which must be this one; time, steps and target may be others.
+
+    Raises:
+        AssetError: there is no run.
+        DataError: its checkpoint is damaged.
+        ConfigError: it is another run than this.
+    """
+    folder = Path(folder)
+    _, about = store.read(folder / CHECKPOINT, tree=False)
+    _check_same(recipe, seed, device, about, folder)
+    return Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT))
 
 
 def recipe_of(folder: str | Path) -> tuple[Recipe, int, str]:
