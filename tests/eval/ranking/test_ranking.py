@@ -212,6 +212,8 @@ def test_real_results_that_do_not_fit_are_named(write: Write, tmp_path: Path) ->
         tell({"A-v1": {"a": 0.5, "b": 0.4}})
     with pytest.raises(ConfigError, match="two policies of A-v1 become b"):
         tell({"A-v1": {"a": [True], "b": [False]}}, {"a": "b"})
+    with pytest.raises(ConfigError, match=r"no task and no policy 'aa' to map. Its tasks are A-v1; its policies a, b"):
+        tell({"A-v1": {"a": [True], "b": [False]}}, {"aa": "a"})
     for wrong in ({"A-v1": {"a": 1.5, "b": [True]}}, {"A-v1": {"a": {"successes": 4, "trials": 3}, "b": [True]}}):
         with pytest.raises(DataError, match="A-v1, a: need a success rate from 0 to 1"):
             tell(wrong)

@@ -45,7 +45,8 @@ def read_real(path: str | Path, names: Mapping[str, str] | None = None) -> Real:
 
     Raises:
         DataError: the file cannot be read, or is of another form.
-        ConfigError: a rate without a number of trials, or two names of the file become one.
+        ConfigError: a rate without a number of trials, two names of the file become one, or ``names`` has one that the
+            file has not.
     """
     try:
         read = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -55,6 +56,13 @@ def read_real(path: str | Path, names: Mapping[str, str] | None = None) -> Real:
     if not isinstance(table, dict) or not table or not all(isinstance(one, dict) for one in table.values()):
         raise DataError(f"{path}: real results are {{task: {{policy: success rate}}}}, or these under REAL_PERF")
     counts, names, found = read.get("TRIALS", {}), names or {}, Real()
+    here = {*table, *(SIMPLER_TASKS[one][0] for one in table if one in SIMPLER_TASKS)}
+    policies_of = {policy for policies in table.values() for policy in policies}
+    if unknown := sorted(set(names) - here - policies_of):
+        raise ConfigError(
+            f"{path} has no task and no policy {unknown[0]!r} to map. Its tasks are {', '.join(sorted(table))}; its "
+            f"policies {', '.join(sorted(policies_of))}"
+        )
     for said, policies in table.items():
         task, published = SIMPLER_TASKS.get(said, (said, 0))
         task = names.get(said, names.get(task, task))
