@@ -144,7 +144,8 @@ def test_eval_reports_each_variant_and_the_shifts(tmp_path: Path, capsys: pytest
     words = ["eval", str(file), "--variants", "simpler", "--policy", "random", "--pictures", "0", "--num-envs", "2"]
     torch.manual_seed(0)
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    assert "on average over 9 variants" in capsys.readouterr().out.replace("\n", " ")
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert "on average over 9 variants; mean change by shift [points]: background" in told
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert [task["named"] for task in report["per_task"]] == [f"PushCube-v2#{v.name}" for v in SETS["simpler"]]
     (row,) = report["variants"]["per_task"]

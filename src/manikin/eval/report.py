@@ -1,7 +1,7 @@
 """What an evaluation leaves behind: ``report.json`` for machines, with LeRobot's eval_info names where they fit.
 
     {"schema": "manikin-eval", "schema_version": 1, "created", "policy", "command", "healthy", "interrupted", "error",
-     "inference_ms", "policy_seed",
+     "inference_ms", "policy_seed", "policy_sha256" of a policy in a file or null,
      "device", "protocol": {"name", "hash", "shift", "toml", "own": [{"id", "code", "config"}]}, "versions", "machine",
      "overall": {"avg_sum_reward", "avg_max_reward", "pc_success", "n_episodes", "eval_s", "eval_ep_s"},
      "per_task": [{"task", "named", "fingerprint", "control_hz", "held_steps", "unhealthy", "advice", "sequential",
@@ -62,8 +62,8 @@ SCHEMA = "manikin-eval"
 SCHEMA_VERSION = 1
 
 
-def as_dict(evaluation: Evaluation, *, command: str = "") -> dict[str, Any]:
-    """The report as plain values. ``command`` is the line that makes it again."""
+def as_dict(evaluation: Evaluation, *, command: str = "", policy_sha256: str | None = None) -> dict[str, Any]:
+    """The report as plain values. ``command`` is the line that makes it again, ``policy_sha256`` that of its file."""
     tasks = [_task(t, evaluation.protocol.success) for t in evaluation.tasks]
     first = evaluation.tasks[0].fingerprint if evaluation.tasks else {}
     return {
@@ -77,6 +77,7 @@ def as_dict(evaluation: Evaluation, *, command: str = "") -> dict[str, Any]:
         "error": evaluation.error,
         "inference_ms": evaluation.inference_ms,
         "policy_seed": evaluation.policy_seed,
+        "policy_sha256": policy_sha256,
         "protocol": about_protocol(evaluation.protocol),
         "device": evaluation.tasks[0].device if evaluation.tasks else "",
         "versions": first.get("versions", {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 import manikin
 from manikin.cli import main
+from manikin.cli.evaluation.one import EvalOptions, Job, _settings
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError
@@ -64,6 +66,45 @@ def test_several_policies_are_evaluated_ranked_and_resumed(file: Path, capsys: p
         json.loads((out / "b-seed-2" / "report.json").read_text())["per_task"][0]["per_episode"]
         == (reports[3]["per_task"][0]["per_episode"])
     )
+
+
+def test_what_is_complete_is_resumed_as_the_same_policy_only(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, network = file.parent / "out", file.parent / "one.py"
+    code = "from manikin.policy.random_policy import RandomPolicy as Mine\n"
+    network.write_text(code)
+    words = ["eval", str(file), "--policy", "b=random", "--out", str(out), "--num-envs", "3", "--pictures", "0"]
+    mine, resume = ["--policy", f"a={network}:Mine"], [*words, "--resume"]
+    assert main([*words, *mine]) == 0
+    before = (out / "a" / "report.json").read_bytes()
+    assert main([*resume, *mine]) == 0
+    assert main([*resume[:-1], "--resume", "--policy", "a=graded:noise=2,of=random"]) == 2
+    assert "a/report.json is of another evaluation: options: '--policy a=" in capsys.readouterr().err
+    network.write_text(code + "# another network\n")
+    assert main([*resume, *mine]) == 2
+    assert "is of another evaluation: SHA-256 of the policy:" in capsys.readouterr().err
+    file.write_text(file.read_text().replace("horizon = 3", "horizon = 4"))
+    assert main([*resume, *mine]) == 2
+    assert "b/report.json is of another evaluation: protocol:" in capsys.readouterr().err
+    assert (out / "a" / "report.json").read_bytes() == before  # nothing ran again
+
+
+def test_the_folder_of_a_run_is_the_network_in_it(tmp_path: Path) -> None:
+    (tmp_path / "policy.safetensors").write_bytes(b"weights")
+    options = EvalOptions(protocol="core")
+    found = _settings(options, Job(str(tmp_path)), "hash")
+    assert found["file"] == hashlib.sha256(b"weights").hexdigest() and found["policy"] == str(tmp_path)
+    (tmp_path / "policy.safetensors").write_bytes(b"trained further")
+    assert _settings(options, Job(str(tmp_path)), "hash") != found
+
+
+def test_one_that_is_complete_is_not_run_again(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = file.parent / "out"
+    words = ["eval", str(file), "--policy", "random", "--out", str(out), "--num-envs", "3", "--pictures", "0"]
+    assert main(words) == 0
+    before = (out / "report.json").read_bytes()
+    assert main([*words, "--resume"]) == 0
+    assert "out: complete" in " ".join(capsys.readouterr().out.split())
+    assert (out / "report.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

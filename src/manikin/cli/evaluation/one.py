@@ -64,7 +64,7 @@ class EvalOptions(WarpOptions):
     """Options of `manikin eval`."""
 
     protocol: tyro.conf.Positional[str | None] = None
-    """A protocol file (.toml), or the name of one that comes with manikin: core, pick-cube, sim-to-real."""
+    """A protocol file (.toml), or the name of one that comes with manikin, such as core or simpler_widowx."""
     variants: str | None = None
     """Every task under several looks: simpler (background, light, distractors, table), or simpler-shifts (and camera).
     Reports each, their mean and by how much each kind of change changes success."""
@@ -159,6 +159,9 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
     # of a policy's place only the end, the name of a file or a server
     called = job.label or job.word.rpartition("/")[2]
     folder = folder or options.out or Path("runs") / file_name(f"eval-{protocol.name}-{called}{on}")
+    if options.resume and other is None and (healthy := _finished(options, job, protocol, folder)) is not None:
+        out.print(f"{folder}: complete", soft_wrap=True)
+        return OK if healthy else NOT_GOOD
     finished: list[Evaluation] = []
 
     def write(evaluation: Evaluation) -> None:
@@ -167,7 +170,7 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
         if not evaluation.tasks:
             return
         evaluation = replace(evaluation, policy=job.label or evaluation.policy, policy_seed=job.seed)
-        report = as_dict(evaluation, command=_command(options, job))
+        report = as_dict(evaluation, command=_command(options, job), policy_sha256=_policy_file(job.word)[1])
         if options.variants is not None:
             rates = {task.task: task.rate(protocol.success).estimate for task in evaluation.tasks}
             report["variants"] = {"set": options.variants, "per_task": shifts(options.variants, rates)}
@@ -337,13 +340,51 @@ def _until(options: EvalOptions, protocol: Protocol, other: Mapping[str, Any] | 
     return lambda task: Sequential(threshold=threshold, confidence=protocol.confidence)
 
 
+def _finished(options: EvalOptions, job: Job, protocol: Protocol, folder: Path) -> bool | None:
+    """Whether a folder's finished evaluation is healthy; None where there is none, or it is to go on.
+
+    Raises:
+        DataError: it is of another protocol, of another policy, or made with other options.
+    """
+    from manikin.errors import DataError
+    from manikin.eval.report import read_report
+
+    file = folder / "report.json"
+    if not file.is_file() or (folder / "episodes.jsonl").exists():
+        return None
+    report = read_report(file)
+    if report["interrupted"]:
+        return None
+    words = [shlex.join(shlex.split(line)[3:]) for line in (report["command"], _command(options, job))]
+    now = {
+        "protocol": (report["protocol"]["hash"][:12], protocol.hash[:12]),
+        "options": tuple(words),
+        "SHA-256 of the policy": (report.get("policy_sha256"), _policy_file(job.word)[1]),
+    }
+    if said := [f"{name}: {then!r} in the report, {this!r} now" for name, (then, this) in now.items() if then != this]:
+        raise DataError(
+            f"{file} is of another evaluation: {'; '.join(said)}. Write to another folder, or evaluate again without "
+            "--resume"
+        )
+    return bool(report["healthy"])
+
+
+def _policy_file(word: str) -> tuple[Path | None, str | None]:
+    """The file that holds a policy, and its SHA-256; of a run's folder the network's."""
+    from manikin.policy.trained import FILE
+
+    places = (Path(word), Path(word) / FILE, Path(word.rpartition(":")[0]))
+    file = next((place for place in places if place.is_file()), None)
+    return file, None if file is None else file_hash(file)
+
+
 def _settings(options: EvalOptions, job: Job, protocol: str) -> dict[str, Any]:
     """What must be the same where an evaluation is resumed. A policy in a file is the file's content."""
-    file = next((f for f in (Path(job.word), Path(job.word.rpartition(":")[0])) if f.is_file()), None)
+    file, sha256 = _policy_file(job.word)
     return {
         "protocol": protocol,
         "policy": job.word if file is None else job.word.replace(str(file), file.name),
-        "file": None if file is None else file_hash(file),
+        "file": sha256,
         "execute": options.execute,
         "ensemble": options.ensemble,
         "device": options.device,
@@ -359,7 +400,7 @@ def _print_shifts(out: Console, row: Mapping[str, Any]) -> None:
     changes = ", ".join(f"{shift} {100 * change:.1f}" for shift, change in row["delta_success"].items())
     out.print(
         f"{row['task']}: {row['base']:.1%} as it is, {row['mean']:.1%} on average over {row['variants']} variants; "
-        f"mean change by shift [points]: {changes}",
+        f"mean change by shift \\[points]: {changes}",
         soft_wrap=True,
     )
 

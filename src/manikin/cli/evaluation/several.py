@@ -81,9 +81,6 @@ def evaluate_several(options: EvalOptions, jobs: Sequence[Job]) -> int:
     if options.real is not None:
         _check_real(options, protocol.tasks, jobs)
     for job, folder in zip(jobs, folders, strict=True):
-        if options.resume and _complete(folder, protocol.hash):
-            out.print(f"{folder}: complete")
-            continue
         status = evaluate_one(replace(options, out=None), job, folder)
         if status != OK:
             return status
@@ -104,16 +101,6 @@ def _check_real(options: EvalOptions, tasks: Sequence[str], jobs: Sequence[Job])
     real = read_real(options.real, names_of(options.map))
     if all(job.label for job in jobs):
         chosen(real, {load_task(task_of(task)).id: {job.label: {} for job in jobs} for task in tasks})
-
-
-def _complete(folder: Path, digest: str) -> bool:
-    from manikin.eval.report import read_report
-
-    file = folder / "report.json"
-    if not file.is_file() or (folder / "episodes.jsonl").exists():
-        return False
-    report = read_report(file)
-    return report["protocol"]["hash"] == digest and not report["interrupted"]
 
 
 def names_of(words: Sequence[str]) -> dict[str, str]:
