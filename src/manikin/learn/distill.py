@@ -22,7 +22,7 @@ from manikin.learn.common.numerics.finite import check_finite
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.numerics.schedule import cosine
 from manikin.learn.common.pictures import PictureConfig, augmented_with_places, inputs_of
-from manikin.learn.common.places import Places, place_loss
+from manikin.learn.common.places import Locator, place_loss
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
@@ -108,7 +108,7 @@ class Distill:
             raise ConfigError(f"distill teaches a policy that sees: observe='rgb', not {env.observe!r}")
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
-        self.places = Places(env, config.find, inputs["pictures"]) if config.find else None
+        self.places = Locator(env, config.find, inputs["pictures"]) if config.find else None
         if config.find and (config.encoder != "keypoints" or len(config.find) > config.channels[-1]):
             raise ConfigError(
                 f"distill finds {len(config.find)} things by as many channels of the encoder 'keypoints', got "

@@ -13,7 +13,7 @@ import torch
 
 import manikin
 from manikin.cli import main
-from manikin.cli.evaluation.one import EvalOptions, Job, _settings
+from manikin.cli.evaluation.one import EvalOptions, Job, job_settings
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
 from manikin.errors import ConfigError
@@ -91,10 +91,10 @@ def test_what_is_complete_is_resumed_as_the_same_policy_only(file: Path, capsys:
 def test_the_folder_of_a_run_is_the_network_in_it(tmp_path: Path) -> None:
     (tmp_path / "policy.safetensors").write_bytes(b"weights")
     options = EvalOptions(protocol="core")
-    found = _settings(options, Job(str(tmp_path)), "hash")
+    found = job_settings(options, Job(str(tmp_path)), "hash")
     assert found["file"] == hashlib.sha256(b"weights").hexdigest() and found["policy"] == str(tmp_path)
     (tmp_path / "policy.safetensors").write_bytes(b"trained further")
-    assert _settings(options, Job(str(tmp_path)), "hash") != found
+    assert job_settings(options, Job(str(tmp_path)), "hash") != found
 
 
 def test_one_that_is_complete_is_not_run_again(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from manikin import make
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError
 from manikin.learn.common.pictures import PictureConfig, augmented_with_places
-from manikin.learn.common.places import Places, place_loss, projected
+from manikin.learn.common.places import Locator, place_loss, projected
 from manikin.policy.networks.cloned import Cloned
 from manikin.sense.stack import Stack
 from manikin.spec.camera import CameraSpec
@@ -39,7 +39,7 @@ def test_the_cube_is_in_the_middle_of_its_pixels(stack):
     env = make("PushCube-v2", num_envs=3, observe=["rgb+segmentation+state", *stack], vision=vision)
     observation, _ = env.reset(seed=5)
     observation, *_ = env.step(torch.full(env.action_space.shape, 0.3))
-    found = Places(env, ["cube", "robot"], [PATH])(observation)[PATH]
+    found = Locator(env, ["cube", "robot"], [PATH])(observation)[PATH]
     camera = observation["cameras"]["near"]
     segmentation = camera["segmentation"]
     segmentation = segmentation[:, -1] if stack else segmentation

@@ -160,7 +160,7 @@ def test_pictures_are_the_cameras_and_a_missing_photograph_is_named(
     assert env.vision.names == ["3rd_view_camera"] and not env.vision.stages
     env.close()
     with pytest.raises(UnknownNameError, match=r"look of WidowXStackCube-v1 'real'.*matched, plain"):
-        env_of("WidowXStackCube-v1", observe="rgb", config={"look": "real"})
+        env_of("WidowXStackCube-v1", config={"look": "real"})  # of states, too
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
     with pytest.raises(AssetError, match=r"MANIKIN_DATA/simpler/real_inpainting/bridge_real_eval_1.png.*look='plain'"):
         env_of("WidowXStackCube-v1", observe="rgb", config={"look": "matched"})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Question = Callable[[str], Sequential]
 
-__all__ = ["EvalOptions", "Job", "chosen_protocol", "evaluate_one", "policy_jobs"]
+__all__ = ["EvalOptions", "Job", "chosen_protocol", "evaluate_one", "job_settings", "policy_jobs"]
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
         except ManikinError as error:
             out.print(f"[red]no report: {escape(str(error))}[/]", soft_wrap=True)
 
-    journal = Journal(folder / "episodes.jsonl", _settings(options, job, protocol.hash), resume=options.resume)
+    journal = Journal(folder / "episodes.jsonl", job_settings(options, job, protocol.hash), resume=options.resume)
     again = "go on with the same command and --resume"
     try:
         with interruptible() as stop, bar(out, "evaluating", protocol.trials - len(journal)) as advance:
@@ -378,7 +378,7 @@ def _policy_file(word: str) -> tuple[Path | None, str | None]:
     return file, None if file is None else file_hash(file)
 
 
-def _settings(options: EvalOptions, job: Job, protocol: str) -> dict[str, Any]:
+def job_settings(options: EvalOptions, job: Job, protocol: str) -> dict[str, Any]:
     """What must be the same where an evaluation is resumed. A policy in a file is the file's content."""
     file, sha256 = _policy_file(job.word)
     return {

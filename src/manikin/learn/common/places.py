@@ -17,10 +17,10 @@ from manikin.env.interface import BatchEnv, SceneEnv
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.scene.handles import Part, Robot
 
-__all__ = ["Places", "place_loss", "projected"]
+__all__ = ["Locator", "place_loss", "projected"]
 
 
-class Places:
+class Locator:
     """Says where the things of a scene are in its pictures.
 
     Args:

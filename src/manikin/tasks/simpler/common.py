@@ -68,12 +68,15 @@ class SimplerTask(Task):
         trials: str = "random"  # "grid": the episode's seed is the number of the trial
         look: str = "plain"  # "matched": the real photograph behind what is drawn (visual matching)
 
+    def __init__(self, config: Any = None, **more: Any) -> None:
+        super().__init__(config, **more)
+        if self.config.look not in LOOKS:
+            raise UnknownNameError(f"look of {self.id}", self.config.look, LOOKS)
+
     def pictures(self, vision: Any) -> Any:
         """Through the task's camera, the photograph behind it where ``look`` is ``matched``."""
         if vision.cameras is None:
             vision = replace(vision, cameras=(self.camera,))
-        if self.config.look not in LOOKS:
-            raise UnknownNameError(f"look of {self.id}", self.config.look, LOOKS)
         if self.config.look == "matched":
             vision = replace(vision, stages=(self.photographed(), *vision.stages))
         return vision
