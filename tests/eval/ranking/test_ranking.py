@@ -172,8 +172,9 @@ def test_reality_gives_mmrv_and_correlations(write: Write, tmp_path: Path, capsy
     sim = {"a": (5, 2), "b": (12, 9), "c": (18, 5)}
     places = [write(name, {"A-v1": wins(x, 20), "B-v1": wins(y, 10)}) for name, (x, y) in sim.items()]
     rates = {"A-v1": {"a": 0.2, "b": 0.9, "c": 0.6}, "bee": {"a": 0.1, "b": 0.5, "c": 0.6}}
+    rates["C-v1"] = {"a": 0.0}  # not simulated
     real = tmp_path / "real.json"
-    real.write_text(json.dumps({"REAL_PERF": rates, "TRIALS": {"A-v1": 10, "bee": 20}}))
+    real.write_text(json.dumps({"REAL_PERF": rates, "TRIALS": {"A-v1": 10, "bee": 20, "C-v1": 5}}))
     out = tmp_path / "out"
     options = ReportOptions(runs=tuple(places), real=real, map=("bee=B-v1",), out=out)
     assert report_command(options) == 0
@@ -188,8 +189,10 @@ def test_reality_gives_mmrv_and_correlations(write: Write, tmp_path: Path, capsy
     assert over["sim"] == pytest.approx([(0.25 + 0.2) / 2, (0.6 + 0.9) / 2, (0.9 + 0.5) / 2])
     assert over["real"] == pytest.approx([0.15, 0.7, 0.6])
     assert "against reality, all tasks: mmrv" in told and "ranking.html" in told
+    assert found["reality"]["left_out"] == ["C-v1"] and "that were not simulated count for nothing: C-v1" in told
     page = (out / "ranking.html").read_text()
     assert page.count("<svg") == 3 and "Against reality" in page and "How episodes went" in page
+    assert "Tasks that were not simulated count for nothing: C-v1." in page
 
 
 def test_real_results_that_do_not_fit_are_named(write: Write, tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ def _show(out: Console, found: Mapping[str, Any]) -> None:
     for task, compared in (found["reality"] or {"tasks": {}})["tasks"].items():
         said = ", ".join(f"{name} {_metric(metric)}" for name, metric in compared["metrics"].items())
         out.print(f"against reality, {task}: {said}", soft_wrap=True)
+    if left := (found["reality"] or {}).get("left_out"):
+        out.print(f"real results of tasks that were not simulated count for nothing: {', '.join(left)}", soft_wrap=True)
 
 
 def _metric(metric: Mapping[str, Any]) -> str:

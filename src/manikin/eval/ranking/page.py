@@ -144,6 +144,8 @@ def _reality(summary: Mapping[str, Any]) -> str:
     key = "".join(f"<span>{_named(summary, policy)}</span>" for policy in summary["policies"])
     hollow = any(task in PUBLISHED for task in summary["reality"]["tasks"])
     note = " Hollow points are the policies that SIMPLER published." if hollow else ""
+    if left := summary["reality"]["left_out"]:
+        note += f" Tasks that were not simulated count for nothing: {escape(', '.join(left))}."
     return section(
         f"<h2>Against reality</h2><p>Real results from <code>{escape(summary['reality']['file'])}</code>. Filled "
         f"points are the policies of this page, with intervals.{note}</p>{grid(headings, rows, left=(1, 2, 3, 4))}"

@@ -3,8 +3,8 @@
     {"schema": "manikin-ranking", "schema_version": 1, "protocol": {"name", "hash"}, "healthy", "confidence",
      "policies": [name], "ranking": [RANKED], "per_task": [{"task", "setting", "rates": {policy: RATE}, "modes":
      {policy: {mode: episodes}}}], "shifts": [SHIFT], "reality": null or {"file", "tasks": {task or "all tasks":
-     {"policies", "real", "sim", "metrics": {name: {"value", "low", "high", "undefined", "why"}}, "kruskal"}}},
-     "offline": ...}
+     {"policies", "real", "sim", "metrics": {name: {"value", "low", "high", "undefined", "why"}}, "kruskal"}},
+     "left_out": [task that was not simulated]}}
 
 RANKED and SHIFT are the fields of :class:`~manikin.eval.ranking.ranks.Ranked` and
 :class:`~manikin.eval.ranking.ranks.Shift`; RATE is {"successes", "episodes", "rate", "low", "high"}.
@@ -76,7 +76,8 @@ def summary(
 
 def _reality(runs: Runs, file: Path, names: Mapping[str, str], confidence: float) -> dict[str, Any]:
     simulated = trials_by_task(runs)
-    real = chosen(read_real(file, names), simulated)
+    measured = read_real(file, names)
+    real = chosen(measured, simulated)
     pairs: dict[str, tuple[Mapping[str, Trials], Mapping[str, Trials]]] = {
         task: (policies, simulated[task]) for task, policies in real.items()
     }
@@ -93,7 +94,7 @@ def _reality(runs: Runs, file: Path, names: Mapping[str, str], confidence: float
             "metrics": {name: asdict(metric) for name, metric in compared.metrics.items()},
             "kruskal": {policy: asdict(test) for policy, test in compared.kruskal.items()},
         }
-    return {"file": file.name, "tasks": found}
+    return {"file": file.name, "tasks": found, "left_out": sorted(set(measured) - set(real))}
 
 
 def _pooled(
