@@ -265,6 +265,7 @@ def _clock(seconds: float) -> str:
 
 def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, device: str) -> int:
     """The final number, once, on seeds that nothing else has seen."""
+    from manikin.assets.paths import file_hash
     from manikin.errors import DataError
     from manikin.eval.evaluation import evaluate
     from manikin.eval.pages.report import write_html
@@ -273,7 +274,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
     from manikin.learn.run.page import write_page
     from manikin.learn.run.train import PROTOCOL
     from manikin.learn.run.validate import test_protocol
-    from manikin.policy.trained import trained_policy
+    from manikin.policy.trained import FILE, trained_policy
     from manikin.render.api import make_renderer
 
     protocol = test_protocol(recipe)
@@ -293,7 +294,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
         out.print(f"interrupted in the test; the network is kept. Test it with: {go_on}", soft_wrap=True)
         return INTERRUPTED
     again = shlex.join(["manikin", "eval", str(folder / PROTOCOL), "--policy", str(folder)])
-    report = as_dict(evaluation, command=again)
+    report = as_dict(evaluation, command=again, policy_sha256=file_hash(folder / FILE))
     try:
         write_report(report, folder / "report.json")
         write_html(report, folder / "report.html", evaluation.reels)

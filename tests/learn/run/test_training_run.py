@@ -116,6 +116,10 @@ def test_the_command_trains_tests_and_its_policy_is_one_like_any_other(tmp_path,
     assert tested["return"] == pytest.approx(sum(one["sum_reward"] for one in episodes) / 6)
     assert main(["train", "--compare", str(folder), str(folder), "--out", str(tmp_path / "both.html")]) == 0
     assert "PushCube-v2" in (tmp_path / "both.html").read_text()
+    # the report is that of this network alone
+    whole = (folder / "policy.safetensors").read_bytes()
+    (folder / "policy.safetensors").write_bytes(whole[:-4] + bytes(4))  # as if the run had gone on
+    assert summary_of(folder)["tested"] is None
 
 
 def test_a_policy_for_another_task_controller_or_observation_is_refused(tmp_path):

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from manikin.assets.paths import file_hash
 from manikin.data.recording.durable import write_file
 from manikin.errors import DataError
 from manikin.learn.run import store
@@ -16,6 +17,7 @@ from manikin.learn.run.chart import chart
 from manikin.learn.run.recipe import trainer_class
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import CHECKPOINT, LOG, recipe_of
+from manikin.policy.trained import FILE
 
 __all__ = ["shares", "summary_of", "write_comparison", "write_page"]
 
@@ -37,16 +39,6 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
     recipe, seed, device = recipe_of(folder)
     saved, about = store.read(folder / CHECKPOINT)
     state = saved["state"]
-    tested = None
-    if (report := folder / "report.json").is_file():
-        try:
-            task = json.loads(report.read_text(encoding="utf-8"))["per_task"][0]
-            rule = task["success"]["rule"]
-            tested = {key: task["success"][rule][key] for key in ("rate", "low", "high", "episodes", "successes")}
-            tested["at_end"] = task["success"]["at_end"]["rate"]
-            tested["return"] = task["aggregated"]["avg_sum_reward"]
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise DataError(f"{report} is damaged: {error}") from None
     return {
         "name": folder.resolve().name,
         "algorithm": recipe.algorithm,
@@ -64,7 +56,7 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
         "best_iteration": state["best_iteration"],
         "last": state["validated"],
         "counts": trainer_class(recipe.algorithm).counts,
-        "tested": tested,
+        "tested": _tested(folder),
         "versions": about["versions"],
     }
 
@@ -176,8 +168,31 @@ def _table(names: Sequence[str], runs: Sequence[dict[str, Any]]) -> str:
     return f'<section><table class="wide"><tr>{head}</tr>{"".join(rows)}</table></section>'
 
 
+def _tested(folder: Path) -> dict[str, Any] | None:
+    """What the test of the run's network gave. A report of another one, of before the run went on, counts for nothing.
+
+    Raises:
+        DataError: the report is damaged.
+    """
+    file = folder / "report.json"
+    if not file.is_file():
+        return None
+    try:
+        report = json.loads(file.read_text(encoding="utf-8"))
+        if report.get("policy_sha256") not in (None, file_hash(folder / FILE)):
+            return None
+        task = report["per_task"][0]
+        success = task["success"][task["success"]["rule"]]
+        tested = {key: success[key] for key in ("rate", "low", "high", "episodes", "successes")}
+        tested["at_end"] = task["success"]["at_end"]["rate"]
+        tested["return"] = task["aggregated"]["avg_sum_reward"]
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise DataError(f"{file} is damaged: {error}") from None
+    return tested
+
+
 def _report(folder: Path) -> str:
-    if not (folder / "report.html").is_file():
+    if not (folder / "report.html").is_file() or _tested(folder) is None:
         return ""
     return '<p>Test episodes, failure modes and pictures: <a href="report.html">report.html</a></p>'
 
