@@ -161,6 +161,8 @@ def test_pictures_are_the_cameras_and_a_missing_photograph_is_named(
     env.close()
     with pytest.raises(UnknownNameError, match=r"look of WidowXStackCube-v1 'real'.*matched, plain"):
         env_of("WidowXStackCube-v1", config={"look": "real"})  # of states, too
+    with pytest.raises(UnknownNameError, match=r"robot of WidowXStackCube-v1 'panda'.*widowx_bridge"):
+        env_of("WidowXStackCube-v1", robot="panda", control="joint_pos")  # it lacks the pose at the table
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
     with pytest.raises(AssetError, match=r"MANIKIN_DATA/simpler/real_inpainting/bridge_real_eval_1.png.*look='plain'"):
         env_of("WidowXStackCube-v1", observe="rgb", config={"look": "matched"})

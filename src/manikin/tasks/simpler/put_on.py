@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from manikin import ContactForce, Episode, Grasp, Handles, Part, Quantity, Robot, SceneBuilder, Variable, Waypoint
+from manikin.errors import UnknownNameError
 from manikin.math import norm, pose, quat_from_yaw
 from manikin.props.simpler import BOXES
 from manikin.robots.widowx_bridge import TABLE_BASE
@@ -111,6 +112,8 @@ class PutOnTask(SimplerTask):
     def scene(self, b: SceneBuilder) -> PutOnHandles:
         ground = self.arena(b)
         robot = self.robot(b)
+        if self.keyframe not in robot.arm.keyframes:
+            raise UnknownNameError(f"robot of {self.id}", robot.arm.name, self.robots)
         source, made = add_object(b, self.source_name, self.source_model)
         target = self.add_target(b)
         self._source_z = resting_height(made)
