@@ -169,6 +169,9 @@ def test_a_file_of_unknown_task_or_kind_is_refused(tmp_path: Path) -> None:
     other.write_text("\n".join(line + ",1" * 7 for line in lines))
     with pytest.raises(DataError, match="task 1 has no object, so 22 are right"):
         read_recording(other, 1)
+    (tmp_path / "b.csv.xz").write_bytes(lzma.compress(bytes(200_000_001), preset=0))
+    with pytest.raises(DataError, match=r"b.csv.xz is damaged, or holds more than 200 MB"):
+        read_recording(tmp_path / "b.csv.xz")
     (tmp_path / "a.csv.xz").write_bytes(b"no archive")
     for path in (tmp_path / "a.csv.xz", tmp_path / "missing.csv"):
         with pytest.raises(DataError, match="cannot be read"):

@@ -57,6 +57,7 @@ LABELS = ("x y z w x y z " + "J1 J2 J3 J4 J5 J6 F1 F2 F3 Fx Fy Fz Mx My Mz").spl
 """Names of the arm's columns."""
 _GROUPS = {0: "Kinova Wrist", 7: "Joint Torques", 13: "Finger Positions", 16: "Force Torque Sensor"}
 _OBJECT = LABELS[:7]
+_LARGEST = 200_000_000  # [bytes] of a file's text: a hundred times what the longest summary takes
 _FILE = re.compile(r"task(\d\d)_(\d\d)\.csv(\.xz)?$", re.IGNORECASE)
 _SUMMARY = re.compile(r"(?:synthetic_)?task(\d\d)_mean10hz\.csv(\.xz)?$", re.IGNORECASE)
 
@@ -193,7 +194,10 @@ def _lines(path: Path) -> list[str]:
     try:
         content = path.read_bytes()
         if path.suffix.lower() == ".xz":
-            content = lzma.decompress(content)
+            decoder = lzma.LZMADecompressor()
+            content = decoder.decompress(content, _LARGEST)
+            if not decoder.eof:
+                raise DataError(f"{path} is damaged, or holds more than {_LARGEST / 1e6:.0f} MB")
         return content.decode("utf-8-sig").splitlines()
     except (OSError, ValueError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
