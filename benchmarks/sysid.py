@@ -52,7 +52,7 @@ def speed(options: Any) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     parameters = [parse_parameter(word) for word in VARY]
     single = recorded.some([recorded.items[0].name])
-    sizes = {"batch": (recorded, 4 if options.quick else 10), "one_candidate": (recorded, 1), "one_row": (single, 1)}
+    sizes = {"batch": (recorded, 4 if options.quick else 40), "one_candidate": (recorded, 1), "one_row": (single, 1)}
     measured: dict[str, list[float]] = {}
     made = {name: Rollout(given, parameters, physics_hz=hz, batch=size) for name, (given, size) in sizes.items()}
     for _ in range(options.rounds):
