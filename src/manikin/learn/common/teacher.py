@@ -30,7 +30,7 @@ class Teacher:
         env: where it teaches; observes ``policy`` and ``privileged`` with names, as ``observe="rgb+state"`` does.
 
     Attributes:
-        about: what its file says of it. digest: SHA-256 of its weights. columns: of what it observes.
+        about: what its file says of it. digest: SHA-256 of its weights.
 
     Raises:
         AssetError, DataError: as :func:`~manikin.policy.trained.load_trained`.
@@ -66,7 +66,6 @@ class Teacher:
                 f"the teacher {word} observes {missing[0]}, which is not available here: this environment has "
                 f"{', '.join(self._paths)}"
             )
-        self.columns = len(wanted)
         self._order = torch.tensor([names.index(name) for name in wanted], device=env.device)
         digest = hashlib.sha256()
         for name, value in sorted(self.module.state_dict().items()):
@@ -79,15 +78,11 @@ class Teacher:
             return not math.isclose(ours, theirs)
         return bool(ours != theirs)
 
-    def observed(self, observation: Any) -> Tensor:
-        """(N, columns) of what it observes at present."""
-        leaves = flatten(observation)
-        values = [leaves[path][:, -1] if self._stacked else leaves[path] for path in self._paths]
-        flat = torch.cat([value.float().flatten(1) if value.ndim > 1 else value[:, None] for value in values], 1)
-        return flat[:, self._order]
-
     @torch.no_grad()
     def __call__(self, observation: Any) -> Tensor:
         """(N, A) for the present observation of every row; the first of a chunk, where it acts in chunks."""
-        actions: Tensor = self.module(self.observed(observation))
+        leaves = flatten(observation)
+        values = [leaves[path][:, -1] if self._stacked else leaves[path] for path in self._paths]
+        flat = torch.cat([value.float().flatten(1) if value.ndim > 1 else value[:, None] for value in values], 1)
+        actions: Tensor = self.module(flat[:, self._order])
         return (actions if actions.ndim == 2 else actions[:, 0]).clamp(-1.0, 1.0)

@@ -247,10 +247,11 @@ def _about(recipe: Recipe, seed: int, device: str, env: BatchEnv) -> dict[str, A
     }
 
 
-def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any], folder: Path) -> None:
-    """Time, steps and target may be others; all else must be as it was."""
+def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any], folder: Path) -> Recipe:
+    """The recipe as it was. Time, steps and target may be others; all else must be as it was."""
     free: dict[str, Any] = {"minutes": recipe.minutes, "steps": recipe.steps, "stop_at": recipe.stop_at}
-    before = Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT)).replace(**free)
+    begun = Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT))
+    before = begun.replace(**free)
     other = [
         f"{name} {was!r}, now {now!r}"
         for name, was, now in (
@@ -262,6 +263,7 @@ def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any]
     ]
     if other:
         raise ConfigError(f"the run in {folder} was begun with other settings: {'; '.join(other)}")
+    return begun
 
 
 def begun_as(folder: str | Path, recipe: Recipe, seed: int, device: str) -> Recipe:
@@ -274,8 +276,7 @@ def begun_as(folder: str | Path, recipe: Recipe, seed: int, device: str) -> Reci
     """
     folder = Path(folder)
     _, about = store.read(folder / CHECKPOINT, tree=False)
-    _check_same(recipe, seed, device, about, folder)
-    return Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT))
+    return _check_same(recipe, seed, device, about, folder)
 
 
 def recipe_of(folder: str | Path) -> tuple[Recipe, int, str]:
