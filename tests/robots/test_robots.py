@@ -39,6 +39,7 @@ def meshed(name: str, model: MenagerieModel) -> object:
 MESHED = tuple(meshed(name, arm(name).menagerie) for name in arms() if arm(name).menagerie is not None)
 CROSSED = ("panda+robotiq_2f85", "ur5e+panda_hand", "xarm7+panda_hand", "panda+xarm_gripper")
 FIRST = ("panda", "ur5e", "xarm7", "so101")
+THREE_FINGERS = ("jaco", "kinova_mico")
 MAKERS = tuple(pytest.param(f"{w}:menagerie", marks=needs_menagerie) for w in (*FIRST, *CROSSED[:2]))
 ALL = (*DEFAULT, *CROSSED, *MAKERS)
 PREFIX = "robot/"
@@ -275,7 +276,7 @@ def test_assembled_model(word: str) -> None:
     assert model.body(PREFIX + built.tcp_body).mass[0] == 0
 
 
-@pytest.mark.parametrize("word", [w for w in ALL if w != "jaco"])  # three fingers
+@pytest.mark.parametrize("word", [w for w in ALL if w not in THREE_FINGERS])
 def test_fingers_close_along_the_tcp_y_axis(word: str) -> None:
     built, model = compiled(word)
     data = at_rest(built, model, gripper=0.5)
@@ -532,4 +533,4 @@ def up(built: RobotModel, model: mujoco.MjModel, data: mujoco.MjData, dz: float)
 def test_a_held_cube_stays_in_the_hand(word: str) -> None:
     rose, slipped = hold_cube(word)
     assert rose > 0.04
-    assert slipped < (1e-3 if word == "jaco" else 5e-4)  # whose three fingers swing, and turn the cube a little
+    assert slipped < (1e-3 if word in THREE_FINGERS else 5e-4)  # which swing, and turn the cube a little

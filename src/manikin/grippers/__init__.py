@@ -15,6 +15,7 @@ _NAMES = (
     "google_gripper",
     "google_gripper_rt1",
     "jaco_three_finger",
+    "kinova_kg3",
     "koch_jaw",
     "panda_hand",
     "rethink",

@@ -54,6 +54,7 @@ _MODULES = {  # arm: the file it is in
     "iiwa14": "iiwa14",
     "jaco": "jaco",
     "kinova_gen3": "kinova_gen3",
+    "kinova_mico": "kinova_mico",
     "koch": "koch",
     "panda": "panda",
     "sawyer": "sawyer",
