@@ -36,6 +36,9 @@ from manikin.env.registry import task_class, task_ids
 from manikin.env.task import Task
 from manikin.errors import UnknownNameError
 from manikin.eval.protocol import load_protocol
+from manikin.fidelity.simulation.film import FidelityFilm
+from manikin.fidelity.simulation.rollout import TaskSimulation
+from manikin.fidelity.simulation.settings import Settings
 from manikin.plan.executor import WaypointExecutor
 from manikin.render import make_renderer, tile, write_png
 from manikin.render.files.caption import caption
@@ -223,9 +226,33 @@ def arenas(most: int | None = None) -> np.ndarray:
     return tile(pictures, columns=4)
 
 
+def fidelity(quick: bool) -> np.ndarray:
+    """Tasks of the fidelity benchmark, a row each: at the start, when the arm is at the object, and at the end."""
+    settings = Settings(
+        cap="fitted",
+        delay="fitted",
+        times="recorded",
+        base_yaw=3.31,
+        base_y=0.0162,
+        base_z=-0.0101,
+        table_friction=0.25,
+        spread=0,
+    )
+    pictures = []
+    for task, middle in ({9: 6.6} if quick else {3: 11.0, 5: 19.0, 7: 13.0, 9: 6.6}).items():
+        simulation = TaskSimulation(task, repeats=1)
+        film = FidelityFilm(simulation, None, width=280, height=210)
+        film.stride, rows = 1, (0, round(10 * middle), simulation.task.rows - 1)
+        simulation.run([settings], on_row=lambda row, shown=rows, draw=film: draw(row) if row in shown else None)
+        pictures += [caption(frame, [f"task {task}"], scale=1) for frame in film.frames]
+        film.close()
+        simulation.close()
+    return tile(pictures, columns=3)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    valid = (*task_ids(), "readme", "different", "robots", "arenas", "pour", "sim-to-real")
+    valid = (*task_ids(), "readme", "different", "robots", "arenas", "pour", "sim-to-real", "fidelity")
     parser.add_argument("names", nargs="*", default=valid, help="default all")
     parser.add_argument("--quick", action="store_true", help="one of each kind, to see that it runs")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
@@ -250,6 +277,8 @@ def main() -> None:
         write_png(options.out / "arenas.png", arenas(most))
     if "pour" in options.names:
         write_png(options.out / "pour.png", pouring(options.quick))
+    if "fidelity" in options.names:
+        write_png(options.out / "fidelity-tasks.png", fidelity(options.quick))
     if "sim-to-real" in options.names:
         write_png(options.out / "sim-to-real.png", seen_by_policy(options.quick))
         write_png(options.out / "sim-to-real-settings.png", settings(options.quick))

@@ -10,7 +10,7 @@ import numpy as np
 from manikin.eval.pages.curves import Panel, curves_svg
 from manikin.eval.pages.parts import alarm, details, grid, page, section
 from manikin.fidelity.metrics.modes import COLUMNS, METRICS
-from manikin.fidelity.metrics.paper import final, mean_arm
+from manikin.fidelity.metrics.paper import final, mean_arm, moving_times
 from manikin.fidelity.numerics import median, speeds
 from manikin.fidelity.protocol import HZ, REPEATS, SUBGROUPS, benchmark_task
 from manikin.fidelity.recordings.recording import ARM, Recording
@@ -45,8 +45,8 @@ def compared(scores: Sequence[Score]) -> dict[int, dict[str, dict[str, float]]]:
     return found
 
 
-def render_page(scores: Sequence[Score]) -> str:
-    """A self-contained page of one or more scores."""
+def render_page(scores: Sequence[Score], films: Mapping[int, str] | None = None) -> str:
+    """A page of one or more scores, self-contained but for ``films``: links by task."""
     names = ", ".join(one.name for one in scores)
     mode = scores[0].mode
     how = {"paper": "the paper's formulas", "released": "the released script's formulas, with its errors"}[mode]
@@ -63,7 +63,9 @@ def render_page(scores: Sequence[Score]) -> str:
         for number, task in one.tasks.items():
             about = benchmark_task(number)
             name = f"{one.name}, " if len(scores) > 1 else ""
-            body = f"<h2>{escape(name)}task {number}: {about.title}</h2>{drawn(task)}"
+            body = f"<h2>{escape(name)}task {number}: {about.title}</h2>{drawn(task)}{_moving(task)}"
+            if films and number in films:
+                body += f"<p>First repeat; spheres: where wrist and object were recorded.</p>{_film(films[number])}"
             parts.append(section(body + _metrics(task, mode) + _defects(task)))
     style = "<style>svg {width: 100%; display: block; font-size: 11px} svg text {fill: currentColor}</style>"
     return page(title, style + "".join(parts))
@@ -90,6 +92,21 @@ def _head(name: str, mode: str) -> str:
 
 def _cell(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
+
+
+def _film(link: str) -> str:
+    return f'<video src="{escape(link)}" controls loop muted width="480"></video>'
+
+
+def _moving(task: TaskScore) -> str:
+    """How long the object moves on either side."""
+    if not (len(task.real.objects) and len(task.sim.objects)):
+        return ""
+    said = []
+    for word, one in (("recorded", task.real), ("simulated", task.sim)):
+        times = moving_times(one.cut(min(task.real.rows, task.sim.rows)))
+        said.append(f"{word} {times.mean():.1f} s (deviation {times.std():.1f} s)")
+    return f"<p>The object moves: {', '.join(said)}; speeds above 0.02 m/s after a median of 5 samples.</p>"
 
 
 def _metrics(task: TaskScore, mode: str) -> str:

@@ -126,6 +126,7 @@ def score_task(
     """One task; arguments and errors as in :func:`score_folder`."""
     kinds = _kinds(mode, mask)
     defects = [tuple(find_defects(one)) for one in (real, sim)]
+    defects[1] = tuple(one for one in defects[1] if one.kind != "label_swap")  # a simulator has no markers: fast pushes
     for one, told in zip((real, sim), defects, strict=True):
         check_usable(one, told)
     if kinds:

@@ -17,7 +17,7 @@ from mujoco import minimize
 
 from manikin.errors import ConfigError
 
-__all__ = ["STEP", "Anneal", "Cma", "Method", "Squares", "Stream", "differences"]
+__all__ = ["STEP", "Anneal", "Cma", "Method", "Squares", "Stream", "differences", "follow"]
 
 STEP = 1e-3
 """Of finite differences, in shares of a parameter's range."""
@@ -171,6 +171,27 @@ class Squares:
 
 
 Method = Anneal | Cma | Squares
+
+
+def follow(
+    way: Anneal | Cma, start: np.ndarray, loss: float, losses: Callable[[np.ndarray], np.ndarray], rng: Stream
+) -> None:
+    """Ask and tell until the method ends.
+
+    Args:
+        way: annealing or CMA.
+        start: (P,) point in the unit cube that it begins at.
+        loss: of that point.
+        losses: gives (k,) of points (k, P), and remembers what it wants of them.
+        rng: random numbers.
+    """
+    asks = way(start, loss, rng)
+    try:
+        asked = next(asks)
+        while True:
+            asked = asks.send(losses(asked))
+    except StopIteration:
+        return
 
 
 def differences(at: np.ndarray, residual: Residual) -> np.ndarray:

@@ -19,7 +19,7 @@ from manikin.data.recording.lines import CheckedLines
 from manikin.errors import ConfigError, DivergedError, UnknownNameError
 from manikin.sysid.identifiable import Identifiability, identifiability
 from manikin.sysid.loss import chosen_loss
-from manikin.sysid.methods import Anneal, Cma, Method, Squares, Stream, differences
+from manikin.sysid.methods import Anneal, Cma, Method, Squares, Stream, differences, follow
 from manikin.sysid.objective import Objective
 from manikin.sysid.parameters import Parameter, parse_parameter
 from manikin.sysid.rollout import Rollout, Tracks
@@ -248,13 +248,7 @@ def _run(way: Method, objective: Objective, rng: Stream) -> None:
     if isinstance(way, Squares):
         objective.losses(way.solve(objective.best, objective.residuals)[None])
         return
-    asks = way(objective.best, objective.least, rng)
-    try:
-        asked = next(asks)
-        while True:
-            asked = asks.send(objective.losses(asked))
-    except StopIteration:
-        return
+    follow(way, objective.best, objective.least, objective.losses, rng)
 
 
 def _of_joints(rollout: Rollout, values: np.ndarray) -> dict[str, dict[str, float]]:

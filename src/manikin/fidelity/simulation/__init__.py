@@ -1,0 +1,1 @@
+"""The ten tasks in MuJoCo: settings, scenes, and repeats as rows of one batch."""

@@ -1,0 +1,359 @@
+"""Settings with which the simulation comes nearer to the recordings, searched on some tasks and scored on others.
+
+A candidate's loss on a task is the mean over the chosen metrics of its value divided by that of the settings that the
+search begins with: 1 is no better. The loss is the mean over tasks. For each task the search is made once without it;
+what it finds is then scored on that task. So no score comes from a task that its settings were tuned on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manikin.data.recording.lines import CheckedLines
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.fidelity.metrics.modes import METRICS, Mode, fidelity_metrics, subgroup_scores
+from manikin.fidelity.protocol import REPEATS
+from manikin.fidelity.recordings.recording import Recording
+from manikin.fidelity.simulation.rollout import TaskSimulation
+from manikin.fidelity.simulation.settings import Settings
+from manikin.sysid.methods import Anneal, Cma, follow
+
+__all__ = ["LOSS", "FidelityParameter", "HeldOut", "Improved", "improve", "parse_fidelity_parameter"]
+
+LOSS = ("euclidean", "velocity", "torque", "object_translation")
+"""Metrics of the loss unless said otherwise; a task without object lacks the last one."""
+JOURNAL = "candidates.jsonl"
+_FIXED = ("physics_hz", "spread", "tare", "times")  # no physical parameter
+_LEAST = 1e-9  # what a metric of zero is divided by
+
+
+@dataclass(frozen=True, kw_only=True)
+class FidelityParameter:
+    """A setting with the range in which it is searched for.
+
+    Attributes:
+        name: of a number of :class:`Settings`; of one for each joint all six get the same.
+        low, high: ends of the range.
+        log: whether the search is uniform in the logarithm.
+
+    Raises:
+        UnknownNameError: no such setting.
+        ConfigError: ends that are reversed, not valid for the setting, or 0 on a logarithmic scale.
+    """
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        fields = {one.name: one for one in dataclasses.fields(Settings)}
+        valid = [name for name, one in fields.items() if name not in _FIXED and "low" in one.metadata]
+        if self.name not in valid:
+            raise UnknownNameError("setting to search for", self.name, valid)
+        if not self.low < self.high:
+            raise ConfigError(f"the range of {self.name} is reversed or empty: {self.low:g} to {self.high:g}")
+        if self.log and self.low <= 0:
+            raise ConfigError(f"{self.name}: a logarithmic range must begin above 0")
+        for end in (self.low, self.high):
+            only: dict[str, Any] = {self.name: end}
+            Settings(**only)
+
+    def value(self, unit: float) -> float:
+        """In SI units, of a share of the range from 0 to 1."""
+        if self.log:
+            return float(self.low * (self.high / self.low) ** unit)
+        return float(self.low + (self.high - self.low) * unit)
+
+    def of(self, settings: Settings) -> float:
+        """What settings have: of six numbers the median, of a word the middle of the range."""
+        now = getattr(settings, self.name)
+        return self.value(0.5) if isinstance(now, str) else float(np.median(now))
+
+    def unit(self, settings: Settings) -> float:
+        """Where settings lie in the range, at its ends where they are beyond."""
+        value = min(max(self.of(settings), self.low), self.high)
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+
+def parse_fidelity_parameter(word: str) -> FidelityParameter:
+    """Read ``table_friction=0.1:0.6`` or ``rolling_friction=1e-6:1e-3:log``.
+
+    Raises:
+        ConfigError: it cannot be read. And as :class:`FidelityParameter`.
+    """
+    name, equals, rest = word.partition("=")
+    low, _, more = rest.partition(":")
+    high, _, flag = more.partition(":")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        ends = (math.nan, math.nan)
+    if not equals or not all(map(math.isfinite, ends)) or flag not in ("", "log"):
+        raise ConfigError(f"a parameter reads NAME=LOW:HIGH or NAME=LOW:HIGH:log, not {word!r}")
+    return FidelityParameter(name=name.strip(), low=ends[0], high=ends[1], log=bool(flag))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """A task that settings were not tuned on.
+
+    Attributes:
+        settings: found without it.
+        before, after: all its metrics, with the settings that the search began with and with those found.
+    """
+
+    settings: Settings
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Improved:
+    """What a search found.
+
+    Attributes:
+        settings: found on all tasks together.
+        loss: of them; 1 is that of the settings that the search began with.
+        held_out: by task; empty where only one task was searched on.
+        profile: parameter -> losses on all tasks a tenth of its range below and above what was found. What hardly
+            differs from ``loss`` is not determined by the recordings.
+        candidates: that were simulated, each on some tasks.
+    """
+
+    settings: Settings
+    loss: float
+    held_out: Mapping[int, HeldOut]
+    profile: Mapping[str, tuple[float, float]]
+    candidates: int
+
+    @property
+    def subgroups(self) -> dict[int, dict[str, float]]:
+        """Subgroup -> error -> mean over its tasks, each scored by the settings found without it."""
+        return subgroup_scores({task: one.after for task, one in self.held_out.items()})
+
+
+class _Bench:
+    """Candidates on tasks, each simulated once."""
+
+    def __init__(
+        self,
+        reality: Mapping[int, Recording],
+        parameters: Sequence[FidelityParameter],
+        start: Settings,
+        *,
+        metrics: Sequence[str],
+        mode: Mode,
+        repeats: int,
+        batch: int,
+        seed: int,
+        device: str,
+        threads: int,
+        on_candidates: Callable[[int], None] | None,
+        journal: CheckedLines | None,
+    ) -> None:
+        self.reality, self.parameters, self.start, self.metrics, self.mode = reality, parameters, start, metrics, mode
+        self.batch, self.seed, self._tell = batch, seed, on_candidates
+        options: dict[str, Any] = {"physics_hz": start.physics_hz, "device": device, "threads": threads}
+        self._sims = {task: TaskSimulation(task, repeats=repeats, candidates=batch, **options) for task in reality}
+        self._known: dict[tuple[int, bytes], float] = {}
+        self._journal = journal
+        for line in () if journal is None else journal.found:
+            loss = math.inf if line["loss"] is None else float(line["loss"])
+            self._known[int(line["task"]), np.array(line["x"], np.float64).tobytes()] = loss
+        self.points: set[bytes] = set()
+        self.first = np.array([one.unit(start) for one in parameters])
+        self._usual = {task: self._values(task, [start])[0] for task in reality}
+
+    def settings(self, point: np.ndarray) -> Settings:
+        """Of a point (P,) in the unit cube."""
+        each = zip(self.parameters, point, strict=True)
+        values: dict[str, Any] = {one.name: one.value(float(x)) for one, x in each}
+        return dataclasses.replace(self.start, **values)
+
+    def losses(self, points: np.ndarray, tasks: Sequence[int]) -> np.ndarray:
+        """(k,) of points (k, P) on some tasks; infinite where a simulation breaks down."""
+        points = np.ascontiguousarray(np.clip(points, 0, 1), np.float64)
+        for at in range(0, len(points), self.batch):
+            some = points[at : at + self.batch]
+            for task in tasks:
+                new = list({x.tobytes(): x for x in some if (task, x.tobytes()) not in self._known}.values())
+                lines = []
+                for x, value in zip(new, self._values(task, [self.settings(x) for x in new]), strict=True):
+                    loss = self._known[task, x.tobytes()] = self._loss(task, value)
+                    lines.append({"task": task, "x": x.tolist(), "loss": loss if math.isfinite(loss) else None})
+                if self._journal is not None and lines:
+                    self._journal.write(lines)
+            fresh = {x.tobytes() for x in some} - self.points
+            self.points |= fresh
+            if self._tell is not None:
+                self._tell(len(fresh))
+        return np.array([np.mean([self._known[task, x.tobytes()] for task in tasks]) for x in points])
+
+    def _loss(self, task: int, values: Mapping[str, float]) -> float:
+        usual = self._usual[task]
+        shares = [abs(values[m]) / max(abs(usual[m]), _LEAST) for m in self.metrics if m in usual]
+        found = float(np.mean(shares))
+        return found if math.isfinite(found) else math.inf
+
+    def _values(self, task: int, settings: Sequence[Settings]) -> list[dict[str, float]]:
+        """Metrics of each of at most a batch of settings."""
+        if not settings:
+            return []
+        full = [*settings, *[settings[-1]] * (self.batch - len(settings))]
+        made = self._sims[task].run(full, seed=self.seed, strict=False)[: len(settings)]
+        return [_scored(self.reality[task], one, self.mode) for one in made]
+
+    def close(self) -> None:
+        for one in self._sims.values():
+            one.close()
+
+
+def _digest(recording: Recording) -> str:
+    """SHA-256 of what a loss depends on."""
+    content = hashlib.sha256(recording.arm.tobytes())
+    content.update(recording.objects.tobytes())
+    return content.hexdigest()
+
+
+def _scored(real: Recording, sim: Recording, mode: Mode) -> dict[str, float]:
+    """Metrics; of a simulation that broke down NaN. The script wants 20 repeats, so fewer count several times."""
+    if not np.isfinite(sim.arm).all():
+        return dict.fromkeys(METRICS, math.nan)
+    many = -(-REPEATS // len(sim.arm))
+    whole = dataclasses.replace(sim, objects=np.concatenate([sim.objects] * many)[:REPEATS])
+    return fidelity_metrics(real, whole, mode)[0]
+
+
+def improve(
+    reality: Mapping[int, Recording],
+    parameters: Sequence[FidelityParameter | str],
+    *,
+    start: Settings | None = None,
+    method: Cma | Anneal | None = None,
+    metrics: Sequence[str] = LOSS,
+    mode: Mode = "released",
+    repeats: int = 4,
+    batch: int = 8,
+    seed: int = 0,
+    device: str = "cpu",
+    threads: int = 0,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    on_candidates: Callable[[int], None] | None = None,
+) -> Improved:
+    """Search for settings.
+
+    Args:
+        reality: recordings by task.
+        parameters: what may change, with its range: ``table_friction=0.1:0.6``.
+        start: what the search begins with; default :class:`Settings` ``()``.
+        method: default CMA with 48 candidates for each search. There is one search on all tasks, and one without each.
+        metrics: of the loss.
+        mode: of the metrics, see :mod:`manikin.fidelity.metrics.modes`.
+        repeats: of a candidate on a task while it searches. Held-out tasks are scored with twenty.
+        batch: candidates at a time.
+        seed: of the search and of the differences between repeats; the same seed gives the same result.
+        device: ``cpu``, ``warp:cpu`` or ``cuda``.
+        threads: of the physics, 0 for all cores.
+        folder: where the journal of candidates lies; None for no journal.
+        resume: go on with the journal of a search that was interrupted.
+        on_candidates: told how many new candidates were simulated.
+
+    Raises:
+        DataError: a journal of another search, or one is there and ``resume`` is off.
+        ConfigError: nothing to search for or to compare. UnknownNameError: no such setting, metric, mode or device.
+        DivergedError: the simulation breaks down with settings that were found.
+    """
+    chosen = [one if isinstance(one, FidelityParameter) else parse_fidelity_parameter(one) for one in parameters]
+    names = [one.name for one in chosen]
+    if not chosen or len(set(names)) < len(names):
+        raise ConfigError("name each setting to search for once, with its range: table_friction=0.1:0.6")
+    if not reality or not metrics:
+        raise ConfigError("a search needs recordings of at least one task, and at least one metric")
+    for name in metrics:
+        if name not in METRICS:
+            raise UnknownNameError("metric", name, METRICS)
+    start, method = start or Settings(), method or Cma(candidates=48)
+    tasks = tuple(sorted(reality))
+    told = {
+        "parameters": [dataclasses.asdict(one) for one in chosen],
+        "start": dataclasses.asdict(start),
+        "method": {"name": method.name, **dataclasses.asdict(method)},
+        "metrics": list(metrics),
+        "mode": mode,
+        "repeats": repeats,
+        "seed": seed,
+        "device": device,
+        "reality": {str(task): _digest(reality[task]) for task in tasks},
+    }
+    path = None if folder is None else Path(folder) / JOURNAL
+    journal = None if path is None else CheckedLines(path, "search", "candidates", told, resume=resume)
+    bench = None
+    try:
+        bench = _Bench(
+            reality,
+            chosen,
+            start,
+            metrics=metrics,
+            mode=mode,
+            repeats=repeats,
+            batch=batch,
+            seed=seed,
+            device=device,
+            threads=threads,
+            on_candidates=on_candidates,
+            journal=journal,
+        )
+        best, least = _search(bench, tasks, method, seed)
+        steps = 0.1 * np.eye(len(chosen))
+        around = np.clip(np.concatenate([best - steps, best + steps]), 0, 1)
+        beside = bench.losses(around, tasks)
+        without = {t: _search(bench, [o for o in tasks if o != t], method, seed)[0] for t in tasks if len(tasks) > 1}
+    finally:
+        if journal is not None:
+            journal.close()
+        if bench is not None:
+            bench.close()
+    held = {}
+    for task, point in without.items():
+        found = bench.settings(point)
+        sim = TaskSimulation(task, candidates=2, physics_hz=start.physics_hz, device=device, threads=threads)
+        try:
+            before, after = (_scored(reality[task], one, mode) for one in sim.run([start, found], seed=seed))
+        finally:
+            sim.close()
+        held[task] = HeldOut(settings=found, before=before, after=after)
+    sides = zip(beside[: len(chosen)], beside[len(chosen) :], strict=True)
+    return Improved(
+        settings=bench.settings(best),
+        loss=least,
+        held_out=held,
+        profile={name: (float(a), float(b)) for name, (a, b) in zip(names, sides, strict=True)},
+        candidates=len(bench.points),
+    )
+
+
+def _search(bench: _Bench, tasks: Sequence[int], method: Cma | Anneal, seed: int) -> tuple[np.ndarray, float]:
+    """The best point on some tasks, and its loss."""
+    best, least = bench.first, float(bench.losses(bench.first[None], tasks)[0])
+
+    def losses(points: np.ndarray) -> np.ndarray:
+        nonlocal best, least
+        found = bench.losses(points, tasks)
+        if found.min() < least:
+            best, least = np.clip(points[found.argmin()], 0, 1), float(found.min())
+        return found
+
+    follow(method, best, least, losses, np.random.default_rng(seed))  # house: random, a stream of its own
+    return best, least

@@ -1,0 +1,161 @@
+"""The search for settings. The reference is a reality that was simulated with known ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from manikin.cli import main
+from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.fidelity import Recording, fidelity_metrics, write_summary
+from manikin.fidelity.recordings.synthetic import averaged
+from manikin.fidelity.simulation.improve import Improved, improve, parse_fidelity_parameter
+from manikin.fidelity.simulation.rollout import simulate
+from manikin.fidelity.simulation.settings import Settings, read_settings, settings_toml
+from manikin.sysid.methods import Cma
+
+START = Settings(physics_hz=50)
+TRUTH = replace(START, hand_mass=0.7)
+SEARCH = {"start": START, "metrics": ("torque",), "mode": "paper", "repeats": 1, "batch": 4}
+LONG = {**SEARCH, "method": Cma(candidates=28)}
+
+
+@pytest.fixture(scope="module")
+def reality() -> dict[int, Recording]:
+    """Tasks 9 and 10 with a lighter hand, five repeats of another seed."""
+    return {task: averaged(simulate(task, TRUTH, seed=5, repeats=5)) for task in (9, 10)}
+
+
+@pytest.fixture(scope="module")
+def found(reality: dict[int, Recording]) -> Improved:
+    return improve(reality, ["hand_mass=0.4:1.2"], **LONG)
+
+
+def test_a_mass_is_found_again_also_without_the_task_that_is_scored(
+    reality: dict[int, Recording], found: Improved
+) -> None:
+    assert found.settings.hand_mass == pytest.approx(0.7, abs=0.03) and found.loss < 0.15
+    assert set(found.held_out) == {9, 10} and found.subgroups == {}
+    for task, one in found.held_out.items():
+        assert one.settings.hand_mass == pytest.approx(0.7, abs=0.03)
+        assert abs(one.after["torque"]) < 0.2 < 0.5 < abs(one.before["torque"])
+        alone = fidelity_metrics(reality[task], simulate(task, one.settings), "paper")[0]
+        assert one.after["torque"] == pytest.approx(alone["torque"], abs=1e-6)
+    low, high = found.profile["hand_mass"]
+    assert min(low, high) > 3 * found.loss  # the recordings determine it
+
+
+def test_what_is_held_out_does_not_know_its_task(reality: dict[int, Recording], found: Improved) -> None:
+    other = {**reality, 10: replace(reality[10], arm=1.5 * reality[10].arm)}
+    again = improve(other, ["hand_mass=0.4:1.2"], **LONG)
+    assert again.held_out[10].settings == found.held_out[10].settings
+    assert again.held_out[9].settings != found.held_out[9].settings
+
+
+def test_what_the_recordings_do_not_show_leaves_the_loss_as_it_is(reality: dict[int, Recording]) -> None:
+    """The friction of the table says nothing about the arm before it touches the object."""
+    search = {**SEARCH, "method": Cma(candidates=4)}
+    still = {9: reality[9].cut(40)}
+    found = improve(still, ["torsional_friction=0.001:0.02:log"], **search)
+    assert found.held_out == {} and found.profile["torsional_friction"] == pytest.approx(
+        (found.loss, found.loss), rel=1e-3
+    )
+
+
+def test_candidates_that_break_down_lose(reality: dict[int, Recording]) -> None:
+    search = {**SEARCH, "method": Cma(candidates=8)}
+    found = improve({9: reality[9]}, ["hand_mass=0.1:1e13:log"], **search)
+    assert np.isfinite(found.loss) and found.loss <= 1 and found.settings.hand_mass < 100
+
+
+def test_a_search_that_was_killed_goes_on(reality: dict[int, Recording], tmp_path: Path) -> None:
+    search: dict[str, Any] = {**SEARCH, "method": Cma(candidates=8), "folder": tmp_path}
+    whole = improve({9: reality[9]}, ["hand_mass=0.4:1.2"], **{**search, "folder": None})
+
+    def stop(candidates: int) -> None:
+        nonlocal simulated
+        simulated += candidates
+        if simulated > 4:
+            raise KeyboardInterrupt
+
+    simulated = 0
+    with pytest.raises(KeyboardInterrupt):
+        improve({9: reality[9]}, ["hand_mass=0.4:1.2"], **search, on_candidates=stop)
+    lines = (tmp_path / "candidates.jsonl").read_text().count("\n")
+    with pytest.raises(DataError, match="resume"):
+        improve({9: reality[9]}, ["hand_mass=0.4:1.2"], **search)
+    with pytest.raises(DataError, match="other settings"):
+        improve({9: reality[9]}, ["hand_mass=0.4:1.3"], **search, resume=True)
+    again = improve({9: reality[9]}, ["hand_mass=0.4:1.2"], **search, resume=True)
+    assert again == whole and (tmp_path / "candidates.jsonl").read_text().count("\n") > lines > 4
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        (["table_frictoin=0:1"], UnknownNameError, "Did you mean 'table_friction'"),
+        (["tare=0:1"], UnknownNameError, "setting to search for 'tare'"),
+        (["table_friction"], ConfigError, "a parameter reads NAME=LOW:HIGH"),
+        (["table_friction=a:b"], ConfigError, "a parameter reads NAME=LOW:HIGH"),
+        (["table_friction=0.1:nan"], ConfigError, "a parameter reads NAME=LOW:HIGH"),
+        (["table_friction=0.1:1:tied"], ConfigError, "a parameter reads NAME=LOW:HIGH"),
+        (["table_friction=1:0.1"], ConfigError, "reversed or empty"),
+        (["rolling_friction=0:1:log"], ConfigError, "must begin above 0"),
+        (["table_friction=-1:1"], ConfigError, "table_friction must be at least 0"),
+        ([], ConfigError, "name each setting to search for once"),
+        (["damping=0:1", "damping=1:2"], ConfigError, "name each setting to search for once"),
+    ],
+)
+def test_bad_parameters_are_named(
+    reality: dict[int, Recording], words: list[str], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        improve(reality, words, **SEARCH)
+
+
+def test_bad_options_are_named(reality: dict[int, Recording]) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown metric 'torq'.*Did you mean 'torque'"):
+        improve(reality, ["damping=0:1"], metrics=("torq",))
+    with pytest.raises(ConfigError, match="at least one task"):
+        improve({}, ["damping=0:1"])
+
+
+def test_ranges_and_shares_of_them() -> None:
+    one = parse_fidelity_parameter("rolling_friction=1e-6:1e-2:log")
+    assert one.value(0.5) == pytest.approx(1e-4) and one.unit(Settings()) == pytest.approx(0.5)
+    line = parse_fidelity_parameter("damping=1:3")
+    assert line.unit(Settings()) == 0 and line.value(0.25) == 1.5
+    assert parse_fidelity_parameter("cap=20:60").unit(Settings()) == 0.5  # a word is in the middle
+
+
+def test_the_command_writes_settings_that_run_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, config = tmp_path / "real", tmp_path / "start.toml"
+    config.write_text("physics_hz = 50\n")
+    for task in (9, 10):
+        write_summary(averaged(simulate(task, TRUTH, seed=5, repeats=4)), real)
+    words = ["--vary", "hand_mass=0.4:1.2", "--tasks", "9", "10", "--metrics", "torque", "--mode", "paper"]
+    words += ["--config", str(config)]
+    more = ["--candidates", "8", "--repeats", "1", "--reality", str(real), "--out", str(tmp_path / "out")]
+    assert main(["fidelity", "improve", *words, *more]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "each task with the settings found without it, paper" in said and "hand_mass" in said
+    told = json.loads((tmp_path / "out" / "improved.json").read_text())
+    settings = read_settings(tmp_path / "out" / "improved.toml")
+    assert settings.hand_mass == told["settings"]["hand_mass"] != 1.0
+    assert set(told["held_out"]) == {"9", "10"} and told["loss"] < 1
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    assert main(["fidelity", "improve", "--vary", "hand_mass=0.4:1.2"]) == 2
+    assert "there are no recordings" in capsys.readouterr().err
+
+
+def test_settings_are_written_as_they_are_read(tmp_path: Path) -> None:
+    some = Settings(cap="fitted", delay=0.25, damping=(1, 2, 3, 4, 5, 6), rolling_friction=1e-5, tare=False)
+    (tmp_path / "a.toml").write_text(settings_toml(some))
+    assert read_settings(tmp_path / "a.toml") == some and settings_toml(Settings()) == ""
