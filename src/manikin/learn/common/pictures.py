@@ -28,7 +28,8 @@ class PictureConfig:
         channels: of its convolutions. features: per camera, of nature.
         numbers: which values of the group ``policy`` the network is told beside the pictures; all where empty.
         shift: in training, each picture is moved by up to so many pixels each way, its border repeated.
-        jitter: in training, brightness and contrast of each picture are multiplied by 1 - jitter to 1 + jitter.
+        jitter: in training, brightness, contrast and each channel of a picture are multiplied by 1 - jitter to
+            1 + jitter.
     """
 
     encoder: str = "keypoints"
@@ -126,8 +127,8 @@ def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator)
         steps = torch.stack([2.0 * moves[1] / (width - 1), 2.0 * moves[0] / (height - 1)], -1)
         moved = steps.reshape(*pictures.shape[:-3], 1, 2)
     if config.jitter:
-        factors = 1 + config.jitter * (2 * torch.rand((2, count, 1, 1, 1), generator=generator, device=device) - 1)
-        bright = out.float() * factors[0]
-        mean = bright.mean((1, 2, 3), keepdim=True)
-        out = (mean + (bright - mean) * factors[1]).round().clamp(0, 255).to(torch.uint8)
+        factors = 1 + config.jitter * (2 * torch.rand((count, 1, 1, 5), generator=generator, device=device) - 1)
+        bright = out.float() * factors[..., :3] * factors[..., 3:4]
+        mean = bright.mean((1, 2), keepdim=True)
+        out = (mean + (bright - mean) * factors[..., 4:]).round().clamp(0, 255).to(torch.uint8)
     return out.reshape(pictures.shape), moved

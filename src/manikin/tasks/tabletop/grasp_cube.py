@@ -104,7 +104,7 @@ class GraspCube(Task):
         ambient: float = 0.35  # strength of light from everywhere
         table_low: tuple[float, float, float] = (0.66, 0.55, 0.44)  # the table's colour, least of each channel
         table_high: tuple[float, float, float] = (0.66, 0.55, 0.44)  # and most
-        table_texture: str = "plain"  # see manikin.spec.looks.TEXTURES
+        table_textures: tuple[str, ...] = ("plain",)  # one of these, see manikin.spec.looks.TEXTURES
         distractors: int = 0  # things that only cameras see
 
     def scene(self, b: SceneBuilder) -> GraspCubeHandles:
@@ -139,7 +139,7 @@ class GraspCube(Task):
         lights = None
         if c.light != (1.0, 1.0) or any(c.light_turn):
             lights = LightLook(turn=Uniform(*c.light_turn), intensity=Uniform(*c.light))
-        table_look = Surface(colour=Uniform(c.table_low, c.table_high), textures=(c.table_texture,))
+        table_look = Surface(colour=Uniform(c.table_low, c.table_high), textures=c.table_textures)
         still = not any((*c.camera_offset, *c.camera_turn))
         placed = CameraLook(
             shift=None if still else Uniform(c.camera_offset, c.camera_offset),
