@@ -1,4 +1,4 @@
-"""Fill tables and curves of docs/training.md, training-imitation.md and robosuite.md from the results of benchmarks.
+"""Fill tables and curves of docs/training*.md and robosuite.md from the results of benchmarks.
 
 python docs/training.py            # after benchmarks/learning.py, imitation.py or robosuite.py
 python docs/training.py --check    # only say whether it is up to date (exit status 1: it is not)
@@ -25,6 +25,7 @@ PEER = ROOT / "benchmarks" / "results" / "beside_maniskill.json"
 ROBOSUITE = ROOT / "docs" / "robosuite.md"
 BENCHMARK = ROOT / "benchmarks" / "results" / "robosuite.json"
 IMITATION = ROOT / "docs" / "training-imitation.md"
+PICTURES = ROOT / "docs" / "training-pictures.md"
 IMITATED = ROOT / "benchmarks" / "results" / "imitation.json"
 # success in percent of the best checkpoint by state: algorithm -> number of demonstrations -> success
 MANISKILL = {  # tables II and III of Tao et al. (2024), arXiv:2410.00425: the best of an evaluation of 100 episodes
@@ -33,6 +34,7 @@ MANISKILL = {  # tables II and III of Tao et al. (2024), arXiv:2410.00425: the b
     "StackCube-v2": {"bc": {100: 0, 1000: 0}, "diffusion": {100: 90, 1000: 99}, "act": {100: 50, 1000: 97}},
     "PegInsertionSide-v2": {"bc": {100: 0, 1000: 0}, "diffusion": {100: 38, 1000: 66}, "act": {100: 14, 1000: 43}},
 }
+SEEN = {"PickCube-v2": {"diffusion": {100: 76, 1000: 100}}}  # 128 x 128 pixels, the same tables
 HUMAN = {  # 200 human demonstrations: LSTM-GMM and DP-CNN, best checkpoint; Chi et al. (2023), table I
     "Lift-v2": {"bc": 100, "diffusion": 100},
     "PickPlaceCan-v2": {"bc": 100, "diffusion": 100},
@@ -111,21 +113,44 @@ def imitated(result: dict[str, Any]) -> str:
     return "\n".join([*lines, *(["", *runs] if len(runs) > 2 else [])])
 
 
-_RUN = ("best, tested", "last, tested", "gradient steps", "CPU minutes", "horizon", "a demonstration", "pushes")
+_RUN = (
+    "best, tested",
+    "last, tested",
+    "gradient steps",
+    "CPU minutes",
+    "horizon",
+    "controller",
+    "a demonstration",
+    "pushes",
+)
 
 
-def _rate(one: dict[str, Any]) -> str:
-    return f"{100 * one['tested']['rate']:.1f} % [{100 * one['tested']['low']:.1f}, {100 * one['tested']['high']:.1f}]"
+def pictured(result: dict[str, Any]) -> str:
+    """Success of what was learned from rendered demonstrations, beside what others published."""
+    heads = ("run", "published", "seed", "best, tested", "last, tested", "gradient steps", "CPU minutes")
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
+    for task, algorithms in result.get("pictures", {}).items():
+        for algorithm, counts in algorithms.items():
+            for count, seeds in counts.items():
+                value = SEEN.get(task, {}).get(algorithm, {}).get(int(count))
+                name = f"`{algorithm}` {task}, {int(count):,} | {'-' if value is None else f'{value} %'}"
+                lines += [f"| {name} | {seed} | {_spent(one)} |" for seed, one in seeds.items()]
+    return "\n".join(lines)
+
+
+def _spent(one: dict[str, Any]) -> str:
+    return f"{_rate(one)} | {_rate(one, 'tested_last')} | {one['steps']:,} | {one['cpu_seconds'] / 60:.1f}"
+
+
+def _rate(one: dict[str, Any], of: str = "tested") -> str:
+    return f"{100 * one[of]['rate']:.1f} % [{100 * one[of]['low']:.1f}, {100 * one[of]['high']:.1f}]"
 
 
 def _how(one: dict[str, Any]) -> str:
-    last = one["tested_last"]
     cells = (
-        _rate(one),
-        f"{100 * last['rate']:.1f} % [{100 * last['low']:.1f}, {100 * last['high']:.1f}]",
-        f"{one['steps']:,}",
-        f"{one['cpu_seconds'] / 60:.1f}",
+        _spent(one),
         f"{one['horizon']} steps",
+        f"`{one['control']}`",
         f"{one['demonstration_length']} steps",
         f"{100 * one['pushes']:g} %" if one["pushes"] else "none",
     )
@@ -143,13 +168,14 @@ def made() -> dict[Path, str]:
     """The text of each file."""
     from robosuite import table as returns
 
-    learned = json.loads(RESULT.read_text())
+    learned, imitation = json.loads(RESULT.read_text()), json.loads(IMITATED.read_text())
     return {
         PAGE: sections(PAGE.read_text(), {"learning": table(learned)}),
         PICTURE: curves(learned) + "\n",
         BESIDE: beside(json.loads(PEER.read_text())) + "\n",
         ROBOSUITE: sections(ROBOSUITE.read_text(), {"robosuite": returns(json.loads(BENCHMARK.read_text()))}),
-        IMITATION: sections(IMITATION.read_text(), {"imitation": imitated(json.loads(IMITATED.read_text()))}),
+        IMITATION: sections(IMITATION.read_text(), {"imitation": imitated(imitation)}),
+        PICTURES: sections(PICTURES.read_text(), {"pictures": pictured(imitation)}),
     }
 
 

@@ -17,7 +17,7 @@ from manikin.data.recorder import Recorder
 from manikin.eval.evaluation import evaluate
 from manikin.eval.runner import run_episodes
 from manikin.learn.act import ACT, Config, StyleEncoder, divergence, masked_l1
-from manikin.learn.run.recipe import Recipe
+from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import PROTOCOL, train
 from manikin.policy.choices import policy_maker
 from manikin.policy.chunk import ChunkPolicy, Execution
@@ -269,6 +269,29 @@ def test_the_command_trains_tests_and_takes_another_execution(tmp_path, capsys) 
     assert "--execute 2 --ensemble 0.5" in (tmp_path / "eval/report.json").read_text()
     assert main([*words, "--ensemble", "nan", "--out", str(tmp_path / "other")]) == 2
     assert "ensemble must be a finite number" in capsys.readouterr().err
+
+
+def test_a_recording_of_your_own_brings_its_controller(tmp_path, capsys) -> None:
+    """The recipe of the task records the expert with another one."""
+    from manikin.cli import main
+
+    demos = tmp_path / "demos.h5"
+    env = make("PushCube-v2", num_envs=2, autoreset="disabled", control="joint_pos")
+    with Recorder(env, demos, observations=True, states=False, first_seed=0) as recorder:
+        run_episodes(env, ExpertPolicy(env), range(2), observers=[recorder])
+    env.close()
+    recipe = recipe_for("bc", "PushCube-v2")[0]
+    assert recipe.env["control"] == "ee_delta_pos" and "qpos[0]" in recipe.config.hide
+    words = ["train", "bc", "PushCube-v2", "--demos", str(demos), "--out", str(tmp_path / "run"), "--set"]
+    assert main([*words, "updates=0"]) == 2
+    said = capsys.readouterr()
+    assert (
+        'control = "joint_pos"' in said.out
+        and 'hide = ["qvel"]' in said.out
+        and "updates must be 1 or more" in said.err
+    )
+    assert main([*words, "env.control=ee_delta_pos"]) == 2
+    assert "control 'joint_pos', here 'ee_delta_pos'" in capsys.readouterr().err
 
 
 def test_a_served_policy_sees_its_window_and_is_executed_as_here(run) -> None:

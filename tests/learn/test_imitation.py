@@ -25,18 +25,20 @@ from manikin.policy.choices import policy_maker
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks.cloned import MixtureCloned
-from manikin.policy.networks.sampler import SAMPLERS, Sampler, squared_cosine
+from manikin.policy.networks.sampler import Sampler, squared_cosine
 from manikin.policy.trained import LAST, export_program, load_trained, read_about
 from manikin.sense.stack import Stack
 
 WINDOW = ["state", Stack(2)]
+KINDS = [(kind, one) for kind in ("ddpm", "ddim") for one in ("sample", "epsilon")]
+KINDS += [("flow", "sample"), ("flow", "velocity")]
 SMALL = {
     "bc": {"hidden": (16,)},
     "bc gmm": {"hidden": (16,), "head": "gmm", "average": 0.75},
     "bc recurrent": {"hidden": (8,), "recurrent": 8},
     "diffusion mlp": {"width": 16, "train_steps": 5, "steps": 5, "sampler": "ddpm"},
-    "diffusion unet": {"denoiser": "unet", "channels": (8, 16), "predict": 4, "execute": 2, "steps": 3},
-    "diffusion flow": {"width": 16, "steps": 4, "sampler": "flow"},
+    "diffusion unet": {"denoiser": "unet", "unet_channels": (8, 16), "predict": 4, "execute": 2, "steps": 3},
+    "diffusion flow": {"width": 16, "steps": 4, "sampler": "flow", "prediction": "velocity"},
     "act": {"width": 16, "inner": 16, "latent": 3, "predict": 5},
 }
 
@@ -110,11 +112,12 @@ def test_the_squared_cosine_is_that_of_its_formula():
     assert squared_cosine(100)[-1] == 0.999
 
 
+@pytest.mark.parametrize("prediction", ["sample", "epsilon"])
 @pytest.mark.parametrize("steps", [7, 100])
-def test_ddim_with_all_steps_and_as_much_noise_is_ddpm(steps):
+def test_ddim_with_all_steps_and_as_much_noise_is_ddpm(steps, prediction):
     torch.manual_seed(0)
-    ddpm = Sampler("ddpm", train_steps=steps, steps=steps)
-    ddim = Sampler("ddim", train_steps=steps, steps=steps, eta=1.0)
+    ddpm = Sampler("ddpm", train_steps=steps, steps=steps, prediction=prediction)
+    ddim = Sampler("ddim", train_steps=steps, steps=steps, eta=1.0, prediction=prediction)
     assert ddpm.times == ddim.times == [float(t) for t in reversed(range(steps))]
     assert ddpm.draws == ddim.draws == steps
     x, predicted, noise = torch.randn(3, 500, 4)
@@ -124,9 +127,10 @@ def test_ddim_with_all_steps_and_as_much_noise_is_ddpm(steps):
         )
 
 
-def test_the_step_of_ddpm_draws_from_the_posterior_by_bayes():
+@pytest.mark.parametrize("prediction", ["sample", "epsilon"])
+def test_the_step_of_ddpm_draws_from_the_posterior_by_bayes(prediction):
     """Of x_(t-1) given x_t and x_0, all Gaussian: precisions add up."""
-    sampler, beta = Sampler("ddpm", train_steps=20), squared_cosine(20).numpy()
+    sampler, beta = Sampler("ddpm", train_steps=20, prediction=prediction), squared_cosine(20).numpy()
     kept = np.cumprod(1 - beta)
     clean, t = 0.3, 11
     x, k = torch.tensor([0.7]), 20 - 1 - t
@@ -134,18 +138,23 @@ def test_the_step_of_ddpm_draws_from_the_posterior_by_bayes():
     precision = 1 / prior_var + (1 - beta[t]) / beta[t]
     mean = (prior_mean / prior_var + np.sqrt(1 - beta[t]) * 0.7 / beta[t]) / precision
     predicted = (x - np.sqrt(kept[t]) * clean) / np.sqrt(1 - kept[t])
+    if prediction == "sample":
+        predicted = torch.tensor([clean])
     assert sampler.step(k, x, predicted).item() == pytest.approx(mean, rel=1e-5)
     spread = sampler.step(k, x, predicted, torch.ones(1)) - sampler.step(k, x, predicted)
     assert spread.item() == pytest.approx(precision**-0.5, rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", SAMPLERS)
-def test_a_network_that_knows_the_data_leads_noise_to_it(kind):
+@pytest.mark.parametrize(("kind", "prediction"), KINDS)
+def test_a_network_that_knows_the_data_leads_noise_to_it(kind, prediction):
     torch.manual_seed(0)
-    sampler, data = Sampler(kind, train_steps=50, steps=10), torch.rand(6, 4, 2) * 2 - 1
+    sampler = Sampler(kind, train_steps=50, steps=10, prediction=prediction)
+    data = torch.rand(6, 4, 2) * 2 - 1
     x = torch.randn_like(data)
     for k, time in enumerate(sampler.times):
-        if kind == "flow":
+        if prediction == "sample":
+            predicted = data
+        elif kind == "flow":
             predicted = (data - x) / (1 - time / 50)  # the straight line from here to the data
         else:
             kept = torch.cumprod(1 - squared_cosine(50), 0)[int(time)].float()
@@ -154,9 +163,10 @@ def test_a_network_that_knows_the_data_leads_noise_to_it(kind):
     torch.testing.assert_close(x, data, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", SAMPLERS)
-def test_noise_is_added_as_the_forward_process_says(kind):
-    sampler, x, noise = Sampler(kind, train_steps=10, steps=2), torch.ones(2, 1), torch.full((2, 1), 3.0)
+@pytest.mark.parametrize(("kind", "prediction"), KINDS)
+def test_noise_is_added_as_the_forward_process_says(kind, prediction):
+    sampler = Sampler(kind, train_steps=10, steps=2, prediction=prediction)
+    x, noise = torch.ones(2, 1), torch.full((2, 1), 3.0)
     times = torch.tensor([0.0, 6.0])
     if kind == "flow":
         expected = [3.0, 0.4 * 3 + 0.6 * 1]
@@ -164,7 +174,7 @@ def test_noise_is_added_as_the_forward_process_says(kind):
         kept = torch.cumprod(1 - squared_cosine(10), 0)
         expected = [float(kept[t].sqrt() + 3 * (1 - kept[t]).sqrt()) for t in (0, 6)]
     torch.testing.assert_close(sampler.noised(x, noise, times)[:, 0], torch.tensor(expected))
-    assert sampler.target(x, noise).unique().item() == (-2.0 if kind == "flow" else 3.0)
+    assert sampler.target(x, noise).unique().item() == {"sample": 1.0, "velocity": -2.0, "epsilon": 3.0}[prediction]
 
 
 # ---- the data --------------------------------------------------------------------------------------------------------
@@ -259,7 +269,7 @@ def test_what_lies_behind_a_push_does_not_count_in_a_chunk(demos):
                 noise = torch.randn(actions.shape, generator=generator)
                 noisy = trainer.module.sampler.noised(actions, noise, times)
                 answer = trainer.module.predicted(noisy, times, trainer.module.seen(seen))
-                squares = (answer - noise).square()[~pushed]
+                squares = (answer - actions).square()[~pushed]
                 found.append((squares.mean() - loss).item())
         if name == "act":
             assert found[0] == pytest.approx(found[1], rel=1e-5)
@@ -443,6 +453,7 @@ def test_settings_that_make_no_sense_are_named(demos):
     for given, words in (
         ({"denoiser": "best"}, "denoiser must be one of mlp, unet"),
         ({"sampler": "best"}, "sampler must be one of ddpm, ddim, flow"),
+        ({"prediction": "velocity"}, "prediction of ddim must be one of sample, epsilon, got 'velocity'"),
         ({"steps": 101}, "1 to 100 steps"),
         ({"execute": 17}, "execute must be between 1 and predict = 16"),
         ({"ensemble": True, "ensemble_m": float("inf")}, "ensemble must be a finite number"),

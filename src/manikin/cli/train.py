@@ -186,8 +186,10 @@ def train_one(
 def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
     from manikin.cli.common.options import load_task
     from manikin.errors import ConfigError
+    from manikin.learn.run.demos import recorded_control
     from manikin.learn.run.recipe import ALGORITHMS, load_recipe, recipe_for
 
+    settings, env = _settings(options.set)
     if options.recipe is not None:
         recipe, own = load_recipe(options.recipe), True
         for given, named in ((options.algorithm, recipe.algorithm), (options.task, recipe.task)):
@@ -199,7 +201,12 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
             raise ConfigError(f"name an algorithm ({known}) and a task: manikin train ppo PickCube-v2")
         task = load_task(options.task).id
         recipe, own = recipe_for(options.algorithm, task, demos=options.demos is not None)
-    settings, env = _settings(options.set)
+        if options.demos is not None and "control" not in env and (control := recorded_control(options.demos)):
+            # a policy acts as its demonstrations do; a recipe that moves the tool may hide the joints
+            hidden: tuple[str, ...] | None = getattr(recipe.config, "hide", None)
+            if hidden and control != recipe.env.get("control"):
+                settings.setdefault("hide", [word for word in hidden if not word.startswith("qpos")])
+            env["control"] = control
     if options.demos is not None:
         settings["demos"] = str(options.demos)
     return recipe.replace(settings=settings, env=env), own

@@ -1,5 +1,7 @@
 """Diffusion policy (Chi et al., 2023, arXiv:2303.04137): a network learns to take noise out of chunks of actions.
 
+The network answers with the clean actions (``prediction = "sample"``); the paper's answers with the noise.
+
 A chunk begins with the present action. Of the ``predict`` actions that it holds the first ``execute`` are executed.
 Then the policy is asked again. Behind the end of a demonstration its last action is repeated, and counts like any
 other.
@@ -27,9 +29,11 @@ class Config(ChunkConfig):
 
     Attributes:
         sampler: ddpm, ddim or flow. train_steps: levels of noise in training. steps: when the policy acts; ddpm makes
-            all levels.
+            all levels. prediction: sample, epsilon or velocity, see
+            :class:`~manikin.policy.networks.sampler.Sampler`. Actions that an observation decides are far easier to
+            learn as the sample than as the noise.
         denoiser: mlp, or unet.
-        width, blocks: of the mlp. channels, kernel: of the unet.
+        width, blocks: of the mlp. unet_channels, kernel: of the unet.
     """
 
     learning_rate: float = 3e-4
@@ -40,10 +44,11 @@ class Config(ChunkConfig):
     sampler: str = "ddim"
     train_steps: int = 100
     steps: int = 10
+    prediction: str = "sample"
     denoiser: str = "mlp"
     width: int = 512
     blocks: int = 3
-    channels: tuple[int, ...] = (64, 128, 256)
+    unet_channels: tuple[int, ...] = (64, 128, 256)
     kernel: int = 5
 
 
@@ -62,10 +67,11 @@ class Diffusion(Imitation):
         if config.denoiser not in _NETWORKS:
             raise ConfigError(f"diffusion's denoiser must be one of {', '.join(_NETWORKS)}, got {config.denoiser!r}")
         self.network = _NETWORKS[config.denoiser]
-        sizes = {"mlp": ("width", "blocks"), "unet": ("channels", "kernel")}[config.denoiser]
-        names = ("predict", "sampler", "train_steps", "steps", *sizes)
-        values = {name: getattr(config, name) for name in names}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        sizes: dict[str, Any] = {"width": config.width, "blocks": config.blocks}
+        if config.denoiser == "unet":
+            sizes = {"channels": list(config.unet_channels), "kernel": config.kernel}
+        names = ("predict", "sampler", "train_steps", "steps", "prediction")
+        return {name: getattr(config, name) for name in names} | sizes
 
     def losses(self, seen: Any, actions: Tensor, padded: Tensor, pushed: Tensor) -> dict[str, Tensor]:
         sampler, drawn = self.module.sampler, self.streams["noise"]

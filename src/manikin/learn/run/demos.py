@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from manikin.data.formats.demonstrations import holds_demos
 from manikin.data.recorder import Recorder
 from manikin.data.recording.format import parts_folder
+from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.verify import replay
 from manikin.env.make import make
 from manikin.errors import DataError
@@ -18,11 +20,23 @@ from manikin.policy.api import Policy
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.pushes import PushedPolicy, Pushes
 
-__all__ = ["DEMOS", "demonstrations_of"]
+__all__ = ["DEMOS", "demonstrations_of", "recorded_control"]
 
 DEMOS = "demonstrations.h5"
 _ROWS = 64
 _ATTEMPTS = 5  # times as many episodes as are wanted
+
+
+def recorded_control(path: str | Path) -> str | None:
+    """The controller of a recording's actions; None for demonstrations of robosuite, robomimic or ManiSkill.
+
+    Raises:
+        DataError: no such recording, or it is damaged.
+    """
+    if holds_demos(path):
+        return None
+    with EpisodeFile(path) as file:
+        return str(file.needed_header().fingerprint["control"])
 
 
 def demonstrations_of(

@@ -28,7 +28,7 @@ class Denoiser(nn.Module):
     Args:
         observations, actions, window: as :class:`~manikin.policy.networks.cloned.Cloned`.
         predict: actions of a chunk, from the present on.
-        sampler, train_steps, steps: see :class:`~manikin.policy.networks.sampler.Sampler`.
+        sampler, train_steps, steps, prediction: see :class:`~manikin.policy.networks.sampler.Sampler`.
 
     Raises:
         ConfigError: ``predict`` below 1.
@@ -46,6 +46,7 @@ class Denoiser(nn.Module):
         sampler: str = "ddim",
         train_steps: int = 100,
         steps: int = 10,
+        prediction: str,
     ) -> None:
         super().__init__()
         if predict < 1:
@@ -53,12 +54,12 @@ class Denoiser(nn.Module):
         self.actions, self.predict = actions, predict
         self.scaling, self.encoder, columns = input_layers(observations)
         self.columns, self.span = columns * window, Span(actions)
-        self.sampler = Sampler(sampler, train_steps=train_steps, steps=steps)
+        self.sampler = Sampler(sampler, train_steps=train_steps, steps=steps, prediction=prediction)
         noise = torch.randn(self.sampler.draws, predict, actions)  # house: random, as weights, under a run's seed
         self.register_buffer("noise", noise)
 
     def predicted(self, noisy: Tensor, times: Tensor, seen: Tensor) -> Tensor:
-        """Noise or velocity (B, predict, A) in a noisy chunk, at levels (B,), of scaled observations
+        """What the sampler asks for, (B, predict, A), of a noisy chunk, at levels (B,), and of scaled observations
         (B, window * D)."""
         raise NotImplementedError
 

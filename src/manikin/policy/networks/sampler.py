@@ -28,8 +28,7 @@ def squared_cosine(steps: int) -> Tensor:
 class Sampler(nn.Module):
     """How noise is added in training, and taken away when the policy acts.
 
-    ``x`` is data from -1 to 1, (B, ...). A network predicts the noise in it (``ddpm``, ``ddim``), or the velocity from
-    noise to data (``flow``).
+    ``x`` is data from -1 to 1, (B, ...), with noise in it.
 
     Args:
         kind: ddpm, which makes every step it was trained with and draws noise in each; ddim, fewer steps; flow, Euler's
@@ -37,22 +36,35 @@ class Sampler(nn.Module):
         train_steps: levels of noise T in training.
         steps: when the policy acts; ddpm makes all of them.
         eta: of ddim: 0 draws noise only at the beginning; 1 draws as much as ddpm.
+        prediction: what the network answers: ``sample``, the data; ``epsilon``, the noise (ddpm, ddim); ``velocity``,
+            from noise to data (flow).
 
     Attributes:
         times: (steps,) the levels at which the network is asked, from noise to data, between 0 and T.
         draws: tensors of noise that a pass takes: one to begin with, and one per step that draws.
 
     Raises:
-        ConfigError: an unknown kind, or no such number of steps.
+        ConfigError: an unknown kind, no such number of steps, or a prediction that the kind does not know.
     """
 
-    def __init__(self, kind: str = "ddim", *, train_steps: int = 100, steps: int = 10, eta: float = 0.0) -> None:
+    def __init__(
+        self,
+        kind: str = "ddim",
+        *,
+        train_steps: int = 100,
+        steps: int = 10,
+        eta: float = 0.0,
+        prediction: str,
+    ) -> None:
         super().__init__()
         if kind not in SAMPLERS:
             raise ConfigError(f"sampler must be one of {', '.join(SAMPLERS)}, got {kind!r}")
+        known = ("sample", "velocity" if kind == "flow" else "epsilon")
+        if prediction not in known:
+            raise ConfigError(f"prediction of {kind} must be one of {', '.join(known)}, got {prediction!r}")
         if not 1 <= steps <= train_steps:
             raise ConfigError(f"a sampler makes 1 to {train_steps} steps, as many as training has levels; got {steps}")
-        self.kind, self.train_steps, self.eta = kind, train_steps, eta
+        self.kind, self.train_steps, self.eta, self.prediction = kind, train_steps, eta, prediction
         steps = train_steps if kind == "ddpm" else steps
         beta = squared_cosine(train_steps)
         kept = torch.cumprod(1 - beta, 0)  # alpha bar
@@ -88,18 +100,21 @@ class Sampler(nn.Module):
 
     def target(self, x: Tensor, noise: Tensor) -> Tensor:
         """What the network is to predict."""
-        return x - noise if self.kind == "flow" else noise
+        return {"sample": x, "epsilon": noise, "velocity": x - noise}[self.prediction]
 
     # ---- acting ------------------------------------------------------------------------------------------------------
 
     def step(self, k: int, x: Tensor, predicted: Tensor, noise: Tensor | None = None) -> Tensor:
         """Step ``k`` from noise towards data, counted from 0; ``noise`` where the kind draws."""
+        sample = self.prediction == "sample"
         if self.kind == "flow":
-            return x + self._stride * predicted
+            velocity = (predicted - x) / (1 - self.times[k] / self.train_steps) if sample else predicted
+            return x + self._stride * velocity
         t = int(self.times[k])
         last = k == len(self.times) - 1
         kept, before = self._kept[t], 1.0 if last else self._kept[int(self.times[k + 1])]
-        clean = ((x - math.sqrt(1 - kept) * predicted) / math.sqrt(kept)).clamp(-1.0, 1.0)
+        clean = predicted if sample else (x - math.sqrt(1 - kept) * predicted) / math.sqrt(kept)
+        clean = clean.clamp(-1.0, 1.0)
         if self.kind == "ddpm":
             mean, std = self._posterior(t, kept, before, x, clean)
         else:
