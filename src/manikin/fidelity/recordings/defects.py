@@ -16,25 +16,28 @@ from manikin.fidelity.numerics import median, rotation_matrices
 from manikin.fidelity.protocol import HZ, benchmark_task
 from manikin.fidelity.recordings.recording import ARM, Recording
 
-__all__ = ["KINDS", "MASKED", "Defect", "check_usable", "find_defects", "masked", "summary"]
+__all__ = ["KINDS", "MASKED", "MASKED_OWN", "Defect", "check_usable", "find_defects", "masked", "summary"]
 
 KINDS: dict[str, str] = {
-    "units": "positions in millimetres or centimetres, or angles instead of quaternions",
+    "units": "positions in millimetres or centimetres, angles in degrees, or angles instead of quaternions",
     "far": "positions beyond 10 m: an object that fell off, or an unstable simulation",
     "rate": "another rate than 10 Hz",
     "gap": "missing values",
     "zero_rows": "rows in which every position is exactly zero",
     "zero_repeat": "rows of a mean in which some repeats are zero",
     "quaternion": "quaternions that are not of unit length",
-    "label_swap": "jumps of an object and back: the markers' labels were exchanged",
+    "label_swap": "jumps of an object or of your own arm, and back: the markers' labels were exchanged",
     "after_end": "rows after the nominal end of the task",
-    "short": "fewer rows than the task lasts",
-    "start": "the wrist begins elsewhere than where the arm at home has it",
+    "short": "fewer rows than the task lasts, or than the longest repeat has",
+    "start": "the wrist begins elsewhere than where the arm at home has it, or than in the recordings",
     "orientation": "turns of the wrist that do not agree with the arm's kinematics",
+    "order": "quaternions that agree with the recordings if they are read as x, y, z, w",
 }
 """Kind of a defect -> what it is."""
 MASKED = ("zero_rows", "zero_repeat", "quaternion", "label_swap", "after_end")
 """What ``masked`` masks unless told otherwise. ``orientation`` can be named, too."""
+MASKED_OWN = ("zero_rows", "quaternion")
+"""The same for recordings of your own: a jump at an unknown rate may be a push."""
 _REFUSED = ("units", "rate")
 _FARTHEST, _HOME = 10.0, 0.03  # [m]
 _UNIT, _JUMP, _STEADY, _TURN = 0.02, 0.02, 0.005, 10.0  # of a quaternion's length, [m], [m], [degrees]
@@ -50,6 +53,7 @@ class Defect:
         rows: (K,) rows that have it, ascending; empty where it is of the whole file.
         words: what was found.
         index: repeat of the arm or the object.
+        thing: which of several objects.
     """
 
     kind: str
@@ -57,6 +61,7 @@ class Defect:
     rows: np.ndarray
     words: str
     index: int = 0
+    thing: int = 0
 
     def __str__(self) -> str:
         count = len(self.rows)
@@ -74,16 +79,24 @@ def ranges(rows: Sequence[int] | np.ndarray, most: int = 4) -> str:
 
 def find_defects(recording: Recording) -> list[Defect]:
     """All defects of a recording, those of the whole file first."""
-    found = [*_whole(recording)]
-    for k, arm in enumerate(recording.arm):
+    found = [*(_own(recording) if recording.own else _whole(recording))]
+    ends = recording.lengths if recording.own else (recording.rows,) * len(recording.arm)
+    rest = [at for name, at in recording.columns.items() if name not in ("pos", "quat", "actions")]
+    for k, (arm, pose, end) in enumerate(zip(recording.arm, _poses(recording), ends, strict=True)):
         name = _arm(recording, k)
-        found += _track(arm[:, :7], name, k, recording.summary)
-        rest = _rows(np.isnan(arm[:, 7:]).any(1) & ~np.isnan(arm[:, :7]).any(1))
-        found += [Defect("gap", name, rest, "values are missing", k)] if len(rest) else []
-    for k, track in enumerate(recording.objects):
-        name = recording.labels[k] if k < len(recording.labels) else f"repeat {k + 1}"
-        found += _track(track, f"object {name}", k, False)
-        found += _swaps(track, f"object {name}", k)
+        if "pos" in recording.columns or not recording.own:
+            found += _track(pose[:end], name, k, recording.summary)
+            found += _swaps(pose[:end], name, k) if recording.own else []
+        lost = np.any([np.isnan(arm[:end, at]).any(1) for at in rest] or [np.zeros(end, bool)], axis=0)
+        rows = _rows(lost & ~np.isnan(pose[:end]).any(1))
+        found += [Defect("gap", name, rows, "values are missing", k)] if len(rows) else []
+    for j, thing in enumerate(recording.things):
+        for k, track in enumerate(recording.objects[..., 7 * j : 7 * j + 7]):
+            label = recording.labels[k] if k < len(recording.labels) else f"repeat {k + 1}"
+            name = f"object {thing} of {label}" if recording.own else f"object {label}"
+            track = track[: ends[k]] if recording.own else track
+            these = [*_track(track, name, k, False), *_swaps(track, name, k)]
+            found += [replace(one, thing=j) for one in these]
     return found
 
 
@@ -94,7 +107,7 @@ def summary(defects: Sequence[Defect], first_line: int) -> list[str]:
         these = [one for one in defects if one.kind == kind]
         rows = sum(len(one.rows) for one in these)
         first = these[0]
-        line = f", from line {first_line + int(first.rows[0])}" if len(first.rows) else ""
+        line = f", from line {first_line + int(first.rows[0])}" if len(first.rows) and first_line else ""
         more = f" ({len(these)} tracks, {rows} rows in all)" if len(these) > 1 else ""
         found.append(f"{first}{line}{more}")
     return found
@@ -129,9 +142,9 @@ def masked(recording: Recording, defects: Iterable[Defect], kinds: Sequence[str]
         if one.kind == "after_end":
             rows = min(rows, int(one.rows[0]))
         elif one.kind == "orientation":
-            arm[..., ARM["quat"]] = np.nan
+            arm[..., recording.columns.get("quat", slice(0, 0))] = np.nan
         elif one.where.startswith("object"):
-            objects[one.index, one.rows] = np.nan
+            objects[one.index, one.rows, 7 * one.thing : 7 * one.thing + 7] = np.nan
         else:
             arm[one.index, one.rows] = np.nan
     return replace(recording, arm=arm, objects=objects).cut(rows)
@@ -169,7 +182,33 @@ def _whole(recording: Recording) -> Iterator[Defect]:
     yield from _orientation(recording)
 
 
+_TURNS = 4 * np.pi  # [rad] beyond which a joint is not expected to turn
+
+
+def _own(recording: Recording) -> Iterator[Defect]:
+    """Of a task of your own: joints in degrees, and repeats that end before the longest."""
+    for k, end in enumerate(recording.lengths):
+        if end < recording.rows:
+            words = f"{end} rows; the longest repeat has {recording.rows}"
+            yield Defect("short", _arm(recording, k), np.zeros(0, int), words, k)
+    if "qpos" in recording.columns:
+        far = np.abs(recording.part("qpos")).max(-1, initial=0, where=np.isfinite(recording.part("qpos")))
+        for k in _rows((far > _TURNS).any(1)):
+            words = f"a joint is at {far[k].max():.4g}, beyond two turns; these are degrees or millimetres"
+            yield Defect("units", _arm(recording, int(k)), _rows(far[k] > _TURNS), words, int(k))
+
+
+def _poses(recording: Recording) -> np.ndarray:
+    """(A, N, 7) of the wrist; upright where no orientation was recorded."""
+    if "quat" in recording.columns:
+        return np.concatenate([recording.part("pos"), recording.part("quat")], axis=-1)
+    upright = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (*recording.arm.shape[:2], 4))
+    return np.concatenate([np.broadcast_to(recording.part("pos"), (*upright.shape[:2], 3)), upright], axis=-1)
+
+
 def _arm(recording: Recording, index: int) -> str:
+    if recording.own:
+        return f"arm of {recording.labels[index]}"
     return "arm" if len(recording.arm) == 1 else f"arm of repeat {index + 1}"
 
 
