@@ -62,6 +62,7 @@ UNPUBLISHED = {  # of no result
     "docs/stages.py": "python docs/stages.py --out OUT",
     "docs/training.py": "python docs/training.py --check",
     "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",
+    "docs/your_simulator.py": "python docs/your_simulator.py --check",
 }
 LIBRARIES = {"sb3": "stable_baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
 PICTURES = {

@@ -16,10 +16,21 @@ from manikin.fidelity.protocol import SUBGROUPS, benchmark_task
 from manikin.fidelity.recordings.recording import Recording
 from manikin.fidelity.score import Score, TaskScore, published
 
-__all__ = ["NOT_COMPARED", "columns", "compared", "drawn", "omitted", "overlay", "render_page", "unit"]
+__all__ = [
+    "NOT_COMPARED",
+    "OTHERS",
+    "columns",
+    "compared",
+    "drawn",
+    "ends",
+    "omitted",
+    "overlay",
+    "render_page",
+    "unit",
+]
 
 RECORDED, SIMULATED = "#8a929b", "#2f6fd0"
-_OTHERS = ("#d9622b", "#2e9e6b", "#8e4ec6", "#b8860b")  # of further simulators
+OTHERS = ("#d9622b", "#2e9e6b", "#8e4ec6", "#b8860b")  # of further simulators
 NOT_COMPARED = (
     "Files say that they are synthetic. Such a score says nothing about a simulator, and it is not put beside the "
     "published rows."
@@ -196,19 +207,11 @@ def drawn(told: Told) -> str:
     """The task's curves, and where the objects and your own tool end."""
     real, sims = told[0][1].real, [one.sim for _, one in told]
     legend = [(RECORDED, "recorded"), *zip(_colours(sims), (_called(name, told) for name, _ in told), strict=True)]
-    rows, sides = _common(told), [(RECORDED, real), *zip(_colours(sims), sims, strict=True)]
-    squares = []
-    for thing in real.things if len(real.objects) else ():
-        some = [(colour, one) for colour, one in sides if len(one.objects) and thing in one.things]
-        squares.append((thing, [(colour, final(one.cut(rows).track(thing), one.hz)) for colour, one in some]))
-    if real.own:
-        some = [(colour, one) for colour, one in sides if "pos" in one.columns]
-        squares.append(("tool", [(colour, final(one.cut(rows).part("pos"), one.hz)) for colour, one in some]))
-    return curves_svg(overlay(real, *sims), real.hz, legend) + _ends([one for one in squares if len(one[1]) > 1])
+    return curves_svg(overlay(real, *sims), real.hz, legend) + ends(real, *sims)
 
 
 def _colours(sims: Sequence[Recording]) -> list[str]:
-    return [SIMULATED if k == 0 else _OTHERS[(k - 1) % len(_OTHERS)] for k in range(len(sims))]
+    return [SIMULATED if k == 0 else OTHERS[(k - 1) % len(OTHERS)] for k in range(len(sims))]
 
 
 def overlay(real: Recording, *sims: Recording) -> list[Panel]:
@@ -240,16 +243,29 @@ def overlay(real: Recording, *sims: Recording) -> list[Panel]:
 _SIDE, _ROW = 260.0, 300.0  # of a square, and from one to the next
 
 
-def _ends(squares: Sequence[tuple[str, Sequence[tuple[str, np.ndarray]]]]) -> str:
-    """Ends (R, 3 or 7) from above, a square for each thing, with ellipses of two standard deviations."""
-    known = [(name, [(c, one[np.isfinite(one).all(1)][:, :2]) for c, one in groups]) for name, groups in squares]
-    known = [(name, groups) for name, groups in known if sum(len(one) for _, one in groups)]
+def ends(real: Recording, *sims: Recording) -> str:
+    """Where objects, and of your own tasks the tool, end: seen from above, a square for each, a point per repeat, with
+    ellipses of two standard deviations. "" without any."""
+    rows = min(one.rows for one in (real, *sims))
+    sides = [(RECORDED, real), *zip(_colours(sims), sims, strict=True)]
+    tracks: dict[str, list[tuple[str, np.ndarray]]] = {}
+    for thing in real.things if len(real.objects) else ():
+        some = [(colour, one) for colour, one in sides if len(one.objects) and thing in one.things]
+        tracks[thing] = [(colour, final(one.cut(rows).track(thing), one.hz)) for colour, one in some]
+    if real.own:
+        some = [(colour, one) for colour, one in sides if "pos" in one.columns]
+        tracks["tool"] = [(colour, final(one.cut(rows).part("pos"), one.hz)) for colour, one in some]
+    known = {k: [(c, one[np.isfinite(one).all(1)][:, :2]) for c, one in each] for k, each in tracks.items()}
+    known = {k: each for k, each in known.items() if len(each) > 1 and any(len(one) for _, one in each)}
     if not known:
         return ""
-    parts = [part for k, one in enumerate(known) for part in _square(*one, 30 + _ROW * (k % 3), 10 + _ROW * (k // 3))]
+    parts = []
+    for k, (name, each) in enumerate(known.items()):
+        parts += _square(name, each, 30 + _ROW * (k % 3), 10 + _ROW * (k // 3))
     height = _ROW * -(-len(known) // 3) + 6
-    svg = f'<svg viewBox="0 0 920 {height:.0f}" role="img" xmlns="http://www.w3.org/2000/svg">{"".join(parts)}'
+    head = 'role="img" font-family="system-ui, sans-serif" font-size="11" xmlns="http://www.w3.org/2000/svg"'
     words = "ends from above; ellipses: 2 deviations"
+    svg = f'<svg viewBox="0 0 920 {height:.0f}" {head}>{"".join(parts)}'
     return f'{svg}<text x="30" y="{height - 4:.0f}">{words}</text></svg>'
 
 

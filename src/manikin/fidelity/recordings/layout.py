@@ -29,7 +29,9 @@ __all__ = [
     "ARRAYS",
     "FORMAT",
     "HEADER",
+    "JOINTS",
     "KEYS",
+    "NEEDED",
     "VERSION",
     "Column",
     "Repeat",
@@ -92,7 +94,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "notes": (dict, "a table of anything else"),
 }
 """Key of the header -> its kind, and what it says. format, version, task and hz are needed."""
-_NEEDED = ("format", "version", "task", "hz")
+NEEDED = ("format", "version", "task", "hz")
 _NAME = re.compile(r"[A-Za-z0-9][\w-]*$")
 _OFF, _OTHER = 0.05, 0.2  # of a period: a row may be early or late; another rate
 _ROWS = 3  # accelerations need so many
@@ -129,7 +131,7 @@ def checked_header(path: Path, said: Mapping[str, Any]) -> dict[str, Any]:
     for key in said:
         if key not in KEYS:
             raise DataError(f"{path}: unknown key {key!r}.{_near(key, KEYS)} Valid: {', '.join(KEYS)}")
-    for key in _NEEDED:
+    for key in NEEDED:
         if key not in said:
             raise DataError(f"{path} does not say {key}: {KEYS[key][1]}")
     for key, value in said.items():

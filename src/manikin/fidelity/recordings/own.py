@@ -244,7 +244,7 @@ def write_own(recording: Recording, path: str | Path) -> Path:
     if path.is_file() or (path.exists() and any(path.iterdir())):
         raise ConfigError(f"{path} is there already and not empty; choose another name")
     said = {key: value for key, value in recording.header.items() if key not in _OF_RECORDING}
-    header = {"format": FORMAT, "version": VERSION, "task": recording.task, "hz": recording.hz, **said}
+    header = {"format": FORMAT, "version": VERSION, "task": recording.task, "hz": float(recording.hz), **said}
     header |= {"objects": list(recording.things), "units": "SI"}
     header |= {"synthetic": True} if recording.synthetic else {}
     header = {key: header[key] for key in KEYS if key in checked_header(path, header)}

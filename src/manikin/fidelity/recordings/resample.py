@@ -32,9 +32,7 @@ def resampled(one: Repeat, to: float, hz: float) -> Repeat:
     if not (math.isfinite(to) and to > 0):
         raise ConfigError(f"a rate in rows per second is above 0, not {to!r}")
     if to > hz * (1 + 1e-9):
-        raise ConfigError(
-            f"{one.place} is at {hz:g} Hz, which does not say what is between its rows: {to:g} Hz is more"
-        )
+        raise ConfigError(f"{one.place} is at {hz:g} Hz; {to:g} Hz would make rows up")
     time = one.arrays["time"]
     wanted = np.arange(math.floor((time[-1] - time[0]) * to + 1e-6) + 1) / to + time[0]
     after = np.clip(np.searchsorted(time, wanted - 1e-9), 1, len(time) - 1)
