@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation, Slerp
 
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.fidelity import METRICS, Recording, fidelity_metrics, find_defects, masked, score_folder, score_task
+from manikin.fidelity.page import overlay, render_page
 from manikin.fidelity.recordings.made_up import made_up, write_made_up
 from manikin.fidelity.recordings.own import is_own, layouts_in, read_own, read_tasks, write_own
 
@@ -354,6 +355,26 @@ def test_what_one_side_lacks_is_left_out_by_name() -> None:
     assert "max_torque" in found.values and set(found.left_out) == {"torque", "rotation", "pose", "force", "max_force"}
     whole = score_task(real, sim).values
     assert {name: whole[name] for name in found.values} == dict(found.values)
+
+
+def test_objects_alone_and_joints_alone_are_recordings_too(tmp_path: Path) -> None:
+    whole = [made_up(seed=k, push=1 - 0.3 * k) for k in range(2)]
+    things = [replace(one, arm=one.arm[..., :0], columns={}) for one in whole]
+    for name, one in zip(("real", "sim"), things, strict=True):
+        write_own(one, tmp_path / f"{name}.h5")
+    found = score_folder(tmp_path / "sim.h5", tmp_path / "real.h5")
+    assert found.tasks["push"].values == {
+        name: value for name, value in score_task(*whole).values.items() if name.startswith("object")
+    }
+    assert "<svg" in render_page([found])
+    joints = [replace(without(one, "pos", "quat", "torque", "force", "moment"), things=()) for one in whole]
+    joints = [replace(one, objects=np.zeros((0, one.rows, 0))) for one in joints]
+    nothing = score_task(*joints)
+    assert nothing.values == {} and set(nothing.left_out) == set(METRICS)
+    assert [title for title, _ in overlay(*joints)] == [f"joint {k} [rad]" for k in range(1, 8)]
+    blank = replace(whole[0], arm=np.full_like(whole[0].arm, np.nan), objects=np.full_like(whole[0].objects, np.nan))
+    with pytest.raises(DataError, match="a repeat has values in 0 rows only"):
+        score_task(whole[1], blank)
 
 
 def test_repeats_are_compared_up_to_the_end_of_the_shortest(tmp_path: Path) -> None:

@@ -320,6 +320,7 @@ def _pybullet(folder: Path, tasks: Sequence[int], seed: int) -> dict[str, Any]:
 
 
 def _show(out: Console, scores: list[Score]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from manikin.fidelity.page import NOT_COMPARED, columns, compared, omitted, unit
@@ -328,12 +329,12 @@ def _show(out: Console, scores: list[Score]) -> None:
     mode, own = scores[0].mode, any(one.own for one in scores)
 
     def table(first: str, group: int | str, rows: dict[str, dict[str, float]], title: str) -> None:
-        shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=title, title_justify="left")
+        shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=escape(title), title_justify="left")
         shown.add_column(f"\n{first}", no_wrap=True)
         for column in columns(group, rows):
             shown.add_column(f"{column.replace('object_', 'object ')}\n{unit(column, mode)}", justify="right")
         for name, values in rows.items():
-            shown.add_row(name, *(f"{values[c]:.4g}" if c in values else "-" for c in columns(group, rows)))
+            shown.add_row(escape(name), *(f"{values[c]:.4g}" if c in values else "-" for c in columns(group, rows)))
         show_table(out, shown)
         out.print()
 

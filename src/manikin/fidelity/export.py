@@ -46,7 +46,8 @@ def exported(
     writes them.
 
     Poses are in the frame in which the robot's base stands when the episode begins. Joint torques are what the motors
-    exert with their damping and the compensation of gravity. The last row has no action.
+    exert with their damping and the compensation of gravity. The last row has no action. Things with joints of their
+    own, such as drawers, are not in it.
 
     Args:
         path: a file of ``manikin collect`` or ``teleop``, with states.

@@ -161,7 +161,10 @@ def _score_own(
     sources = {str(sims[name].header.get("source", "")) for name in chosen}
     name = sources.pop() if len(sources) == 1 else ""
     kinds = _kinds(mode, mask, own=True)
-    return Score(name=name or Path(folder).stem, mode=mode, tasks=found, masked=kinds, about={})
+    path = Path(folder)
+    return Score(
+        name=name or (path.name if path.is_dir() else path.stem), mode=mode, tasks=found, masked=kinds, about={}
+    )
 
 
 def score_task(
@@ -177,6 +180,8 @@ def score_task(
     if real.own and sim.own:
         check_pair(real, sim)
         end = min(*real.lengths, *sim.lengths)
+        if end < 3:
+            raise DataError(f"{real.source} or {sim.source}: a repeat has values in {end} rows only; a score needs 3")
         if end < max(real.rows, sim.rows):
             notes.append(f"only the first {end} rows are compared, which all repeats of both sides have")
         real, sim = real.cut(end), sim.cut(end)

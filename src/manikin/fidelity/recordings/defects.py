@@ -80,7 +80,7 @@ def ranges(rows: Sequence[int] | np.ndarray, most: int = 4) -> str:
 def find_defects(recording: Recording) -> list[Defect]:
     """All defects of a recording, those of the whole file first."""
     found = [*(_own(recording) if recording.own else _whole(recording))]
-    ends = recording.lengths if recording.own else (recording.rows,) * len(recording.arm)
+    ends = [max(2, end) if recording.own else recording.rows for end in recording.lengths]
     rest = [at for name, at in recording.columns.items() if name not in ("pos", "quat", "actions")]
     for k, (arm, pose, end) in enumerate(zip(recording.arm, _poses(recording), ends, strict=True)):
         name = _arm(recording, k)
