@@ -457,10 +457,10 @@ def test_another_order_of_quaternions_and_another_start_are_told() -> None:
     assert not score_task(real, sim).sim_defects
     xyzw = with_part(sim, "quat", np.roll(sim.part("quat"), -1, axis=-1))
     told = score_task(real, xyzw)
-    assert [one.kind for one in told.sim_defects] == ["order"] and not told.real_defects
+    assert [one.kind for one in told.sim_defects] == ["columns"] and not told.real_defects
     assert "degrees apart, and 0.1 if these are read as x, y, z, w" in str(told.sim_defects[0])
     assert told.values["rotation"] > 0.3
-    assert [one.kind for one in score_task(xyzw, real).real_defects] == ["order"]
+    assert [one.kind for one in score_task(xyzw, real).real_defects] == ["columns"]
     track = sim.track("cube")
     rolled = np.concatenate([track[..., :3], np.roll(track[..., 3:], -1, axis=-1)], -1)
     told = score_task(real, with_track(sim, "cube", rolled))

@@ -9,7 +9,7 @@ import numpy as np
 
 from manikin.eval.pages.curves import Panel, curves_svg
 from manikin.eval.pages.parts import alarm, details, grid, page, section
-from manikin.fidelity.metrics.modes import COLUMNS, METRICS, metric
+from manikin.fidelity.metrics.modes import COLUMNS, METRICS, FidelityMetric
 from manikin.fidelity.metrics.paper import final, mean_parts, moving_times
 from manikin.fidelity.numerics import median, speeds
 from manikin.fidelity.protocol import SUBGROUPS, benchmark_task
@@ -41,9 +41,14 @@ Told = Sequence[tuple[str, TaskScore]]
 """One task of each simulator: its name, and its score."""
 
 
+def _metric(name: str) -> FidelityMetric:
+    """By its name, of one of several objects ``object_translation/cube``."""
+    return METRICS[name.partition("/")[0]]
+
+
 def unit(name: str, mode: str) -> str:
     """Unit of a metric in a mode; "" without one."""
-    one = metric(name)
+    one = _metric(name)
     return one.released_unit if mode == "released" and one.released_unit else one.unit
 
 
@@ -175,9 +180,9 @@ def _metrics(told: Told, mode: str) -> str:
     ordered = sorted(names, key=lambda name: (name.partition("/")[2], list(METRICS).index(name.partition("/")[0])))
     rows = []
     for name in ordered:
-        title, thing = metric(name).title, name.partition("/")[2]
+        title, thing = _metric(name).title, name.partition("/")[2]
         values = [f"<b>{_cell(one.values.get(name))}</b>" for _, one in told]
-        rows.append([escape(f"{title}, {thing}" if thing else title), *values, unit(name, mode), metric(name).tells])
+        rows.append([escape(f"{title}, {thing}" if thing else title), *values, unit(name, mode), _metric(name).tells])
     heads = ["metric", *(escape(name) if len(told) > 1 else "value" for name, _ in told), "unit", "what it tells"]
     notes = ""
     for name, one in told:

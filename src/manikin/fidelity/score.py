@@ -160,7 +160,7 @@ def _score_own(
         found[name] = score_task(reals[name], sims[name], mode=mode, mask=mask)
     sources = {str(sims[name].header.get("source", "")) for name in chosen}
     name = sources.pop() if len(sources) == 1 else ""
-    kinds = _kinds(mode, mask, own=True)
+    kinds = MASKED_OWN if mask is None else tuple(mask)
     path = Path(folder)
     return Score(
         name=name or (path.name if path.is_dir() else path.stem), mode=mode, tasks=found, masked=kinds, about={}
@@ -171,13 +171,14 @@ def score_task(
     real: Recording, sim: Recording, *, mode: Mode = "paper", mask: Sequence[str] | None = None
 ) -> TaskScore:
     """One task; arguments and errors as in :func:`score_folder`."""
-    kinds = _kinds(mode, mask, own=real.own)
+    kinds = _kinds(mode, mask)
     defects = [tuple(find_defects(one)) for one in (real, sim)]
     defects[1] = tuple(one for one in defects[1] if one.kind != "label_swap")  # a simulator has no markers: fast pushes
     for one, told in zip((real, sim), defects, strict=True):
         check_usable(one, told)
     notes: list[str] = []
     if real.own and sim.own:
+        kinds = MASKED_OWN if mask is None else kinds
         check_pair(real, sim)
         end = min(*real.lengths, *sim.lengths)
         if end < 3:
@@ -200,9 +201,9 @@ def score_task(
     )
 
 
-def _kinds(mode: Mode, mask: Sequence[str] | None, own: bool = False) -> tuple[str, ...]:
+def _kinds(mode: Mode, mask: Sequence[str] | None) -> tuple[str, ...]:
     if mode == "paper":
-        return (MASKED_OWN if own else MASKED) if mask is None else tuple(mask)
+        return MASKED if mask is None else tuple(mask)
     if mask:
         raise ConfigError("the mode released computes what the authors' script does, which masks nothing")
     return ()

@@ -19,7 +19,7 @@ from manikin.fidelity.metrics.released import released
 from manikin.fidelity.protocol import HZ, SUBGROUPS
 from manikin.fidelity.recordings.recording import Recording
 
-__all__ = ["COLUMNS", "METRICS", "FidelityMetric", "Mode", "fidelity_metrics", "metric", "subgroup_scores"]
+__all__ = ["COLUMNS", "METRICS", "FidelityMetric", "Mode", "fidelity_metrics", "subgroup_scores"]
 
 Mode = Literal["paper", "released"]
 
@@ -75,11 +75,6 @@ COLUMNS: dict[int, tuple[str, ...]] = {
     ),
 }
 """Subgroup -> errors that Tables II and III have."""
-
-
-def metric(name: str) -> FidelityMetric:
-    """A metric by its name, of one of several objects ``object_translation/cube``."""
-    return METRICS[name.partition("/")[0]]
 
 
 def fidelity_metrics(real: Recording, sim: Recording, mode: Mode = "paper") -> tuple[dict[str, float], list[str]]:

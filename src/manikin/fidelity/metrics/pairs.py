@@ -105,7 +105,7 @@ def pair_defects(real: Recording, sim: Recording) -> tuple[list[Defect], list[De
             found[1].append(Defect("start", "arm", np.zeros(1, int), words))
     for where, quats in _orientations(real, sim, arms, rows):
         for side, words in _order(*quats):
-            found[side].append(Defect("order", where, np.zeros(0, int), words))
+            found[side].append(Defect("columns", where, np.zeros(0, int), words))
     return found
 
 

@@ -19,28 +19,30 @@ from manikin.fidelity.recordings.recording import ARM, Recording
 __all__ = ["KINDS", "MASKED", "MASKED_OWN", "Defect", "check_usable", "find_defects", "masked", "summary"]
 
 KINDS: dict[str, str] = {
-    "units": "positions in millimetres or centimetres, angles in degrees, or angles instead of quaternions",
+    "units": "positions, torques, forces or moments in another unit, or angles instead of quaternions",
+    "columns": "columns in another order: w last, torques and forces, or forces and moments exchanged",
     "far": "positions beyond 10 m: an object that fell off, or an unstable simulation",
     "rate": "another rate than 10 Hz",
     "gap": "missing values",
     "zero_rows": "rows in which every position is exactly zero",
     "zero_repeat": "rows of a mean in which some repeats are zero",
     "quaternion": "quaternions that are not of unit length",
-    "label_swap": "jumps of an object or of your own arm, and back: the markers' labels were exchanged",
+    "label_swap": "jumps of an object, or of your own tool, and back: the markers' labels were exchanged",
     "after_end": "rows after the nominal end of the task",
-    "short": "fewer rows than the task lasts, or than the longest repeat has",
-    "start": "the wrist begins elsewhere than where the arm at home has it, or than in the recordings",
+    "short": "fewer rows than the task lasts",
+    "start": "the wrist begins elsewhere than where the arm at home has it",
     "orientation": "turns of the wrist that do not agree with the arm's kinematics",
-    "order": "quaternions that agree with the recordings if they are read as x, y, z, w",
 }
 """Kind of a defect -> what it is."""
 MASKED = ("zero_rows", "zero_repeat", "quaternion", "label_swap", "after_end")
 """What ``masked`` masks unless told otherwise. ``orientation`` can be named, too."""
-MASKED_OWN = ("zero_rows", "quaternion")
-"""The same for recordings of your own: a jump at an unknown rate may be a push."""
-_REFUSED = ("units", "rate")
+_REFUSED = ("units", "columns", "rate")
 _FARTHEST, _HOME = 10.0, 0.03  # [m]
 _UNIT, _JUMP, _STEADY, _TURN = 0.02, 0.02, 0.005, 10.0  # of a quaternion's length, [m], [m], [degrees]
+
+MASKED_OWN = ("zero_rows", "quaternion")
+"""What is masked in recordings of your own: a jump at an unknown rate may be a push."""
+_TURNS, _ANGLES = 4 * np.pi, 1.5  # [rad] beyond which no joint turns, and a length that no quaternion has
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,24 +81,18 @@ def ranges(rows: Sequence[int] | np.ndarray, most: int = 4) -> str:
 
 def find_defects(recording: Recording) -> list[Defect]:
     """All defects of a recording, those of the whole file first."""
-    found = [*(_own(recording) if recording.own else _whole(recording))]
-    ends = [max(2, end) if recording.own else recording.rows for end in recording.lengths]
-    rest = [at for name, at in recording.columns.items() if name not in ("pos", "quat", "actions")]
-    for k, (arm, pose, end) in enumerate(zip(recording.arm, _poses(recording), ends, strict=True)):
+    if recording.own:
+        return [*_own(recording)]
+    found = [*_whole(recording)]
+    for k, arm in enumerate(recording.arm):
         name = _arm(recording, k)
-        if "pos" in recording.columns or not recording.own:
-            found += _track(pose[:end], name, k, recording.summary)
-            found += _swaps(pose[:end], name, k) if recording.own else []
-        lost = np.any([np.isnan(arm[:end, at]).any(1) for at in rest] or [np.zeros(end, bool)], axis=0)
-        rows = _rows(lost & ~np.isnan(pose[:end]).any(1))
-        found += [Defect("gap", name, rows, "values are missing", k)] if len(rows) else []
-    for j, thing in enumerate(recording.things):
-        for k, track in enumerate(recording.objects[..., 7 * j : 7 * j + 7]):
-            label = recording.labels[k] if k < len(recording.labels) else f"repeat {k + 1}"
-            name = f"object {thing} of {label}" if recording.own else f"object {label}"
-            track = track[: ends[k]] if recording.own else track
-            these = [*_track(track, name, k, False), *_swaps(track, name, k)]
-            found += [replace(one, thing=j) for one in these]
+        found += _track(arm[:, :7], name, k, recording.summary)
+        rest = _rows(np.isnan(arm[:, 7:]).any(1) & ~np.isnan(arm[:, :7]).any(1))
+        found += [Defect("gap", name, rest, "values are missing", k)] if len(rest) else []
+    for k, track in enumerate(recording.objects):
+        name = recording.labels[k] if k < len(recording.labels) else f"repeat {k + 1}"
+        found += _track(track, f"object {name}", k, False)
+        found += _swaps(track, f"object {name}", k)
     return found
 
 
@@ -182,33 +178,7 @@ def _whole(recording: Recording) -> Iterator[Defect]:
     yield from _orientation(recording)
 
 
-_TURNS = 4 * np.pi  # [rad] beyond which a joint is not expected to turn
-
-
-def _own(recording: Recording) -> Iterator[Defect]:
-    """Of a task of your own: joints in degrees, and repeats that end before the longest."""
-    for k, end in enumerate(recording.lengths):
-        if end < recording.rows:
-            words = f"{end} rows; the longest repeat has {recording.rows}"
-            yield Defect("short", _arm(recording, k), np.zeros(0, int), words, k)
-    if "qpos" in recording.columns:
-        far = np.abs(recording.part("qpos")).max(-1, initial=0, where=np.isfinite(recording.part("qpos")))
-        for k in _rows((far > _TURNS).any(1)):
-            words = f"a joint is at {far[k].max():.4g}, beyond two turns; these are degrees or millimetres"
-            yield Defect("units", _arm(recording, int(k)), _rows(far[k] > _TURNS), words, int(k))
-
-
-def _poses(recording: Recording) -> np.ndarray:
-    """(A, N, 7) of the wrist; upright where no orientation was recorded."""
-    if "quat" in recording.columns:
-        return np.concatenate([recording.part("pos"), recording.part("quat")], axis=-1)
-    upright = np.broadcast_to([1.0, 0.0, 0.0, 0.0], (*recording.arm.shape[:2], 4))
-    return np.concatenate([np.broadcast_to(recording.part("pos"), (*upright.shape[:2], 3)), upright], axis=-1)
-
-
 def _arm(recording: Recording, index: int) -> str:
-    if recording.own:
-        return f"arm of {recording.labels[index]}"
     return "arm" if len(recording.arm) == 1 else f"arm of repeat {index + 1}"
 
 
@@ -316,3 +286,50 @@ def _orientation(recording: Recording) -> Iterator[Defect]:
 def _angle(turn: np.ndarray) -> float:
     """[degrees] of a rotation matrix."""
     return float(np.degrees(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1))))
+
+
+# ---- of a task of your own, of which nothing is known ----------------------------------------------------------------
+
+
+def _own(recording: Recording) -> Iterator[Defect]:
+    """Of each repeat up to its end."""
+    ends = [max(2, end) for end in recording.lengths]
+    others = [at for name, at in recording.columns.items() if name not in ("pos", "quat", "actions")]
+    for k, (arm, end) in enumerate(zip(recording.arm, ends, strict=True)):
+        name = f"arm of {recording.labels[k]}"
+        if end < recording.rows:
+            yield Defect("short", name, _rows(arm[:0]), f"{end} rows; the longest repeat has {recording.rows}", k)
+        if "qpos" in recording.columns:
+            far = np.nanmax(np.abs(arm[:end, recording.columns["qpos"]]), axis=1, initial=0)
+            words = f"a joint is at {far.max():.4g}, beyond two turns; these are degrees or millimetres"
+            yield from [Defect("units", name, _rows(far > _TURNS), words, k)] if (far > _TURNS).any() else []
+        lost = np.zeros(end, bool)
+        if "pos" in recording.columns:
+            pose = arm[:end, recording.columns["pos"]]
+            if "quat" in recording.columns:
+                pose = np.concatenate([pose, arm[:end, recording.columns["quat"]]], axis=1)
+            yield from _own_track(pose, name, k)
+            lost = np.isnan(pose).any(1)
+        rest = np.any([np.isnan(arm[:end, at]).any(1) for at in others] or [lost], axis=0) & ~lost
+        yield from [Defect("gap", name, _rows(rest), "values are missing", k)] if rest.any() else []
+    for j, thing in enumerate(recording.things):
+        for k, track in enumerate(recording.track(thing)):
+            found = _own_track(track[: ends[k]], f"object {thing} of {recording.labels[k]}", k)
+            yield from (replace(one, thing=j) for one in found)
+
+
+def _own_track(pose: np.ndarray, where: str, index: int) -> Iterator[Defect]:
+    """Of positions (N, 3), or with quaternions (N, 7)."""
+    pos, size = pose[:, :3], np.linalg.norm(pose[:, 3:], axis=1)
+    lost, zero = np.isnan(pose).any(1), (pos == 0).all(1)
+    off = (np.abs(size - 1) > _UNIT) & ~lost & ~zero & (pose.shape[1] > 3)
+    yield from _wide(np.linalg.norm(pos, axis=1), where, index)
+    if (size[off] > _ANGLES).any():
+        words = f"a quaternion of length {size[off].max():.4g}; these are angles, or degrees"
+        yield Defect("units", where, _rows(off & (size > _ANGLES)), words, index)
+    elif off.any():
+        words = f"lengths from {size[off].min():.3g} to {size[off].max():.3g}"
+        yield Defect("quaternion", where, _rows(off), words, index)
+    yield from [Defect("gap", where, _rows(lost), "values are missing", index)] if lost.any() else []
+    yield from [Defect("zero_rows", where, _rows(zero), "the position is exactly zero", index)] if zero.any() else []
+    yield from _swaps(pose, where, index)
