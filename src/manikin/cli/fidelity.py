@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from manikin.cli.common.own_recordings import RecordingExportOptions, export
 from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console, counted, show_table
 from manikin.errors import AssetError, ConfigError
 
@@ -50,24 +51,6 @@ class ScoreOptions:
     """Folder for index.html, a page with curves, and score.json."""
     json: bool = False
     """Print one JSON object with all metrics and all defects."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordingExportOptions:
-    """Write the episodes of a recording of manikin in the layout of your own recordings, to score them."""
-
-    recording: tyro.conf.Positional[Path]
-    """A file of manikin collect or teleop, with states."""
-    out: Path = Path("simulation")
-    """Folder to write, new or empty; or an HDF5 file, NAME.h5."""
-    name: str = ""
-    """What the task is called; the recordings of the real arm call it so, too. Default: the task's id."""
-    episodes: tuple[int, ...] = ()
-    """Numbers of the episodes, by default all; each is a repeat."""
-    task: str | None = None
-    """Where the task is, if it is your own: file.py or file.py:Class."""
-    trust: bool = False
-    """Run the file of a task of your own that the recording names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +149,7 @@ def run(options: ScoreOptions | RunOptions | ImproveOptions | PackOptions | Reco
     if isinstance(options, RunOptions):
         return _run(options)
     if isinstance(options, RecordingExportOptions):
-        return _export(options)
+        return export(options)
     if isinstance(options, ImproveOptions):
         return _improve(options)
     return _score(options) if isinstance(options, ScoreOptions) else _pack(options)
@@ -456,21 +439,4 @@ def _pack(options: PackOptions) -> int:
     out = console()
     out.print(f"{said['simulator']}: {counted(len(said['tasks']), 'task')}, {counted(len(said['sha256']), 'file')}")
     out.print(f"wrote {options.out / 'submission.json'}", soft_wrap=True, markup=False)
-    return OK
-
-
-def _export(options: RecordingExportOptions) -> int:
-    from manikin.fidelity.export import exported
-    from manikin.fidelity.recordings.own import write_own
-
-    found = exported(
-        options.recording,
-        name=options.name,
-        numbers=options.episodes or None,
-        task=options.task,
-        trust=options.trust,
-    )
-    path, out = write_own(found, options.out), console()
-    out.print(f"{found.task}: {counted(len(found.arm), 'repeat')} at {found.hz:g} Hz, {found.rows} rows at most")
-    out.print(f"wrote {path}; score it: manikin fidelity score {path} --reality REAL", soft_wrap=True, markup=False)
     return OK
