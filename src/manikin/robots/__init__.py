@@ -72,6 +72,8 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "go2": "go2",
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
+    "spot": "spot",
+    "spot_arm": "spot",
     "tiago": "tiago",
 }
 _HANDS = ("allegro",)  # of several joints, which an arm's flange carries as it does a gripper
