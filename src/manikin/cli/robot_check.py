@@ -63,6 +63,7 @@ def run(options: RobotCheckOptions) -> int:
 
     from manikin.author.robot.check import check_robot, reach
     from manikin.author.robot.film import film_robot
+    from manikin.author.robot.tried import standing
 
     torch.set_num_threads(1)
     out = console()
@@ -79,6 +80,12 @@ def run(options: RobotCheckOptions) -> int:
     errors = sum(f.error for f in findings)
     reached = None
     if not errors:
+        if robot.arm.base.kind == "free":
+            stood = standing(robot)
+            how = f"the base moves by {stood.moved * 1e3:.0f} mm in 3 s"
+            if stood.fell is not None:
+                how = f"it falls within {stood.fell:.1f} s, and takes a controller that balances it"
+            out.print(f"on its feet by its servos alone: {how}")
         if options.reach and robot.arm.tools:
             reached = reach(robot.arm, robot.gripper)
             out.print(

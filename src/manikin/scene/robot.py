@@ -179,6 +179,9 @@ def assemble(
     carried = [hand for _, _, hand in made if hand is not None]
     _check_joints(spec, arm.joints + tuple(joint for hand in carried for joint in hand.joints), arm.name)
     pads = [_contacts(spec, hand, name) for name, hand in _named(made)]
+    if arm.foot_friction is not None:
+        for geom in (geom for foot in arm.feet for geom in _body(spec, foot, arm.name).geoms):
+            geom.friction[0] = arm.foot_friction
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
     arm_actuators = _servo(spec, arm.joints, arm.gains, torque=torque, effort=arm.effort)
