@@ -76,6 +76,7 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "go2": "go2",
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
+    "h1_upper_body": "h1_upper_body",
     "spot": "spot",
     "spot_arm": "spot",
     "tiago": "tiago",

@@ -1,8 +1,9 @@
 """Unitree G1 of 29 joints, a humanoid: two legs of six joints, a waist of three, two arms of seven, rubber hands.
 
-Kinematics, inertia, limits, torques, armature and keyframe `rest` (knees bent): mjlab 1.6.0, from Unitree's description
-(BSD-3-Clause) and Unitree's figures of the motors. Shapes and gains are chosen. As with `h1`, the gains of the legs and
-the waist are far stiffer than a controller of the real robot has them: with them it stands still by its servos alone.
+Kinematics, inertia, limits, armature and keyframe `rest` (knees bent): mjlab 1.6.0, from Unitree's description
+(BSD-3-Clause) and Unitree's figures of the motors. Torques: Unitree's description, in example-robot-data 6.0.0. Shapes
+and gains are chosen. As with `h1`, the gains of the legs and the waist are far stiffer than a controller of the real
+robot has them: with them it stands still by its servos alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ SILVER, DARK, BLACK = (0.72, 0.72, 0.73, 1), (0.16, 0.16, 0.17, 1), (0.05, 0.05,
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 H = 0.5**0.5
 # Unitree's motors, at the joint: armature [kg m^2] and torque [N m]. Two SMALL ones turn an ankle or tilt the waist.
-SMALL, WRIST, HIP, KNEE, PAIR = (0.00361, 25), (0.00425, 5), (0.0101776, 88), (0.025102, 139), (0.00722, 50)
+SMALL, WRIST, HIP, KNEE, PAIR = (0.00361, 25), (0.00425, 5), (0.0101776, 88), (0.025102, 139), (0.00722, 35)
 
 
 def link(
@@ -46,8 +47,8 @@ def link(
     )
 
 
-def ball(radius: float, pos: Vec3, rgba: RGBA, **options: bool) -> Shape:
-    return Shape(type="sphere", size=(radius,), pos=pos, rgba=rgba, **options)
+def ball(radius: float, pos: Vec3, rgba: RGBA, *, collide: bool = True, visible: bool = True) -> Shape:
+    return Shape(type="sphere", size=(radius,), pos=pos, rgba=rgba, collide=collide, visible=visible)
 
 
 PELVIS = Link(
@@ -180,7 +181,7 @@ WAIST = (
         box((0.062, 0.1, 0.055), (0.006, 0, 0.225), SILVER, collide=False),
         box((0.05, 0.075, 0.03), (0.006, 0, 0.06), SILVER, collide=False),
         cylinder((0, 0, 0.27), (0, 0, 0.34), 0.035, BLACK, collide=False),
-        ball(0.07, (0.008, 0, 0.42), BLACK),
+        ball(0.063, (0.008, 0, 0.42), BLACK),
         capsule((0.02, 0, 0.36), (0.03, 0, 0.4), 0.05, BLACK, collide=False),
     ),
 )

@@ -1,7 +1,8 @@
 """Unitree G1 of 23 joints with the three-finger hands Dex3-1, as ManiSkill3 has it: an earlier G1 than :mod:`g1`.
 
-``g1_simplified_legs`` is whole, and only its shins and feet collide. ``g1_upper_body`` is held at the pelvis 0.755 m
-above the floor, its legs stiff and out of the way of everything, with a camera in its head.
+``g1_simplified_legs`` is whole, and only its shins and feet collide. ``g1_upper_body`` is held at the pelvis, its legs
+stiff and out of the way of everything, with a camera in its head. ManiSkill has the pelvis 0.755 m above the floor; at
+the default table it is 0.2 m higher.
 
 Kinematics, inertia, limits and torques: mani_skill 3.0.1, from Unitree's description (BSD-3-Clause). Keyframes, gains,
 scales of actions, friction of the hands and the camera: ManiSkill3. With these gains the whole robot does not stand
@@ -162,7 +163,7 @@ TORSO = (
         (0.00138067, 0.00028431, 0.420342),
         (0.00543236, 0.00552885, 0.00165378, 1.40137e-06, 0.000345548, 1.50122e-05),
         cylinder((0, 0, 0.3), (0, 0, 0.36), 0.035, BLACK, collide=False),
-        capsule((0.0, 0, 0.4), (0.0, 0, 0.435), 0.07, BLACK),
+        capsule((0.0, 0, 0.4), (0.0, 0, 0.435), 0.062, BLACK),
     ),
 )
 
@@ -311,7 +312,8 @@ def hand(side: str) -> Tool:
     as a group; what it holds is between the thumb and either finger."""
     out = 1 if side == "right" else -1
     frame = (0.5, -0.5, -0.5, -0.5) if side == "right" else (0.5, 0.5, 0.5, -0.5)
-    fingers = (("two", X), *((name, (0, out, 0)) for name in ("four", "six")))
+    thumb, fingers = ("two", "one"), ("four", "six", "three", "five")
+    pads = (*((name, X) for name in thumb), *((name, (0, out, 0)) for name in fingers))
     return Tool(
         body="",
         group=f"{side}_arm",
@@ -325,8 +327,8 @@ def hand(side: str) -> Tool:
             open_q=(),
             closed_q=(),
             gains=Gains(kp=(), kd=(), force=(), source=""),
-            fingers=tuple(Finger(body=f"{side}_{name}_link", closing=way) for name, way in fingers),
-            sides=((0,), (1, 2)),
+            fingers=tuple(Finger(body=f"{side}_{name}_link", closing=way) for name, way in pads),
+            sides=((0, 1), (2, 3, 4, 5)),
             tcp_body=f"{side}_palm_link",
             tcp_pos=(0.07, 0.035 * out, 0),
             tcp_quat=frame,
@@ -405,7 +407,7 @@ UPPER_BODY = replace(
     feet=(),
     stands=True,
     keyframes={"rest": (0.0,) * 25},
-    base_pos=(-0.4, 0, -0.9196 + 0.755),
+    base_pos=(-0.4, 0, -0.9196 + 0.755 + 0.2),  # its forearms are lower than the table is high
     table_edge=-0.25,
     gravcomp=True,
     excludes=(
