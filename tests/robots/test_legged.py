@@ -333,6 +333,21 @@ def test_hands_move_on_warp_as_on_the_cpu(word: str) -> None:
     assert torch.allclose(seen["cpu"], seen["warp:cpu"], atol=2e-4, rtol=0)
 
 
+def test_a_robot_with_grippers_of_its_own_is_checked_from_a_file_and_takes_others(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom manikin.robots import arm\n"
+        "ROBOT = replace(arm('h1_upper_body'), name='mine')\n"
+    )
+    assert main(["robot-check", str(file), "--no-reach"]) == 0
+    assert robot("h1_upper_body").gripper.name == "h1_hand_left"
+    assert {tool.gripper.name for tool in robot("h1_upper_body+panda_hand").arm.tools.values()} == {"panda_hand"}
+    with pytest.raises(
+        ConfigError, match="'g1_upper_body' has grippers of its own and no flange; it cannot have nothing"
+    ):
+        assemble(*robot("g1_upper_body+none")[:2])
+
+
 # ---- tasks -----------------------------------------------------------------------------------------------------------
 
 

@@ -45,11 +45,14 @@ def chosen_robot(word: str, gripper: str | None = None) -> RobotSelection:
     """
     from manikin.grippers import gripper as gripper_named
     from manikin.robots import RobotSelection, robot, with_grippers
+    from manikin.spec.robot import GripperSpec
 
     if not word.lower().endswith(ROBOT_FILES):
         return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
     arm, hand = robot_in_file(word)
     arm = with_grippers(arm, gripper)
+    if gripper is None and hand is None and arm.tool is not None and isinstance(arm.tool.gripper, GripperSpec):
+        return RobotSelection(arm, arm.tool.gripper, False)
     name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
     if hand is not None and name == hand.name:
         return RobotSelection(arm, hand, False)

@@ -254,7 +254,8 @@ def _pair(arm: RobotSpec, tool: Tool, gripper: GripperSpec | None, *, first: boo
         raise ConfigError(f"gripper {hand.name!r} is part of its arm's model and does not attach to {arm.name!r}")
     if not tool.body and (hand is None or hand.links):
         other = "nothing" if hand is None else repr(hand.name)
-        raise ConfigError(f"{arm.name!r} has its own gripper {own!r} and no flange; it cannot have {other}")
+        has = f"its own gripper {own!r}" if own else "grippers of its own"
+        raise ConfigError(f"{arm.name!r} has {has} and no flange; it cannot have {other}")
     return tool, hand
 
 
