@@ -79,7 +79,7 @@ PICTURES = {
         "tasks",
     },
     "docs/planning.py": {"planning"},
-    "docs/robots_sheet.py": {"arms-and-grippers", "robot-kinds"},
+    "docs/robots_sheet.py": {"arms-and-grippers", "legged-robots", "robot-kinds"},
     "docs/stages.py": {"stages"},
     "docs/view_recording.py": {"view_recording"},
 }
