@@ -42,7 +42,8 @@ class Convention:
         frames: of the history; 1 for the present picture alone, without a dimension of time.
         physical: answers (N, 7) to metres, axis-angle and gripper, see :mod:`manikin.policy.conventions.actions`.
         execution: of its chunks.
-        sticky: the gripper number is an opening, for :class:`StickyGripper`.
+        relative: the gripper number says by what share of its way the gripper closes; else +1 is open and -1 closed.
+        sticky: the gripper number is an opening, for :class:`StickyGripper`, which makes it relative.
         statistics: mean and std of actions, where its answers are normalized.
     """
 
@@ -52,6 +53,7 @@ class Convention:
     frames: int
     physical: Callable[[Tensor], Tensor]
     execution: Execution
+    relative: bool = False
     sticky: bool = False
     statistics: Mapping[str, Sequence[float]] | None = None
 
@@ -66,9 +68,15 @@ class Convention:
 _OCTO = {"picture": lanczos, "key": "image_primary", "frames": 2, "execution": Execution(1, 0.0)}
 _RT1 = {"picture": resized_with_pad, "key": "image", "frames": 1, "execution": Execution(1)}
 CONVENTIONS: dict[str, Convention] = {
-    "rt1-google": Convention(name="rt1-google", physical=rt1_google, **_RT1),  # type: ignore[arg-type]
+    "rt1-google": Convention(name="rt1-google", physical=rt1_google, relative=True, **_RT1),  # type: ignore[arg-type]
     "rt1-bridge": Convention(name="rt1-bridge", physical=rt1_bridge, **_RT1),  # type: ignore[arg-type]
-    "octo-google": Convention(name="octo-google", physical=octo_google, sticky=True, **_OCTO),  # type: ignore[arg-type]
+    "octo-google": Convention(
+        name="octo-google",
+        physical=octo_google,
+        relative=True,
+        sticky=True,
+        **_OCTO,  # type: ignore[arg-type]
+    ),
     "octo-bridge": Convention(name="octo-bridge", physical=octo_bridge, **_OCTO),  # type: ignore[arg-type]
 }
 """By word. Octo averages its last four chunks with equal weights and is asked in every step."""
@@ -107,7 +115,7 @@ class ConventionalPolicy:
     Args:
         policy: of that convention; a policy server, for example.
         env: whose episodes are played. Its observations hold pictures; its controller moves the tool by metres and an
-            axis-angle vector.
+            axis-angle vector. What its gripper number means is read from its action card.
         convention: what it expects.
         camera: whose pictures; needed where the observation has several.
 
@@ -125,6 +133,18 @@ class ConventionalPolicy:
                 f"the convention {convention.name} answers with a displacement of the tool and a gripper number; "
                 f"{card.controller} takes {len(units)} numbers in {', '.join(units)}. Use a controller such as "
                 "ee_delta_pose"
+            )
+        self._grip = card.dims[6]
+        reference = "commanded" if convention.relative else "absolute"
+        if (self._grip.unit, self._grip.reference) != ("opening", reference):
+            says, such = (
+                ("by how much the gripper closes", "relative, such as ee_delta_pose_planned")
+                if convention.relative
+                else ("whether the gripper is to be open", "an absolute opening, such as ee_delta_pose")
+            )
+            raise ConfigError(
+                f"the convention {convention.name} says {says}; the gripper number of {card.controller} is "
+                f"{self._grip.reference}, in {self._grip.unit}. Use a controller whose gripper number is {such}"
             )
         self._scale = torch.tensor([dim.scale for dim in card.dims[:6]])
         n = env.num_envs
@@ -149,6 +169,8 @@ class ConventionalPolicy:
         action = self.convention.physical(answer.float())
         if self.convention.sticky:
             action[:, 6] = self._gripper(action[:, 6])
+        opening = -action[:, 6] if self.convention.relative else (action[:, 6] + 1.0) / 2.0
+        action[:, 6] = (opening - self._grip.offset) / self._grip.scale
         action[:, :6] = action[:, :6] / self._scale
         return action.clamp(-1.0, 1.0)[:, None]
 
