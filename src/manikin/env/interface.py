@@ -334,6 +334,15 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         with torch.no_grad(), self._on:
             return self.gather(lambda one, given: one._loop.reward(one.task.evaluate(one.h), given)[0], action)
 
+    def finished(self, said: Tensor) -> Tensor:
+        """Tell the task in which rows (N,) bool a policy says that it has finished with the action that comes next;
+        returns (N,) bool, in which of them the episode ends with that step. The caller ends it. See
+        :meth:`manikin.Task.finished`."""
+        self._check_open()
+        mask = arguments.mask_on(said, self.num_envs, "said", self.device)
+        with torch.no_grad(), self._on:
+            return self.gather(lambda one, mine: one.task.finished(one.h, mine), mask)
+
     # ---- state -----------------------------------------------------------------------------------------------------
 
     def put(self, states: Sequence[np.ndarray], rows: Any = None) -> tuple[Any, dict[str, Any]]:

@@ -203,6 +203,7 @@ def evaluate(
                     on_result=partial(ran.add, on_result),
                     stop=lambda: stop() or ran.answered,
                     inference_ms=inference_ms,
+                    heed_finished=True,
                 )
                 ran.end(run.seconds, run.env_steps, run.advice)
             finally:
@@ -355,6 +356,7 @@ def film_episodes(
             execution=execution,
             paraphrases=protocol.paraphrases,
             inference_ms=inference_ms,
+            heed_finished=True,
         )
     finally:
         env.close()

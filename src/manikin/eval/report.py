@@ -196,6 +196,7 @@ def _episode(r: EpisodeResult, rule: str, held_steps: int) -> dict[str, Any]:
         "length": r.length,
         "terminated": r.terminated,
         "truncated": r.truncated,
+        "said_finished": r.said_finished,
         "fail": r.fail,
         "reached": dict(r.reached),
         "events": list(r.events),

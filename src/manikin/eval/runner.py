@@ -53,6 +53,7 @@ class EpisodeResult:
         first_success: the step after which it was first successful (counted from 1), None if never.
         longest_success: most steps in a row that were successful.
         terminated, truncated: how it ended. fail: whether it failed at any step; success after that does not count.
+        said_finished: the policy said that it had finished, and that ended the episode.
         health: bits of :class:`manikin.sim.health.Health`; 0 is healthy.
         reached: the task's stage flags (``is_grasped``, ...): whether each was ever true. Says where failures stop.
         events: what happened, in order; mode: how it succeeded or failed (see :mod:`manikin.spec.labels`).
@@ -78,6 +79,7 @@ class EpisodeResult:
     reached: Mapping[str, bool] = field(default_factory=dict)
     events: tuple[str, ...] = ()
     mode: str = ""
+    said_finished: bool = False
     force_sum: Mapping[str, float] = field(default_factory=dict)
     force_peak: Mapping[str, float] = field(default_factory=dict)
 
@@ -178,6 +180,7 @@ def run_episodes(
     options: Mapping[str, Any] | None = None,
     paraphrases: Mapping[str, Sequence[str]] | None = None,
     inference_ms: float = 0.0,
+    heed_finished: bool = False,
 ) -> Run:
     """Run each episode exactly once.
 
@@ -195,6 +198,8 @@ def run_episodes(
             modulo their number.
         inference_ms: what the policy needs for an answer, while the world goes on; see
             :class:`manikin.policy.delay.LatePolicy`.
+        heed_finished: a policy's word that it has finished (its attribute ``finished``) reaches the task, which ends
+            the episode with that step or begins its next part. Recordings have no place for it: not for them.
 
     Raises:
         ConfigError: an environment that restarts rows on its own, or no episodes.
@@ -227,11 +232,12 @@ def run_episodes(
             break
         actions = chunked.act(observation, rows.told)[:, 0]
         active = rows.active
+        ended = rows.ended(chunked.finished) if heed_finished else None
         observation, reward, terminated, truncated, info = env.step(
             actions, active=None if active.all() else torch.from_numpy(active)
         )
         steps += int(active.sum())
-        for result in rows.account(actions, observation, reward, terminated, truncated, info):
+        for result in rows.account(actions, observation, reward, terminated, truncated, info, ended):
             results.append(result)
             if on_result is not None:
                 on_result(result)
@@ -352,6 +358,12 @@ class _Rows:
         for observer in self.observers:
             observer.start(rows, self.number[rows], observation, self.options)
 
+    def ended(self, said: torch.Tensor | None) -> np.ndarray | None:
+        """(N,) bool: rows whose episode ends with the next step because the policy says that it has finished."""
+        if said is None or not bool(said.any()):
+            return None
+        return to_numpy(self.env.finished(said & torch.from_numpy(self.active)))
+
     def account(
         self,
         actions: torch.Tensor,
@@ -360,10 +372,13 @@ class _Rows:
         terminated: torch.Tensor,
         truncated: torch.Tensor,
         info: Mapping[str, Any],
+        ended: np.ndarray | None,
     ) -> list[EpisodeResult]:
         """Add one control step to the totals of the active rows; finished ones become results and free their row."""
         rows = np.flatnonzero(self.active)
         outcome = outcome_of(reward, terminated, truncated, info)
+        said = np.zeros(len(self.number), bool) if ended is None else ended
+        outcome["terminated"] = outcome["terminated"] | said
         self.length[rows] += 1
         self.total[rows] += outcome["rewards"][rows].astype(np.float64)
         self.best[rows] = np.maximum(self.best[rows], outcome["rewards"][rows])
@@ -386,13 +401,13 @@ class _Rows:
         self.first[rows] = np.where(success & (self.first[rows] == 0), self.length[rows], self.first[rows])
         health = to_numpy(info["health"])
         done = rows[(outcome["terminated"] | outcome["truncated"])[rows]]
-        results = [self._result(row, outcome, int(health[row])) for row in done.tolist()]
+        results = [self._result(row, outcome, int(health[row]), bool(said[row])) for row in done.tolist()]
         for observer in self.observers if len(done) else ():
             observer.finish(done, health[done])
         self.number[done] = -1
         return results
 
-    def _result(self, row: int, outcome: Mapping[str, np.ndarray], health: int) -> EpisodeResult:
+    def _result(self, row: int, outcome: Mapping[str, np.ndarray], health: int, said: bool) -> EpisodeResult:
         number = int(self.number[row])
         seed, index = self.keys[number]
         story = self.tracker.story(row)
@@ -415,6 +430,7 @@ class _Rows:
             reached={name: bool(flags[row]) for name, flags in self.reached.items()},
             events=story.events,
             mode=self.labels.label(story),
+            said_finished=said,
             force_sum=dict(zip(self.env.force_names, self.force_sum[row].tolist(), strict=True)),
             force_peak=dict(zip(self.env.force_names, self.force_peak[row].tolist(), strict=True)),
         )
