@@ -199,6 +199,7 @@ def _episode(r: EpisodeResult, rule: str, held_steps: int) -> dict[str, Any]:
         "said_finished": r.said_finished,
         "fail": r.fail,
         "reached": dict(r.reached),
+        "at_end": dict(r.at_end),
         "events": list(r.events),
         "mode": r.mode,
         "force_peak": {name: round(value, 3) for name, value in r.force_peak.items()},

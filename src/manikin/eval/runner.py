@@ -38,6 +38,8 @@ __all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_epi
 
 log = logging.getLogger("manikin.eval")
 
+_COUNTERS = ("elapsed", "episode_seed", "episode_index", "health", "clipped", "layout")  # the environment's, in info
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeResult:
@@ -56,6 +58,7 @@ class EpisodeResult:
         said_finished: the policy said that it had finished, and that ended the episode.
         health: bits of :class:`manikin.sim.health.Health`; 0 is healthy.
         reached: the task's stage flags (``is_grasped``, ...): whether each was ever true. Says where failures stop.
+        at_end: what the task says of the last step by name: the stage flags, counts and measures, as ``info`` has them.
         events: what happened, in order; mode: how it succeeded or failed (see :mod:`manikin.spec.labels`).
         force_sum: contact force of the robots in all (``total``) and on each link [N], sampled once per control step
             and added up. force_peak: the largest of them [N]. See :mod:`manikin.scene.handles.forces`.
@@ -77,6 +80,7 @@ class EpisodeResult:
     fail: bool
     health: int
     reached: Mapping[str, bool] = field(default_factory=dict)
+    at_end: Mapping[str, bool | int | float] = field(default_factory=dict)
     events: tuple[str, ...] = ()
     mode: str = ""
     said_finished: bool = False
@@ -284,6 +288,7 @@ class _Rows:
         self.first = np.zeros(n, np.int64)  # 0: not yet
         self.best = np.zeros(n, np.float64)
         self.reached: dict[str, np.ndarray] = {}
+        self.flags: dict[str, np.ndarray] = {}  # of the last step
         self.labels = getattr(getattr(env, "task", None), "labels", PLAIN)
         # a recorder follows what happens by itself; nobody else needs to
         following = [observer.tracker for observer in observers if isinstance(observer, Recorder)]
@@ -384,6 +389,7 @@ class _Rows:
         self.best[rows] = np.maximum(self.best[rows], outcome["rewards"][rows])
         prefix = "flags/"
         flags = {k.removeprefix(prefix): v for k, v in outcome.items() if k.startswith(prefix)}
+        self.flags = {name: value for name, value in flags.items() if name not in _COUNTERS}
         for name, value in flags.items():
             if value.dtype == bool:
                 self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= value[rows]
@@ -428,6 +434,7 @@ class _Rows:
             fail=bool(self.tracker.failed[row]),
             health=health,
             reached={name: bool(flags[row]) for name, flags in self.reached.items()},
+            at_end={name: flags[row].item() for name, flags in self.flags.items()},
             events=story.events,
             mode=self.labels.label(story),
             said_finished=said,

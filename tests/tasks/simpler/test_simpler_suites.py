@@ -7,8 +7,11 @@ from collections import Counter
 import pytest
 
 import manikin
+from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol, load_protocol, setting_of, task_of
+from manikin.eval.report import as_dict
 from manikin.eval.variants import vary
+from manikin.policy.expert import ExpertPolicy
 
 REAL = {"horizontal": 25, "vertical": 25, "standing": 25, "move near": 60, "open": 27, "close": 27, "apple": 27}
 MATCHED = {
@@ -67,6 +70,21 @@ def test_the_last_trial_is_the_grids_last(word: str) -> None:
     env.reset(seed=[protocol.seeds_of(word)[-1]])
     with pytest.raises(manikin.errors.SceneError, match=f"0 to {len(protocol.seeds_of(word)) - 1}"):
         env.reset(seed=[len(protocol.seeds_of(word))])
+
+
+def test_the_report_has_the_intermediate_metrics_of_the_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    protocol = Protocol(
+        name="two", tasks=("GoogleCloseDrawer-v1", "GooglePickCokeCan-v1"), seeds=(3, 4), horizon=2, terminate=False
+    )
+    report = as_dict(evaluate(protocol, ExpertPolicy, num_envs=2))
+    drawer, can = (task["per_episode"] for task in report["per_task"])
+    for episode in drawer:
+        assert episode["at_end"] == {"q": pytest.approx(0.2, abs=1e-3)} and episode["reached"] == {}
+    flags = {"is_grasped", "consecutive_grasp", "lifted", "lifted_significantly"}
+    for episode in can:
+        assert set(episode["reached"]) == flags and set(episode["at_end"]) == flags | {"n_lift_significant"}
+        assert episode["at_end"]["n_lift_significant"] == 0 and episode["at_end"]["is_grasped"] is False
 
 
 def test_moving_near_is_varied_without_the_third_object() -> None:

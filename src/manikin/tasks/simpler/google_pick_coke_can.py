@@ -146,6 +146,7 @@ class GooglePickCokeCan(GoogleTask):
             "consecutive_grasp": h.held.value >= 5,
             "lifted": lifted,
             "lifted_significantly": lifted & (rise > 0.02),
+            "n_lift_significant": h.significant.value.long(),
         }
 
     def observe(self, h: PickHandles) -> dict[str, dict[str, Tensor]]:

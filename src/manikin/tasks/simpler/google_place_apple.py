@@ -123,7 +123,8 @@ class GooglePlaceAppleInDrawer(CabinetTask):
         return {
             "success": second & (self.opening(h) >= 0.05) & (h.touched.value >= 1),
             "is_drawer_open": h.was_open.value > 0,
-            "has_contact": h.touched.value > 0,
+            "q": self.opening(h),
+            "has_contact": h.touched.value.long(),
             "subtask": second,
         }
 
