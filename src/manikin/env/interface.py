@@ -21,6 +21,7 @@ from manikin.env.observe import Observation, ObservationBuilder
 from manikin.env.options import AUTORESET, EnvOptions
 from manikin.env.shares import Shares
 from manikin.env.state import saving
+from manikin.env.state.provenance import sources
 from manikin.errors import ClosedError, DivergedError
 from manikin.render.segmentation import SegmentationTable
 from manikin.scene.handles import Part, Robot
@@ -266,6 +267,12 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
     def shares(self) -> Shares:
         """Which numbers of actions and flat observations belong to which robot."""
         return Shares(self.robots, self.observation_names, self.controller.card.dims, self.device)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Where the shapes of each thing in the scene come from, by its name: the maker's meshes, a stand-in, ...; of a
+        part that differs between rows by ``PART: CANDIDATE``. Of several layouts those of the first row."""
+        return sources(self.part(0)[0].things)
 
     @property
     def joint_names(self) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ from collections import Counter
 import pytest
 
 import manikin
+from manikin.assets.paths import data_root
 from manikin.eval.evaluation import evaluate
+from manikin.eval.pages.report import render_html
 from manikin.eval.protocol import Protocol, load_protocol, setting_of, task_of
 from manikin.eval.report import as_dict
 from manikin.eval.variants import vary
@@ -85,6 +87,28 @@ def test_the_report_has_the_intermediate_metrics_of_the_last_step(monkeypatch: p
     for episode in can:
         assert set(episode["reached"]) == flags and set(episode["at_end"]) == flags | {"n_lift_significant"}
         assert episode["at_end"]["n_lift_significant"] == 0 and episode["at_end"]["is_grasped"] is False
+
+
+def test_the_report_says_what_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    def report() -> tuple[dict[str, dict[str, str]], str]:
+        tasks = ("WidowXStackCube-v1", "GooglePickCokeCan-v1")
+        protocol = Protocol(name="two", tasks=tasks, seeds=(0,), horizon=1, terminate=False)
+        made = as_dict(evaluate(protocol, ExpertPolicy, num_envs=1))
+        return {task["task"]: task["made_of"] for task in made["per_task"]}, render_html(made)
+
+    data = data_root()
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    found, page = report()
+    assert found["WidowXStackCube-v1"]["green"] == "primitive stand-in"
+    assert found["GooglePickCokeCan-v1"]["object: opened_coke_can"] == "primitive stand-in"
+    assert {one["robot"] for one in found.values()} == {"stand-in: primitives"}
+    assert "Simulated with" in page and "<b>primitive stand-in</b> (object: opened_coke_can)" in page
+    if data is None or not (data / "simpler" / "custom").is_dir():
+        return
+    monkeypatch.setenv("MANIKIN_DATA", str(data))
+    found, page = report()
+    assert found["WidowXStackCube-v1"]["green"] == "mesh, MANIKIN_DATA/simpler"
+    assert "<b>mesh, MANIKIN_DATA/simpler</b> (object: opened_coke_can)" in page
 
 
 def test_moving_near_is_varied_without_the_third_object() -> None:

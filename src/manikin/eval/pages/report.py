@@ -131,8 +131,9 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
         f'<div class="rates">{rates}{axis}</div></div>'
         f'<p class="caption">{head["successes"]} of {head["episodes"]} episodes succeeded {names[rule]}. With '
         f"{head['confidence']:.0%} confidence the rate lies between <b>{pc(head['low'])}</b> and "
-        f"<b>{pc(head['high'])}</b> ({_method(task)}).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
-        f"{_forces(task)}{_stages(episodes)}{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
+        f"<b>{pc(head['high'])}</b> ({_method(task)}).</p>{_made_of(task)}{_facts(task, hz)}{_map(episodes)}"
+        f"{_modes(episodes)}{_forces(task)}{_stages(episodes)}{_strips(reels, episodes, hz)}"
+        f"{_episodes(episodes, hz)}</section>"
     )
 
 
@@ -148,6 +149,15 @@ def _method(task: Mapping[str, Any]) -> str:
 def _rate(words: str, rate: Mapping[str, Any], now: bool) -> str:
     kind = ' class="now"' if now else ""
     return f"<span{kind}>{words}</span>{track(rate)}<span{kind}>{pc(rate['rate'])}</span>"
+
+
+def _made_of(task: Mapping[str, Any]) -> str:
+    """Meshes or stand-ins: what the things of the scene are."""
+    kinds: dict[str, list[str]] = {}
+    for name, source in task.get("made_of", {}).items():
+        kinds.setdefault(source, []).append(name)
+    said = "; ".join(f"<b>{escape(source)}</b> ({escape(', '.join(names))})" for source, names in kinds.items())
+    return f'<p class="caption">Simulated with {said}.</p>' if said else ""
 
 
 def _facts(task: Mapping[str, Any], hz: float) -> str:
