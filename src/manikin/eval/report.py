@@ -11,7 +11,8 @@
                    "aggregated": {... as overall ...}, "modes": {how it succeeded or failed: episodes},
                    "forces": {"total" or link: {"peak": SPREAD, "sum": SPREAD}},
                    "per_episode": [{"episode_ix", "seed", "episode_index", "success", "success_once", ...}]}],
-     "variants": {"set", "per_task": [{"task", "base", "mean", "variants", "delta_success"}]} with `--variants` only,
+     "variants": {"set", "per_task": [{"task", "base", "mean", "variants", "delta_success": {shift: number},
+                  "interval": {shift: [low, high]}}]} with `--variants` only,
      "comparison": [...] or null}
 
 SPREAD is {"mean", "p95", "worst", "seed"} over episodes [N]: of the largest contact force of an episode, and of that

@@ -105,13 +105,21 @@ def _variants(report: Mapping[str, Any]) -> str:
     kinds = list(dict.fromkeys(kind for one in found for kind in one["delta_success"]))
     rows = []
     for one in found:
-        changes = (f"{100 * one['delta_success'][k]:.1f}" if k in one["delta_success"] else "" for k in kinds)
+        changes = (_delta(one, kind) for kind in kinds)
         rows.append((escape(one["task"]), pc(one["base"]), f"<b>{pc(one['mean'])}</b>", str(one["variants"]), *changes))
     headings = ("task", "as it is", "mean", "variants", *map(escape, kinds))
     return section(
         "<h2>Variants</h2><p>The mean is over the variants that count. The columns behind it are the mean absolute "
-        f"changes of success, in points, by what a variant changes.</p>{grid(headings, rows)}"
+        f"changes of success, in points, by what a variant changes, with bootstrap intervals.</p>{grid(headings, rows)}"
     )
+
+
+def _delta(row: Mapping[str, Any], shift: str) -> str:
+    if shift not in row["delta_success"]:
+        return ""
+    low, high = row.get("interval", {}).get(shift, (None, None))
+    between = "" if low is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * row['delta_success'][shift]:.1f}{between}"
 
 
 def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
