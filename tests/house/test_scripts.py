@@ -57,6 +57,7 @@ UNPUBLISHED = {  # of no result
     "docs/robots_pick.py": "python docs/robots_pick.py --quick",
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
     "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
+    "docs/simpler_sheet.py": "python docs/simpler_sheet.py --quick --out OUT",
     "docs/simpler_speed.py": "python docs/simpler_speed.py --check",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
@@ -79,6 +80,7 @@ PICTURES = {
     },
     "docs/planning.py": {"planning"},
     "docs/robots_sheet.py": {"arms-and-grippers", "robot-kinds"},
+    "docs/simpler_sheet.py": {"simpler"},
     "docs/stages.py": {"stages"},
     "docs/view_recording.py": {"view_recording"},
 }

@@ -3,9 +3,9 @@
 The word ``simpler`` stands for the variants of SIMPLER (arXiv 2405.05941, appendix): the scene as it is, two other
 backgrounds, brighter and darker light, fewer and more distractors, two other surfaces of the table. Tasks with drawers
 have no distractors there, and two other cabinets for the table. Moving near has one variant instead of distractors,
-without the third object. ``simpler-shifts`` adds
-two camera poses, which the paper tells apart from the average. What stands in for what manikin has no meshes of is said
-in each variant.
+without the third object. SIMPLER's own tasks have its brighter and darker lamps, other tasks a factor for all lights.
+``simpler-shifts`` adds two camera poses, which the paper tells apart from the average. What stands in for what manikin
+has no meshes of is said in each variant.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = ["SETS", "Variant", "shifts", "variants_in", "variants_of", "vary"]
 _BASE = "base"
 _MOVE_NEAR = "GoogleMoveNear"
 _DRAWERS = ("GoogleOpenDrawer", "GoogleCloseDrawer", "GooglePlaceApple")
+_LIT = ("GooglePick", _MOVE_NEAR, *_DRAWERS)
 _TABLES = ("table", "counter", "tabletop", "top")  # what tasks call the thing that objects stand on
 
 
@@ -106,6 +107,9 @@ _SIMPLER = (
     _table("table-solid", (0.86, 0.84, 0.8), "plain"),
     _table("table-patterned", (0.6, 0.42, 0.3), "checker"),
 )
+_LAMPS = tuple(
+    Variant(name=name, shift="lighting", looks=Looks(), config={"light": name}) for name in ("brighter", "darker")
+)
 _ALONE = Variant(name="no-distractor", shift="distractors", looks=Looks(), config={"third": False})
 _CABINETS = (
     Variant(name="cabinet-plain", shift="table", looks=Looks(), config={"cabinet": "mk_station2"}),
@@ -131,7 +135,11 @@ def variants_of(word: str, task: str) -> tuple[Variant, ...]:
     if word not in SETS:
         raise UnknownNameError("set of variants", word, SETS)
     near, drawers = task.startswith(_MOVE_NEAR), task.startswith(_DRAWERS)
-    own = {"distractors": (_ALONE,) if near else () if drawers else None, "table": _CABINETS if drawers else None}
+    own = {
+        "lighting": _LAMPS if task.startswith(_LIT) else None,
+        "distractors": (_ALONE,) if near else () if drawers else None,
+        "table": _CABINETS if drawers else None,
+    }
     shared = (one for one in SETS[word] if own.get(one.shift) is None)
     return (*shared, *(one for instead in own.values() for one in instead or ()))
 
