@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import manikin
 from manikin.assets.paths import data_root
+from manikin.cli import main
 from manikin.eval.evaluation import evaluate
 from manikin.eval.pages.report import render_html
 from manikin.eval.protocol import Protocol, load_protocol, setting_of, task_of
 from manikin.eval.report import as_dict
 from manikin.eval.variants import vary
 from manikin.policy.expert import ExpertPolicy
+from manikin.render import write_png
 
 REAL = {"horizontal": 25, "vertical": 25, "standing": 25, "move near": 60, "open": 27, "close": 27, "apple": 27}
 MATCHED = {
@@ -109,6 +115,50 @@ def test_the_report_says_what_stands_in(monkeypatch: pytest.MonkeyPatch) -> None
     found, page = report()
     assert found["WidowXStackCube-v1"]["green"] == "mesh, MANIKIN_DATA/simpler"
     assert "<b>mesh, MANIKIN_DATA/simpler</b> (object: opened_coke_can)" in page
+
+
+def test_a_server_is_shown_the_matched_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite, cut to two trials of one task and small pictures, by the command line against a policy server. A
+    made-up photograph stands for the real one."""
+    pytest.importorskip("msgpack")
+    pytest.importorskip("websockets")
+    from policy_server import Server
+
+    folder = tmp_path / "data" / "simpler" / "real_inpainting"
+    folder.mkdir(parents=True)
+    photograph = np.zeros((480, 640, 3), np.uint8)
+    photograph[..., 0], photograph[:240, :, 2] = 200, 90
+    write_png(folder / "bridge_real_eval_1.png", photograph)
+    monkeypatch.setenv("MANIKIN_DATA", str(tmp_path / "data"))
+    suite, task = load_protocol("simpler_widowx_matched"), "WidowXStackCube-v1"
+    small = dataclasses.replace(
+        suite,
+        tasks=(task,),
+        seeds=(0, 7),
+        config={task: suite.config[task]},
+        robot="widowx_bridge",
+        size=(64, 48),
+        renderer="rays",
+        horizon=3,
+    )
+    (tmp_path / "small.toml").write_text(small.to_toml())
+    there = Server(lambda request: {"actions": np.zeros((1, 7), np.float32)})
+    words = ["eval", str(tmp_path / "small.toml"), "--policy", there.url, "--pictures", "0"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    there.close()
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    (ran,) = report["per_task"]
+    assert [episode["seed"] for episode in ran["per_episode"]] == [0, 7] and ran["task"] == task
+    assert report["policy"].startswith("remote 127.0.0.1")
+    assert len(there.seen) == 2 * 3  # every row in every step
+    for request in there.seen:
+        assert request["prompt"] == "stack the green block on the yellow block"
+        picture = request["cameras/3rd_view_camera/rgb"]
+        assert picture.shape == (48, 64, 3) and picture.dtype == np.uint8
+        behind = (np.abs(picture.astype(int) - photograph[::10, ::10]).max(-1) <= 1).mean()
+        assert 0.6 < behind < 0.99  # the rest is robot and cubes
+        green = (picture[..., 1] > 60) & (picture[..., 0] < 60)
+        assert 3 <= green.sum() < 200
 
 
 def test_moving_near_is_varied_without_the_third_object() -> None:
