@@ -56,6 +56,7 @@ UNPUBLISHED = {  # of no result
     "docs/ranking.py": "python docs/ranking.py --check",
     "docs/robots_pick.py": "python docs/robots_pick.py --quick",
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
+    "docs/simpler_experts.py": "python docs/simpler_experts.py --check",
     "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
     "docs/simpler_sheet.py": "python docs/simpler_sheet.py --quick --out OUT",
     "docs/simpler_speed.py": "python docs/simpler_speed.py --check",
@@ -168,6 +169,7 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
         parts |= {"cells", "pictures"}
     assert set(there) - parts <= set(made), "a part of the published result is not made"
     pages = (("speed", "section"), ("cameras", "section"), ("conversion", "table"), ("simpler_speed", "section"))
+    pages = (*pages, ("simpler_experts", "section"))
     for page, show in pages:
         if (
             script(page, "docs").__dict__.get("RESULT", script(page, "docs").__dict__.get("RESULTS")) == file
