@@ -56,7 +56,9 @@ UNPUBLISHED = {  # of no result
     "docs/ranking.py": "python docs/ranking.py --check",
     "docs/robots_pick.py": "python docs/robots_pick.py --quick",
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
+    "docs/simpler_experts.py": "python docs/simpler_experts.py --check",
     "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
+    "docs/simpler_sheet.py": "python docs/simpler_sheet.py --quick --out OUT",
     "docs/simpler_speed.py": "python docs/simpler_speed.py --check",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
@@ -80,6 +82,7 @@ PICTURES = {
     },
     "docs/planning.py": {"planning"},
     "docs/robots_sheet.py": {"arms-and-grippers", "legged-robots", "robot-kinds"},
+    "docs/simpler_sheet.py": {"simpler"},
     "docs/stages.py": {"stages"},
     "docs/view_recording.py": {"view_recording"},
 }
@@ -167,6 +170,7 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
         parts |= {"cells", "pictures"}
     assert set(there) - parts <= set(made), "a part of the published result is not made"
     pages = (("speed", "section"), ("cameras", "section"), ("conversion", "table"), ("simpler_speed", "section"))
+    pages = (*pages, ("simpler_experts", "section"))
     for page, show in pages:
         if (
             script(page, "docs").__dict__.get("RESULT", script(page, "docs").__dict__.get("RESULTS")) == file

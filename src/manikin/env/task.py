@@ -261,6 +261,12 @@ class Task:
         Optional."""
         return {}
 
+    def finished(self, h: Any, said: Tensor) -> Tensor:
+        """In which rows (n,) bool the episode ends because the policy said, in the rows ``said`` (n,) bool, that it has
+        finished: by default in all of them. Asked before the step with the policy's last action. May change variables,
+        for a task with a second part to begin. Optional."""
+        return said
+
     def evaluate(self, h: Any) -> dict[str, Tensor]:
         """``{"success": (n,) bool}``, optionally ``"fail"`` and stage flags. Pure."""
         raise NotImplementedError
