@@ -68,13 +68,14 @@ _MODULES = {  # arm: the file it is in
 _NAMES = tuple(_MODULES)
 _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the file it is in
     "allegro": "allegro",
+    "allegro_left": "allegro",
     "cart": "cart",
     "go2": "go2",
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
     "tiago": "tiago",
 }
-_HANDS = ("allegro",)  # of several joints, which an arm's flange carries as it does a gripper
+_HANDS = ("allegro", "allegro_left")  # of several joints, which an arm's flange carries as it does a gripper
 _TEAMS = {
     "aloha": ("aloha_left", "aloha_right"),
     "baxter": ("baxter_right", "baxter_left"),
@@ -210,7 +211,7 @@ def robot(word: str) -> RobotSelection:
     chosen = spec.gripper if gripper_name is None else gripper_name
     hand = None if chosen in (None, "none", *_HANDS) else gripper(chosen)
     if gripper_name in _HANDS:
-        spec = with_hand(spec, arm(gripper_name))
+        spec, gripper_name = with_hand(spec, arm(gripper_name)), None
     if base:
         spec = on_base(spec, base)
     return RobotSelection(with_grippers(spec, gripper_name), hand, model == "menagerie")

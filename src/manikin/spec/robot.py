@@ -266,6 +266,8 @@ class RobotSpec:
     ik_groups: tuple[str, ...] = ()  # that inverse kinematics moves, the others stay where they are; () is all
     tools: Mapping[str, Tool] = field(default_factory=dict)  # the first is the one meant where none is named
     feet: tuple[str, ...] = ()  # bodies whose geoms carry the robot
+    touch: tuple[str, ...] = ()  # bodies that feel how hard they are touched: fingertips, a palm
+    followers: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # joint in no group: (its driver, ratio)
     keyframes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # "rest" is required
     base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
     base_quat: Quat = (1, 0, 0, 0)

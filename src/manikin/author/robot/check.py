@@ -58,6 +58,7 @@ def check_robot(robot: RobotSelection) -> list[Finding]:
         *_pose(built),
         *_actuators(built),
         *_keyframes(built, model),
+        *_touch_names(built),
     ]
     if not any(f.error for f in findings):  # the rest moves it
         findings += moving_lints(built)
@@ -191,7 +192,8 @@ def _limits(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
         joint, spec = model.joint(name), _owner(built, name)
         slides = int(joint.type[0]) == int(mujoco.mjtJoint.mjJNT_SLIDE)
         if not model.jnt_limited[joint.id]:
-            followed = any(tool.gripper is not None and name in tool.gripper.followers for tool in built.tools)
+            hands = [tool.gripper for tool in built.tools if tool.gripper is not None]
+            followed = any(name in one.followers for one in (built.arm, *hands))
             far, fine = ("10 m", "") if slides else ("a turn", "; a joint that turns on and on is fine")
             if not followed:
                 yield Finding(
@@ -256,6 +258,13 @@ def _keyframes(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
                     f"move {name!r} into its range, or correct the range",
                     place(arm, key),
                 )
+
+
+def _touch_names(built: RobotModel) -> Iterator[Finding]:
+    for name in built.arm.touch:
+        if name not in built.bodies:
+            text = f"touch names {name!r}, and there is no such body"
+            yield Finding("touch", True, text, f"one of {', '.join(built.bodies)}", place(built.arm, "touch="))
 
 
 def _owner(built: RobotModel, name: str) -> RobotSpec | GripperSpec:
