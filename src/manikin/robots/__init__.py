@@ -76,8 +76,14 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "h1": "h1",
     "shadow": "shadow",
     "tiago": "tiago",
+    "trifinger": "trifinger",
 }
-_HANDS = ("allegro", "allegro_left", "dclaw", "shadow")  # of several joints, which an arm's flange carries as it does a gripper
+_HANDS = (
+    "allegro",
+    "allegro_left",
+    "dclaw",
+    "shadow",
+)  # of several joints, which an arm's flange carries as it does a gripper
 _TEAMS = {
     "aloha": ("aloha_left", "aloha_right"),
     "baxter": ("baxter_right", "baxter_left"),

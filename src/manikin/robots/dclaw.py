@@ -12,7 +12,7 @@ from manikin.spec.control import JOINT_CONTROLLERS
 from manikin.spec.links import Geom, Joint, Link, Quat, Vec3, box, capsule, cylinder
 from manikin.spec.robot import Gains, JointGroup, RobotSpec, Tool
 
-BLACK, DARK, GREY = (0.09, 0.09, 0.1, 1), (0.14, 0.14, 0.15, 1), (0.3, 0.3, 0.32, 1)
+BLACK, DARK, GREY = (0.09, 0.09, 0.1, 1), (0.14, 0.14, 0.15, 1), (0.22, 0.22, 0.23, 1)
 H = 0.5**0.5
 Inertia = tuple[float, ...]
 
