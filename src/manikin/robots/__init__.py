@@ -74,16 +74,13 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "go2": "go2",
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
+    "inspire": "inspire",
     "shadow": "shadow",
     "tiago": "tiago",
     "trifinger": "trifinger",
 }
-_HANDS = (
-    "allegro",
-    "allegro_left",
-    "dclaw",
-    "shadow",
-)  # of several joints, which an arm's flange carries as it does a gripper
+# of several joints, which an arm's flange carries as it does a gripper
+_HANDS = ("allegro", "allegro_left", "dclaw", "inspire", "shadow")
 _TEAMS = {
     "aloha": ("aloha_left", "aloha_right"),
     "baxter": ("baxter_right", "baxter_left"),

@@ -1,4 +1,4 @@
-"""Wonik Allegro Hand, right (``allegro``) and left: four fingers of four joints, alone or on an arm (``panda+allegro``).
+"""Wonik Allegro Hand, right (``allegro``) and left: four fingers of four joints; also on an arm (``panda+allegro``).
 
 Kinematics and limits: mujoco_menagerie wonik_allegro (BSD-2-Clause), from Wonik's description; mass and inertia are
 those that MuJoCo gives its meshes at Menagerie's 800 kg/m^3. Gains and the friction of the tips: ManiSkill3's
