@@ -17,9 +17,15 @@ from manikin.spec.robot import Gains, JointGroup, RobotSpec, Tool
 WHITE, BLACK, METAL = (0.86, 0.86, 0.87, 1), (0.12, 0.12, 0.13, 1), (0.5, 0.5, 0.52, 1)
 H = 0.5**0.5
 RANGES = {  # [rad], of joints named like the links that they move; all begin at 0
-    **{"thumb_proximal_1": 1.3, "thumb_proximal_2": 0.68, "thumb_middle": 0.68, "thumb_distal": 0.77},
+    "thumb_proximal_1": 1.3,
+    "thumb_proximal_2": 0.68,
+    "thumb_middle": 0.68,
+    "thumb_distal": 0.77,
     **{f"{f}_proximal": 1.62 for f in ("index", "middle", "ring", "pinky")},
-    **{"index_distal": 1.82, "middle_distal": 1.82, "ring_distal": 1.75, "pinky_distal": 1.87},
+    "index_distal": 1.82,
+    "middle_distal": 1.82,
+    "ring_distal": 1.75,
+    "pinky_distal": 1.87,
 }
 FOLLOWED = {"thumb_middle": "thumb_proximal_2", "thumb_distal": "thumb_proximal_2"} | {
     f"{f}_distal": f"{f}_proximal" for f in ("index", "middle", "ring", "pinky")

@@ -58,6 +58,7 @@ def check_robot(robot: RobotSelection) -> list[Finding]:
         *_pose(built),
         *_actuators(built),
         *_keyframes(built, model),
+        *_couplings(built, model),
         *_touch_names(built),
     ]
     if not any(f.error for f in findings):  # the rest moves it
@@ -258,6 +259,21 @@ def _keyframes(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
                     f"move {name!r} into its range, or correct the range",
                     place(arm, key),
                 )
+
+
+def _couplings(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
+    """A joint that follows another has to be able to go where that takes it."""
+    for name, (driver, ratio) in built.arm.followers.items():
+        low, high = sorted(ratio * model.joint(driver).range)
+        least, most = model.joint(name).range
+        if model.jnt_limited[model.joint(name).id] and not least - 0.01 <= low <= high <= most + 0.01:
+            yield Finding(
+                "coupling",
+                True,
+                f"{name!r} follows {driver!r} from {low:.4g} to {high:.4g}, beyond its limits {least:.4g} to {most:.4g}",
+                f"correct the ratio {ratio:g} in followers=, or one of the ranges",
+                place(built.arm, "followers="),
+            )
 
 
 def _touch_names(built: RobotModel) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ __all__ = ["moving_lints", "stands"]
 
 _STEP = 0.005  # [s]
 _TURN, _SLIDE = 0.1, 0.01  # [rad], [m] a step response's step
-_FOLLOWS = 0.03  # [rad or m] a joint that follows may be off
 _PROBE, _DEPTH = 0.004, 5e-4  # [m] radius of a ball that touches, and how deep it is pressed in
 _CORNERS = [np.array(d) - 1.0 for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)]
 _DIRECTIONS = [d / np.linalg.norm(d) for d in _CORNERS]  # faces, edges and corners of a cube, seen from its middle
@@ -35,7 +34,6 @@ def moving_lints(built: RobotModel) -> Iterator[Finding]:
         yield from _tcp(built, tool, air)
     yield from _hold(built, air)
     yield from _steps(built, air)
-    yield from _couplings(built, air)
     yield from _touch(built)
 
 
@@ -205,24 +203,6 @@ def _steps(built: RobotModel, air: _Air) -> Iterator[Finding]:
                 f"2 s after a step, {name!r} has gone {late.mean():.0%} of it",
                 f"raise kp, or lower kd: force / kd = {fastest:.2g} {unit} is the fastest it moves",
                 where,
-            )
-
-
-def _couplings(built: RobotModel, air: _Air) -> Iterator[Finding]:
-    """Does a joint that follows another go where its ratio says, when the other moves?"""
-    for joint, (driver, ratio) in built.arm.followers.items():
-        data = air.start()
-        low, high = air.model.joint(driver).range
-        data.ctrl[built.arm_joints.index(driver)] = (low + high) / 2
-        air.run(1.0)
-        off = float(data.joint(joint).qpos[0] - ratio * data.joint(driver).qpos[0])
-        if not abs(off) < _FOLLOWS:
-            yield Finding(
-                "coupling",
-                True,
-                f"{joint!r} is {off:+.2f} off {ratio:g} times {driver!r}, which it follows",
-                f"widen the range of {joint!r}, or correct the ratio in followers=",
-                place(built.arm, "followers="),
             )
 
 
