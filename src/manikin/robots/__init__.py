@@ -59,10 +59,12 @@ _MODULES = {  # arm: the file it is in
     "panda": "panda",
     "sawyer": "sawyer",
     "so101": "so101",
+    "ur10e": "ur10e",
     "ur5e": "ur5e",
     "viperx": "aloha",
     "widowx": "widowx",
     "widowx_bridge": "widowx_bridge",
+    "xarm6": "xarm6",
     "xarm7": "xarm7",
 }
 _NAMES = tuple(_MODULES)
