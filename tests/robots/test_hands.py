@@ -344,7 +344,7 @@ def test_robot_check_says_when_a_joint_does_not_follow() -> None:
         replace(link, joint=replace(link.joint, range=(0, 0.5))) if link.name == "ring_distal" else link
         for link in inspire.links
     )
-    text = "'ring_distal' follows 'ring_proximal' from 0 to 1.75, beyond its limits 0 to 0.5"
+    text = "'ring_distal' follows 'ring_proximal' from 0 to 1.75, beyond its limits 0, 0.5"
     assert found("inspire", links=short) == [("coupling", text)]
     with pytest.raises(UnknownNameError, match=r"joint that 'ring_distal' of inspire follows 'ring'"):
         assemble(replace(inspire, followers={**inspire.followers, "ring_distal": ("ring", 1.0)}), None)

@@ -22,6 +22,7 @@ _NAMES = (
     "robotiq_2f140",
     "robotiq_2f85",
     "robotiq_three_finger",
+    "so100_jaw",
     "so101_jaw",
     "stick",
     "tiago_gripper",

@@ -48,6 +48,8 @@ _MODULES = {  # arm: the file it is in
     "aloha_right": "aloha",
     "baxter_left": "baxter",
     "baxter_right": "baxter",
+    "bi_so101_left": "so101",
+    "bi_so101_right": "so101",
     "fetch": "fetch",
     "floating": "floating",
     "google_robot": "google_robot",
@@ -58,6 +60,7 @@ _MODULES = {  # arm: the file it is in
     "koch": "koch",
     "panda": "panda",
     "sawyer": "sawyer",
+    "so100": "so100",
     "so101": "so101",
     "ur10e": "ur10e",
     "ur5e": "ur5e",
@@ -86,6 +89,7 @@ _HANDS = ("allegro", "allegro_left", "dclaw", "inspire", "shadow")
 _TEAMS = {
     "aloha": ("aloha_left", "aloha_right"),
     "baxter": ("baxter_right", "baxter_left"),
+    "bi_so101": ("bi_so101_left", "bi_so101_right"),
 }  # one word for robots that belong together
 _MODELS = ("builtin", "menagerie")
 _own: dict[str, RobotSpec] = {}  # registered from outside

@@ -270,7 +270,7 @@ def _couplings(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
             yield Finding(
                 "coupling",
                 True,
-                f"{name!r} follows {driver!r} from {low:.4g} to {high:.4g}, beyond its limits {least:.4g} to {most:.4g}",
+                f"{name!r} follows {driver!r} from {low:.4g} to {high:.4g}, beyond its limits {least:.4g}, {most:.4g}",
                 f"correct the ratio {ratio:g} in followers=, or one of the ranges",
                 place(built.arm, "followers="),
             )
