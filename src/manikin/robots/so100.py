@@ -24,6 +24,7 @@ LINKS = (
     Link(
         name="Base",
         parent=None,
+        quat=(H, 0, 0, H),  # it looks along its -y
         mass=0.56246559,
         com=(4.5359e-06, -0.0154104524, 0.0284425542),
         com_quat=(0.2895039, 0.6451142, -0.6453801, 0.2889631),
@@ -174,7 +175,6 @@ ARM = ArmSpec(
         "maniskill": (0.0, -3.1416, 3.14, 0.66, 0.0),
     },
     base_pos=(-0.2, 0, 0),
-    base_quat=(H, 0, 0, H),
     gravcomp=False,
     joint_delta=(0.05,) * 5,
     controllers=("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel", "ee_delta_pos"),
