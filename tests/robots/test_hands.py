@@ -17,6 +17,7 @@ import manikin
 from manikin.arenas.ground import ground
 from manikin.author.card import FreeArm
 from manikin.author.robot.check import check_robot
+from manikin.cli import main
 from manikin.env.env import Env
 from manikin.env.task import Task
 from manikin.errors import UnknownNameError
@@ -305,6 +306,13 @@ def test_a_finger_feels_that_it_is_touched_and_no_other_does(word: str) -> None:
 @pytest.mark.parametrize("word", [*HANDS, *MESHED, *ON_ARMS])
 def test_robot_check_finds_nothing_wrong_with_hands(word: str) -> None:
     assert check_robot(robot(word)) == []
+
+
+def test_robot_check_prints_what_feels_touch_and_no_reach_of_a_hand_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["robot-check", "inspire"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "touch: each of 12 bodies reads a force when a ball is pressed on it" in said
+    assert "reach" not in said and "nothing to fix" in said
 
 
 def found(word: str, **changes) -> list[tuple[str, str]]:
