@@ -8,7 +8,6 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-import torch
 
 import manikin
 from manikin.robots import arm, parse_robots, stand_together

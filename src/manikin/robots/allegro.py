@@ -46,7 +46,7 @@ def J(name: str, axis: Vec3, low: float, high: float) -> Joint:
 
 def link(
     name: str,
-    parent: str,
+    parent: str | None,
     pos: Vec3,
     joint: Joint | None,
     figures: tuple[float, Vec3, tuple[float, ...]],

@@ -194,7 +194,7 @@ def _limits(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
         slides = int(joint.type[0]) == int(mujoco.mjtJoint.mjJNT_SLIDE)
         if not model.jnt_limited[joint.id]:
             hands = [tool.gripper for tool in built.tools if tool.gripper is not None]
-            followed = any(name in one.followers for one in (built.arm, *hands))
+            followed = name in built.arm.followers or any(name in hand.followers for hand in hands)
             far, fine = ("10 m", "") if slides else ("a turn", "; a joint that turns on and on is fine")
             if not followed:
                 yield Finding(
