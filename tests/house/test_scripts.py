@@ -81,7 +81,7 @@ PICTURES = {
         "tasks",
     },
     "docs/planning.py": {"planning"},
-    "docs/robots_sheet.py": {"arms-and-grippers", "legged-robots", "robot-kinds"},
+    "docs/robots_sheet.py": {"arms-and-grippers", "hands", "legged-robots", "robot-kinds"},
     "docs/simpler_sheet.py": {"simpler"},
     "docs/stages.py": {"stages"},
     "docs/view_recording.py": {"view_recording"},
