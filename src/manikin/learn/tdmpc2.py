@@ -124,14 +124,7 @@ class TDMPC2:
             "gamma": self.gamma,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},
         }
-        self.replay = Replay(
-            rows=env.num_envs,
-            steps=-(-config.buffer // env.num_envs),
-            observations=columns,
-            actions=actions,
-            gamma=self.gamma,
-            device=self.device,
-        )
+        self.replay = Replay.of(env, config.buffer, gamma=self.gamma)
         with self.streams.globally("weights"):
             self.actor = WorldModel(**self.network_options).to(self.device)
         self.targets = copy.deepcopy(self.actor.critics).requires_grad_(False)
@@ -185,14 +178,7 @@ class TDMPC2:
                 mean, std = self.actor.planned(self._encoded(seen))
                 actions = (mean + std * torch.randn(shape, generator=noise, device=self.device)).clamp(-1.0, 1.0)
             moved = self.episodes.step(actions, self.steps // n + 1)
-            self.replay.add(
-                seen=seen,
-                actions=actions,
-                rewards=moved.rewards,
-                following=moved.following,
-                ended=moved.ended | moved.cut,
-                kept=moved.kept,
-            )
+            self.replay.add(seen=seen, actions=actions, **moved.for_replay)
             self.observation = moved.observation
             self.steps += n
 

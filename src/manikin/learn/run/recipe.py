@@ -256,12 +256,14 @@ def shipped_recipes() -> dict[tuple[str, str], str]:
 def recipe_for(algorithm: str, task: str, *, demos: bool = False) -> tuple[Recipe, bool]:
     """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own.
 
-    With ``demos``, of an algorithm that learns otherwise where it has demonstrations, what its module's ``WITH_DEMOS``
-    says.
+    With ``demos``, of an algorithm that learns otherwise where it has demonstrations, its recipe for any task:
+    ``recipes/with_demos``.
     """
-    module = importlib.import_module(_place(algorithm)[0])
-    if demos and hasattr(module, "WITH_DEMOS"):
-        return Recipe(algorithm=algorithm, task=task, **module.WITH_DEMOS), False
+    if algorithm not in ALGORITHMS:
+        raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
+    if demos and (file := _folder() / "with_demos" / f"{algorithm}.toml").is_file():
+        text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
+        return Recipe.from_toml(text, source=f"shipped recipe with_demos/{file.name}"), False
     shipped = shipped_recipes()
     if (algorithm, task) in shipped:
         name = shipped[algorithm, task]
