@@ -110,6 +110,7 @@ def run(options: TrainOptions) -> int:
 
 def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
     """A run for each value and seed, those that are finished left as they are; then all of them side by side."""
+    from manikin.learn.run.contents import with_contents
     from manikin.learn.run.sweep import variants
     from manikin.learn.run.train import CHECKPOINT, begun_as
     from manikin.policy.trained import PROGRAM
@@ -122,7 +123,8 @@ def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
             folders.append(folder)
             begun = (folder / CHECKPOINT).exists()
             if begun:
-                same = begun_as(folder, variant.recipe, seed, options.device).hash == variant.recipe.hash
+                named = with_contents(variant.recipe)
+                same = begun_as(folder, named, seed, options.device).hash == named.hash
                 report = folder / "report.json"
                 if same and (report if options.test else folder / PROGRAM).exists():
                     out.print(f"{folder}: finished before")
@@ -142,10 +144,12 @@ def train_one(
 
     from manikin.errors import ManikinError
     from manikin.eval.runner import interruptible
+    from manikin.learn.run.contents import with_contents
     from manikin.learn.run.page import shares, summary_of
     from manikin.learn.run.recipe import trainer_class
     from manikin.learn.run.train import CHECKPOINT, train
 
+    recipe = with_contents(recipe)
     out.print(f"{recipe.algorithm} on {recipe.task}, seed {seed}: recipe {recipe.hash[:12]}")
     out.print(escape(recipe.to_toml().rstrip()), style="dim", soft_wrap=True)
     line = _Line(out, recipe)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Any
 
@@ -14,7 +13,7 @@ from manikin.env.interface import BatchEnv
 from manikin.env.observe import column_names
 from manikin.errors import ConfigError
 from manikin.policy.shipped import shipped_policies
-from manikin.policy.trained import load_trained
+from manikin.policy.trained import load_trained, weights_hash
 
 __all__ = ["Teacher"]
 
@@ -67,10 +66,7 @@ class Teacher:
                 f"{', '.join(self._paths)}"
             )
         self._order = torch.tensor([names.index(name) for name in wanted], device=env.device)
-        digest = hashlib.sha256()
-        for name, value in sorted(self.module.state_dict().items()):
-            digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())
-        self.digest = digest.hexdigest()
+        self.digest = weights_hash(self.module)
 
     def _differs(self, name: str, here: dict[str, Any]) -> bool:
         ours, theirs = here[name], self.about.get(name)

@@ -19,6 +19,7 @@ from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError
 from manikin.learn.common.imitation import Imitation
 from manikin.learn.run import store
+from manikin.learn.run.contents import with_contents
 from manikin.learn.run.demos import demonstrations_of
 from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
@@ -97,8 +98,8 @@ def train(
         say: called with a sentence where something is done first: demonstrations are collected.
 
     Raises:
-        ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations that do
-            not fit the environment.
+        ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations or a
+            teacher that do not fit the environment, or are not those that the recipe names.
         DataError: nothing to resume, no demonstrations, or the folder cannot be written.
         DivergedError: a loss is not finite; the last checkpoint stays.
     """
@@ -107,6 +108,7 @@ def train(
     if file.exists() and not resume:
         raise ConfigError(f"{folder} holds a run already: go on with it by resume, or choose another folder")
     saved, state = (None, State())
+    recipe = with_contents(recipe)
     if resume:
         saved, about = store.read(file)
         state = State(**saved["state"])
@@ -252,9 +254,15 @@ def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any]
     free: dict[str, Any] = {"minutes": recipe.minutes, "steps": recipe.steps, "stop_at": recipe.stop_at}
     begun = Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT))
     before = begun.replace(**free)
+    if not before.sha256:
+        recipe = dataclasses.replace(recipe, sha256={})  # begun when files counted by their paths
+    contents = [
+        (f"content of {name}", before.sha256.get(name, "")[:12], recipe.sha256[name][:12]) for name in recipe.sha256
+    ]
     other = [
         f"{name} {was!r}, now {now!r}"
         for name, was, now in (
+            *contents,
             ("recipe", before.hash[:12], recipe.hash[:12]),
             ("seed", about["seed"], seed),
             ("device", about["device"], device),
@@ -276,7 +284,7 @@ def begun_as(folder: str | Path, recipe: Recipe, seed: int, device: str) -> Reci
     """
     folder = Path(folder)
     _, about = store.read(folder / CHECKPOINT, tree=False)
-    return _check_same(recipe, seed, device, about, folder)
+    return _check_same(with_contents(recipe), seed, device, about, folder)
 
 
 def recipe_of(folder: str | Path) -> tuple[Recipe, int, str]:
