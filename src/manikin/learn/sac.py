@@ -25,7 +25,7 @@ from manikin.learn.common.data.recorded_steps import recorded_steps
 from manikin.learn.common.data.replay import Replay, drawn_together
 from manikin.learn.common.numerics.average import follow
 from manikin.learn.common.numerics.critics import Ensemble
-from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
@@ -221,15 +221,12 @@ class SAC:
             self.steps += n
 
     def _update(self) -> dict[str, float]:
-        found: dict[str, list[Tensor]] = {}
+        found = Losses()
         for part in self.batches():
             self.updates += 1
-            losses = self._improve[self.updates % self.config.actor_every == 0](part)
-            for name, value in losses.items():
-                found.setdefault(name, []).append(value)
+            found.add(self._improve[self.updates % self.config.actor_every == 0](part))
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
-        means = {name: torch.stack(values).mean() for name, values in found.items()}
-        return {**check_finite(where, means), "updates": float(self.updates)}
+        return {**found.means(where, self.parameters), "updates": float(self.updates)}
 
     def _improved(self, part: dict[str, Tensor], *, actor: bool) -> dict[str, Tensor]:
         """One update with a batch; its losses."""

@@ -18,7 +18,7 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.data.replay import Replay
 from manikin.learn.common.numerics.average import follow
-from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes, flat_size
@@ -183,18 +183,16 @@ class TDMPC2:
             self.steps += n
 
     def _update(self) -> dict[str, float]:
-        found: dict[str, list[Tensor]] = {}
+        found = Losses()
         for _ in range(self.config.updates):
             part = self.replay.windows(self.config.batch, self.config.plan, self.streams["replay"])
             losses, latents = self.improve_model(part)
             losses |= self._improve_policy(latents, part["weights"])
             follow(self.targets, self.actor.critics, self.config.follow)
             self.updates += 1
-            for name, value in losses.items():
-                found.setdefault(name, []).append(value.detach())
+            found.add(losses)
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
-        means = {name: torch.stack(values).mean() for name, values in found.items()}
-        return {**check_finite(where, means), "updates": float(self.updates)}
+        return {**found.means(where, self.actor.parameters()), "updates": float(self.updates)}
 
     def improve_model(self, part: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
         """Losses, and the latent states (plan + 1, B, L) that the model went through."""
