@@ -179,6 +179,48 @@ def test_the_page_of_devices_shows_the_committed_results() -> None:
     assert devices.filled(page, devices.results()) == page, "python docs/devices.py"
 
 
+def test_the_tables_of_training_say_what_is_reached_and_what_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    training = script("training", "docs")
+
+    def one(low: float, seconds: float | None, **more: Any) -> dict[str, Any]:
+        tested = {"rate": low + 0.02, "low": low, "high": 1.0, "at_end": low}
+        curve = [[500, 50.0, 0.5, 400.0], [1000, 100.0, 1.0, 430.0]]
+        return {"seconds": seconds, "cpu_seconds": 200.0, "steps": 1000, "tested": tested, "curve": curve, **more}
+
+    loop = {"seconds": 80.0, "spent": {"environment": 40.0, "update": 20.0, "policy": 4.0, "validation": 8.0}}
+    seeds = {"1": one(0.96, 150.0, loop=loop), "2": one(0.97, None), "3": one(0.90, None)}
+    lift = {seed: one(0.0, 7000.0) for seed in ("1", "2", "3")}
+    result = {"runs": {"ppo:PushCube-v2": seeds, "sac:Lift-v2": lift, "rlpd:PickCube-v2": {"1": one(0.99, 60.0)}}}
+    made = training.table(result)
+    assert "| | median | lower end 96.0 % | target: lower end above 95 % in 8 min: **met** | | 1.7 | |" in made
+    assert "| final return 430 | target: final return of 425 or more in 120 min: **met** |" in made
+    assert "in 20 min: **1 of 3 seeds measured** |" in made
+    assert "| `ppo StackCube-v2` | | not measured | target: lower end above 80 % in 60 min |" in made
+    lost = {"runs": {"ppo:PushCube-v2": {**seeds, "1": one(0.95, 150.0)}, "sac:Lift-v2": {**lift, "1": one(0, 8000.0)}}}
+    assert training.table(lost).count("**not met**") == 1  # not above; two of three returns in time
+    lines = training.throughput(result).splitlines()
+    assert lines[2] == "| `ppo PushCube-v2` | 1 | 10 | 0 | 50 % | 25 % | 5 % | 10 % |"  # 1000 in 80 s, to ten
+    assert lines[3] == "| `ppo PushCube-v2` | 2 | - | 0 | - | - | - | - |"
+
+
+def test_a_students_time_has_that_of_its_teacher_and_a_run_its_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import learning
+
+    student, teacher = {"seconds": 600.0, "cpu_seconds": 900.0}, {"seconds": 120.5, "cpu_seconds": 200.0, "steps": 3}
+    times = {"seconds": 120.5, "cpu_seconds": 200.0}
+    assert learning.with_teacher(student, teacher) == {"seconds": 720.5, "cpu_seconds": 1100.0, "teacher": times}
+    assert learning.with_teacher(student, {**teacher, "seconds": None})["seconds"] is None
+    assert learning.teacher_of("distill:PickCube-v2") == ("ppo:PickCube-v2", 9351)
+    assert learning.teacher_of("ppo:PickCube-v2") is learning.teacher_of("rlpd:PickCube-v2") is None
+    assert learning.limits("rfcl:PegInsertionSide-v2", loaded=False) == ["--minutes", "90"]
+    assert learning.limits("rfcl:PegInsertionSide-v2", loaded=True) == ["--minutes", "360"]
+    assert learning.limits("ppo:StackCube-v2", loaded=False) == ["--minutes", "60"]
+    assert learning.limits("ppo:PickCube-v2", loaded=False) == []  # its recipe says
+    assert learning.limits("ppo:PickCube-v2", loaded=True) == ["--minutes", "240"]
+
+
 def test_the_table_of_robosuites_benchmark_says_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import robosuite
