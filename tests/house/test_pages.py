@@ -165,9 +165,13 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
     card = {"card": "H200", "command": "c", "targets": {"rate": {"wanted": "at least 1e+06", "measured": 1.5e6}}}
     card["manikin"] = {"one": {"env": 10.0, "raw": 20.0, "create_s": 1.0, "bytes_per_env": 7}, "two": {"failed": "why"}}
     card["manikin"]["one"] |= {"scratch_per_env": 12345, "card_bytes": 2_500_000_000}
+    run = {"to_target_s": 25.04, "process_s": 61.0, "steps": 2_000_000, "validated": 0.953}
+    card["training"] = {"by state": run, "pictures": {**run, "to_target_s": None}, "lost": {"failed": "no memory"}}
     card["manikin"]["three"] = {**card["manikin"]["one"], "renderer_per_env": 262144}
     made = devices.filled(page, {"parity": None, "gpu": card})
     assert "| rate | at least 1e+06 | 1.5e+06 |" in made and "| two | why | | | | | | |" in made
+    assert "| by state | 25.0 s | 61.0 s | 2,000,000 | 95.3 % |" in made and "| pictures | not reached |" in made
+    assert "| lost | no memory | | | |" in made
     assert "| 1.0 s | 7 | 12,345 |  | 2,500 |" in made and "| 12,345 | 262,144 | 2,500 |" in made
     with pytest.raises(SystemExit, match="no section"):
         devices.filled("nothing here", {})
