@@ -55,6 +55,8 @@ class TrainOptions:
     """Go on with the run in this folder; algorithm, task and seed are the run's."""
     tensorboard: bool = False
     """Write TensorBoard's events too (pip install 'manikin[learn]')."""
+    save_every: float = 60.0
+    """Seconds between two checkpoints, at least: how much a run loses that is killed."""
     test: On = True
     """Do not evaluate the best checkpoint on the test episodes at the end."""
     pictures: int = 4
@@ -163,6 +165,7 @@ def train_one(
                 threads=options.threads,
                 resume=resume,
                 tensorboard=options.tensorboard,
+                save_every=options.save_every,
                 stop=stop,
                 on_iteration=line,
                 say=lambda words: out.print(escape(words), soft_wrap=True),
