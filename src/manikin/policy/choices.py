@@ -12,7 +12,7 @@ from typing import Any
 from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
-from manikin.policy.shipped import shipped_policies
+from manikin.policy.shipped import shipped_policy
 from manikin.policy.trained import FILE, observed_by, trained_policy
 
 __all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker"]
@@ -110,10 +110,11 @@ def observation_options(word: str) -> dict[str, Any]:
 
 
 def _trained(word: str) -> str | Path | None:
-    """Where the trained policy that a word names lies."""
+    """Where the trained policy that a word names lies. Raises :class:`DataError` where one that comes with manikin was
+    changed."""
     if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
         return word
-    return shipped_policies().get(word)
+    return shipped_policy(word)
 
 
 def named_callable(place: str, kind: str) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.env.observe import column_names
 from manikin.errors import ConfigError
-from manikin.policy.shipped import shipped_policies
+from manikin.policy.shipped import shipped_policies, shipped_policy
 from manikin.policy.trained import load_trained, weights_hash
 
 __all__ = ["Teacher"]
@@ -44,7 +44,7 @@ class Teacher:
                 "distill needs a teacher, a policy trained by state: --set teacher=RUN, the folder of a run (manikin "
                 f"train ppo TASK), or one that comes with manikin: {known}"
             )
-        module, self.about = load_trained(shipped_policies().get(word, word))
+        module, self.about = load_trained(shipped_policy(word) or word)
         self.module = module.to(env.device).requires_grad_(False)
         here = env.fingerprint()
         other = [f"{name} {self.about.get(name)!r}, here {here[name]!r}" for name in _SAME if self._differs(name, here)]
