@@ -131,7 +131,8 @@ def curves(result: dict[str, Any]) -> str:
 
 def beside(result: dict[str, Any]) -> str:
     found = {name: [[(at[0] / 60, at[2]) for at in one["curve"]]] for name, one in result["runs"].items()}
-    return alone(chart(found, across="minutes of processor time", up="success in validation", top=1.0))
+    across = "minutes" if result.get("clock") == "wall" else "minutes of processor time"
+    return alone(chart(found, across=across, up="success in validation", top=1.0))
 
 
 def imitated(result: dict[str, Any]) -> str:
