@@ -39,8 +39,8 @@ class TrainOptions:
     steps: int | None = None
     """End after so many control steps of all rows (imitation: gradient steps); 0 for no limit."""
     demos: Path | None = None
-    """A recording of demonstrations (manikin collect ... --observations); imitation without it records the expert. sac
-    also takes a file of robosuite, robomimic or ManiSkill."""
+    """A recording of demonstrations (manikin collect ... --observations); imitation without it records the expert, or
+    who the setting demonstrations_of names. sac also takes a file of robosuite, robomimic or ManiSkill."""
     seed: int = 0
     """Of weights, actions and episodes. The same seed gives the same run on the same kind of machine."""
     out: Path | None = None

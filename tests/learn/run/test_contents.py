@@ -135,9 +135,9 @@ def test_a_run_goes_on_with_its_demonstrations_elsewhere_and_with_no_others(reco
 def test_a_teacher_that_comes_with_manikin_is_its_name_and_another_what_it_does(tmp_path):
     student = Recipe(algorithm="distill", task="PushCube-v2", env={"observe": "rgb"}, settings={"teacher": "none"})
     named = student.replace(settings={"teacher": "ppo-PushCube-v2"})
-    assert with_contents(named) == named
+    assert with_contents(named) == named and with_contents(student) == student
     with pytest.raises(AssetError, match="no trained policy at none"):
-        with_contents(student)
+        with_contents(student.replace(sha256={"teacher": "x"}))  # it was there
     settings = {"num_steps": 6, "hidden": [8], "critic_hidden": [8], "minibatches": 2}
     teacher = SMALL.replace(settings={}, env={"num_envs": 4})
     teacher = Recipe(algorithm="ppo", task="PushCube-v2", env=teacher.env, settings=settings, steps=24, minutes=0)

@@ -23,7 +23,7 @@ RECIPE = Recipe(
     task="PushCube-v2",
     env={"num_envs": 4, "horizon": 8},
     settings={"num_steps": 6, "epochs": 1, "minibatches": 2, "hidden": [8], "critic_hidden": [8]},
-    steps=24 * 150,
+    steps=24 * 250,
     minutes=0,
     validate_every=50,
     validation_episodes=4,
@@ -57,10 +57,10 @@ def test_a_process_that_is_killed_goes_on_to_the_bits_of_one_that_was_not(tmp_pa
     running = subprocess.Popen([sys.executable, "-m", "manikin.cli", *command], stdout=subprocess.DEVNULL)
     try:
         begin = time.monotonic()
-        while not (part / "checkpoint.safetensors").exists() or len(read_progress(part / "progress.csv")) < 20:
+        while not (part / "checkpoint.safetensors").exists() or len(read_progress(part / "progress.csv")) < 3:
             assert running.poll() is None, "it ended before it was killed"
             assert time.monotonic() - begin < 240, "it did not begin"
-            time.sleep(0.01)
+            time.sleep(0.002)
         running.send_signal(signal.SIGKILL)
         assert running.wait() == -signal.SIGKILL
     finally:
@@ -68,9 +68,9 @@ def test_a_process_that_is_killed_goes_on_to_the_bits_of_one_that_was_not(tmp_pa
         running.wait()
     logged = len(read_progress(part / "progress.csv"))
     saved = store.read(part / "checkpoint.safetensors")[0]["state"]["iteration"]
-    assert 1 <= saved <= logged < 150 and not (part / "policy.pt2").exists()
+    assert 1 <= saved <= logged < 250 and not (part / "policy.pt2").exists()
     assert main(["train", "--resume", str(part), "--no-test"]) == 0
-    assert _lines(part) == _lines(whole) and len(_lines(part)) == 150
+    assert _lines(part) == _lines(whole) and len(_lines(part)) == 250
     ours, theirs = (_leaves(store.read(folder / "checkpoint.safetensors")[0]["trainer"]) for folder in (part, whole))
     assert ours.keys() == theirs.keys()
     assert [name for name in ours if not _same(ours[name], theirs[name])] == []

@@ -32,9 +32,11 @@ class GradientConfig:
     """Settings of gradient steps on demonstrations.
 
     Attributes:
-        demos: a recording with observations; "" collects from the task's expert first.
+        demos: a recording with observations; "" records ``demonstrations_of`` first.
+        demonstrations_of: who is recorded: expert, planner, or another policy by a word of
+            :func:`~manikin.policy.choices.policy_maker`, such as a trained one.
         demonstrations: how many successful episodes: taken of the recording at most, or collected. 0: all there are.
-        pushes: chance per step that the expert is pushed off its way while it is recorded first; 0 never. See
+        pushes: chance per step that who is recorded first is pushed off its way; 0 never. See
             :class:`~manikin.policy.pushes.Pushes`.
         updates: gradient steps in an iteration.
         batch_size: frames in each, drawn with replacement.
@@ -46,6 +48,7 @@ class GradientConfig:
     """
 
     demos: str = ""
+    demonstrations_of: str = "expert"
     demonstrations: int = 100
     pushes: float = 0.0
     updates: int = 500
