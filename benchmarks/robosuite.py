@@ -1,7 +1,7 @@
 """robosuite's benchmark: the return of SAC on nine tasks, with two robots and two controllers.
 
     python benchmarks/robosuite.py --list                  # the 36 cells, which of them are measured
-    python benchmarks/robosuite.py                         # all of them: a day each on one core
+    python benchmarks/robosuite.py                         # all of them: no cell has been run to its end yet
     python benchmarks/robosuite.py --tasks Lift-v2 Door-v2 --robots panda --controllers osc_pose --seeds 1
 
 Each cell is the command ``manikin train sac``, with the recipe of the task or, where it has none, with Lift's. Episodes

@@ -41,6 +41,9 @@ HUMAN = {  # 200 human demonstrations: LSTM-GMM and DP-CNN, best checkpoint; Chi
     "PickPlaceCan-v2": {"bc": 100, "diffusion": 100},
     "NutAssemblySquare-v3": {"bc": 95, "diffusion": 100},
 }
+BASELINES = "https://github.com/haosulab/ManiSkill/tree/main/examples/baselines"
+FLASH = "https://github.com/Holiday-Robot/FlashSAC"
+ROBOSUITE_LOGS = "https://github.com/ARISE-Initiative/robosuite-benchmark"
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 
@@ -86,6 +89,67 @@ def _judged(run: str, seeds: dict[str, dict[str, Any]]) -> tuple[str, ...]:
     met = met if len(seeds) >= len(SEEDS) else f"{len(seeds)} of {len(SEEDS)} seeds measured"
     reached = f"lower end {100 * found:.1f} %" if rate else f"final return {found:.0f}"
     return ("", "median", reached, f"{words}: **{met}**", "", f"{took:.1f}", "")
+
+
+REPORTED = (  # run, what others report, where
+    ("ppo:PickCube-v2", "near 100 % in about 1 min (RTX 4090)", "[paper](https://arxiv.org/abs/2410.00425), figure 11"),
+    ("ppo:PushCube-v2", "2 M steps, less than 1 min (GPU)", f"[PPO]({BASELINES}/ppo)"),
+    ("ppo:PullCube-v2", "100 % from 5 M steps on, 3 seeds", f"[logs]({FLASH})"),
+    ("ppo:LiftPegUpright-v2", "56 % after 5 M steps, 76 % after 20 M, 6 seeds", f"[logs]({FLASH})"),
+    ("ppo:StackCube-v2", "25 M steps; no rate is given", f"[PPO]({BASELINES}/ppo)"),
+    ("ppo:PegInsertionSide-v2", "53 % after 50 M steps, 92 % after 100 M, 3 seeds", f"[logs]({FLASH})"),
+    ("sac:PickCube-v2", "1 M steps with 32 rows (GPU); no rate is given", f"[SAC]({BASELINES}/sac)"),
+    ("sac:Lift-v2", "return 425 ± 25 after 1.25 M steps, 24 h", f"[logs]({ROBOSUITE_LOGS})"),
+    ("sac:Door-v2", "return 452 ± 4 after 1.25 M steps, 25 h", f"[logs]({ROBOSUITE_LOGS})"),
+    ("rlpd:PickCube-v2", "about 50,000 steps; or 200,000, a few minutes (GPU); 1,000 demonstrations",
+     f"[RLPD]({BASELINES}/rlpd)"),
+    ("rfcl:PickCube-v2", "less than 10 min (RTX 4090), 5 demonstrations", f"[RFCL]({BASELINES}/rfcl)"),
+    ("rfcl:PegInsertionSide-v2", "less than 60 min (RTX 4090), 5 demonstrations", f"[RFCL]({BASELINES}/rfcl)"),
+)  # fmt: skip
+
+
+def reported(result: dict[str, Any]) -> str:
+    """What others report of a task beside what was measured here."""
+    from learning import TARGETS, final_return
+
+    heads = ("recipe", "others", "where", "here", "control steps", "minutes")
+    lines = [f"| {' | '.join(heads)} |", "|---|---|---|---:|---:|---:|"]
+    for run, theirs, where in REPORTED:
+        seeds = list(result["runs"].get(run, {}).values())
+        cells = ["not measured", "", ""]
+        if seeds:
+            rates = [100 * one["tested"]["rate"] for one in seeds]
+            ours = _range(rates, "{:.1f}", " %")
+            if run in TARGETS and TARGETS[run].of == "return":
+                ours = "return " + _range([final_return(one["curve"]) or 0.0 for one in seeds], "{:.0f}", "")
+            steps = _range([one["steps"] / 1e6 for one in seeds], "{:.2f}", " M")
+            cells = [ours, steps, _range([one["cpu_seconds"] / 120 for one in seeds], "{:.1f}", "")]
+        lines.append(_line([f"`{_words(run)}`", theirs, where, *cells]))
+    return "\n".join(lines)
+
+
+def _range(values: Sequence[float], form: str, unit: str) -> str:
+    ends = [form.format(value) for value in (min(values), max(values))]
+    return " to ".join(dict.fromkeys(ends)) + unit
+
+
+def aims(result: dict[str, Any]) -> str:
+    """What was aimed for in imitation, and whether it is reached."""
+    from imitation import AIMS
+
+    lines = ["| run | aim | tested [95 %] | reached |", "|---|---:|---:|---|"]
+    for (task, algorithm, count), aim in AIMS.items():
+        seeds = result["cells"].get(task, {}).get(algorithm, {}).get(str(count), {})
+        for one in seeds.values() or (None,):
+            cells = ["not measured", ""]
+            if one is not None:
+                tested = one["tested"]
+                words = "yes" if tested["low"] > aim else "no"
+                if tested["low"] <= aim < tested["rate"]:
+                    words = "by the estimate, not by the lower end of the interval"
+                cells = [_rate(one), words]
+            lines.append(_line([f"`{algorithm}` {task}, {count:,}", f"{100 * aim:.0f} %", *cells]))
+    return "\n".join(lines)
 
 
 _SPENT = ("environment", "update", "policy", "validation")
@@ -211,12 +275,13 @@ def made() -> dict[Path, str]:
     from robosuite import table as returns
 
     learned, imitation = json.loads(RESULT.read_text()), json.loads(IMITATED.read_text())
+    tables = {"learning": table(learned), "throughput": throughput(learned), "reported": reported(learned)}
     return {
-        PAGE: sections(PAGE.read_text(), {"learning": table(learned), "throughput": throughput(learned)}),
+        PAGE: sections(PAGE.read_text(), tables),
         PICTURE: curves(learned) + "\n",
         BESIDE: beside(json.loads(PEER.read_text())) + "\n",
         ROBOSUITE: sections(ROBOSUITE.read_text(), {"robosuite": returns(json.loads(BENCHMARK.read_text()))}),
-        IMITATION: sections(IMITATION.read_text(), {"imitation": imitated(imitation)}),
+        IMITATION: sections(IMITATION.read_text(), {"imitation": imitated(imitation), "aims": aims(imitation)}),
         PICTURES: sections(PICTURES.read_text(), {"pictures": pictured(imitation)}),
     }
 

@@ -203,6 +203,14 @@ def test_the_tables_of_training_say_what_is_reached_and_what_is_not_measured(mon
     assert "| `ppo StackCube-v2` | | not measured | target: lower end above 80 % in 60 min |" in made
     lost = {"runs": {"ppo:PushCube-v2": {**seeds, "1": one(0.95, 150.0)}, "sac:Lift-v2": {**lift, "1": one(0, 8000.0)}}}
     assert training.table(lost).count("**not met**") == 1  # not above; two of three returns in time
+    here = training.reported({"runs": {**result["runs"], "sac:Lift-v2": lift}}).splitlines()
+    assert any(line.endswith("| 92.0 to 99.0 % | 0.00 M | 1.7 |") for line in here if "`ppo PushCube-v2`" in line)
+    assert any("425 ± 25" in line and line.endswith("| return 430 | 0.00 M | 1.7 |") for line in here)
+    assert any("`ppo StackCube-v2`" in line and "| not measured | | |" in line for line in here)
+    rates = {"rate": 0.865, "low": 0.833, "high": 0.892}
+    aims = training.aims({"cells": {"StackCube-v2": {"diffusion": {"100": {"1": {"tested": rates}}}}}})
+    assert "| 85 % | 86.5 % [83.3, 89.2] | by the estimate, not by the lower end of the interval |" in aims
+    assert aims.count("not measured") == 5
     lines = training.throughput(result).splitlines()
     assert lines[2] == "| `ppo PushCube-v2` | 1 | 10 | 0 | 50 % | 25 % | 5 % | 10 % |"  # 1000 in 80 s, to ten
     assert lines[3] == "| `ppo PushCube-v2` | 2 | - | 0 | - | - | - | - |"
