@@ -8,6 +8,7 @@ import torch
 
 from manikin.errors import ConfigError, DivergedError
 from manikin.learn.common.numerics.advantage import advantages
+from manikin.learn.common.numerics.finite import check_finite
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
@@ -104,6 +105,11 @@ def test_seeds_that_would_overlap_are_refused(seed, rows):
         training_seeds(seed, rows)
 
 
+def test_a_loss_that_is_not_finite_is_named():
+    with pytest.raises(DivergedError, match="iteration 3: critic_loss is nan"):
+        check_finite("iteration 3", {"actor_loss": torch.tensor(1.0), "critic_loss": torch.tensor(float("nan"))})
+
+
 def test_losses_are_means_over_the_batches_that_had_them():
     losses = Losses()
     for k in range(4):
@@ -131,7 +137,7 @@ def test_weights_that_are_not_finite_end_a_run_whose_losses_still_are():
     optimizer.step()
     losses.add({"loss": loss})
     assert losses.means("iteration 3") == {"loss": 0.0}
-    with pytest.raises(DivergedError, match="iteration 3, batch 1 of 1: a weight is not finite after it"):
+    with pytest.raises(DivergedError, match="iteration 3, after batch 1 of 1: a weight is not finite"):
         losses.means("iteration 3", [torch.ones(3), weight])
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
 from manikin.errors import DivergedError
+from manikin.learn.common.numerics.finite import check_finite
 
 __all__ = ["Losses"]
-
-_ADVICE = "The last good checkpoint is kept; try a smaller learning rate"
 
 
 class Losses:
@@ -41,21 +41,20 @@ class Losses:
         means = [torch.stack([value for _, value in values]).mean() for values in self._found.values()]
         means += [torch.stack([one.detach().abs().max() for one in weights]).max()] if (weights := [*weights]) else []
         numbers = torch.stack(means).tolist() if means else []
-        if not all(map(_finite, numbers)):
+        if not all(map(math.isfinite, numbers)):
             self._stop(where)
         return dict(zip(self._found, numbers, strict=False))
 
     def _stop(self, where: str) -> None:
-        bad: dict[int, list[str]] = {}
+        """Raise the error of the first batch with a loss that is not finite."""
+        batches: list[dict[str, float]] = [{} for _ in range(self.batches)]
         for name, values in self._found.items():
             numbers = torch.stack([value for _, value in values]).tolist()
             for (batch, _), number in zip(values, numbers, strict=True):
-                if not _finite(number):
-                    bad.setdefault(batch, []).append(f"{name} is {number}")
-        first = min(bad, default=self.batches)
-        said = ", ".join(bad.get(first, ["a weight is not finite after it"]))
-        raise DivergedError(f"{where}, batch {first} of {self.batches}: {said}. {_ADVICE}")
-
-
-def _finite(number: float) -> bool:
-    return abs(number) < float("inf")
+                batches[batch - 1][name] = number
+        for number, losses in enumerate(batches, 1):
+            check_finite(f"{where}, batch {number} of {self.batches}", losses)
+        raise DivergedError(
+            f"{where}, after batch {self.batches} of {self.batches}: a weight is not finite. The last good checkpoint "
+            "is kept; try a smaller learning rate"
+        )
