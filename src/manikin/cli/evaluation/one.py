@@ -69,9 +69,9 @@ class EvalOptions(WarpOptions):
     """Every task under several looks: simpler (background, light, distractors, table), or simpler-shifts (and camera).
     Reports each, their mean and by how much each kind of change changes success."""
     policy: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """expert (the default), random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network by
-    torch.export), ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called with
-    the environment). NAME=POLICY gives it another name. Several --policy are evaluated in turn and ranked."""
+    """expert (the default), planner, random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network
+    by torch.export), ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called
+    with the environment). NAME=POLICY gives it another name. Several --policy are evaluated in turn and ranked."""
     real: Path | None = None
     """With several policies: their success on real robots, a JSON file. Adds MMRV and correlations."""
     map: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
