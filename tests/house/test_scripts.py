@@ -43,7 +43,6 @@ UNPUBLISHED = {  # of no result
     "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",
     "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
-    "benchmarks/simpler_rate.py": "python benchmarks/simpler_rate.py --quick",
     "benchmarks/simpler_speed.py": "python benchmarks/simpler_speed.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
