@@ -112,13 +112,13 @@ def search(options: Any) -> dict[str, Any]:
 
 
 def recover(options: Any) -> dict[str, Any]:
-    from manikin.sysid import Anneal, Squares, identify
+    from manikin.sysid import Cma, Squares, identify
 
     episodes, steps, hz = (2, 4, 50.0) if options.quick else (4, 24, 100.0)
     recorded, truth = motions(episodes, steps, hz)
-    small = {"rounds": 1, "candidates": 4, "chains": 2} if options.quick else {"candidates": 120, "chains": 30}
-    methods = [Anneal(**small), Squares(iterations=1 if options.quick else 15)]
-    found = identify(recorded, ["kp=200:1450", "kd=10:550"], physics_hz=hz, methods=methods)
+    count, population, iterations = (8, 4, 1) if options.quick else (1200, 40, 30)
+    methods = [Cma(candidates=count, population=population), Squares(iterations=iterations)]
+    found = identify(recorded, ["kp=200:1450:log", "kd=10:550:log"], physics_hz=hz, methods=methods)
     gains = dict(zip(found.names, found.after, strict=True))
     joints = [name.partition("/")[2] for name in found.names[:6]]
     return {
