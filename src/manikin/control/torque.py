@@ -399,13 +399,15 @@ class JointTorque(_TorqueController):
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         arm = robot.arm
         super().__init__(control, robot, control_hz, {"goal": len(arm.joints)})
-        self._step = control.step
+        limits = arm.effort or arm.gains.force
+        scales = (control.step,) * len(arm.joints) if control.step else limits
+        self._step = torch.tensor(scales, dtype=torch.float32, device=robot.limits.device)
         slides = {joint.name for link in arm.links for joint in link.joints if joint.type == "slide"}
         units = ["N" if j in slides else "N m" for j in arm.joints]
         self._make_card(
             [
-                ActionDim(name=j, unit=unit, frame="joint", reference="absolute", scale=control.step)
-                for j, unit in zip(arm.joints, units, strict=True)
+                ActionDim(name=j, unit=unit, frame="joint", reference="absolute", scale=scale)
+                for j, unit, scale in zip(arm.joints, units, scales, strict=True)
             ]
         )
 

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["is_own", "register", "register_gymnasium", "task_class", "task_ids", "task_versions"]
 
+_CLASSIC = "manikin.tasks.classic"
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
-    "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
+    "AntRun-v1": f"{_CLASSIC}.ant:AntRun",
+    "AntWalk-v1": f"{_CLASSIC}.ant:AntWalk",
+    "CartpoleBalance-v1": f"{_CLASSIC}.cartpole_balance:CartpoleBalance",
+    "CartpoleSwingUp-v1": f"{_CLASSIC}.cartpole_swing_up:CartpoleSwingUp",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
     "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
     "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
@@ -31,6 +35,9 @@ _BUILTIN = {
     "GooglePickObject-v1": f"{_SIMPLER}.google_pick_coke_can:GooglePickObject",
     "GooglePlaceAppleInDrawer-v1": f"{_SIMPLER}.google_place_apple:GooglePlaceAppleInDrawer",
     "GraspCube-v1": f"{_TABLETOP}.grasp_cube:GraspCube",
+    "HumanoidRun-v1": f"{_CLASSIC}.humanoid:HumanoidRun",
+    "HumanoidStand-v1": f"{_CLASSIC}.humanoid:HumanoidStand",
+    "HumanoidWalk-v1": f"{_CLASSIC}.humanoid:HumanoidWalk",
     "Lift-v2": f"{_ROBOSUITE}.lift:Lift",
     "LiftPegUpright-v2": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
     "NutAssembly-v3": f"{_ROBOSUITE}.nut_assembly:NutAssembly",

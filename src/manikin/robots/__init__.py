@@ -74,6 +74,7 @@ _NAMES = tuple(_MODULES)
 _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the file it is in
     "allegro": "allegro",
     "allegro_left": "allegro",
+    "ant": "ant",
     "anymal_c": "anymal_c",
     "cart": "cart",
     "dclaw": "dclaw",
@@ -84,6 +85,7 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
     "h1_upper_body": "h1_upper_body",
+    "humanoid": "humanoid",
     "inspire": "inspire",
     "shadow": "shadow",
     "spot": "spot",

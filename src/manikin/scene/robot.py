@@ -21,12 +21,13 @@ from manikin.scene.models import attach, find_body, load, load_whole
 from manikin.spec.links import Quat, Vec3
 from manikin.spec.robot import Gains, GripperSpec, RobotFile, RobotSpec, Tool
 
-__all__ = ["FAR", "FREE", "RobotModel", "ToolModel", "assemble", "folders"]
+__all__ = ["CENTRE", "FAR", "FREE", "RobotModel", "ToolModel", "assemble", "folders"]
 
 # how far a joint without limits is commanded either way [rad or m], by MuJoCo's type of joint
 FAR = {int(mujoco.mjtJoint.mjJNT_HINGE): 2 * math.pi, int(mujoco.mjtJoint.mjJNT_SLIDE): 10.0}
 
 FREE = "free"  # the joint of a free base
+CENTRE = "centre_velocity"  # the sensor of the whole robot
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,10 @@ def _pair(arm: RobotSpec, tool: Tool, gripper: GripperSpec | None, *, first: boo
 
 
 def _sense(spec: mujoco.MjSpec, arm: RobotSpec) -> None:
-    """A site for each IMU, whose sensors the scene adds."""
+    """A site for each IMU, whose sensors the scene adds; the velocity of the centre of mass."""
+    if arm.measures_centre:
+        kind, body = mujoco.mjtSensor.mjSENS_SUBTREELINVEL, mujoco.mjtObj.mjOBJ_BODY
+        spec.add_sensor(name=CENTRE, type=kind, objtype=body, objname=spec.bodies[1].name)
     for imu in arm.sensors:
         if spec.site(imu.name) is not None:  # the maker's, at the same place
             spec.delete(spec.site(imu.name))

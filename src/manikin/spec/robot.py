@@ -296,6 +296,7 @@ class RobotSpec:
     excludes: tuple[tuple[str, str], ...] = ()
     cameras: tuple[CameraSpec, ...] = ()  # that come with it; ``on`` is a body of this model
     sensors: tuple[ImuSpec, ...] = ()
+    measures_centre: bool = False  # the velocity of its centre of mass
     reach: float = 0.0  # [m] the figure commonly given, not confirmed; 0: none is known
     payload: float = 0.0  # [kg] likewise
     source: str = ""

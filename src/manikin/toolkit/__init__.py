@@ -7,6 +7,7 @@ from manikin.toolkit.rewards import bonus, closeness
 from manikin.toolkit.robots import base_yaw, bearing, facing_down, finger_gap, is_still, top_down
 from manikin.toolkit.starts import first_valid, full_turn, noisy_rest
 from manikin.toolkit.steps import ONE, ZERO, constant, per_step
+from manikin.toolkit.tolerance import TOLERANCES, tolerance
 from manikin.toolkit.two_arms import ARRANGEMENTS, aside, tilted, two_robots
 from manikin.toolkit.waypoints import pick
 
@@ -37,6 +38,8 @@ __all__ = [
     "PICK",
     "PLACE",
     "transport",
+    "TOLERANCES",
+    "tolerance",
     "ARRANGEMENTS",
     "aside",
     "tilted",

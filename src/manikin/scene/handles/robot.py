@@ -18,7 +18,7 @@ from manikin.scene.handles.grasp import Grasp
 from manikin.scene.handles.part import Part
 from manikin.scene.handles.servos import Servos
 from manikin.scene.handles.tool import RobotImu, RobotTool
-from manikin.scene.robot import FAR, FREE
+from manikin.scene.robot import CENTRE, FAR, FREE
 
 __all__ = ["Robot"]
 
@@ -107,6 +107,9 @@ class Robot(Handle):
             q, v = int(model.jnt_qposadr[free]), int(model.jnt_dofadr[free])
             self._root = world.channel([("qpos", q, q + 7)])
             self._root_velocity = world.channel([("qvel", v, v + 6)])
+        if self.arm.measures_centre:
+            sensor = int(model.sensor(p + CENTRE).adr[0])
+            self._centre_velocity = world.channel([("sensordata", sensor, sensor + 3)])
 
     @property
     def qpos(self) -> Tensor:
@@ -213,6 +216,13 @@ class Robot(Handle):
         n, device, target = self.scope.n, self.scope.device, self.scope.target
         self._root.write(expand(pose, n, 7, device), target)
         self._root_velocity.write(expand(velocity, n, 6, device), target)
+
+    @property
+    def centre_velocity(self) -> Tensor:
+        """(n, 3) [m/s] of the centre of mass of all its links, in the world, at the beginning of the last substep."""
+        if not self.arm.measures_centre:
+            raise SceneError(f"{self.name} does not measure it; its RobotSpec needs measures_centre=True")
+        return self._get(self._centre_velocity)
 
     @property
     def foot_forces(self) -> Tensor:

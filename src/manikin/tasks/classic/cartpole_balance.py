@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import mujoco
@@ -25,6 +24,7 @@ from manikin import (
     Variable,
 )
 from manikin.arenas.ground import ground
+from manikin.toolkit import tolerance
 
 __all__ = ["CartpoleBalance"]
 
@@ -142,19 +142,17 @@ class CartpoleBalance(Task):
 
     def reward(self, h: CartpoleHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         upright = (1.0 + torch.cos(h.pole.qpos[:, 0])) / 2
-        centred = (1.0 + _bell(h.robot.qpos[:, 0], 2.0)) / 2
+        centred = (1.0 + tolerance(h.robot.qpos[:, 0], margin=2.0)) / 2
         calm = (5.0 - action[:, 0] ** 2) / 5
-        slow = (1.0 + _bell(h.pole.qvel[:, 0], 5.0)) / 2
+        slow = (1.0 + tolerance(h.pole.qvel[:, 0], margin=5.0)) / 2
         return {"balance": upright * centred * calm * slow}
 
     def expert(self, h: CartpoleHandles) -> Tensor:
-        state = torch.cat([h.robot.qpos, h.pole.qpos, h.robot.qvel, h.pole.qvel], 1)
-        return state @ torch.tensor(FEEDBACK)[:, None]
+        return self.balanced(h.robot.qpos, h.pole.qpos, h.robot.qvel, h.pole.qvel)
 
-
-def _bell(value: Tensor, margin: float) -> Tensor:
-    """dm_control's tolerance: 1 at zero, 0.1 at the margin, a Gaussian between."""
-    return torch.exp(math.log(0.1) * (value / margin) ** 2)
+    def balanced(self, place: Tensor, angle: Tensor, speed: Tensor, rate: Tensor) -> Tensor:
+        """(n, 1) action of the regulator for place and speed of the cart, angle and rate of the pole, (n, 1) each."""
+        return torch.cat([place, angle, speed, rate], 1) @ torch.tensor(FEEDBACK)[:, None]
 
 
 def _pole() -> mujoco.MjSpec:

@@ -1,0 +1,118 @@
+"""What the walkers of the control suite share: the start, what is observed, and for how long they did well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manikin import Episode, Event, Handles, Labels, Mode, Physics, Quantity, Robot, SceneBuilder, Task, Variable
+from manikin.arenas.ground import ground
+from manikin.math import quat_rotate_inv
+from manikin.toolkit import tolerance
+
+__all__ = ["GaitHandles", "GaitTask", "small_control"]
+
+GAIT = Labels(
+    events=(Event("upright", "upright"), Event("fell", "upright", "fall"), Event("success", "success")),
+    success=(
+        Mode("success", "not fell"),
+        Mode("recovered", "otherwise", "it fell, and did well for long before or after"),
+    ),
+    failure=(Mode("fell", "fell"), Mode("slow", "upright", "it stayed up and was never right for long"),
+             Mode("no_success", "otherwise")),
+    source="chosen for these tasks",
+)  # fmt: skip
+
+
+@dataclass
+class GaitHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    well_for: Variable  # [control steps]
+    pace: Variable  # [m/s]
+
+
+class GaitTask(Task):
+    """A robot on legs on a floor without end."""
+
+    horizon_s = 25.0
+    control = "joint_torque:step=0,compensate=false"
+    control_hz = 40.0
+    physics = Physics(hz=200.0)
+    terminate = False
+    robot_needs = ("feet", "legs")
+    labels = GAIT
+    observations = {
+        "up": Quantity("1", "", "the world's z axis in the frame of the torso"),
+        "ahead": Quantity("1", "", "the world's x axis in the frame of the torso"),
+        "height": Quantity("m", "world"),
+        "velocity": Quantity("m/s", "torso"),
+        "turn_rate": Quantity("rad/s", "torso"),
+        "centre_velocity": Quantity("m/s", "torso", "of the centre of mass"),
+        "foot_forces": Quantity("log(1 + N)", "", "of each foot on the ground"),
+    }
+
+    def scene(self, b: SceneBuilder) -> GaitHandles:
+        ground(b, height=0.0, base_camera=((0.5, -2.6, 1.4), (0, 0, 0.7)), human_camera=((1.6, -2.8, 1.7), (0, 0, 0.7)))
+        return GaitHandles(robot=b.robot(), well_for=b.variable("well_for"), pace=b.variable("pace"))
+
+    def start(self, h: GaitHandles, ep: Episode) -> None:
+        noise = self.config.start_noise
+        rest = h.robot.keyframe()
+        joints = rest + ep.rng.uniform("joints", -noise, noise, (rest.shape[-1],))
+        h.robot.set_qpos(joints, qvel=ep.rng.uniform("rates", -noise, noise, (rest.shape[-1],)))
+        h.robot.set_root(h.robot.base_pose, ep.rng.uniform("root", -noise, noise, (6,)))
+
+    def height(self, h: GaitHandles) -> Tensor:
+        """(n,) [m] of the torso."""
+        return h.robot.root_pose[:, 2]
+
+    def up(self, h: GaitHandles) -> Tensor:
+        """(n, 3) the world's z axis in the torso's frame; its last number is the torso's own z axis upward."""
+        return self._in_torso(h, torch.tensor([[0.0, 0.0, 1.0]]))
+
+    def _in_torso(self, h: GaitHandles, vector: Tensor) -> Tensor:
+        quat = h.robot.root_pose[:, 3:]
+        return quat_rotate_inv(quat, vector.to(quat.device).expand(h.n, 3))
+
+    def well(self, h: GaitHandles) -> Tensor:
+        """(n,) bool: the robot does what is wanted."""
+        raise NotImplementedError
+
+    def upright(self, h: GaitHandles) -> Tensor:
+        """(n,) bool."""
+        raise NotImplementedError
+
+    def advance(self, h: GaitHandles) -> None:
+        share = 1.0 / self.control_hz / self.config.pace_s
+        h.pace.set(h.pace.value + share * (self.speed(h) - h.pace.value))
+        h.well_for.set((h.well_for.value + 1.0) * self.well(h))
+
+    def speed(self, h: GaitHandles) -> Tensor:
+        """(n,) [m/s] of the centre of mass, as the task counts it."""
+        return h.robot.centre_velocity[:, 0]
+
+    def evaluate(self, h: GaitHandles) -> dict[str, Tensor]:
+        return {"success": h.well_for.value >= self.config.hold_steps, "upright": self.upright(h), "pace": h.pace.value}
+
+    def observe(self, h: GaitHandles) -> dict[str, dict[str, Tensor]]:
+        velocity = h.robot.root_velocity
+        return {
+            "policy": {
+                "up": self.up(h),
+                "ahead": self._in_torso(h, torch.tensor([[1.0, 0.0, 0.0]])),
+                "height": self.height(h)[:, None],
+                "velocity": self._in_torso(h, velocity[:, :3]),
+                "turn_rate": velocity[:, 3:],
+                "centre_velocity": self._in_torso(h, h.robot.centre_velocity),
+                "foot_forces": torch.log1p(h.robot.foot_forces),
+            }
+        }
+
+
+def small_control(action: Tensor) -> Tensor:
+    """(n,) from 4/5 to 1: dm_control's share for small actions (n, k)."""
+    return (4.0 + tolerance(action, margin=1.0, shape="quadratic", at_margin=0.0).mean(1)) / 5.0

@@ -1,0 +1,115 @@
+"""HumanoidStand-v1, HumanoidWalk-v1 and HumanoidRun-v1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from manikin.math import norm
+from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
+from manikin.toolkit import tolerance
+
+__all__ = ["HumanoidRun", "HumanoidStand", "HumanoidWalk"]
+
+HEAD = 1.4  # [m] above the floor
+ABOVE = 0.19  # [m] of the head above the torso's origin
+
+
+class HumanoidStand(GaitTask):
+    """Stand on two legs without moving.
+
+    Randomization: joints and all velocities, uniform about the upright pose.
+    Success: for the last ``hold_steps`` (2 s) the head was at least at ``low_share`` of 1.4 m and the torso within
+    ``lean_cos`` of upright, and the centre of mass was in the mean over ``pace_s`` no faster than ``still``.
+
+    Numbers: dm_control's humanoid, also its reward; it has no success, that is chosen here. It begins in any pose that
+    touches nothing, and an episode ends by time alone; here the robot stands at the start, as in ManiSkill3, whose
+    harder variants are commented out. ManiSkill3 ends an episode with the torso below 0.7 m or above 2 m: here that is
+    ``fail``, which ends nothing unless ``terminate=True``.
+    """
+
+    id = "HumanoidStand-v1"
+    instruction = "stand without moving"
+    robots = ("humanoid",)
+    reward_terms = {
+        "stand": "stands x upright x small x still: dm_control's tolerances of the head's height (1.4 m, margin a "
+        "quarter of it), the torso's z axis (0.9, margin 1.9, linear), the actions (at least 4/5), and both horizontal "
+        "speeds of the centre of mass (margin 2 m/s)"
+    }
+    wanted = 0.0  # [m/s]
+
+    @dataclass(frozen=True)
+    class Config:
+        start_noise: float = 0.01  # [rad, rad/s, m/s] to either side
+        low_share: float = 0.9  # [1] the head may be so low
+        lean_cos: float = 0.8  # [1] cosine of the torso's lean that still is upright
+        still: float = 0.2  # [m/s] no faster is standing
+        fast_share: float = 0.9  # [1] of the wanted speed is fast enough
+        pace_s: float = 1.0  # [s] time constant of the mean speed
+        hold_steps: int = 80  # [control steps] success: it went well for so long
+
+    def head(self, h: GaitHandles) -> Tensor:
+        """(n,) [m] height of the head's middle."""
+        return self.height(h) + ABOVE * self.up(h)[:, 2]
+
+    def speed(self, h: GaitHandles) -> Tensor:
+        """(n,) [m/s] of the centre of mass over the floor, whatever the direction."""
+        return norm(h.robot.centre_velocity[:, :2])
+
+    def upright(self, h: GaitHandles) -> Tensor:
+        c = self.config
+        return (self.head(h) >= c.low_share * HEAD) & (self.up(h)[:, 2] >= c.lean_cos)
+
+    def well(self, h: GaitHandles) -> Tensor:
+        c, pace = self.config, h.pace.value
+        return self.upright(h) & (pace >= c.fast_share * self.wanted if self.wanted else pace <= c.still)
+
+    def evaluate(self, h: GaitHandles) -> dict[str, Tensor]:
+        height = self.height(h)
+        return {**super().evaluate(h), "fail": (height < 0.7) | (height > 2.0)}
+
+    def standing(self, h: GaitHandles, action: Tensor) -> Tensor:
+        """(n,) the part of the reward that all three tasks have."""
+        stands = tolerance(self.head(h), low=HEAD, high=math.inf, margin=HEAD / 4)
+        upright = tolerance(self.up(h)[:, 2], low=0.9, high=math.inf, margin=1.9, shape="linear", at_margin=0.0)
+        return stands * upright * small_control(action)
+
+    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        still = tolerance(h.robot.centre_velocity[:, :2], margin=2.0).mean(1)
+        return {"stand": self.standing(h, action) * still}
+
+
+class HumanoidWalk(HumanoidStand):
+    """Walk on two legs at 1 m/s, in any direction.
+
+    Randomization and success are those of HumanoidStand-v1, but the centre of mass is to be as fast as wanted, in the
+    mean over ``pace_s``. Numbers: dm_control. ManiSkill3's reward is another one: it adds a half for nothing.
+    """
+
+    id = "HumanoidWalk-v1"
+    instruction = "walk"
+    reward_terms = {
+        "walk": "stands x upright x small x (5 moves + 1) / 6: HumanoidStand's, and dm_control's tolerance of the "
+        "centre of mass's horizontal speed (from 0 to the speed, linear)"
+    }
+    wanted = 1.0
+
+    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        moves = tolerance(
+            self.speed(h), low=self.wanted, high=math.inf, margin=self.wanted, shape="linear", at_margin=0.0
+        )
+        return {"walk": self.standing(h, action) * (5.0 * moves + 1.0) / 6.0}
+
+
+class HumanoidRun(HumanoidWalk):
+    """Run on two legs at 10 m/s, in any direction.
+
+    As HumanoidWalk-v1, with dm_control's other speed. ManiSkill3's reward has no limit and rises with the speed along
+    x.
+    """
+
+    id = "HumanoidRun-v1"
+    instruction = "run"
+    wanted = 10.0
