@@ -106,6 +106,16 @@ def test_joint_torques_at_rest_carry_the_weight_of_the_arm(pushed: Recording) ->
     assert abs(expected[1]) > 5
 
 
+def test_the_calibration_of_the_torque_sensors_scales_what_is_written_and_nothing_else() -> None:
+    """One factor for the tasks that were recorded first, one for tasks 5 to 8."""
+    settings = Settings(spread=0, torque_scale=0.5, torque_scale_rolling=2.0)
+    for task, factor in ((9, 0.5), (5, 2.0)):
+        usual, scaled = (shortened(task, 1.5, repeats=1).run([one])[0] for one in (Settings(spread=0), settings))
+        np.testing.assert_allclose(scaled.arm[..., ARM["torque"]], factor * usual.arm[..., ARM["torque"]])
+        rest = np.delete(np.arange(22), np.r_[ARM["torque"]])
+        assert (scaled.arm[..., rest] == usual.arm[..., rest]).all() and (scaled.objects == usual.objects).all()
+
+
 # ---- objects ---------------------------------------------------------------------------------------------------------
 
 

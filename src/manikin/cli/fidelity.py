@@ -96,9 +96,12 @@ class ImproveOptions:
     repeats: int = 4
     """Of a candidate on a task while it searches; held-out tasks are scored with twenty."""
     metrics: tuple[str, ...] = ("euclidean", "velocity", "torque", "object_translation")
-    """Errors that the loss adds up, as shares of those of the first settings."""
+    """Errors that the loss adds up, as shares of those of the first settings. Of a metric that is no error, such as
+    object_moving_time, the difference from the recorded value counts."""
     mode: Literal["released", "paper"] = "released"
     """Of the metrics, as in manikin fidelity score."""
+    mask: tuple[str, ...] | None = None
+    """As in manikin fidelity score."""
     reality: Path | None = None
     """Folder of the recordings. Default: collins2020/real_mean_10hz in MANIKIN_DATA."""
     seed: int = 0
@@ -161,13 +164,17 @@ def _reality(given: Path | None) -> Path:
     return root / "collins2020" / "real_mean_10hz"
 
 
+def _mask(options: ScoreOptions | RunOptions | ImproveOptions) -> tuple[str, ...] | None:
+    return () if options.mask == ("none",) else options.mask
+
+
 def _score(options: ScoreOptions) -> int:
     from manikin.fidelity.score import score_folder
 
     if not options.folders:
         raise ConfigError("which simulation? Name a folder of files task01_01.csv to task10_20.csv")
     reality = _reality(options.reality)
-    mask = () if options.mask == ("none",) else options.mask
+    mask = _mask(options)
     scores = [
         score_folder(
             folder,
@@ -235,7 +242,7 @@ def _run(options: RunOptions) -> int:
     if reality is None:
         out.print(f"not scored: {missing}", soft_wrap=True, markup=False)
         return OK
-    mask = () if options.mask == ("none",) else options.mask
+    mask = _mask(options)
     scores = [
         replace(
             score_folder(folder, reality, mode=options.mode, tasks=tasks, mask=mask),
@@ -368,6 +375,7 @@ def _improve(options: ImproveOptions) -> int:
                 method=method,
                 metrics=options.metrics,
                 mode=options.mode,
+                mask=_mask(options),
                 repeats=options.repeats,
                 seed=options.seed,
                 device=options.device,
@@ -409,8 +417,10 @@ def _improve(options: ImproveOptions) -> int:
         table(f"each task with the settings found without it, {options.mode}", heads, rows)
     for group, values in found.subgroups.items():
         table(f"subgroup {group}", list(values), [[f"{value:.4g}" for value in values.values()]])
-    words = f"{counted(found.candidates, 'candidate')} simulated; use it: --config {options.out / 'improved.toml'}"
-    out.print(words, soft_wrap=True, markup=False)
+    out.print(f"masked in the recordings: {', '.join(found.masked) or 'nothing'}", soft_wrap=True)
+    words = f"{counted(found.candidates, 'candidate')} simulated; {found.candidates_per_minute:.1f} a minute, in "
+    words += f"{found.seconds:.0f} s, {found.processor_seconds:.0f} s of processor time"
+    out.print(f"{words}; use it: --config {options.out / 'improved.toml'}", soft_wrap=True, markup=False)
     return OK
 
 

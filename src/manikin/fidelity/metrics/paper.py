@@ -133,13 +133,13 @@ def _motion(sim: Recording) -> dict[str, float]:
         up, down = (max(0.0, np.fmax.reduce(sign * change, initial=0)) for sign in (1, -1))
         length = (window[1] - window[0]) / sim.hz if window else 0.0
         rows.append((_largest(inside), mean(inside), up, down, mean(np.abs(change)) if len(change) else 0.0, length))
-    most, average, up, down, change, time = np.mean(rows, axis=0).tolist()
+    most, average, up, down, bend, time = [mean(one) for one in np.array(rows).T]
     return {
         "object_max_velocity": most,
         "object_mean_velocity": average,
         "object_max_acceleration": up,
         "object_max_deceleration": down,
-        "object_mean_acceleration": change,
+        "object_mean_acceleration": bend,
         "object_moving_time": time,
     }
 

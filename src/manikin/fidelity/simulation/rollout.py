@@ -10,7 +10,7 @@ import torch
 
 from manikin.errors import ConfigError, DivergedError
 from manikin.fidelity.protocol import GAIN, HZ, REPEATS, BenchmarkTask, benchmark_task
-from manikin.fidelity.recordings.recording import Recording
+from manikin.fidelity.recordings.recording import ARM, Recording
 from manikin.fidelity.simulation.scene import MARKERS, build_scene
 from manikin.fidelity.simulation.settings import Settings
 from manikin.math import quat_from_euler, quat_from_matrix, quat_from_rotvec, quat_mul
@@ -248,8 +248,9 @@ def _targets(segments: Sequence[Sequence[tuple[float, tuple[float, ...]]]], time
 
 
 def _recording(task: BenchmarkTask, settings: Settings, arm: np.ndarray, objects: np.ndarray, seed: int) -> Recording:
+    arm = arm.copy()
+    arm[:, :, ARM["torque"]] *= settings.torque_scale_of(task.number)
     if settings.tare:
-        arm = arm.copy()
         arm[:, :, 16:22] -= arm[:, :1, 16:22]
     return Recording(
         task=task.number,

@@ -76,6 +76,8 @@ class Settings:
         tuple(_DELAYS),
         number=True,
     )
+    cap_factor: float = _number("times the cap", above=True, default=1.0)
+    delay_factor: float = _number("times the delay", default=1.0)
     times: str = _word("when targets change: released, or recorded (tasks 5 to 8: twice as late)", "released", _TIMES)
     stiffness: tuple[float, ...] = _numbers(
         "of a joint's servo, about where its commanded velocities lead [N m/rad]",
@@ -96,7 +98,9 @@ class Settings:
     hand_friction: float = _number("sliding friction between hand and object", default=0.5)
     torsional_friction: float = _number("of contacts, about their normal [m]", default=0.005)
     rolling_friction: float = _number("between table and object [m]", default=1e-4)
-    time_constant: float = _number("of contacts: smaller is harder [s]", above=True, default=0.005)
+    time_constant: float = _number(
+        "of contacts: smaller is harder, at least two physics steps [s]", above=True, default=0.005
+    )
     damping_ratio: float = _number("of contacts", above=True, default=1.0)
     object_mass: float = _number("times the published mass of the object", above=True, default=1.0)
     object_offset: float = _number(
@@ -112,6 +116,15 @@ class Settings:
     base_z: float = _number("of the robot's base above its published height [m]", low=-1.0, high=1.0, default=0.0)
     tare: bool = dataclasses.field(
         default=True, metadata={"about": "whether the force sensor is zeroed at the start, as in the recordings"}
+    )
+    torque_scale: float = _number(
+        "times the joint torques that are written, in tasks 1 to 4, 9 and 10: calibration of the recorded sensors, "
+        "changes no motion",
+        above=True,
+        default=1.0,
+    )
+    torque_scale_rolling: float = _number(
+        "the same in tasks 5 to 8, which were recorded later", above=True, default=1.0
     )
     physics_hz: float = _number("physics steps per second, a multiple of 10", low=HZ, default=200.0)
     spread: float = _number(
@@ -141,16 +154,33 @@ class Settings:
     def cap_of(self, task: int) -> tuple[float, ...]:
         """(6,) [degrees/s] of a task."""
         found = CAPS[self.cap][task in ROLLING] if isinstance(self.cap, str) else (self.cap,)
+        found = tuple(one * self.cap_factor for one in found)
         return found * JOINTS if len(found) == 1 else found
 
     def delay_of(self, task: int) -> float:
         """[s] of a task."""
-        return _DELAYS[self.delay][task in ROLLING] if isinstance(self.delay, str) else self.delay
+        found = _DELAYS[self.delay][task in ROLLING] if isinstance(self.delay, str) else self.delay
+        return found * self.delay_factor
+
+    def torque_scale_of(self, task: int) -> float:
+        """Times the joint torques of a task that are written."""
+        return self.torque_scale_rolling if task in ROLLING else self.torque_scale
+
+    @property
+    def per_task(self) -> tuple[str, ...]:
+        """Of ``cap`` and ``delay``, those whose word stands for other numbers in other tasks or joints."""
+        words = {"cap": CAPS, "delay": _DELAYS}
+        found = {name: table.get(getattr(self, name)) for name, table in words.items()}  # type: ignore[attr-defined]
+        return tuple(name for name, one in found.items() if one is not None and _varies(one))
 
     def segments_of(self, task: int) -> tuple[tuple[float, tuple[float, ...]], ...]:
         """(end [s], joint targets [degrees]) of a task."""
         late = 2.0 if self.times == "recorded" and task in ROLLING else 1.0
         return tuple((end * late, target) for end, target in benchmark_task(task).segments)
+
+
+def _varies(table: dict[bool, Any]) -> bool:
+    return len({x for one in table.values() for x in (one if isinstance(one, tuple) else (one,))}) > 1
 
 
 def _checked(field: Any, value: Any, file: str = "") -> Any:
