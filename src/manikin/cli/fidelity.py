@@ -54,7 +54,8 @@ class RunOptions:
     """Simulate the benchmark's tasks with settings from a file, write the repeats, and score them."""
 
     config: Path | None = None
-    """TOML file with the settings that differ from the default: cap = "fitted", table_friction = 0.3 and so on."""
+    """TOML file with the settings that differ from the default: cap = "fitted", table_friction = 0.3 and so on. Not for
+    PyBullet."""
     tasks: tuple[int, ...] = ()
     """Numbers of tasks, by default all ten."""
     engine: tuple[Literal["mujoco", "warp", "pybullet"], ...] = ("mujoco",)
@@ -235,6 +236,14 @@ def _run(options: RunOptions) -> int:
     for engine in engines:
         folder = options.out / (engine if len(engines) > 1 else "simulation")
         if engine == "pybullet":
+            given = {
+                "--config": options.config is not None,
+                "--films": options.films,
+                "--device": options.device != "cpu",
+            }
+            if ignored := [name for name, there in given.items() if there]:
+                words = f"PyBullet runs as the exemplar did, without {', '.join(ignored)}; other engines have them"
+                out.print(words, soft_wrap=True, markup=False)
             made[folder] = _pybullet(folder, tasks, options.seed)
         else:
             made[folder], shown = _manikin(out, options, engine, folder, tasks, real)

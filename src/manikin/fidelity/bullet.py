@@ -68,17 +68,18 @@ def simulated(
     except ImportError:
         raise ConfigError("PyBullet is not installed: pip install 'manikin[pybullet]'") from None
     task = benchmark_task(number)
-    urdf = _description()
     off = np.random.default_rng([number, seed]).normal(0, spread, (repeats, 2))  # house: random, a stream of its own
     arms, things = [], []
-    for shift in off:
-        client = engine.connect(engine.DIRECT)
-        try:
-            arm, thing = _played(engine, client, task, urdf, shift, cap)
-        finally:
-            engine.disconnect(client)
-        arms.append(arm)
-        things.append(thing)
+    with tempfile.TemporaryDirectory(prefix="mico-") as folder:
+        urdf = _description(Path(folder))
+        for shift in off:
+            client = engine.connect(engine.DIRECT)
+            try:
+                arm, thing = _played(engine, client, task, urdf, shift, cap)
+            finally:
+                engine.disconnect(client)
+            arms.append(arm)
+            things.append(thing)
     objects = np.stack(things) if task.thing is not None else np.zeros((0, task.rows, 7))
     return Recording(
         task=number,
@@ -90,9 +91,8 @@ def simulated(
     )
 
 
-def _description() -> Path:
-    """The released URDF with its meshes beside it, where PyBullet looks for them."""
-    folder = Path(tempfile.mkdtemp(prefix="mico-"))
+def _description(folder: Path) -> Path:
+    """The released URDF in a folder with its meshes beside it, where PyBullet looks for them."""
     urdf = data_file("collins2020/urdf/m1n6s300_mujoco.urdf")
     for mesh in sorted((urdf.parents[1] / "meshes").iterdir()):
         (folder / mesh.name).symlink_to(mesh)
