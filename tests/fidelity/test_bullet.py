@@ -16,6 +16,7 @@ from manikin.fidelity.arm import commands, wrist_pose
 from manikin.fidelity.bullet import CAP, main, simulated
 from manikin.fidelity.protocol import REPEATS, TASKS
 from manikin.fidelity.recordings.recording import read_repeats, write_repeats
+from manikin.fidelity.submission import pack
 from manikin.sysid.importers import data_file
 
 
@@ -86,6 +87,7 @@ def test_one_command_compares_engines(engine, tmp_path, monkeypatch, capsys):
     said = json.loads(out)
     names = [one["name"] for one in said["simulations"]]
     assert names[0] == "PyBullet here" and names[1].startswith("manikin ")
+    assert pack(tmp_path / "pybullet", None, tmp_path / "sent")["tuned"]["lateral_friction"] == 0.5
     assert read_repeats(tmp_path / "pybullet", 9).repeats == read_repeats(tmp_path / "mujoco", 9).repeats == REPEATS
 
 

@@ -23,8 +23,9 @@ from manikin.fidelity.recordings.recording import ARM, Recording
 from manikin.fidelity.recordings.synthetic import averaged, synthetic_recording, write_synthetic
 from manikin.fidelity.simulation.film import FidelityFilm
 from manikin.fidelity.simulation.rollout import TaskSimulation, simulate
-from manikin.fidelity.simulation.run import run_tasks
+from manikin.fidelity.simulation.run import FidelityRun, run_tasks
 from manikin.fidelity.simulation.settings import Settings, read_settings
+from manikin.fidelity.submission import pack
 
 G = 9.81
 HAND = 0.04 + 0.727 + 6 * 0.01
@@ -296,6 +297,29 @@ def test_files_of_a_run_are_read_back_and_scored(tmp_path: Path, capsys: pytest.
     assert scored["tasks"]["9"]["values"]["euclidean"] < 0.05  # the synthetic arm follows the same law
     assert scored["tasks"]["9"]["simulation_defects"] == []  # a fast push is no exchange of labels
     assert "The object moves: recorded" in (out / "index.html").read_text()
+    assert main(["fidelity", "pack", str(out / "simulation"), "--out", str(tmp_path / "sent")]) == 0
+    sent = json.loads((tmp_path / "sent" / "submission.json").read_text())
+    assert sent["tuned"] == {"cap": "fitted"} and sent["simulator"].endswith(Settings(cap="fitted").digest[:8])
+
+
+@pytest.mark.parametrize(
+    ("settings", "task", "said"),
+    [
+        (Settings(base_z=-0.01), 9, "base_height_m is immutable: 0.055, not 0.045"),
+        (Settings(base_y=0.02), 9, "base_xy_m is immutable"),
+        (Settings(base_yaw=3.0), 9, "base_yaw_deg is immutable"),
+        (Settings(times="recorded"), 5, "task5/targets_deg is immutable"),
+        (Settings(object_mass=1.5), 9, "task9/object_mass_kg is immutable: 0.14, not 0.21"),
+    ],
+)
+def test_a_run_says_what_it_changed_of_what_is_immutable(
+    settings: Settings, task: int, said: str, tmp_path: Path
+) -> None:
+    made = {task: replace(synthetic_recording(task), synthetic=False, header={})}
+    run = FidelityRun(settings=settings, seed=0, recordings=made, films={}, seconds=1.0, processor_seconds=1.0)
+    run.write(tmp_path / "run")
+    with pytest.raises(ConfigError, match=said):
+        pack(tmp_path / "run", None, tmp_path / "sent")
 
 
 def test_without_recordings_a_run_writes_its_files_and_says_so(

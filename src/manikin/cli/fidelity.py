@@ -123,8 +123,9 @@ class PackOptions:
 
     folder: tyro.conf.Positional[Path]
     """Folder of simulated repeats."""
-    about: Path
-    """TOML file with simulator, run_time_s, system, [tuned] and [immutable]."""
+    about: Path | None = None
+    """TOML file with simulator, run_time_s, system, [tuned] and [immutable]. Default: about.toml in the folder, as
+    manikin fidelity run writes it."""
     out: Path = Path("submission")
     """Folder to write, new or empty."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from manikin.fidelity.protocol import (
     benchmark_task,
 )
 from manikin.fidelity.recordings.recording import Recording, write_repeats
+from manikin.fidelity.submission import ABOUT, write_about
 from manikin.sysid.importers import data_file
 
 __all__ = ["simulated"]
@@ -170,12 +172,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cap", type=float, default=CAP, help="most that a joint is asked to turn [degrees/s]")
     args = parser.parse_args(words)
+    began = time.perf_counter()
     for number in args.tasks:
         try:
             found = simulated(number, repeats=args.repeats, seed=args.seed, cap=args.cap)
         except ManikinError as error:
             raise SystemExit(str(error)) from None
         write_repeats(found, args.folder, args.repeats)
+    seconds, tuned = time.perf_counter() - began, {"cap_deg_s": args.cap, "lateral_friction": FRICTION}
+    write_about(args.folder / ABOUT, simulator="PyBullet", run_time_s=seconds, tuned=tuned)
 
 
 if __name__ == "__main__":
