@@ -16,7 +16,7 @@ from manikin.errors import DataError, UnknownNameError
 from manikin.fidelity import METRICS, TASKS, Recording, fidelity_metrics, read_reality, subgroup_scores
 from manikin.fidelity.arm import wrist_pose
 from manikin.fidelity.metrics.modes import COLUMNS, VALUES, Mode, recorded_values
-from manikin.fidelity.metrics.paper import final, moving_times
+from manikin.fidelity.metrics.paper import final, moving_times, rolling_times
 from manikin.fidelity.numerics import euler_degrees, mahalanobis, rotation_matrices
 from manikin.fidelity.recordings.defects import find_defects, masked
 from manikin.fidelity.recordings.recording import ARM
@@ -395,6 +395,28 @@ def test_the_arm_goes_where_the_recorded_one_went(task: int, data_root: Path) ->
     sim = synthetic_recording(task, noise=0)
     frame = turned(sim, Rotation.from_euler("z", 3.31, degrees=True), np.array([-0.0011, 0.0162, -0.0101]))
     assert fidelity_metrics(real, frame)[0]["euclidean"] < 0.012
+
+
+@pytest.mark.parametrize(("task", "least", "most"), [(5, 40, 60), (6, 12, 17), (7, 35, 60), (8, 12, 18)])
+def test_real_objects_roll_as_long_as_one_sees(task: int, least: float, most: float, data_root: Path) -> None:
+    """Limits that were read off drawings of their tracks; the cylinder of task 6 lies still after 27 to 38 s."""
+    real = read_reality(data_root / "collins2020" / "real_mean_10hz", task)
+    assert least < np.median(rolling_times(masked(real, find_defects(real)))) < most
+
+
+def test_the_rolling_time_is_that_of_the_motion_also_with_exchanged_labels() -> None:
+    """0.1 m/s from 20 to 50 s, and a fifth of the samples displaced."""
+    time = np.arange(800) / 10
+    pos = np.zeros((800, 3))
+    pos[:, 0] = 0.6 + 0.1 * np.clip(time - 20, 0, 30)
+    still = recording(pos, objects=tracks(pos))
+    assert rolling_times(replace(still, task=5)) == pytest.approx(np.full(20, 30.0), abs=0.11)
+    swapped = tracks(pos)
+    swapped[..., 0] += 0.06 * (np.random.default_rng(0).random(swapped.shape[:2]) < 0.2)
+    one = replace(recording(pos, objects=swapped), task=5)
+    found = rolling_times(masked(one, find_defects(one), ["label_swap"]))
+    assert np.median(found) == pytest.approx(30, abs=1)
+    assert (moving_times(one) > 60).all()
 
 
 @pytest.mark.parametrize(("task", "mean"), [(5, 77.2), (6, 71.9), (7, 68.3), (8, 67.7)])

@@ -120,8 +120,9 @@ def test_the_calibration_of_the_torque_sensors_scales_what_is_written_and_nothin
 # ---- objects ---------------------------------------------------------------------------------------------------------
 
 
-def thrown(task: int, settings: Settings, velocity: tuple[float, ...], steps: int) -> np.ndarray:
-    """(steps + 1,) [m] way of the object along x at 10 Hz, which begins with a velocity (6,) while the arm waits."""
+def thrown(task: int, settings: Settings, velocity: tuple[float, ...], steps: int, axis: int = 0) -> np.ndarray:
+    """(steps + 1,) [m] way of the object along an axis at 10 Hz, which begins with a velocity (6,) while the arm
+    waits."""
     sim = TaskSimulation(task, repeats=1)
     world, model = sim.world, sim.scene.compiled.model
     sim.start([replace(settings, spread=0.0)])
@@ -130,7 +131,7 @@ def thrown(task: int, settings: Settings, velocity: tuple[float, ...], steps: in
     world.channel([("qvel", dof, dof + 6)]).write(torch.tensor([velocity]))
     found = []
     for _ in range(steps + 1):
-        found.append(float(sim.read()[1][0, 0]))
+        found.append(float(sim.read()[1][0, axis]))
         world.step(sim.substeps)
     return np.array(found) - found[0]
 
@@ -166,6 +167,40 @@ def test_a_cylinder_with_its_mass_off_the_axis_rocks_like_a_pendulum(offset: flo
     cross = [k + (way.mean() - way[k]) / (way[k + 1] - way[k]) for k in turns]
     period = 2 * np.pi / np.sqrt(G * offset / (radius**2 / 2 + (radius - offset) ** 2))
     assert 0.2 * np.diff(cross).mean() == pytest.approx(period, rel=0.03) and len(cross) > 4
+
+
+def test_a_cone_with_its_mass_off_the_axis_rocks_about_its_apex() -> None:
+    """Period 2 pi sqrt(I cos(a) / (m g e)), tan(a) = r / h: I about the line on which it lies, along which it turns.
+
+    That of a uniform cone is 3/20 m r^2 (6 h^2 + r^2) / (h^2 + r^2); its centre of mass, 3/4 h sin(a) above the line,
+    comes nearer by e cos(a).
+    """
+    radius, height, offset = 0.0375, 0.1, 0.002
+    slant = np.hypot(radius, height)
+    settings = Settings(rolling_friction=0.0, time_constant=0.02, object_offset=offset)
+    turn = 1.5 * np.array([radius, 0, -height]) / slant  # [rad/s] in its own frame, whose x points down
+    along = (0, 1.5 * radius * height / slant, 0)  # [m/s] of the middle of its base: the apex rests
+    way = thrown(7, settings, (*along, *turn), 60, axis=1)
+    turns = np.flatnonzero(np.diff(np.sign(way - way.mean())))
+    cross = [k + (way.mean() - way[k]) / (way[k + 1] - way[k]) for k in turns]
+    above = 0.75 * height * radius / slant
+    inertia = 3 / 20 * radius**2 * (6 * height**2 + radius**2) / slant**2  # per mass
+    inertia += (above - offset * height / slant) ** 2 - above**2
+    period = 2 * np.pi * np.sqrt(inertia * (height / slant) / (G * offset))
+    assert 0.2 * np.diff(cross).mean() == pytest.approx(period, rel=0.02) and len(cross) > 4
+
+
+def test_recorded_offsets_are_those_of_the_periods_with_which_the_objects_rock() -> None:
+    """In the median over repeats 3.6, 5.3, 2.4 and 5.5 s, by the laws that the two tests above hold."""
+    radius, height = 0.0375, 0.1
+    slant = np.hypot(radius, height)
+    cone = 3 / 20 * radius**2 * (6 * height**2 + radius**2) / slant**2 * height / slant
+    for task, period in ((5, 3.6), (6, 5.3), (7, 2.4), (8, 5.5)):
+        offset = (2 * np.pi / period) ** 2 * (1.5 * radius**2 if task < 7 else cone) / G
+        assert Settings(object_offset="recorded").offset_of(task) == pytest.approx(offset, rel=0.03)
+    assert Settings(object_offset="recorded").offset_of(3) == 0
+    assert Settings(object_offset="recorded", offset_factor=2.0).offset_of(5) == pytest.approx(1.3e-3)
+    assert "object_offset" in Settings(object_offset="recorded").per_task
 
 
 def test_objects_have_the_published_shapes_and_lie_still() -> None:

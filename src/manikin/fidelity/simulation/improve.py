@@ -89,7 +89,11 @@ class FidelityParameter:
 
     def of(self, settings: Settings) -> float:
         """What settings have: of six numbers the median, of a word what it stands for in tasks 1 to 4, 9 and 10."""
-        words: dict[str, Callable[[int], Any]] = {"cap": settings.cap_of, "delay": settings.delay_of}
+        words: dict[str, Callable[[int], Any]] = {
+            "cap": settings.cap_of,
+            "delay": settings.delay_of,
+            "object_offset": settings.offset_of,
+        }
         now: Any = words[self.name](1) if self.name in words else getattr(settings, self.name)
         return float(np.median(now))
 

@@ -106,11 +106,15 @@ class TaskSimulation:
             sliding = each("table_friction") * varied["friction"]
             found["geom_friction", (scene.object_geom,)] = np.stack([sliding, torsional, rolling], -1)[:, None]
             found["geom_solref", (scene.object_geom,)] = soft
-            if self.task.thing is not None and self.task.thing.shape == "cylinder":
-                offset = np.zeros((rows, 1, 3))
-                offset[:, 0, 1] = -each("object_offset")  # its y points up at the start
-                found["body_ipos", (scene.object_body,)] = offset
-                found["body_iquat", (scene.object_body,)] = np.tile([1.0, 0, 0, 0], (rows, 1, 1))
+            if self.task.thing is not None and self.task.thing.shape in ("cylinder", "cone"):
+                off = np.repeat([one.offset_of(self.task.number) for one in settings], repeats)
+                middle = np.tile(model.body_ipos[scene.object_body], (rows, 1, 1))
+                if self.task.thing.shape == "cylinder":  # its y points up at the start
+                    middle[:, 0] = np.stack([0 * off, -off, 0 * off], 1)
+                    found["body_iquat", (scene.object_body,)] = np.tile([1.0, 0, 0, 0], (rows, 1, 1))
+                else:  # its x points down
+                    middle[:, 0, 0] += off
+                found["body_ipos", (scene.object_body,)] = middle
             masses.append(((scene.object_body,), each("object_mass") * varied["mass"]))
         for bodies, factor in masses:
             found["body_mass", bodies] = factor[:, None] * model.body_mass[list(bodies)]

@@ -29,7 +29,7 @@ ROBOT, OBJECT, TABLE, SPEED = "kinova_mico", "object", "table", "speed/"
 MARKERS = ("recorded_wrist", "recorded_object")
 """Spheres for films: nothing feels them."""
 _SENSOR, _MOUNT = "ft_sensor", "gripper_mount"
-_EDGES = 120  # of the polygon that stands for a cone's round base
+_EDGES = 1440  # of the polygon that stands for a cone's round base: of 120, each flat stops a cone that rolls slowly
 _TABLE = ((0.75, -0.02), (0.9, 0.375))  # [m] middle and half lengths of the table top
 _COLOURS = {"plastic": (0.92, 0.9, 0.82, 1), "wood": (0.72, 0.5, 0.28, 1)}
 _BITS = {"robot": (1, 0), "object": (2, 5), "table": (4, 1)}  # the robot does not collide with itself
