@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from manikin.cli import main
-from manikin.errors import ConfigError, DataError, DivergedError, UnknownNameError
+from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.fidelity import TASKS, Score, published, read_reality, read_repeats, score_task
 from manikin.fidelity.arm import wrist_pose
 from manikin.fidelity.metrics.modes import subgroup_scores
@@ -24,7 +24,7 @@ from manikin.fidelity.recordings.synthetic import averaged, synthetic_recording,
 from manikin.fidelity.simulation.film import FidelityFilm
 from manikin.fidelity.simulation.rollout import TaskSimulation, simulate
 from manikin.fidelity.simulation.run import FidelityRun, run_tasks
-from manikin.fidelity.simulation.settings import Settings, read_settings
+from manikin.fidelity.simulation.settings import HANDS, Settings, read_settings
 from manikin.fidelity.submission import pack
 
 G = 9.81
@@ -220,6 +220,44 @@ def test_objects_have_the_published_shapes_and_lie_still() -> None:
         turned = {"cylinder": (3 * diameter**2 / 4 + length**2) / 12, "cone": 3 / 80 * (diameter**2 + length**2)}
         inertia = about.thing.mass * turned.get(about.thing.shape, (diameter**2 + length**2) / 12)
         assert volume > 0 and max(model.body_inertia[body]) == pytest.approx(inertia, rel=0.01), task
+
+
+def test_the_released_hand_has_the_shapes_of_the_released_meshes(data_root: Path) -> None:
+    """Its hulls are as wide as the STL files, in the description's frames; masses stay."""
+    built_in, released = (TaskSimulation(3, repeats=1, hand=hand).scene for hand in HANDS)
+    models = [one.compiled.model for one in (built_in, released)]
+    assert (models[0].body_mass == models[1].body_mass).all() and len(released.robot_geoms) < len(built_in.robot_geoms)
+    model = models[1]
+    wide = {}
+    for geom in released.robot_geoms:
+        body = model.body(int(model.geom_bodyid[geom])).name.removeprefix("robot/")
+        if body not in ("hand", "b_finger_1", "b_finger_tip_1"):
+            continue
+        assert model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
+        mesh = int(model.geom_dataid[geom])
+        first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
+        turn = np.zeros(9)
+        mujoco.mju_quat2Mat(turn, model.geom_quat[geom])
+        wide[body] = model.mesh_vert[first : first + count] @ turn.reshape(3, 3).T + model.geom_pos[geom]
+    for body, name in (
+        ("hand", "hand_3finger"),
+        ("b_finger_1", "finger_proximal"),
+        ("b_finger_tip_1", "finger_distal"),
+    ):
+        content = (data_root / "collins2020" / "meshes" / f"{name}.STL").read_bytes()
+        facets = np.frombuffer(content[84:], np.dtype([("normal", "<3f4"), ("points", "<9f4"), ("", "<u2")]))
+        points = facets["points"].reshape(-1, 3)
+        for end in (np.min, np.max):
+            np.testing.assert_allclose(end(wide[body], axis=0), end(points, axis=0), atol=1e-4)
+    sim = TaskSimulation(3, repeats=1)
+    with pytest.raises(ConfigError, match="has the hand 'built_in', not 'released'"):
+        sim.run([Settings(hand="released")])
+
+
+def test_without_the_released_description_its_hand_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    with pytest.raises(AssetError, match="MANIKIN_DATA is not set"):
+        TaskSimulation(3, repeats=1, hand="released")
 
 
 # ---- batches ---------------------------------------------------------------------------------------------------------

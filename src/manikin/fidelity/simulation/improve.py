@@ -44,7 +44,7 @@ __all__ = ["LOSS", "FidelityParameter", "HeldOut", "Improved", "improve", "parse
 LOSS = ("euclidean", "velocity", "torque", "object_translation")
 """Metrics of the loss unless said otherwise; a task without object lacks the last one."""
 JOURNAL = "candidates.jsonl"
-_FIXED = ("physics_hz", "spread", "tare", "times")  # no physical parameter
+_FIXED = ("hand", "physics_hz", "spread", "tare", "times")  # no physical parameter
 _LEAST = 1e-9  # what an error of zero is divided by
 _SHARE = 0.01  # of a recorded value: what a smaller difference from it is divided by
 
@@ -190,7 +190,8 @@ class _Bench:
     ) -> None:
         self.reality, self.parameters, self.start, self.metrics, self.mode = reality, parameters, start, metrics, mode
         self.batch, self.seed, self._tell = batch, seed, on_candidates
-        options: dict[str, Any] = {"physics_hz": start.physics_hz, "device": device, "threads": threads}
+        options: dict[str, Any] = {"physics_hz": start.physics_hz, "hand": start.hand}
+        options |= {"device": device, "threads": threads}
         self._sims = {task: TaskSimulation(task, repeats=repeats, candidates=batch, **options) for task in reality}
         self._known: dict[tuple[int, bytes], float] = {}
         self._journal = journal
@@ -396,7 +397,9 @@ def improve(
     held = {}
     for task, point in without.items():
         found = bench.settings(point)
-        sim = TaskSimulation(task, candidates=2, physics_hz=start.physics_hz, device=device, threads=threads)
+        sim = TaskSimulation(
+            task, candidates=2, physics_hz=start.physics_hz, hand=start.hand, device=device, threads=threads
+        )
         try:
             before, after = (_scored(reality[task], one, mode) for one in sim.run([start, found], seed=seed))
         finally:

@@ -33,11 +33,12 @@ class TaskSimulation:
         repeats: rows per settings.
         candidates: settings at a time.
         physics_hz: physics steps per second.
+        hand: ``built_in`` or ``released``.
         device: ``cpu``, ``warp:cpu`` or ``cuda``.
         threads: of the physics, 0 for all cores; changes no result.
 
     Raises:
-        UnknownNameError: no such task or device.
+        UnknownNameError: no such task or device. AssetError: no released hand in MANIKIN_DATA.
     """
 
     def __init__(
@@ -47,11 +48,12 @@ class TaskSimulation:
         repeats: int = REPEATS,
         candidates: int = 1,
         physics_hz: float = 200.0,
+        hand: str = "built_in",
         device: str = "cpu",
         threads: int = 0,
     ) -> None:
         self.task, self.repeats, self.candidates = benchmark_task(task), repeats, candidates
-        self.scene = build_scene(self.task, physics_hz)
+        self.scene, self.hand = build_scene(self.task, physics_hz, hand), hand
         self.substeps = round(physics_hz / HZ)
         self.world = make_world(self.scene.compiled, repeats * candidates, device=device, threads=threads)
         model, world, scene = self.scene.compiled.model, self.world, self.scene
@@ -164,7 +166,7 @@ class TaskSimulation:
             strict: whether settings with which a repeat breaks down are an error; otherwise their recording is NaN.
 
         Raises:
-            ConfigError: another number of settings, or another ``physics_hz``.
+            ConfigError: another number of settings, another ``physics_hz`` or another ``hand``.
             DivergedError: a simulation breaks down; says with which settings.
         """
         if len(settings) != self.candidates:
@@ -172,6 +174,8 @@ class TaskSimulation:
         for one in settings:
             if round(one.physics_hz / HZ) != self.substeps:
                 raise ConfigError(f"this simulation has {self.substeps * HZ:g} physics steps per second, not others")
+            if one.hand != self.hand:
+                raise ConfigError(f"this simulation has the hand {self.hand!r}, not {one.hand!r}")
         world, task, n = self.world, self.task, self.repeats
         varied = self.start(settings, seed=seed)
         cap = np.repeat([one.cap_of(task.number) for one in settings], n, axis=0)
@@ -279,7 +283,7 @@ def simulate(task: int, settings: Settings | None = None, *, seed: int = 0, **op
         UnknownNameError: no such task or device. DivergedError: the simulation breaks down.
     """
     settings = settings or Settings()
-    simulation = TaskSimulation(task, physics_hz=settings.physics_hz, **options)
+    simulation = TaskSimulation(task, physics_hz=settings.physics_hz, hand=settings.hand, **options)
     try:
         return simulation.run([settings], seed=seed)[0]
     finally:

@@ -126,7 +126,12 @@ def run_tasks(
     for task in sorted(set(tasks)):
         began = time.perf_counter(), time.process_time()
         simulation = TaskSimulation(
-            task, repeats=repeats, physics_hz=settings.physics_hz, device=device, threads=threads
+            task,
+            repeats=repeats,
+            physics_hz=settings.physics_hz,
+            hand=settings.hand,
+            device=device,
+            threads=threads,
         )
         film = None
         if films is not None:

@@ -21,7 +21,7 @@ from typing import Any
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.fidelity.protocol import HZ, benchmark_task
 
-__all__ = ["CAPS", "ROLLING", "Settings", "read_settings", "settings_toml"]
+__all__ = ["CAPS", "HANDS", "OFFSETS", "ROLLING", "Settings", "read_settings", "settings_toml"]
 
 ROLLING = (5, 6, 7, 8)
 """Tasks whose recordings have another cap, another delay and other times than the rest."""
@@ -39,6 +39,7 @@ OFFSETS = {"recorded": {5: 6.5e-4, 6: 3.0e-4, 7: 7.4e-4, 8: 1.4e-4}}
 where they come to rest, in the median 3.6, 5.3, 2.4 and 5.5 s. A cylinder of radius r and a cone of height h on its
 side swing as pendulums. For a small distance e = w^2 1.5 r^2 / g, and e = w^2 I cos(a) / (m g) with tan(a) = r / h and
 I = m 3/20 r^2 (6 h^2 + r^2) / (h^2 + r^2) about the line on which it lies."""
+HANDS = ("built_in", "released")
 JOINTS = 6
 
 
@@ -123,6 +124,12 @@ class Settings:
     base_x: float = _number("of the robot's base [m]", low=-1.0, high=1.0, default=0.0)
     base_y: float = _number("of the robot's base [m]", low=-1.0, high=1.0, default=0.0)
     base_z: float = _number("of the robot's base above its published height [m]", low=-1.0, high=1.0, default=0.0)
+    hand: str = _word(
+        "what of the hand collides: built_in, simple shapes, or released, the meshes of the released description in "
+        "MANIKIN_DATA",
+        "built_in",
+        HANDS,
+    )
     tare: bool = dataclasses.field(
         default=True, metadata={"about": "whether the force sensor is zeroed at the start, as in the recordings"}
     )
