@@ -89,6 +89,16 @@ def test_the_force_sensor_feels_the_weight_of_the_hand(pushed: Recording) -> Non
     assert (tared.arm[0, 0, 16:22] == 0).all()
 
 
+def test_fingers_are_written_as_counts_of_their_encoders() -> None:
+    """6400 counts are 1.4 rad (the paper); open is 0."""
+    sim = TaskSimulation(9, repeats=1)
+    sim.start([Settings(spread=0)])
+    np.testing.assert_allclose(sim.read()[0][0, ARM["fingers"]], 0, atol=1e-6)
+    angles = torch.tensor([[0.14, 0.7, 1.4]])
+    sim.world.channel([("qpos", k, k + 1) for k in sim.scene.fingers]).write(angles)
+    np.testing.assert_allclose(sim.read()[0][0, ARM["fingers"]], [640, 3200, 6400], rtol=1e-5)
+
+
 def test_joint_torques_at_rest_carry_the_weight_of_the_arm(pushed: Recording) -> None:
     """They are the derivative of the potential energy by the joints' angles."""
     sim = TaskSimulation(9, repeats=1)
@@ -305,6 +315,18 @@ def test_warp_simulates_the_same() -> None:
     np.testing.assert_allclose(warp.objects[..., :3], cpu.objects[..., :3], atol=1e-3)
 
 
+def test_warp_simulates_a_whole_task_as_the_cpu_does() -> None:
+    """In single precision: the wrist within 0.1 mm, torques within 0.01 N m, the pushed cuboid within 3 mm."""
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    settings = Settings(cap="fitted", spread=0, table_friction=0.25, physics_hz=100)
+    cpu, warp = (simulate(9, settings, repeats=1, device=device) for device in ("cpu", "warp:cpu"))
+    assert warp.rows == cpu.rows == 90
+    for name, tolerance in (("pos", 1e-4), ("quat", 1e-4), ("torque", 0.01), ("force", 0.05), ("moment", 0.005)):
+        np.testing.assert_allclose(warp.arm[..., ARM[name]], cpu.arm[..., ARM[name]], atol=tolerance, err_msg=name)
+    np.testing.assert_allclose(warp.objects[..., :3], cpu.objects[..., :3], atol=3e-3)
+    assert cpu.objects[0, :, 0].max() > 0.63  # it was pushed
+
+
 # ---- settings, files, scores -----------------------------------------------------------------------------------------
 
 
@@ -404,6 +426,20 @@ def test_without_recordings_a_run_writes_its_files_and_says_so(
     assert len(list((tmp_path / "simulation").glob("task09_*.csv"))) == 20
     assert main(["fidelity", "run", "--tasks", "11", "--out", str(tmp_path)]) == 2
     assert "unknown task of the benchmark '11'" in capsys.readouterr().err
+
+
+def test_the_command_films_what_it_simulates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    av = pytest.importorskip("av", reason="PyAV is not installed: pip install 'manikin[video]'")
+    real = write_synthetic(tmp_path / "made", tasks=(9,)) / "real"
+    words = ["fidelity", "run", "--tasks", "9", "--films", "--reality", str(real), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert '<video src="films/task09.mp4"' in (tmp_path / "out" / "index.html").read_text()
+    with av.open(str(tmp_path / "out" / "films" / "task09.mp4")) as film:
+        frames = [frame.to_ndarray(format="rgb24").astype(int) for frame in film.decode(video=0)]
+    assert len(frames) == 90 and frames[0].shape == (240, 320, 3)
+    assert np.abs(frames[40] - frames[0]).max() > 50  # the arm has moved
+    red = (frames[0][..., 0] - frames[0][..., 1] > 40).sum()
+    assert red > 20  # spheres where wrist and object were recorded
 
 
 def test_films_show_where_wrist_and_object_were_recorded(tmp_path: Path) -> None:
