@@ -125,8 +125,10 @@ def searched(path: Path) -> dict[str, Any]:
         task: {k: found(one["settings"]).get(k, start[k]) for k in varied} for task, one in told["held_out"].items()
     }
     kept = ("loss", "profile", "candidates", "seconds", "processor_seconds", "candidates_per_minute", "masked")
+    first = json.loads((path.parent / "candidates.jsonl").read_text().splitlines()[0])["line"]["search"]
     return {
         **{name: told[name] for name in kept},
+        "asked": first["method"]["candidates"],
         "settings": {"chosen": found(told["settings"]), "held_out": held},
     }
 
