@@ -48,6 +48,14 @@ PICTURES = {  # what a policy is shown and told in place of the state
         *('numbers=["tcp_pose","goal_pos","is_grasped"]', "hide=[]"),
     )
 }
+AIMS = {  # task, algorithm, demonstrations: share of successes that was aimed for
+    ("PickCube-v2", "diffusion", 100): 0.95,
+    ("StackCube-v2", "diffusion", 100): 0.85,
+    ("PegInsertionSide-v2", "diffusion", 100): 0.40,
+    ("PegInsertionSide-v2", "diffusion", 1000): 0.70,
+    ("PushCube-v2", "bc", 1000): 0.95,
+    ("PickCube-v2", "bc", 1000): 0.80,
+}
 ALGORITHMS = ("bc", "diffusion", "act")
 COUNTS = (100, 1000)  # demonstrations
 STEPS = 10_000  # gradient steps where a task has no recipe

@@ -7,8 +7,12 @@ Each run is the command ``manikin train``, in a process of its own. ``rlpd:TASK`
 demonstrations of the task's expert and the sparse reward; to collect them is part of their time. ``seconds`` is the
 wall-clock of a run, from its start to its end, with setup, validation and test; ``cpu_seconds`` the processor time of
 all its threads and children. On a machine that does nothing else with two cores, half of the latter is a lower bound of
-the former. The target holds where the lower end of the interval of the tested rate is above it. The file is written
-after every run; what it has already is not run again, unless ``--again``.
+the former. A run of ``distill`` has a teacher, which is trained first; its time is part of both, and ``teacher`` says
+how much. ``loop`` is the training loop alone: its wall-clock, and what that was spent on.
+
+The target of a rate holds where the lower end of the tested interval is above it. That of a return holds where the mean
+return in the validations of the last tenth of a run is as large. The file is written after every run; what it has
+already is not run again, unless ``--again``.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from common import arguments, parsed
 
@@ -29,27 +34,83 @@ from manikin.env.state.provenance import machine, versions
 from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.record import read_progress
+from manikin.policy.shipped import shipped_policies
+from manikin.policy.trained import read_about
 
 OUT = Path(__file__).parent / "results" / "learning.json"
 SEEDS = (9351, 4796, 1788)
-TARGETS: dict[str, tuple[float, float]] = {  # recipe: success, minutes
-    "ppo:PushCube-v2": (0.95, 8.0),
-    "ppo:PullCube-v2": (0.95, 8.0),
-    "ppo:PickCube-v2": (0.95, 20.0),
-    "ppo:LiftPegUpright-v2": (0.95, 30.0),
-    "sac:PickCube-v2": (0.95, 30.0),
-    "rlpd:PickCube-v2": (0.95, 20.0),
-    "rfcl:PegInsertionSide-v2": (0.80, 90.0),
-    "distill:PushCube-v2": (0.90, 40.0),  # with the time of its teacher, ppo with seed 9351
-    "distill:PickCube-v2": (0.90, 40.0),
-}
 
+
+class Target(NamedTuple):
+    """What a run has to reach: at least so high a share of successes, or so large a return, in so many minutes."""
+
+    least: float
+    minutes: float
+    of: str = "success"
+
+
+TARGETS = {
+    "ppo:PushCube-v2": Target(0.95, 8),
+    "ppo:PullCube-v2": Target(0.95, 8),
+    "ppo:PickCube-v2": Target(0.95, 20),
+    "ppo:LiftPegUpright-v2": Target(0.95, 30),
+    "ppo:StackCube-v2": Target(0.80, 60),
+    "sac:PickCube-v2": Target(0.95, 30),
+    "sac:Lift-v2": Target(425, 120, "return"),  # as robosuite's benchmark, with its 1.25 million steps
+    "sac:Door-v2": Target(452, 120, "return"),
+    "rlpd:PickCube-v2": Target(0.95, 20),
+    "rfcl:PegInsertionSide-v2": Target(0.80, 90),
+    "distill:PushCube-v2": Target(0.90, 40),  # with the time of its teacher
+    "distill:PickCube-v2": Target(0.90, 40),
+}
+LAST = 0.1  # of a run, whose validations make its final return
 DEMONSTRATED: dict[str, list[str]] = {"rlpd": [], "rfcl": ["reverse=4"]}  # settings of sac
 
 
 def manikin(*words: str) -> None:
     """A command, in a process of its own."""
     subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
+
+
+def limits(run: str, *, loaded: bool) -> list[str]:
+    """Minutes of a run, where they are not the recipe's: those of an idle machine."""
+    name, task = run.split(":")
+    algorithm, demos = ("sac", True) if name in DEMONSTRATED else (name, False)
+    minutes = TARGETS[run].minutes if run in TARGETS else recipe_for(algorithm, task, demos=demos)[0].minutes
+    if loaded:
+        return ["--minutes", f"{max(240, 4 * minutes):g}"]
+    return [] if recipe_for(algorithm, task, demos=demos)[1] else ["--minutes", f"{minutes:g}"]
+
+
+def teacher_of(run: str) -> tuple[str, int] | None:
+    """The run that makes the teacher of a run again, and its seed; None without a teacher that comes with manikin."""
+    name, task = run.split(":")
+    if name in DEMONSTRATED:
+        return None
+    teacher = shipped_policies().get(recipe_for(name, task)[0].settings.get("teacher", ""))
+    if teacher is None:
+        return None
+    about = read_about(teacher)
+    return f"{about['algorithm']}:{about['task']}", int(about["seed"])
+
+
+def with_teacher(one: Mapping[str, Any], teacher: Mapping[str, Any]) -> dict[str, Any]:
+    """A run with the time of its teacher, which both were measured with."""
+    times = {name: teacher[name] for name in ("seconds", "cpu_seconds")}
+    whole = {
+        name: None if value is None or one[name] is None else round(one[name] + value, 1)
+        for name, value in times.items()
+    }
+    return {**one, **whole, "teacher": times}
+
+
+def final_return(curve: Sequence[Sequence[float]], share: float = LAST) -> float | None:
+    """Mean return in the validations of the last ``share`` of a run, at least of the last one; None without any."""
+    if not curve:
+        return None
+    first = (1 - share) * curve[-1][0]
+    last = [one[3] for one in curve if one[0] > first]
+    return round(sum(last) / len(last), 1)
 
 
 def train(
@@ -67,18 +128,18 @@ def train(
     algorithm = "sac" if name in DEMONSTRATED else name
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary if keep is None else keep) / f"{name}-{task}-{seed}"
-        what, demos = [algorithm, task], None
+        what, shown, demos = [algorithm, task], list[str](), None
         if name in DEMONSTRATED:
             demos = Path(temporary) / "demos.h5"
-            what += ["--demos", str(demos), *(["--set", *DEMONSTRATED[name]] if DEMONSTRATED[name] else [])]
+            shown = ["--demos", str(demos), *(["--set", *DEMONSTRATED[name]] if DEMONSTRATED[name] else [])]
         if quick:
-            recipe = (recipe or recipe_for(algorithm, task)[0]).replace(
+            recipe = (recipe or recipe_for(algorithm, task, demos=demos is not None)[0]).replace(
                 validate_every=1, validation_episodes=4, test_episodes=4
             )
         if recipe is not None:
             what = ["--recipe", str(Path(temporary) / "recipe.toml")]
             Path(what[1]).write_text(recipe.to_toml())
-        words = ["train", *what, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
+        words = ["train", *what, *shown, "--seed", str(seed), "--out", str(folder), "--pictures", "0", *more]
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         if demos is not None:
             manikin("collect", task, "--episodes", "100", "--keep", "success", "--observations", "--out", str(demos))
@@ -103,6 +164,10 @@ def train(
         "tested": {k: round(v, 4) for k, v in found["tested"].items()},
         "validated": round(found["best"], 4),
         "recipe_hash": found["recipe_hash"],
+        "loop": {
+            "seconds": round(found["seconds"], 1),
+            "spent": {name: round(taken, 1) for name, taken in found["spent"].items()},
+        },
         "curve": curve,
     }
 
@@ -117,7 +182,6 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
     more = ["--threads", str(args.threads)] if args.threads else []
-    more += ["--minutes", "240"] if args.loaded else []  # the recipe's minutes are those of an idle machine
     if args.quick:
         args.run, args.seeds = ["ppo:PushCube-v2"], [1]
         more += ["--steps", "160", "--set", "env.num_envs=8", "env.horizon=10"]
@@ -125,14 +189,23 @@ def main() -> None:
     done |= {"command": "python benchmarks/learning.py", "versions": versions()}
     done["machine"] = {**machine(), "cores": os.cpu_count()}
     runs = done.setdefault("runs", {})
+
+    def measured(run: str, seed: int, *, again: bool) -> dict[str, Any]:
+        seeds = runs.setdefault(run, {})
+        if str(seed) in seeds and not again:
+            return dict(seeds[str(seed)])
+        taught = teacher_of(run)
+        teacher = None if taught is None else measured(*taught, again=False)
+        words = [*limits(run, loaded=args.loaded), *more]
+        one = train(run, seed, words, loaded=args.loaded, keep=args.keep, quick=args.quick)
+        seeds[str(seed)] = one if teacher is None else with_teacher(one, teacher)
+        args.out.write_text(json.dumps(done, indent=1) + "\n")
+        print(run, seed, json.dumps({k: v for k, v in seeds[str(seed)].items() if k != "curve"}), flush=True)
+        return dict(seeds[str(seed)])
+
     for run in args.run:
         for seed in args.seeds:
-            seeds = runs.setdefault(run, {})
-            if str(seed) in seeds and not args.again:
-                continue
-            seeds[str(seed)] = train(run, seed, more, loaded=args.loaded, keep=args.keep, quick=args.quick)
-            args.out.write_text(json.dumps(done, indent=1) + "\n")
-            print(run, seed, json.dumps({k: v for k, v in seeds[str(seed)].items() if k != "curve"}), flush=True)
+            measured(run, seed, again=args.again)
 
 
 if __name__ == "__main__":

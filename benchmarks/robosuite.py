@@ -1,7 +1,7 @@
 """robosuite's benchmark: the return of SAC on nine tasks, with two robots and two controllers.
 
     python benchmarks/robosuite.py --list                  # the 36 cells, which of them are measured
-    python benchmarks/robosuite.py                         # all of them: a day each on one core
+    python benchmarks/robosuite.py                         # all of them: no cell has been run to its end yet
     python benchmarks/robosuite.py --tasks Lift-v2 Door-v2 --robots panda --controllers osc_pose --seeds 1
 
 Each cell is the command ``manikin train sac``, with the recipe of the task or, where it has none, with Lift's. Episodes
@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from common import arguments, parsed
-from learning import train
+from learning import final_return, train
 
 from manikin.env.state.provenance import machine, versions
 from manikin.learn.run.recipe import Recipe, recipe_for
 
 OUT = Path(__file__).parent / "results" / "robosuite.json"
 STEPS = 1_250_000  # of training, as published: 500 epochs of 2,500
-LAST = 0.1  # of the run, whose validations make the final return
 ROBOTS = ("panda", "sawyer")
 CONTROLLERS = ("osc_pose", "joint_vel_pid")  # robosuite's OSC_POSE and JOINT_VELOCITY
 # mean and standard deviation over 5 seeds of the mean return in epochs 481 to 500, computed from the logs in
@@ -54,15 +53,6 @@ def recipe(task: str, robot: str, control: str, steps: int) -> Recipe:
         made = recipe_for("sac", "Lift-v2")[0].replace(task=task, description="")
     robots = ",".join([robot] * 2) if task.startswith("TwoArm") else robot
     return made.replace(env={"robot": robots, "control": control}, steps=steps, minutes=0)
-
-
-def final_return(curve: Sequence[Sequence[float]], share: float = LAST) -> float | None:
-    """Mean return in the validations of the last ``share`` of a run, at least of the last one; None without any."""
-    if not curve:
-        return None
-    first = (1 - share) * curve[-1][0]
-    last = [one[3] for one in curve if one[0] > first]
-    return round(sum(last) / len(last), 1)
 
 
 def table(result: dict[str, Any]) -> str:

@@ -75,6 +75,15 @@ def gpu(result: dict[str, Any]) -> str:
         card = f"{row['card_bytes'] / 1e6:,.0f}"
         cells = (name, f"{row['env']:,.0f}", raw, f"{row['create_s']:.1f} s", *sizes, card)
         lines.append(f"| {' | '.join(cells)} |")
+    if result.get("training"):
+        lines += ["", "| training | to 95 % | in all | control steps | validated |", "|---|---:|---:|---:|---:|"]
+    for name, row in result.get("training", {}).items():
+        if "failed" in row:
+            lines.append(f"| {name} | {row['failed']} | | | |")
+            continue
+        reached = "not reached" if row["to_target_s"] is None else f"{row['to_target_s']:.1f} s"
+        cells = (name, reached, f"{row['process_s']:.1f} s", f"{row['steps']:,}", f"{100 * row['validated']:.1f} %")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", f"Card: {result['card']}. Command: `{result['command']}`."])
 
 

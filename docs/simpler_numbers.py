@@ -101,6 +101,32 @@ def shifts(published: Mapping[str, Any]) -> str:
     return table(("policy", "task", "number", "paper", "ours"), rows, words=3)
 
 
+def further(published: Mapping[str, Any]) -> str:
+    """Tables XI and XIII."""
+    rows = []
+    for one in published["further"]:
+        rates = {"real": one["real"], "sim": one["sim"]}
+        name = [one["table"], one["column"].replace("_", " ")]
+        rows.append([*name, *beside(one["mmrv"], mmrv(**rates)), *beside(one["pearson"], pearson(**rates))])
+    return table(("table", "task", "MMRV, paper", "ours", "Pearson, paper", "ours"), rows, words=2)
+
+
+def gaps(published: Mapping[str, Any]) -> str:
+    """Tables IX and III: MMRV of opening, of closing and of both, and the mean distance of the rates."""
+    rows = []
+    for one in published["visual_gaps"]:
+        both = [one[task] for task in ("open", "close")]
+        found = [mmrv(real=task["real"], sim=task["sim"]) for task in both]
+        apart = fmean(abs(r - s) for task in both for r, s in zip(task["real"], task["sim"], strict=True))
+        cells = [one["background"], one["drawer"], one["robot"]]
+        for task, ours in zip(both, found, strict=True):
+            cells += beside(task["mmrv"], ours)
+        rows.append([*cells, *beside(one["table_III"]["mmrv"], fmean(found)), *beside(one["table_III"]["gap"], apart)])
+    heads = ("background", "drawer", "robot", "open: MMRV, paper", "ours", "close: MMRV, paper", "ours")
+    heads = (*heads, "both: MMRV, paper", "ours", "both: mean distance, paper", "ours")
+    return table(heads, rows, words=3)
+
+
 def averages(published: Mapping[str, Any]) -> str:
     """Table I: the columns are those of Table IV, the mean of drawer and apple, and the mean of the three."""
     of = {(one["kind"], one["column"]): one for one in published["columns"] if one["table"] == "IV"}
@@ -130,6 +156,8 @@ def filled(page: str, published: Mapping[str, Any]) -> str:
         "widowx": pairs(published, "V"),
         "shifts": shifts(published),
         "differing": differing(published),
+        "gaps": gaps(published),
+        "further": further(published),
     }
     return sections(page, made)
 

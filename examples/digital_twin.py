@@ -1,7 +1,7 @@
-"""A table with a robot, from photographs to a protocol: mask, camera, photograph behind the scene, evaluation.
+"""A table with a robot, from photographs to a protocol: mask, camera, photograph, controller, evaluation.
 
-python examples/digital_twin.py          # rendered photographs stand in for yours
-python examples/digital_twin.py --real   # SIMPLER's, from MANIKIN_DATA; needs manikin[video]
+python examples/digital_twin.py          # rendered photographs and simulated motions stand in for yours
+python examples/digital_twin.py --real   # SIMPLER's photographs, from MANIKIN_DATA; needs manikin[video]
 
 Look at digital_twin.png: the photograph, the mask, the simulated robot over the photograph with the task's camera and
 with the camera that was found, and what a policy sees through both.
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import manikin
 from manikin.assets.paths import data_root
@@ -30,6 +31,8 @@ from manikin.render import SegmentationTable, make_renderer, tile, write_png
 from manikin.render.align import align_camera, silhouette
 from manikin.sense.pixels import Photograph
 from manikin.spec.camera import CameraSpec
+from manikin.sysid import Squares, Trajectories, Trajectory, identify
+from manikin.sysid.result import save
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Photographs:
     empty: np.ndarray
 
 
+SOFT, LATE = 0.5, 0.06  # the arm that stands in for yours: a share of the servos' stiffness, and a delay [s]
 PICK_CUBE = Table("PickCube-v2", "panda", "base_camera", "cube", {})
 PICK_CAN = Table("GooglePickCokeCan-v1", "google_robot_rt1:menagerie", "overhead_camera", "object", {"trials": "grid"})
 
@@ -108,6 +112,36 @@ def seen(table: Table, camera: CameraSpec, stage: Photograph) -> np.ndarray:
     return observation["cameras"][camera.name]["rgb"][0].numpy()
 
 
+def recorded(table: Table) -> tuple[Trajectories, float]:
+    """What stands in for motions that you record, and its servos' true stiffness: an arm with softer servos that hears
+    late, asked to swing its joints. You record the actions, and where the joints were before each of them."""
+    control, steps = "joint_target_delta_pos", 24
+    arm = manikin.make(table.task, 1, robot=table.robot, control=control)
+    joints = arm.robot.joints[:7]
+    stiff = SOFT * float(arm.robot.arm.gains.kp[0])
+    lines = ["format = 1", f'robot = "{table.robot}"', f"delay = {LATE}"]
+    for name in joints:
+        lines += [f"[joints.{name}]", f"kp = {stiff}"]
+    Path("real_arm.toml").write_text("\n".join(lines) + "\n")
+    arm.close()
+    real = manikin.make(table.task, 1, robot="real_arm.toml", control=control, autoreset="disabled", terminate=False)
+    clips, rng = [], np.random.default_rng(0)
+    for k in range(2):
+        real.reset(seed=k)
+        asked, reached = [], []
+        for step in range(steps):
+            reached.append(real.arm_qpos[0].double().numpy() + rng.normal(0.0, 5e-4, len(joints)))  # encoders are off
+            action = torch.zeros(1, real.single_action_space.shape[0])
+            wave = 0.4 * np.cos(2 * np.pi * (1 + k) * step / steps + np.arange(len(joints)))
+            action[0, : len(joints)] = torch.from_numpy(wave)
+            asked.append(action[0, : len(joints)].double().numpy())
+            real.step(action)
+        clips.append(Trajectory(name=f"motion {k}", actions=np.array(asked), qpos=np.array(reached)))
+    rate = real.control_hz
+    real.close()
+    return Trajectories(robot=table.robot, control=control, control_hz=rate, units="normalized", items=clips), stiff
+
+
 def main(real: bool) -> None:
     """All steps."""
     table = PICK_CAN if real else PICK_CUBE
@@ -131,7 +165,7 @@ def main(real: bool) -> None:
     write_png("table.png", photographs.empty)
     behind = Photograph("table.png", keep=("robot", table.thing))
 
-    # 4. look at it before you believe it
+    # look at it before you believe it
     shown = np.repeat((mask * 255).astype(np.uint8)[..., None], 3, -1)
     overlays = [over(photographs.robot, model, data, camera, renderer) for camera in (guess, twin)]
     views = [seen(table, camera, behind) for camera in (dataclasses.replace(guess, name="guess"), twin)]
@@ -139,12 +173,23 @@ def main(real: bool) -> None:
     renderer.close()
     env.close()
 
+    # 4. the controller: with which stiffness and delay the simulated arm follows the recorded motions
+    robot = table.robot
+    if not real:  # nobody recorded the joints in SIMPLER's clip
+        motions, stiff = recorded(table)
+        vary = ["kp=100:3000:tied,log", "delay=0:0.2"]
+        identified = identify(motions, vary, physics_hz=100, methods=[Squares()])
+        print(identified.summary())
+        robot = str(save(identified, "found"))
+        found_kp = identified.after[identified.kinds.index("kp")]
+        assert abs(found_kp / stiff - 1) < 0.1 and abs(identified.delay - LATE) < 0.01, (found_kp, identified.delay)
+
     # 5. all of it as a protocol, which anyone can run on any policy
     protocol = Protocol(
         name="my-table",
         tasks=(table.task,),
         seeds=(0, 1),
-        robot=table.robot,
+        robot=robot,
         observe="rgb",
         cameras=(twin,),
         size=(80, 64),

@@ -22,7 +22,7 @@ from manikin.data.recording.read import read_episodes
 from manikin.env.make import make
 from manikin.env.registry import task_ids
 from manikin.errors import ConfigError
-from manikin.robots import arm, arms
+from manikin.robots import arm, arms, robots
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_list_names_every_task_robot_and_controller(capsys) -> None:
     out = capsys.readouterr().out
     for word in (*task_ids(), *arms(), *(c for a in arms() for c in arm(a).controllers)):
         assert word in out
-    assert len(out.splitlines()) < len(task_ids()) + len(arms()) + 40  # a line each
+    assert len(out.splitlines()) < len(task_ids()) + len(robots()) + 40  # a line each
 
 
 def test_info_says_what_a_task_is(capsys, tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_policies_by_word(tmp_path: Path) -> None:
     assert policy_maker("expert") is ExpertPolicy and policy_maker("random") is RandomPolicy
     (tmp_path / "mine.py").write_text("def make(env):\n    return ('made for', env)\n")
     assert policy_maker(f"{tmp_path}/mine.py:make")("env") == ("made for", "env")
-    with pytest.raises(UnknownNameError, match=r"'expret'. Did you mean 'expert'\? Valid: expert, random"):
+    with pytest.raises(UnknownNameError, match=r"'expret'. Did you mean 'expert'\? Valid: expert, planner, random"):
         policy_maker("expret")
     with pytest.raises(UnknownNameError, match=r"'mkae'. Did you mean 'make'"):
         policy_maker(f"{tmp_path}/mine.py:mkae")

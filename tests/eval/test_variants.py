@@ -12,6 +12,7 @@ import torch
 import manikin
 from manikin.cli import main
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.eval.agreement.trials import delta_success_interval, trials
 from manikin.eval.protocol import Protocol
 from manikin.eval.ranking.ranks import shifts_of
 from manikin.eval.ranking.runs import read_runs
@@ -106,12 +107,18 @@ def test_what_cannot_be_is_named() -> None:
 def test_shifts_are_means_of_absolute_changes() -> None:
     names = [v.name for v in SETS["simpler-shifts"]]
     rates = dict(zip(names, (0.6, 0.5, 0.9, 0.6, 0.2, 0.7, 0.7, 0.0, 0.6, 0.1, 0.3), strict=True))
-    (row,) = shifts("simpler-shifts", {f"PickCube-v2#near-{name}": rate for name, rate in rates.items()})
+    outcomes = {f"PickCube-v2#near-{name}": dict(enumerate(trials(rate, 10))) for name, rate in rates.items()}
+    (row,) = shifts("simpler-shifts", outcomes)
     assert row["task"] == "PickCube-v2#near" and row["base"] == 0.6 and row["variants"] == 9
     assert row["mean"] == pytest.approx((0.6 + 0.5 + 0.9 + 0.6 + 0.2 + 0.7 + 0.7 + 0.0 + 0.6) / 9)
     change = {"background": 0.2, "lighting": 0.2, "distractors": 0.1, "table": 0.3, "camera": 0.4}
     assert row["delta_success"] == pytest.approx(change)
-    assert shifts("simpler", {"PickCube-v2#base": 0.5, "PickCube-v2#darker": 0.2}) == []
+    base, dark = (list(outcomes[f"PickCube-v2#near-{name}"].values()) for name in ("base", "camera-lower"))
+    high = list(outcomes["PickCube-v2#near-camera-higher"].values())
+    expected = delta_success_interval(base=base, shifts=[dark, high], clusters=range(10))
+    assert row["interval"]["camera"] == [expected.low, expected.high] and expected.low < 0.4 < expected.high
+    few = {name: dict(enumerate(trials(0.5, 4))) for name in ("PickCube-v2#base", "PickCube-v2#darker")}
+    assert shifts("simpler", few) == []
 
 
 def test_distractors_lie_around_the_object_and_not_near_it() -> None:

@@ -65,6 +65,8 @@ import FILE
 fidelity score X --reality X
 fidelity score . --tasks X
 fidelity pack . --about X
+fidelity export X
+fidelity export FILE --episodes X --out new-log
 eval X --policy random
 eval pick-cube --policy nothing-X
 eval pick-cube --policy random --device nothing-X

@@ -155,6 +155,10 @@ def test_the_gpu_benchmark_runs_dry(tmp_path: Path) -> None:
     pixels = 16 * 16 * (4 + 4 + 8)  # colour, depth, and a pair of numbers of what is seen
     assert pixels < drawn["renderer_per_env"] < pixels + 5000 and drawn["card_bytes"] == 0
     assert {target["measured"] for target in found["targets"].values()} == {"unmeasured"}
+    assert list(found["training"]) == ["PickCube-v2 ppo state, N=2", "PickCube-v2 ppo 36x36 RGB, N=2"]
+    for trained in found["training"].values():
+        assert trained["steps"] == 8 and 0 <= trained["validated"] <= 1, trained
+        assert 0 < trained["seconds"] < trained["process_s"]
 
 
 def test_memory_is_read_before_raw_physics_takes_some(monkeypatch) -> None:
@@ -278,7 +282,9 @@ def test_what_eight_cards_do_is_not_held_to_what_one_is_meant_to(tmp_path: Path,
     found = json.loads((tmp_path / "gpu-8.json").read_text())
     assert found["gpus"] == 8 and not (tmp_path / "gpu.json").exists()
     assert found["manikin"]["PickCube-v2 state, N=64"]["env"] == 15 * 2e5
-    assert [t["measured"] for t in found["targets"].values()] == pytest.approx([2e5, 2 / 3, 0.8, 2e5, 0.5])
+    *rates, state, pictures = [t["measured"] for t in found["targets"].values()]
+    assert rates == pytest.approx([2e5, 2 / 3, 0.8, 2e5, 0.5])
+    assert found["training"] == {} and (state, pictures) == ("unmeasured", "unmeasured")  # it is of one card
     assert gpu.results_of(1) == tmp_path / "gpu.json"
 
 
@@ -361,8 +367,12 @@ def test_targets_are_judged_on_what_was_measured() -> None:
         "StackCube-v2 state, N=64": {"num_envs": 64, "env": 900.0, "time_over_raw": 1.0},
     }
     theirs = {"N=64": {"num_envs": 64, "env": 30.0, "card_bytes": 180}, "N=1": {"failed": "no driver"}}
-    found = gpu.targets(rows, {"ManiSkill3 PickCube": theirs})
-    assert [target["measured"] for target in found.values()] == [90.0, 3.0, 1.2, 7.0, 0.5]
+    peers, learned = {"ManiSkill3 PickCube": theirs}, {"PickCube-v2 ppo state, N=4096": {"to_target_s": 25.0}}
+    learned["PickCube-v2 ppo 128x128 RGB, N=1024"] = {"to_target_s": None, "seconds": 900.0}  # not reached
+    found = gpu.targets(rows, peers, learned)
+    assert [target["measured"] for target in found.values()] == [90.0, 3.0, 1.2, 7.0, 0.5, 25.0, 900.0]
+    failed = gpu.targets(rows, peers, {name: {"failed": "no memory"} for name in learned})
+    assert [target["measured"] for target in failed.values()][5:] == ["unmeasured"] * 2
 
 
 def test_warmup_makes_a_task_twice_in_new_processes(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

@@ -165,9 +165,13 @@ def test_the_tables_of_devices_are_made_from_the_results() -> None:
     card = {"card": "H200", "command": "c", "targets": {"rate": {"wanted": "at least 1e+06", "measured": 1.5e6}}}
     card["manikin"] = {"one": {"env": 10.0, "raw": 20.0, "create_s": 1.0, "bytes_per_env": 7}, "two": {"failed": "why"}}
     card["manikin"]["one"] |= {"scratch_per_env": 12345, "card_bytes": 2_500_000_000}
+    run = {"to_target_s": 25.04, "process_s": 61.0, "steps": 2_000_000, "validated": 0.953}
+    card["training"] = {"by state": run, "pictures": {**run, "to_target_s": None}, "lost": {"failed": "no memory"}}
     card["manikin"]["three"] = {**card["manikin"]["one"], "renderer_per_env": 262144}
     made = devices.filled(page, {"parity": None, "gpu": card})
     assert "| rate | at least 1e+06 | 1.5e+06 |" in made and "| two | why | | | | | | |" in made
+    assert "| by state | 25.0 s | 61.0 s | 2,000,000 | 95.3 % |" in made and "| pictures | not reached |" in made
+    assert "| lost | no memory | | | |" in made
     assert "| 1.0 s | 7 | 12,345 |  | 2,500 |" in made and "| 12,345 | 262,144 | 2,500 |" in made
     with pytest.raises(SystemExit, match="no section"):
         devices.filled("nothing here", {})
@@ -177,6 +181,56 @@ def test_the_page_of_devices_shows_the_committed_results() -> None:
     devices = script("devices", "docs")
     page = devices.PAGE.read_text()
     assert devices.filled(page, devices.results()) == page, "python docs/devices.py"
+
+
+def test_the_tables_of_training_say_what_is_reached_and_what_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    training = script("training", "docs")
+
+    def one(low: float, seconds: float | None, **more: Any) -> dict[str, Any]:
+        tested = {"rate": low + 0.02, "low": low, "high": 1.0, "at_end": low}
+        curve = [[500, 50.0, 0.5, 400.0], [1000, 100.0, 1.0, 430.0]]
+        return {"seconds": seconds, "cpu_seconds": 200.0, "steps": 1000, "tested": tested, "curve": curve, **more}
+
+    loop = {"seconds": 80.0, "spent": {"environment": 40.0, "update": 20.0, "policy": 4.0, "validation": 8.0}}
+    seeds = {"1": one(0.96, 150.0, loop=loop), "2": one(0.97, None), "3": one(0.90, None)}
+    lift = {seed: one(0.0, 7000.0) for seed in ("1", "2", "3")}
+    result = {"runs": {"ppo:PushCube-v2": seeds, "sac:Lift-v2": lift, "rlpd:PickCube-v2": {"1": one(0.99, 60.0)}}}
+    made = training.table(result)
+    assert "| | median | lower end 96.0 % | target: lower end above 95 % in 8 min: **met** | | 1.7 | |" in made
+    assert "| final return 430 | target: final return of 425 or more in 120 min: **met** |" in made
+    assert "in 20 min: **1 of 3 seeds measured** |" in made
+    assert "| `ppo StackCube-v2` | | not measured | target: lower end above 80 % in 60 min |" in made
+    lost = {"runs": {"ppo:PushCube-v2": {**seeds, "1": one(0.95, 150.0)}, "sac:Lift-v2": {**lift, "1": one(0, 8000.0)}}}
+    assert training.table(lost).count("**not met**") == 1  # not above; two of three returns in time
+    here = training.reported({"runs": {**result["runs"], "sac:Lift-v2": lift}}).splitlines()
+    assert any(line.endswith("| 92.0 to 99.0 % | 0.00 M | 1.7 |") for line in here if "`ppo PushCube-v2`" in line)
+    assert any("425 ± 25" in line and line.endswith("| return 430 | 0.00 M | 1.7 |") for line in here)
+    assert any("`ppo StackCube-v2`" in line and "| not measured | | |" in line for line in here)
+    rates = {"rate": 0.865, "low": 0.833, "high": 0.892}
+    aims = training.aims({"cells": {"StackCube-v2": {"diffusion": {"100": {"1": {"tested": rates}}}}}})
+    assert "| 85 % | 86.5 % [83.3, 89.2] | by the estimate, not by the lower end of the interval |" in aims
+    assert aims.count("not measured") == 5
+    lines = training.throughput(result).splitlines()
+    assert lines[2] == "| `ppo PushCube-v2` | 1 | 10 | 0 | 50 % | 25 % | 5 % | 10 % |"  # 1000 in 80 s, to ten
+    assert lines[3] == "| `ppo PushCube-v2` | 2 | - | 0 | - | - | - | - |"
+
+
+def test_a_students_time_has_that_of_its_teacher_and_a_run_its_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import learning
+
+    student, teacher = {"seconds": 600.0, "cpu_seconds": 900.0}, {"seconds": 120.5, "cpu_seconds": 200.0, "steps": 3}
+    times = {"seconds": 120.5, "cpu_seconds": 200.0}
+    assert learning.with_teacher(student, teacher) == {"seconds": 720.5, "cpu_seconds": 1100.0, "teacher": times}
+    assert learning.with_teacher(student, {**teacher, "seconds": None})["seconds"] is None
+    assert learning.teacher_of("distill:PickCube-v2") == ("ppo:PickCube-v2", 9351)
+    assert learning.teacher_of("ppo:PickCube-v2") is learning.teacher_of("rlpd:PickCube-v2") is None
+    assert learning.limits("rfcl:PegInsertionSide-v2", loaded=False) == ["--minutes", "90"]
+    assert learning.limits("rfcl:PegInsertionSide-v2", loaded=True) == ["--minutes", "360"]
+    assert learning.limits("ppo:StackCube-v2", loaded=False) == ["--minutes", "60"]
+    assert learning.limits("ppo:PickCube-v2", loaded=False) == []  # its recipe says
+    assert learning.limits("ppo:PickCube-v2", loaded=True) == ["--minutes", "240"]
 
 
 def test_the_table_of_robosuites_benchmark_says_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

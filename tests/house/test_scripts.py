@@ -56,12 +56,15 @@ UNPUBLISHED = {  # of no result
     "docs/ranking.py": "python docs/ranking.py --check",
     "docs/robots_pick.py": "python docs/robots_pick.py --quick",
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
+    "docs/simpler_experts.py": "python docs/simpler_experts.py --check",
     "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
+    "docs/simpler_sheet.py": "python docs/simpler_sheet.py --quick --out OUT",
     "docs/simpler_speed.py": "python docs/simpler_speed.py --check",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
     "docs/training.py": "python docs/training.py --check",
     "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",
+    "docs/your_simulator.py": "python docs/your_simulator.py --check",
 }
 LIBRARIES = {"sb3": "stable_baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
 PICTURES = {
@@ -78,7 +81,8 @@ PICTURES = {
         "tasks",
     },
     "docs/planning.py": {"planning"},
-    "docs/robots_sheet.py": {"arms-and-grippers", "robot-kinds"},
+    "docs/robots_sheet.py": {"arms-and-grippers", "legged-robots", "robot-kinds"},
+    "docs/simpler_sheet.py": {"simpler"},
     "docs/stages.py": {"stages"},
     "docs/view_recording.py": {"view_recording"},
 }
@@ -166,6 +170,7 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
         parts |= {"cells", "pictures"}
     assert set(there) - parts <= set(made), "a part of the published result is not made"
     pages = (("speed", "section"), ("cameras", "section"), ("conversion", "table"), ("simpler_speed", "section"))
+    pages = (*pages, ("simpler_experts", "section"))
     for page, show in pages:
         if (
             script(page, "docs").__dict__.get("RESULT", script(page, "docs").__dict__.get("RESULTS")) == file
@@ -312,10 +317,11 @@ class Fake:
         info = {{"success": won, "elapsed_steps": self.k}}
         return np.array([[self.seed, self.k, action.sum()]]), 0.1 * self.k, won, False, info
 
-serve(Fake, 2, sys.stdin.buffer, sys.stdout.buffer)
+serve(Fake, int(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)
 """
     )
-    env = beside_maniskill.PeerRows([sys.executable, str(tmp_path / "fake.py")], 2)
+    words = [sys.executable, str(tmp_path / "fake.py")]
+    env = beside_maniskill.PeerRows(words, 2)
     assert env.reset(seed=[4, 7])[0].tolist() == [[4, 0, 0], [7, 0, 0]]
     seen, rewards, terminated, truncated, info = env.step(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
     assert seen.tolist() == [[4, 1, 3], [7, 1, 7]] and rewards.tolist() == pytest.approx([0.1, 0.1])
@@ -333,6 +339,23 @@ serve(Fake, 2, sys.stdin.buffer, sys.stdout.buffer)
     assert numbers["success"] == 1.0 and numbers["episodes"] == 5 and trainer.steps == 12  # rows of 2 and 3 steps
     assert 0 < env.cpu_seconds() < 60
     env.close()
+    divided, alone = (beside_maniskill.PeerRows(words, 3, processes) for processes in (2, 1))
+    for rows in (divided, alone):
+        rows.reset(seed=[4, 7, 8])
+    for t in range(5):
+        seen, rewards, terminated, _, info = divided.step(actions := torch.arange(6.0).view(3, 2) + t)
+        again = alone.step(actions)
+        assert torch.equal(seen, again[0]) and torch.equal(rewards, again[1]) and torch.equal(terminated, again[2])
+        assert torch.equal(info["elapsed"], again[4]["elapsed"])
+    divided.close(), alone.close()
+    rates = beside_maniskill.probe(words, 5, 2, 0.05)
+    assert list(rates) == [1, 2, 4] and min(rates.values()) > 0
+    assert beside_maniskill.helpful({1: 100.0, 2: 180.0, 4: 189.0, 8: 150.0}) == 2
+    small = beside_maniskill.Config(num_steps=6, minibatches=1, hidden=(4,), stagger=False)
+    for wall, clock in ((True, "seconds"), (False, "cpu_seconds")):
+        found = beside_maniskill.theirs(words, 1e-4, 0, 4, 2, wall, small)
+        assert found["steps"] == 24 and len(found["curve"]) == 1 and 0.006 < found[clock] < 60
+        assert found["curve"][0][0] == pytest.approx(found[clock], abs=0.06)
 
 
 def test_no_script_is_forgotten() -> None:

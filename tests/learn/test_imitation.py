@@ -331,7 +331,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_where(name, demos):
     trainer.iterate()
     with torch.no_grad():
         next(trainer.module.parameters()).fill_(float("nan"))
-    with pytest.raises(DivergedError, match="iteration 2, gradient steps 4 to 6: loss is nan"):
+    with pytest.raises(DivergedError, match="iteration 2, gradient steps 4 to 6, batch 1 of 3: loss is nan"):
         trainer.iterate()
 
 

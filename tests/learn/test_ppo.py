@@ -94,7 +94,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_where():
     trainer, _ = _train(iterations=1)
     with torch.no_grad():
         trainer.critic[0].weight[0, 0] = float("nan")
-    with pytest.raises(DivergedError, match=r"iteration 2, after 72 steps: .*loss is nan"):
+    with pytest.raises(DivergedError, match=r"iteration 2, after 72 steps, batch 1 of \d+: .*loss is nan"):
         trainer.iterate()
 
 

@@ -189,7 +189,15 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_where():
     trainer, _ = _train(2)
     with torch.no_grad():
         trainer.critics.weights[0][0, 0, 0] = float("nan")
-    with pytest.raises(DivergedError, match=r"iteration 3, after 54 steps: critic_loss is nan"):
+    with pytest.raises(DivergedError, match=r"iteration 3, after 54 steps, batch 1 of 2: critic_loss is nan"):
+        trainer.iterate()
+
+
+def test_of_several_batches_the_one_that_went_wrong_is_named(monkeypatch):
+    trainer, _ = _train(2, updates=5)
+    improve, calls = trainer.improve_critics, iter(range(1, 6))
+    monkeypatch.setattr(trainer, "improve_critics", lambda part: improve(part) * (torch.nan if next(calls) == 4 else 1))
+    with pytest.raises(DivergedError, match=r"iteration 3, after 54 steps, batch 4 of 5: critic_loss is nan\."):
         trainer.iterate()
 
 

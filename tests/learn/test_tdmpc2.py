@@ -217,7 +217,7 @@ def test_a_loss_that_is_not_finite_stops_the_run():
     trainer, _ = _train(5)
     with torch.no_grad():
         trainer.targets.weights[0][:, 0, 0] = float("nan")
-    with pytest.raises(DivergedError, match=r"iteration 6, after 36 steps: .*_loss is nan"):
+    with pytest.raises(DivergedError, match=r"iteration 6, after 36 steps, batch 1 of \d: .*_loss is nan"):
         trainer.iterate()
 
 

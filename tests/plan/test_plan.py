@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import manikin
 from card import on_card
 from manikin.arenas.table import table
 from manikin.control.ik import Chain, IkSolver
@@ -353,6 +354,36 @@ def test_an_expert_that_avoids_gets_there_without_touching(control: str) -> None
         assert not expert.unplanned.any()
     assert reached[Wall].all() and not touched[Wall].any()
     assert touched[Straight].all()  # so there was something to avoid
+
+
+class Twice(Straight):
+    """As Straight, in two waypoints.
+
+    Randomization: as in Wall.
+    Success: as in Wall.
+    """
+
+    def expert(self, h):
+        there = Waypoint(pose=at(THERE).expand(h.n, 7), gripper=1)
+        return [there, there.hold()]
+
+
+def test_an_executor_that_avoids_plans_the_way_to_all_waypoints_but_the_last() -> None:
+    for kind, avoid, free in ((Twice, True, True), (Twice, False, False), (Straight, True, False)):
+        env = Env(kind, num_envs=3, control="joint_pos", autoreset="disabled", reward="none", terminate=False)
+        env.reset(seed=5)
+        expert, hit = WaypointExecutor(env, avoid=avoid), torch.zeros(3)
+        for _ in range(60):
+            env.step(expert.act())
+            hit = torch.maximum(hit, env.h.hit.value.abs().amax(1))
+        assert (hit == 0).all() if free else (hit > 0).all()
+
+
+def test_an_expert_without_waypoints_has_no_way_to_plan() -> None:
+    env = manikin.make("CartpoleBalance-v1")
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match="CartpoleBalance-v1 gives actions, no waypoints to plan a way between"):
+        WaypointExecutor(env, avoid=True).act()
 
 
 def test_where_no_path_is_found_the_executor_goes_straight_and_says_so() -> None:

@@ -238,6 +238,39 @@ def test_rt1_is_behind_a_server_by_a_word(env: Any) -> None:
     there.close()
 
 
+CLOSES = {"rt1-google": 1.0, "octo-google": 0.0, "rt1-bridge": 1.0, "octo-bridge": 0.0}
+"""The gripper number by which each policy asks to close; -1 or 1 opens. RT-1's is of closing, Octo's of the opening."""
+
+
+@pytest.mark.parametrize("word", CLOSES)
+def test_a_robot_closes_where_the_policy_says_close(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    task = "GooglePickCokeCan-v1" if word.endswith("google") else "WidowXStackCube-v1"
+    env = manikin.make(task, 2, autoreset="disabled")
+    env.reset(seed=[0, 1])
+    policy = ConventionalPolicy(said := Grips(), env, CONVENTIONS[word])
+    policy.reset(torch.arange(2))
+    closes, opens = CLOSES[word], (-1.0 if word.startswith("rt1") else 1.0)
+    for number, expected in ((opens, 1.0), (closes, 0.0), (opens, 1.0)):
+        said.number = torch.tensor([number, opens])  # the second row stays open
+        for _ in range(20):
+            env.step(policy.act(pictures(1), ["", ""])[:, 0])
+        # the fingertips of the Google robot meet before its joints are all the way closed
+        assert env.robot.opening.tolist() == pytest.approx([expected, 1.0], abs=0.21 if expected == 0 else 0.05)
+
+
+class Grips:
+    """An arm that stands still, and a gripper number per row."""
+
+    number = torch.zeros(2)
+
+    def reset(self, rows: torch.Tensor) -> None:
+        pass
+
+    def act(self, observation: Any, instruction: list[str]) -> torch.Tensor:
+        return torch.cat([torch.zeros(2, 6), self.number[:, None]], 1)[:, None]
+
+
 def test_what_does_not_fit_a_convention_is_named(env: Any, tmp_path: Path) -> None:
     joints = manikin.make("PickCube-v2", 1, autoreset="disabled")
     with pytest.raises(ConfigError, match=r"joint_delta_pos takes 8 numbers in rad.*such as ee_delta_pose"):
@@ -251,7 +284,12 @@ def test_what_does_not_fit_a_convention_is_named(env: Any, tmp_path: Path) -> No
     short = Says()
     short.answers = short.answers[..., :6]
     with pytest.raises(ActionError, match=r"answers with \(N, H, 7 or more\), not \(2, 4, 6\)"):
-        ConventionalPolicy(short, env, CONVENTIONS["rt1-google"]).act(pictures(1), ["", ""])
+        ConventionalPolicy(short, env, CONVENTIONS["rt1-bridge"]).act(pictures(1), ["", ""])
+    with pytest.raises(ConfigError, match=r"rt1-google says by how much.*ee_delta_pose is absolute.*such as ee_"):
+        ConventionalPolicy(Says(), env, CONVENTIONS["rt1-google"])
+    planned = manikin.make("GooglePickCokeCan-v1", 1, autoreset="disabled")
+    with pytest.raises(ConfigError, match=r"octo-bridge says whether.*ee_delta_pose_planned is commanded, in opening"):
+        ConventionalPolicy(Says(), planned, CONVENTIONS["octo-bridge"])
     with pytest.raises(UnknownNameError, match="octo-bridge"):
         read_convention("octo-brige")
     file = tmp_path / "statistics.json"

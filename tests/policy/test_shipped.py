@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+
 import pytest
 
 from manikin import make
 from manikin.cli import main
-from manikin.errors import UnknownNameError
+from manikin.errors import DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST
+from manikin.learn.common.teacher import Teacher
 from manikin.learn.run.recipe import Recipe, recipe_for
+from manikin.learn.run.train import train
+from manikin.policy import shipped
 from manikin.policy.choices import policy_maker
 from manikin.policy.shipped import LARGEST, shipped_policies
 from manikin.policy.trained import read_about
@@ -29,6 +35,47 @@ def test_a_policy_is_small_says_where_it_is_from_and_does_what_is_recorded(name)
     env.close()
     # 64 of the recorded episodes: fewer successes than this happen once in a thousand at the lower end
     assert sum(r.success_once for r in run.results) >= 64 * about["tested"]["low"] - 10
+
+
+def test_the_recorded_hashes_are_those_of_the_files():
+    lines = (shipped.FOLDER / shipped.HASHES).read_text().splitlines()
+    files = sorted(shipped.FOLDER.glob("*.safetensors"))
+    assert lines == [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
+
+
+def test_a_file_that_was_changed_is_refused_wherever_it_is_named(tmp_path, monkeypatch, capsys):
+    folder = shutil.copytree(shipped.FOLDER, tmp_path / "shipped")
+    monkeypatch.setattr(shipped, "FOLDER", folder)
+    file = folder / "ppo-PushCube-v2.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1  # a weight's last bit
+    file.write_bytes(content)
+    said = "the policy ppo-PushCube-v2 is not the one that comes with manikin"
+    for use in (policy_maker, lambda word: Teacher(word, make("PushCube-v2", observe="state_dict"))):
+        with pytest.raises(DataError, match=said):
+            use("ppo-PushCube-v2")
+    assert main(["export", "ppo-PushCube-v2", "--out", str(tmp_path / "a.onnx")]) == 2
+    assert main(["policies", "--verify", "ppo-PushCube-v2"]) == 1
+    assert said in " ".join(capsys.readouterr().out.split())
+    policy_maker("ppo-PickCube-v2")  # the other is as it was
+    shipped.record_hashes()
+    policy_maker("ppo-PushCube-v2")
+    (folder / shipped.HASHES).write_text("")
+    with pytest.raises(DataError, match=r"sha256\.txt none for it"):
+        policy_maker("ppo-PickCube-v2")
+
+
+def test_a_runs_policy_becomes_one_that_comes_along(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(shipped, "FOLDER", shutil.copytree(shipped.FOLDER, tmp_path / "shipped"))
+    settings = {"num_steps": 6, "minibatches": 2, "hidden": [8], "critic_hidden": [8]}
+    recipe = Recipe(algorithm="ppo", task="PullCube-v2", env={"num_envs": 4}, settings=settings, steps=24, minutes=0)
+    train(recipe.replace(validation_episodes=2, test_episodes=3), folder=tmp_path / "run", seed=5)
+    assert main(["policies", "--add", str(tmp_path / "run")]) == 0
+    about = read_about(shipped_policies()["ppo-PullCube-v2"])
+    assert about["tested"]["episodes"] == 3 and about["command"] == "manikin train ppo PullCube-v2 --seed 5"
+    policy_maker("ppo-PullCube-v2")(make("PullCube-v2"))
+    assert main(["policies", "--verify", "ppo-PullCube-v2"]) == 0
+    assert "its SHA-256 is as recorded" in " ".join(capsys.readouterr().out.split())
 
 
 def test_all_together_are_small():

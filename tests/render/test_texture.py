@@ -6,10 +6,14 @@ import mujoco
 import numpy as np
 import pytest
 
+from manikin.assets.meshes import read_mesh
+from manikin.assets.paths import data_root
+from manikin.assets.pictures import read_picture
 from manikin.errors import ConfigError, DataError
 from manikin.render import make_renderer, view_of
 from manikin.render.texture import atlas, match_texture, rough_camera, scene_of, unproject
 from manikin.spec.camera import CameraSpec
+from script import script
 
 TRUE = CameraSpec(name="c", pos=(0.22, 0.1, 0.12), target=(0.0, 0.0, 0.005), fovy=0.5, width=160, height=120)
 
@@ -127,3 +131,40 @@ def test_what_cannot_work_is_named(photographed):
     view, behind = view_of(model, mujoco.MjData(model), TRUE), np.full(mask.shape, 0.1)  # something is in front of it
     with pytest.raises(DataError, match="no texel of the mesh is seen"):
         unproject(vertices[faces], uv[faces], view, photograph, mask, behind)
+
+
+CAN = [  # the outline of the can in a photograph of 320 x 256 pixels, marked by hand
+    *((32, 113), (34, 109.5), (40, 105.5), (48, 103.8), (55, 103.8), (60, 106.5), (63, 108.5), (66.5, 115)),
+    *((67, 118), (70, 122), (73, 129), (76, 136), (78.5, 143), (78.5, 148), (75, 153), (69, 156.5)),
+    *((63, 159.5), (57, 158.5), (52, 156), (47, 151), (41, 145), (37.5, 139), (35.5, 133), (32.5, 127), (32, 121)),
+]
+
+
+def inside(outline: list[tuple[float, float]], height: int, width: int) -> np.ndarray:
+    """(height, width) bool: pixels whose middle a polygon surrounds, by the crossings of a ray."""
+    y, x = np.mgrid[:height, :width] + 0.5
+    found = np.zeros((height, width), bool)
+    for (x0, y0), (x1, y1) in zip(outline, [*outline[1:], outline[0]], strict=True):
+        if y0 != y1:
+            found ^= ((y0 > y) != (y1 > y)) & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
+    return found
+
+
+def test_a_can_in_a_real_photograph_gets_its_texture() -> None:
+    """SIMPLER's can, whose mesh is given, standing on the counter. Its head's camera looks 45 degrees down."""
+    data = data_root()
+    folder = None if data is None else data / "simpler"
+    if folder is None or not (folder / "real_inpainting" / "move_near_real_obj_variants").is_dir():
+        pytest.skip("needs MANIKIN_DATA/simpler with real_inpainting/move_near_real_obj_variants and custom/models")
+    example = script("match_texture", "examples")
+    photograph = read_picture(folder / "real_inpainting/move_near_real_obj_variants/move_near_real_3_2.png")[..., :3]
+    read, mask = read_mesh(folder / "custom/models/opened_coke_can/visual_v0.obj"), inside(CAN, *photograph.shape[:2])
+    upright = (np.cos(np.radians(67.5)), -np.sin(np.radians(67.5)), 0.0, 0.0)
+    args = (read.vertices, read.faces, photograph, mask, np.radians(62.1256), [upright], read.texcoord)
+    found = example.matched(*args)
+    assert found.agreement > 0.93 and 0.2 < found.texture.seen.sum() / found.texture.used.sum() < 0.5
+    checked = example.check(read.vertices, read.faces, photograph, found)
+    pasted = checked[:, photograph.shape[1] + 2 : 2 * photograph.shape[1] + 2].astype(float)
+    assert np.abs(pasted - photograph)[mask].mean() < 12  # of 255: the can is in its place with its own colours
+    red = (found.texture.image[..., 0] > 2 * found.texture.image[..., 2].astype(int)) & found.texture.seen
+    assert red.sum() > 0.3 * found.texture.seen.sum()

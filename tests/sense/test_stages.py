@@ -85,7 +85,7 @@ def test_a_photograph_stands_where_nothing_or_nothing_kept_is_drawn(tmp_path: Pa
 
 
 def test_of_several_photographs_an_episode_keeps_one_in_any_row(tmp_path: Path) -> None:
-    files = [png(tmp_path / f"{k}.png", np.full((4, 4, 3), 40 * k, np.uint8)) for k in range(1, 5)]
+    files = [png(tmp_path / f"{k}.png", np.full((4, 6, 3), 40 * k, np.uint8)) for k in range(1, 5)]
     stages = [Photograph(tuple(files), keep=("cube",))]
     many, one = make(stages, 8, autoreset="disabled"), make(stages, 1)
     a, b = many.reset(seed=0)[0], one.reset(seed=5)[0]
@@ -93,6 +93,17 @@ def test_of_several_photographs_an_episode_keeps_one_in_any_row(tmp_path: Path) 
     assert set(shade) <= {40, 80, 120, 160} and len(set(shade)) > 1
     assert np.array_equal(small(a)["rgb"][5], small(b)["rgb"][0])
     assert np.array_equal(small(many.step(torch.zeros(8, 8))[0])["rgb"][:, 0, 0, 0], shade)
+
+
+@pytest.mark.parametrize("size, fits", [((48, 32), True), ((25, 17), True), ((64, 43), True), ((36, 32), False)])
+def test_a_photograph_of_other_proportions_is_refused(tmp_path: Path, size: tuple[int, int], fits: bool) -> None:
+    """The picture has 24 x 16 pixels: three to two, give or take a part of a pixel."""
+    file = png(tmp_path / "table.png", noise_image((size[1], size[0])))
+    if fits:
+        assert small(make([Photograph(file, keep=("cube",))], 1).reset(seed=0)[0])["rgb"].shape == (1, 16, 24, 3)
+        return
+    with pytest.raises(ConfigError, match=r"table.png has 36 x 32 pixels.*picture of small, 24 x 16.*fit='cover'"):
+        make([Photograph(file, keep=("cube",))], 1)
 
 
 def test_a_photograph_covers_or_is_stretched(tmp_path: Path) -> None:

@@ -339,7 +339,14 @@ class Aloft(FreeArm):
 
 
 @pytest.mark.parametrize(
-    ("word", "control"), [("go2", "joint_target_delta_pos"), ("panda@planar", "base: base_vel, arm: joint_pos")]
+    ("word", "control"),
+    [
+        ("go2", "joint_target_delta_pos"),
+        ("anymal_c", "joint_target_delta_pos"),
+        ("spot_arm", "legs: joint_target_delta_pos, arm: joint_pos"),
+        ("g1", "legs: joint_target_delta_pos, waist: joint_pos"),
+        ("panda@planar", "base: base_vel, arm: joint_pos"),
+    ],
 )
 def test_a_robot_whose_base_moves_takes_a_step_as_on_the_cpu(word, control):
     """A free base that falls and one that drives: one control step within 1e-5 (float32 against float64)."""

@@ -23,6 +23,7 @@ from manikin.author.sheet import TaskSheet
 from manikin.data.recording.durable import write_file
 from manikin.env.interface import SceneEnv
 from manikin.env.layouts.env import batched
+from manikin.env.state.provenance import source_of
 from manikin.env.task import Task
 from manikin.errors import AssetError
 from manikin.eval.pages.parts import alarm, grid, page, section
@@ -206,7 +207,7 @@ def _objects(env: SceneEnv, model: mujoco.MjModel, data: mujoco.MjData) -> str:
         if isinstance(thing, VariantPart):
             rows += _candidates(thing)
             continue
-        name, source = escape(thing.name), escape(_source(thing))
+        name, source = escape(thing.name), escape(source_of(thing))
         bodies = _bodies(thing, model)
         geoms = [g for g in range(model.ngeom) if model.geom_bodyid[g] in bodies and model.geom_contype[g]]
         geoms = geoms or [g for g in range(model.ngeom) if model.geom_bodyid[g] in bodies]
@@ -245,12 +246,6 @@ def _candidates(thing: VariantPart) -> Iterable[tuple[str, ...]]:
             _millimetres(2 * thing.bank.extents[k]),
             _between(friction),
         )
-
-
-def _source(thing: Thing) -> str:
-    if isinstance(thing, Robot) and not thing.source:
-        return "the maker's meshes" if thing.model.menagerie else "stand-in: primitives"
-    return thing.source or "shapes of the task"
 
 
 def _bodies(thing: Thing, model: mujoco.MjModel) -> set[int]:
@@ -336,7 +331,7 @@ def _stand_ins(env: SceneEnv, missing: Sequence[str]) -> Iterable[str]:
         if isinstance(thing, VariantPart):
             if names := [prop.name for prop in thing.props if "stand-in" in prop.source]:
                 yield f"{thing.name}: primitives for {', '.join(names)}"
-        elif "stand-in" in (source := _source(thing)) or " colour" in source:
+        elif "stand-in" in (source := source_of(thing)) or " colour" in source:
             yield f"{thing.name}: {source.removeprefix('stand-in: ')}"
     if missing and env.task.beside_photograph:
         yield "photograph: the simulated scene"

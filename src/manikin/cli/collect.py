@@ -30,8 +30,8 @@ class CollectOptions(TaskOptions, WarpOptions, PictureOptions):
     num_envs: int = 16
     """How many run in parallel; does not change what is collected."""
     policy: str = "expert"
-    """expert, random, policy.pt2 (a network by torch.export), ws://host:port (openpi's protocol), or your own as
-    module:function or file.py:function."""
+    """expert, planner, random, policy.pt2 (a network by torch.export), ws://host:port (openpi's protocol), or your own
+    as module:function or file.py:function."""
     out: Path | None = None
     """The recording; by default runs/TASK-POLICY.h5."""
     seed: int = 0

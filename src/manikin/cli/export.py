@@ -36,11 +36,11 @@ def run(options: ExportOptions) -> int:
     from manikin.errors import ConfigError
     from manikin.policy.files.onnx import example_observations, export_onnx, run_onnx
     from manikin.policy.network import NetworkPolicy
-    from manikin.policy.shipped import shipped_policies
+    from manikin.policy.shipped import shipped_policy
     from manikin.policy.trained import load_trained
 
     out = console()
-    module, about = load_trained(shipped_policies().get(options.checkpoint, Path(options.checkpoint)))
+    module, about = load_trained(shipped_policy(options.checkpoint) or Path(options.checkpoint))
     given = about["network"]["options"]
     if not isinstance(given["observations"], int):
         raise ConfigError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from manikin.cli.common.own_recordings import RecordingExportOptions, export
 from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console, counted, show_table
 from manikin.errors import AssetError, ConfigError
 
@@ -24,25 +25,28 @@ __all__ = ["ImproveOptions", "PackOptions", "RunOptions", "ScoreOptions", "main"
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """Score folders of simulated repeats, task01_01.csv to task10_20.csv, beside the published simulators."""
+    """Score folders of simulated repeats, task01_01.csv to task10_20.csv, beside the published simulators. Or score
+    simulations of tasks of your own on your own recordings: folders with recording.toml, or HDF5 files."""
 
     folders: tyro.conf.Positional[tuple[Path, ...]]
-    """Folders of simulations; each is a row of the tables."""
+    """Folders of simulations; each is a row of the tables. Of your own also HDF5 files."""
     reality: Path | None = None
-    """Folder of the recordings: Task01_mean10Hz.csv and so on, or repeats. Default: collins2020/real_mean_10hz in
-    MANIKIN_DATA."""
-    mode: Literal["released", "paper"] = "released"
-    """released: as the authors' script computes, errors included; compares with the published rows. paper: the
-    paper's formulas."""
-    tasks: tuple[int, ...] = ()
-    """Numbers of tasks; by default those that a folder holds."""
+    """Folder of the recordings: Task01_mean10Hz.csv and so on, or repeats, or your own. Default:
+    collins2020/real_mean_10hz in MANIKIN_DATA."""
+    mode: Literal["released", "paper"] | None = None
+    """released, the default: as the authors' script computes, errors included; compares with the published rows. paper:
+    the paper's formulas; the only mode of your own recordings."""
+    tasks: tuple[str, ...] = ()
+    """Numbers of tasks, or names of your own; by default those that a folder holds."""
     mask: tuple[str, ...] | None = None
     """With --mode paper: kinds of defects of the recordings that are left out; none for none. Default: zero_rows
-    zero_repeat quaternion label_swap after_end."""
+    zero_repeat quaternion label_swap after_end; of your own zero_rows quaternion."""
     hz: float = 10.0
     """Rate of the folders' files; at 100 every tenth row is taken."""
     reality_hz: float = 10.0
     """Rate of the recordings, for raw repeats at 100 Hz."""
+    resample: float | None = None
+    """Of your own recordings: interpolate both sides to so many rows per second."""
     out: Path | None = None
     """Folder for index.html, a page with curves, and score.json."""
     json: bool = False
@@ -135,19 +139,22 @@ _Commands = (
     | Annotated[RunOptions, tyro.conf.subcommand("run")]
     | Annotated[ImproveOptions, tyro.conf.subcommand("improve")]
     | Annotated[PackOptions, tyro.conf.subcommand("pack")]
+    | Annotated[RecordingExportOptions, tyro.conf.subcommand("export")]
 )
 
 
 def main(options: Annotated[_Commands, tyro.conf.arg(name="")]) -> int:
-    """Simulate the tasks of the CSIRO manipulation benchmark, score simulations on it, search for settings, or pack a
-    submission."""
+    """Simulate the tasks of the CSIRO manipulation benchmark, score simulations on it or on recordings of your own,
+    search for settings, pack a submission, or export episodes of manikin."""
     return run(options)
 
 
-def run(options: ScoreOptions | RunOptions | ImproveOptions | PackOptions) -> int:
-    """Score, simulate, search or pack."""
+def run(options: ScoreOptions | RunOptions | ImproveOptions | PackOptions | RecordingExportOptions) -> int:
+    """Score, simulate, search, pack or export."""
     if isinstance(options, RunOptions):
         return _run(options)
+    if isinstance(options, RecordingExportOptions):
+        return export(options)
     if isinstance(options, ImproveOptions):
         return _improve(options)
     return _score(options) if isinstance(options, ScoreOptions) else _pack(options)
@@ -171,21 +178,26 @@ def _mask(options: ScoreOptions | RunOptions | ImproveOptions) -> tuple[str, ...
 
 
 def _score(options: ScoreOptions) -> int:
+    from manikin.fidelity.recordings.own import is_own
     from manikin.fidelity.score import score_folder
 
     if not options.folders:
-        raise ConfigError("which simulation? Name a folder of files task01_01.csv to task10_20.csv")
+        raise ConfigError("which simulation? Name a folder of files task01_01.csv to task10_20.csv, or your own")
+    own = any(is_own(folder) for folder in options.folders)
+    if own and options.reality is None:
+        raise ConfigError("which recordings? Name the real arm's with --reality")
     reality = _reality(options.reality)
     mask = _mask(options)
     scores = [
         score_folder(
             folder,
             reality,
-            mode=options.mode,
-            tasks=options.tasks or None,
+            mode=options.mode or ("paper" if own else "released"),
+            tasks=[int(task) if task.isdecimal() and not own else task for task in options.tasks] or None,
             mask=mask,
             hz=options.hz,
             reality_hz=options.reality_hz,
+            resample=options.resample,
         )
         for folder in options.folders
     ]
@@ -308,29 +320,29 @@ def _pybullet(folder: Path, tasks: Sequence[int], seed: int) -> dict[str, Any]:
 
 
 def _show(out: Console, scores: list[Score]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
-    from manikin.fidelity.metrics.modes import COLUMNS
-    from manikin.fidelity.page import NOT_COMPARED, compared, unit
+    from manikin.fidelity.page import NOT_COMPARED, columns, compared, omitted, unit
     from manikin.fidelity.recordings.defects import summary
 
-    mode = scores[0].mode
+    mode, own = scores[0].mode, any(one.own for one in scores)
 
-    def table(first: str, group: int, rows: dict[str, dict[str, float]], title: str) -> None:
-        shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=title, title_justify="left")
+    def table(first: str, group: int | str, rows: dict[str, dict[str, float]], title: str) -> None:
+        shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=escape(title), title_justify="left")
         shown.add_column(f"\n{first}", no_wrap=True)
-        for column in COLUMNS[group]:
+        for column in columns(group, rows):
             shown.add_column(f"{column.replace('object_', 'object ')}\n{unit(column, mode)}", justify="right")
         for name, values in rows.items():
-            shown.add_row(name, *(f"{values[c]:.4g}" if c in values else "-" for c in COLUMNS[group]))
+            shown.add_row(escape(name), *(f"{values[c]:.4g}" if c in values else "-" for c in columns(group, rows)))
         show_table(out, shown)
         out.print()
 
     if any(one.synthetic for one in scores):
         out.print(f"[bold red]SYNTHETIC.[/] {NOT_COMPARED}", soft_wrap=True)
     for one in scores:
-        group = 1 if all(task < 3 for task in one.tasks) else 2
-        table("task", group, {str(task): dict(each.values) for task, each in one.tasks.items()}, f"{one.name}, {mode}")
+        errors: int | str = "" if own else 1 if all(task in (1, 2) for task in one.tasks) else 2
+        table("task", errors, {str(k): dict(each.values) for k, each in one.tasks.items()}, f"{one.name}, {mode}")
         for task, each in one.tasks.items():
             for word, found, told in (
                 ("recording", each.real, each.real_defects),
@@ -338,16 +350,22 @@ def _show(out: Console, scores: list[Score]) -> None:
             ):
                 for line in summary(told, found.first_line):
                     out.print(f"task {task}, {word}: {line}", soft_wrap=True, markup=False)
+            for line in omitted(each):
+                out.print(f"task {task}, left out: {line}", soft_wrap=True, markup=False)
         hidden = ", ".join(one.masked) if one.masked else "nothing"
         out.print(f"masked in the recordings: {hidden}\n", soft_wrap=True)
     for group, rows in compared(scores).items():
+        if not isinstance(group, int):
+            if len(scores) > 1:
+                table("simulator", group, rows, group)
+            continue
         if any(group in one.subgroups for one in scores):
             table("simulator", group, rows, f"subgroup {group}, {mode}")
         for one in scores:
             if one.lacking(group):
                 lost = ", ".join(map(str, one.lacking(group)))
                 out.print(f"subgroup {group} is not reported for {one.name}: it lacks task {lost}", soft_wrap=True)
-    if mode == "paper" and not any(one.synthetic for one in scores):
+    if mode == "paper" and not own and not any(one.synthetic for one in scores):
         out.print("The published rows are of the released script; compare with --mode released.", soft_wrap=True)
 
 

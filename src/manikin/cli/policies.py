@@ -23,7 +23,8 @@ class PoliciesOptions:
     """Options of `manikin policies`."""
 
     verify: tuple[str, ...] = ()
-    """Evaluate these policies anew, all of them by the word all, and compare with the rate that is recorded."""
+    """Compare the files of these policies (all of them: all) with their recorded SHA-256, evaluate them anew, and
+    compare with the recorded rate."""
     add: Path | None = None
     """Folder of a training run: make its policy one that comes with manikin (weights in half precision)."""
 
@@ -34,7 +35,7 @@ def main(options: Annotated[PoliciesOptions, tyro.conf.arg(name="")]) -> int:
 
 
 def run(options: PoliciesOptions) -> int:
-    """List, verify or add; 1 where a policy does not reach what is recorded."""
+    """List, verify or add; 1 where a policy is not the file that is recorded, or does not reach what is."""
     from rich.table import Table
 
     from manikin.assets.paths import file_hash
@@ -80,25 +81,34 @@ def _evaluate(out: Console, about: dict[str, Any], file: Path) -> Interval:
 
 
 def _verify(out: Console, name: str, file: Path) -> bool:
+    from rich.markup import escape
+
+    from manikin.errors import DataError
+    from manikin.policy.shipped import check_shipped
     from manikin.policy.trained import read_about
 
+    try:
+        check_shipped(name)
+    except DataError as error:
+        out.print(f"[red]{escape(str(error))}[/]", soft_wrap=True)
+        return False
     about = read_about(file)
     tested, found = about["tested"], _evaluate(out, about, file)
     good = found.high >= tested["low"] and found.low <= tested["high"]
     words = "as recorded" if good else "[red]not what is recorded[/]"
-    out.print(f"{name}: {found}, recorded {tested['rate']:.1%}: {words}", soft_wrap=True)
+    out.print(f"{name}: its SHA-256 is as recorded; {found}, recorded {tested['rate']:.1%}: {words}", soft_wrap=True)
     return good
 
 
 def _add(out: Console, folder: Path) -> int:
     from manikin.errors import ConfigError
     from manikin.learn.run.recipe import Recipe
-    from manikin.policy.shipped import LARGEST, shipped_policies
+    from manikin.policy.shipped import FOLDER, LARGEST, record_hashes, shipped_policies
     from manikin.policy.trained import load_trained, save_trained
 
     module, about = load_trained(folder)
     name = f"{about['algorithm']}-{about['task']}"
-    place = Path(__file__).parents[1] / "policy" / "shipped" / f"{name}.safetensors"
+    place = FOLDER / f"{name}.safetensors"
     about["command"] = f"manikin train {about['algorithm']} {about['task']} --seed {about['seed']}"
     network = about.pop("network")
     about.pop("format")
@@ -112,5 +122,6 @@ def _add(out: Console, folder: Path) -> int:
     rate = {"rate": found.estimate, "low": found.low, "high": found.high}
     episodes = Recipe.from_toml(about["recipe"]).test_episodes
     save_trained(place, module, network=network, about={**about, "tested": {**rate, "episodes": episodes}})
+    record_hashes()
     out.print(f"{name}: {found}; {counted(len(shipped_policies()), 'file')} in all")
     return OK

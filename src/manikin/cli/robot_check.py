@@ -45,11 +45,14 @@ def chosen_robot(word: str, gripper: str | None = None) -> RobotSelection:
     """
     from manikin.grippers import gripper as gripper_named
     from manikin.robots import RobotSelection, robot, with_grippers
+    from manikin.spec.robot import GripperSpec
 
     if not word.lower().endswith(ROBOT_FILES):
         return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
     arm, hand = robot_in_file(word)
     arm = with_grippers(arm, gripper)
+    if gripper is None and hand is None and arm.tool is not None and isinstance(arm.tool.gripper, GripperSpec):
+        return RobotSelection(arm, arm.tool.gripper, False)
     name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
     if hand is not None and name == hand.name:
         return RobotSelection(arm, hand, False)
@@ -63,6 +66,7 @@ def run(options: RobotCheckOptions) -> int:
 
     from manikin.author.robot.check import check_robot, reach
     from manikin.author.robot.film import film_robot
+    from manikin.author.robot.tried import standing
 
     torch.set_num_threads(1)
     out = console()
@@ -79,6 +83,12 @@ def run(options: RobotCheckOptions) -> int:
     errors = sum(f.error for f in findings)
     reached = None
     if not errors:
+        if robot.arm.base.kind == "free":
+            stood = standing(robot)
+            how = f"the base moves by {stood.moved * 1e3:.0f} mm in 3 s"
+            if stood.fell is not None:
+                how = f"it falls within {stood.fell:.1f} s, and takes a controller that balances it"
+            out.print(f"on its feet by its servos alone: {how}")
         if options.reach and robot.arm.tools:
             reached = reach(robot.arm, robot.gripper)
             out.print(

@@ -23,12 +23,12 @@ class SysidOptions:
     """Options of `manikin sysid`."""
 
     source: tyro.conf.Positional[Path]
-    """File of trajectories (.json, .npz, .h5), a recording of manikin, a pickle of SIMPLER's; or the word bridge or
-    collins for what MANIKIN_DATA holds."""
+    """File of trajectories (.json, .npz, .h5), a recording of manikin, a recording of your own (a folder with
+    recording.toml, or .h5), a pickle of SIMPLER's; or the word bridge or collins for what MANIKIN_DATA holds."""
     vary: tuple[str, ...] = ()
     """What may change, with its range: kp=600:1400 kd/waist=100:500 friction=0:2:tied armature=0.001:1:log
     delay=0:0.3."""
-    kind: Literal["trajectories", "recording", "simpler", "bridge", "collins"] | None = None
+    kind: Literal["trajectories", "recording", "own", "simpler", "bridge", "collins"] | None = None
     """What the file is; by default as its ending and content say."""
     robot: str | None = None
     """A robot word; default the one that was recorded."""
@@ -129,7 +129,7 @@ def _recorded(options: SysidOptions) -> Trajectories:
     Raises:
         ConfigError: a pickle of SIMPLER's without the options that it lacks. DataError: it cannot be read.
     """
-    from manikin.fidelity.recordings.motions import collins
+    from manikin.fidelity.recordings.motions import collins, own_motions
     from manikin.sysid import importers, read_trajectories
 
     source, kind = options.source, options.kind or _kind(options.source)
@@ -139,6 +139,8 @@ def _recorded(options: SysidOptions) -> Trajectories:
         return collins()
     if kind == "recording":
         return importers.recording(source)
+    if kind == "own":
+        return own_motions(source)
     if kind == "trajectories":
         return read_trajectories(source)
     if options.robot is None or options.control is None or options.control_hz is None:
@@ -163,14 +165,17 @@ def _kind(source: Path) -> str:
         return "simpler"
     if ".tfrecord" in source.name:
         return "bridge"
-    return "recording" if ending in (".h5", ".hdf5") and _is_recording(source) else "trajectories"
+    if source.is_dir():
+        return "own"
+    kinds = {"manikin-episodes": "recording", "manikin-recording": "own"}
+    return kinds.get(_format(source), "trajectories") if ending in (".h5", ".hdf5") else "trajectories"
 
 
-def _is_recording(path: Path) -> bool:
+def _format(path: Path) -> str:
     import h5py
 
     try:
         with h5py.File(path, "r") as file:
-            return bool(file.attrs.get("format") == "manikin-episodes")
+            return str(file.attrs.get("format"))
     except OSError:
-        return False
+        return ""

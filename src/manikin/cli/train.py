@@ -39,8 +39,8 @@ class TrainOptions:
     steps: int | None = None
     """End after so many control steps of all rows (imitation: gradient steps); 0 for no limit."""
     demos: Path | None = None
-    """A recording of demonstrations (manikin collect ... --observations); imitation without it records the expert. sac
-    also takes a file of robosuite, robomimic or ManiSkill."""
+    """A recording of demonstrations (manikin collect ... --observations); imitation without it records the expert, or
+    who the setting demonstrations_of names. sac also takes a file of robosuite, robomimic or ManiSkill."""
     seed: int = 0
     """Of weights, actions and episodes. The same seed gives the same run on the same kind of machine."""
     out: Path | None = None
@@ -55,6 +55,8 @@ class TrainOptions:
     """Go on with the run in this folder; algorithm, task and seed are the run's."""
     tensorboard: bool = False
     """Write TensorBoard's events too (pip install 'manikin[learn]')."""
+    save_every: float = 60.0
+    """Seconds between two checkpoints, at least: how much a run loses that is killed."""
     test: On = True
     """Do not evaluate the best checkpoint on the test episodes at the end."""
     pictures: int = 4
@@ -110,6 +112,7 @@ def run(options: TrainOptions) -> int:
 
 def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
     """A run for each value and seed, those that are finished left as they are; then all of them side by side."""
+    from manikin.learn.run.contents import with_contents
     from manikin.learn.run.sweep import variants
     from manikin.learn.run.train import CHECKPOINT, begun_as
     from manikin.policy.trained import PROGRAM
@@ -122,7 +125,8 @@ def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
             folders.append(folder)
             begun = (folder / CHECKPOINT).exists()
             if begun:
-                same = begun_as(folder, variant.recipe, seed, options.device).hash == variant.recipe.hash
+                named = with_contents(variant.recipe)
+                same = begun_as(folder, named, seed, options.device).hash == named.hash
                 report = folder / "report.json"
                 if same and (report if options.test else folder / PROGRAM).exists():
                     out.print(f"{folder}: finished before")
@@ -142,10 +146,12 @@ def train_one(
 
     from manikin.errors import ManikinError
     from manikin.eval.runner import interruptible
+    from manikin.learn.run.contents import with_contents
     from manikin.learn.run.page import shares, summary_of
     from manikin.learn.run.recipe import trainer_class
     from manikin.learn.run.train import CHECKPOINT, train
 
+    recipe = with_contents(recipe)
     out.print(f"{recipe.algorithm} on {recipe.task}, seed {seed}: recipe {recipe.hash[:12]}")
     out.print(escape(recipe.to_toml().rstrip()), style="dim", soft_wrap=True)
     line = _Line(out, recipe)
@@ -159,6 +165,7 @@ def train_one(
                 threads=options.threads,
                 resume=resume,
                 tensorboard=options.tensorboard,
+                save_every=options.save_every,
                 stop=stop,
                 on_iteration=line,
                 say=lambda words: out.print(escape(words), soft_wrap=True),

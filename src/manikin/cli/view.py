@@ -32,7 +32,7 @@ class ViewOptions(TaskOptions):
     folder; then only port, host and open count."""
     control: Annotated[str | None, documented("control")] = None
     policy: str = "expert"
-    """expert, random, hold, one that comes with manikin, a training run's folder, a file (policy.safetensors,
+    """expert, planner, random, hold, one that comes with manikin, a training run's folder, a file (policy.safetensors,
     policy.pt2), ws://host:port, or your own as module:function or file.py:function."""
     observe: Annotated[
         str | None, documented("observe", "By default what a trained policy was trained with, else state.")

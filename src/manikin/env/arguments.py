@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ActionError, ConfigError, UnknownNameError
-from manikin.robots import RobotSelection, members, robot
+from manikin.robots import RobotSelection, arm, members, robot
+from manikin.robots import robots as every_robot
 from manikin.spec.action import ActionCard
 from manikin.spec.budget import Budget
 from manikin.spec.physics import Physics
-from manikin.spec.robot import GripperSpec
+from manikin.spec.robot import GripperSpec, RobotSpec
 
 if TYPE_CHECKING:
     from manikin.env.task import Task
@@ -61,7 +62,7 @@ def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[
 
     Raises:
         UnknownNameError: no such robot.
-        ConfigError: the task takes another number of robots.
+        ConfigError: the task takes another number of robots, or one lacks what the task needs.
     """
     given = robot_word(given)
     word = task.robots[0] if given is None else given
@@ -70,7 +71,21 @@ def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[
     if len(chosen) != task.robot_count:
         hint = f"; for example robot={','.join(words[:1] * task.robot_count)!r}" if len(words) == 1 else ""
         raise ConfigError(f"{task.id} takes {task.robot_count} robots, but {word!r} is {len(chosen)}{hint}")
+    for one, selection in zip(words, chosen, strict=True):
+        if lacking := [what for what in task.robot_needs if not _has(selection.arm, what)]:
+            able = [name for name in every_robot() if all(_has(arm(name), what) for what in task.robot_needs)]
+            raise ConfigError(
+                f"{task.id} needs a robot with {' and '.join(task.robot_needs)}, and {one!r} has no "
+                f"{' and no '.join(lacking)}; it takes {', '.join(able) or 'none of the built-in robots'}"
+            )
     return word, chosen
+
+
+def _has(spec: RobotSpec, what: str) -> bool:
+    """Whether a robot has ``feet``, a ``gripper`` on one of its tools, or a group or tool of that name."""
+    if what in ("feet", "gripper"):
+        return bool(spec.feet) if what == "feet" else any(tool.gripper for tool in spec.tools.values())
+    return what in spec.groups or what in spec.tools
 
 
 def robot_word(given: Any) -> str | None:

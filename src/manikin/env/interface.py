@@ -21,6 +21,7 @@ from manikin.env.observe import Observation, ObservationBuilder
 from manikin.env.options import AUTORESET, EnvOptions
 from manikin.env.shares import Shares
 from manikin.env.state import saving
+from manikin.env.state.provenance import sources
 from manikin.errors import ClosedError, DivergedError
 from manikin.render.segmentation import SegmentationTable
 from manikin.scene.handles import Part, Robot
@@ -268,6 +269,12 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         return Shares(self.robots, self.observation_names, self.controller.card.dims, self.device)
 
     @property
+    def sources(self) -> dict[str, str]:
+        """Where the shapes of each thing in the scene come from, by its name: the maker's meshes, a stand-in, ...; of a
+        part that differs between rows by ``PART: CANDIDATE``. Of several layouts those of the first row."""
+        return sources(self.part(0)[0].things)
+
+    @property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the columns of ``joints``; of several robots ``ROBOT/JOINT``."""
         several = len(self.robots) > 1
@@ -333,6 +340,15 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         action = arguments.numbers("actions", actions, shape, self.device).clamp(-1.0, 1.0)
         with torch.no_grad(), self._on:
             return self.gather(lambda one, given: one._loop.reward(one.task.evaluate(one.h), given)[0], action)
+
+    def finished(self, said: Tensor) -> Tensor:
+        """Tell the task in which rows (N,) bool a policy says that it has finished with the action that comes next;
+        returns (N,) bool, in which of them the episode ends with that step. The caller ends it. See
+        :meth:`manikin.Task.finished`."""
+        self._check_open()
+        mask = arguments.mask_on(said, self.num_envs, "said", self.device)
+        with torch.no_grad(), self._on:
+            return self.gather(lambda one, mine: one.task.finished(one.h, mine), mask)
 
     # ---- state -----------------------------------------------------------------------------------------------------
 

@@ -153,6 +153,8 @@ class Task:
         robots: robot words that the task is tested with; the first is the default.
         robot_count: how many robots it takes; ``scene`` calls ``b.robot`` that often. With several, name them
             ``robot0``, ``robot1``, and what each of them observes ``robot0_tcp_pose`` and so on.
+        robot_needs: what a robot must have for the task: "feet", "gripper", or a group or tool of that name ("fingers",
+            "left"); a robot without it is refused with the names of those that have it.
         robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).
         control, control_hz, physics: defaults that ``make`` can override.
         observations: unit and frame of every tensor that ``observe`` returns.
@@ -177,6 +179,7 @@ class Task:
     instruction: ClassVar[str] = ""
     robots: ClassVar[tuple[str, ...]] = ("panda",)
     robot_count: ClassVar[int] = 1
+    robot_needs: ClassVar[tuple[str, ...]] = ()
     robot_config: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     control: ClassVar[str] = "joint_delta_pos"
     control_hz: ClassVar[float] = 20.0
@@ -257,6 +260,12 @@ class Task:
         (n, joints), so that a real arm knows it: ``observe`` returns it, and so does what runs a policy on a robot.
         Optional."""
         return {}
+
+    def finished(self, h: Any, said: Tensor) -> Tensor:
+        """In which rows (n,) bool the episode ends because the policy said, in the rows ``said`` (n,) bool, that it has
+        finished: by default in all of them. Asked before the step with the policy's last action. May change variables,
+        for a task with a second part to begin. Optional."""
+        return said
 
     def evaluate(self, h: Any) -> dict[str, Tensor]:
         """``{"success": (n,) bool}``, optionally ``"fail"`` and stage flags. Pure."""

@@ -43,6 +43,7 @@ class TaskResult:
         confidence: of the intervals.
         seconds, env_steps: what it took.
         advice: which budget to raise to what, where contacts or constraints of an episode found no room.
+        made_of: by the name of each thing in the scene where its shapes come from: meshes, or stand-ins.
         sequential: it was to stop as soon as its question was answered. ``answer`` is None where it never was.
     """
 
@@ -54,6 +55,7 @@ class TaskResult:
     seconds: float
     env_steps: int
     advice: str = ""
+    made_of: Mapping[str, str] = field(default_factory=dict)
     sequential: bool = False
     answer: Answer | None = None
 
@@ -203,6 +205,7 @@ def evaluate(
                     on_result=partial(ran.add, on_result),
                     stop=lambda: stop() or ran.answered,
                     inference_ms=inference_ms,
+                    heed_finished=True,
                 )
                 ran.end(run.seconds, run.env_steps, run.advice)
             finally:
@@ -250,12 +253,13 @@ class _Ran:
 
     def begin(self, task: str, env: BatchEnv) -> list[int]:
         """Numbers of the episodes that are to be run."""
-        made_of = env.fingerprint()
-        self._finished = JournaledTask() if self.journal is None else self.journal.begin(task, made_of)
+        printed = env.fingerprint()
+        self._finished = JournaledTask() if self.journal is None else self.journal.begin(task, printed)
         self._new, self._began = [], time.perf_counter()
         self._about = {
             "task": task,
-            "fingerprint": made_of,
+            "fingerprint": printed,
+            "made_of": env.sources,
             "held_steps": self.protocol.held_steps(env.control_hz),
             "confidence": self.protocol.confidence,
         }
@@ -355,6 +359,7 @@ def film_episodes(
             execution=execution,
             paraphrases=protocol.paraphrases,
             inference_ms=inference_ms,
+            heed_finished=True,
         )
     finally:
         env.close()

@@ -38,6 +38,8 @@ __all__ = ["EpisodeResult", "Observer", "Run", "Stop", "interruptible", "run_epi
 
 log = logging.getLogger("manikin.eval")
 
+_COUNTERS = ("elapsed", "episode_seed", "episode_index", "health", "clipped", "layout")  # the environment's, in info
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeResult:
@@ -53,8 +55,10 @@ class EpisodeResult:
         first_success: the step after which it was first successful (counted from 1), None if never.
         longest_success: most steps in a row that were successful.
         terminated, truncated: how it ended. fail: whether it failed at any step; success after that does not count.
+        said_finished: the policy said that it had finished, and that ended the episode.
         health: bits of :class:`manikin.sim.health.Health`; 0 is healthy.
         reached: the task's stage flags (``is_grasped``, ...): whether each was ever true. Says where failures stop.
+        at_end: what the task says of the last step by name: the stage flags, counts and measures, as ``info`` has them.
         events: what happened, in order; mode: how it succeeded or failed (see :mod:`manikin.spec.labels`).
         force_sum: contact force of the robots in all (``total``) and on each link [N], sampled once per control step
             and added up. force_peak: the largest of them [N]. See :mod:`manikin.scene.handles.forces`.
@@ -76,8 +80,10 @@ class EpisodeResult:
     fail: bool
     health: int
     reached: Mapping[str, bool] = field(default_factory=dict)
+    at_end: Mapping[str, bool | int | float] = field(default_factory=dict)
     events: tuple[str, ...] = ()
     mode: str = ""
+    said_finished: bool = False
     force_sum: Mapping[str, float] = field(default_factory=dict)
     force_peak: Mapping[str, float] = field(default_factory=dict)
 
@@ -178,6 +184,7 @@ def run_episodes(
     options: Mapping[str, Any] | None = None,
     paraphrases: Mapping[str, Sequence[str]] | None = None,
     inference_ms: float = 0.0,
+    heed_finished: bool = False,
 ) -> Run:
     """Run each episode exactly once.
 
@@ -195,6 +202,8 @@ def run_episodes(
             modulo their number.
         inference_ms: what the policy needs for an answer, while the world goes on; see
             :class:`manikin.policy.delay.LatePolicy`.
+        heed_finished: a policy's word that it has finished (its attribute ``finished``) reaches the task, which ends
+            the episode with that step or begins its next part. Recordings have no place for it: not for them.
 
     Raises:
         ConfigError: an environment that restarts rows on its own, or no episodes.
@@ -227,11 +236,12 @@ def run_episodes(
             break
         actions = chunked.act(observation, rows.told)[:, 0]
         active = rows.active
+        ended = rows.ended(chunked.finished) if heed_finished else None
         observation, reward, terminated, truncated, info = env.step(
             actions, active=None if active.all() else torch.from_numpy(active)
         )
         steps += int(active.sum())
-        for result in rows.account(actions, observation, reward, terminated, truncated, info):
+        for result in rows.account(actions, observation, reward, terminated, truncated, info, ended):
             results.append(result)
             if on_result is not None:
                 on_result(result)
@@ -278,6 +288,7 @@ class _Rows:
         self.first = np.zeros(n, np.int64)  # 0: not yet
         self.best = np.zeros(n, np.float64)
         self.reached: dict[str, np.ndarray] = {}
+        self.flags: dict[str, np.ndarray] = {}  # of the last step
         self.labels = getattr(getattr(env, "task", None), "labels", PLAIN)
         # a recorder follows what happens by itself; nobody else needs to
         following = [observer.tracker for observer in observers if isinstance(observer, Recorder)]
@@ -352,6 +363,12 @@ class _Rows:
         for observer in self.observers:
             observer.start(rows, self.number[rows], observation, self.options)
 
+    def ended(self, said: torch.Tensor | None) -> np.ndarray | None:
+        """(N,) bool: rows whose episode ends with the next step because the policy says that it has finished."""
+        if said is None or not bool(said.any()):
+            return None
+        return to_numpy(self.env.finished(said & torch.from_numpy(self.active)))
+
     def account(
         self,
         actions: torch.Tensor,
@@ -360,15 +377,19 @@ class _Rows:
         terminated: torch.Tensor,
         truncated: torch.Tensor,
         info: Mapping[str, Any],
+        ended: np.ndarray | None,
     ) -> list[EpisodeResult]:
         """Add one control step to the totals of the active rows; finished ones become results and free their row."""
         rows = np.flatnonzero(self.active)
         outcome = outcome_of(reward, terminated, truncated, info)
+        said = np.zeros(len(self.number), bool) if ended is None else ended
+        outcome["terminated"] = outcome["terminated"] | said
         self.length[rows] += 1
         self.total[rows] += outcome["rewards"][rows].astype(np.float64)
         self.best[rows] = np.maximum(self.best[rows], outcome["rewards"][rows])
         prefix = "flags/"
         flags = {k.removeprefix(prefix): v for k, v in outcome.items() if k.startswith(prefix)}
+        self.flags = {name: value for name, value in flags.items() if name not in _COUNTERS}
         for name, value in flags.items():
             if value.dtype == bool:
                 self.reached.setdefault(name, np.zeros(len(self.number), bool))[rows] |= value[rows]
@@ -386,13 +407,13 @@ class _Rows:
         self.first[rows] = np.where(success & (self.first[rows] == 0), self.length[rows], self.first[rows])
         health = to_numpy(info["health"])
         done = rows[(outcome["terminated"] | outcome["truncated"])[rows]]
-        results = [self._result(row, outcome, int(health[row])) for row in done.tolist()]
+        results = [self._result(row, outcome, int(health[row]), bool(said[row])) for row in done.tolist()]
         for observer in self.observers if len(done) else ():
             observer.finish(done, health[done])
         self.number[done] = -1
         return results
 
-    def _result(self, row: int, outcome: Mapping[str, np.ndarray], health: int) -> EpisodeResult:
+    def _result(self, row: int, outcome: Mapping[str, np.ndarray], health: int, said: bool) -> EpisodeResult:
         number = int(self.number[row])
         seed, index = self.keys[number]
         story = self.tracker.story(row)
@@ -413,8 +434,10 @@ class _Rows:
             fail=bool(self.tracker.failed[row]),
             health=health,
             reached={name: bool(flags[row]) for name, flags in self.reached.items()},
+            at_end={name: flags[row].item() for name, flags in self.flags.items()},
             events=story.events,
             mode=self.labels.label(story),
+            said_finished=said,
             force_sum=dict(zip(self.env.force_names, self.force_sum[row].tolist(), strict=True)),
             force_peak=dict(zip(self.env.force_names, self.force_peak[row].tolist(), strict=True)),
         )

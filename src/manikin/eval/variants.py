@@ -3,20 +3,20 @@
 The word ``simpler`` stands for the variants of SIMPLER (arXiv 2405.05941, appendix): the scene as it is, two other
 backgrounds, brighter and darker light, fewer and more distractors, two other surfaces of the table. Tasks with drawers
 have no distractors there, and two other cabinets for the table. Moving near has one variant instead of distractors,
-without the third object. ``simpler-shifts`` adds
-two camera poses, which the paper tells apart from the average. What stands in for what manikin has no meshes of is said
-in each variant.
+without the third object. SIMPLER's own tasks have its brighter and darker lamps, other tasks a factor for all lights.
+``simpler-shifts`` adds two camera poses, which the paper tells apart from the average. What stands in for what manikin
+has no meshes of is said in each variant.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.eval.agreement.metrics import delta_success
+from manikin.eval.agreement.trials import Metric, delta_success_interval
 from manikin.eval.protocol import Protocol, setting_of, task_of
 from manikin.spec.looks import Background, CameraLook, Distractors, LightLook, Looks, Surface
 from manikin.spec.vary import Choice, Uniform
@@ -26,6 +26,7 @@ __all__ = ["SETS", "Variant", "shifts", "variants_in", "variants_of", "vary"]
 _BASE = "base"
 _MOVE_NEAR = "GoogleMoveNear"
 _DRAWERS = ("GoogleOpenDrawer", "GoogleCloseDrawer", "GooglePlaceApple")
+_LIT = ("GooglePick", _MOVE_NEAR, *_DRAWERS)
 _TABLES = ("table", "counter", "tabletop", "top")  # what tasks call the thing that objects stand on
 
 
@@ -106,6 +107,9 @@ _SIMPLER = (
     _table("table-solid", (0.86, 0.84, 0.8), "plain"),
     _table("table-patterned", (0.6, 0.42, 0.3), "checker"),
 )
+_LAMPS = tuple(
+    Variant(name=name, shift="lighting", looks=Looks(), config={"light": name}) for name in ("brighter", "darker")
+)
 _ALONE = Variant(name="no-distractor", shift="distractors", looks=Looks(), config={"third": False})
 _CABINETS = (
     Variant(name="cabinet-plain", shift="table", looks=Looks(), config={"cabinet": "mk_station2"}),
@@ -131,7 +135,11 @@ def variants_of(word: str, task: str) -> tuple[Variant, ...]:
     if word not in SETS:
         raise UnknownNameError("set of variants", word, SETS)
     near, drawers = task.startswith(_MOVE_NEAR), task.startswith(_DRAWERS)
-    own = {"distractors": (_ALONE,) if near else () if drawers else None, "table": _CABINETS if drawers else None}
+    own = {
+        "lighting": _LAMPS if task.startswith(_LIT) else None,
+        "distractors": (_ALONE,) if near else () if drawers else None,
+        "table": _CABINETS if drawers else None,
+    }
     shared = (one for one in SETS[word] if own.get(one.shift) is None)
     return (*shared, *(one for instead in own.values() for one in instead or ()))
 
@@ -168,22 +176,27 @@ def vary(protocol: Protocol, word: str) -> Protocol:
     )
 
 
-def shifts(word: str, rates: Mapping[str, float]) -> list[dict[str, Any]]:
+def shifts(word: str, outcomes: Mapping[str, Mapping[Any, bool]], *, confidence: float = 0.95) -> list[dict[str, Any]]:
     """What the variants of each task say together.
 
     Args:
         word: of the set.
-        rates: success rate by the protocol's word for a setting; tasks of which a variant is missing are left out.
+        outcomes: by the protocol's word for a setting, success of each episode by a word for it; tasks of which a
+            variant is missing are left out.
+        confidence: of the intervals.
 
     Returns:
-        Per task ``{"task", "base", "mean", "variants", "delta_success"}``: the mean over the variants that are
-        averaged, how many those are, and by shift the mean absolute change against the scene as it is.
+        Per task ``{"task", "base", "mean", "variants", "delta_success", "interval"}``: the mean over the variants that
+        are averaged, how many those are, by shift the mean absolute change against the scene as it is, and by shift the
+        ends of its bootstrap interval. Where all variants have the same episodes, these are drawn together.
     """
+    rates = {name: sum(one.values()) / len(one) for name, one in outcomes.items()}
     found = []
     for base, variants in variants_in(word, rates).items():
-        by_shift: dict[str, list[float]] = {}
+        by_shift: dict[str, list[str]] = {}
         for variant, name in variants:
-            by_shift.setdefault(variant.shift, []).append(rates[name])
+            by_shift.setdefault(variant.shift, []).append(name)
+        measured = {shift: _measured(outcomes, base, names, confidence) for shift, names in by_shift.items()}
         mean = [rates[base], *(rates[name] for variant, name in variants if variant.averaged)]
         found.append(
             {
@@ -191,12 +204,20 @@ def shifts(word: str, rates: Mapping[str, float]) -> list[dict[str, Any]]:
                 "base": rates[base],
                 "mean": sum(mean) / len(mean),
                 "variants": len(mean),
-                "delta_success": {
-                    shift: delta_success(base=rates[base], shifts=values) for shift, values in by_shift.items()
-                },
+                "delta_success": {shift: one.value for shift, one in measured.items()},
+                "interval": {shift: [one.low, one.high] for shift, one in measured.items()},
             }
         )
     return found
+
+
+def _measured(outcomes: Mapping[str, Mapping[Any, bool]], base: str, names: Sequence[str], confidence: float) -> Metric:
+    lists = [outcomes[name] for name in (base, *names)]
+    paired = all(one.keys() == lists[0].keys() for one in lists)
+    before, *after = ([one[key] for key in (lists[0] if paired else one)] for one in lists)
+    return delta_success_interval(
+        base=before, shifts=after, clusters=list(lists[0]) if paired else None, confidence=confidence
+    )
 
 
 def variants_in(word: str, settings: Iterable[str]) -> dict[str, list[tuple[Variant, str]]]:

@@ -1,4 +1,4 @@
-"""Distance of simulations from reality, on the recordings of the CSIRO manipulation benchmark.
+"""Distance of simulations from reality, on the recordings of the CSIRO manipulation benchmark or on your own.
 
 Example:
     from manikin.fidelity import score_folder
@@ -14,6 +14,7 @@ from __future__ import annotations
 from manikin.fidelity.metrics.modes import METRICS, fidelity_metrics, subgroup_scores
 from manikin.fidelity.protocol import SUBGROUPS, TASKS
 from manikin.fidelity.recordings.defects import KINDS, Defect, find_defects, masked
+from manikin.fidelity.recordings.own import read_own, write_own
 from manikin.fidelity.recordings.recording import (
     Recording,
     read_reality,
@@ -37,12 +38,14 @@ __all__ = [
     "find_defects",
     "masked",
     "published",
+    "read_own",
     "read_reality",
     "read_recording",
     "read_repeats",
     "score_folder",
     "score_task",
     "subgroup_scores",
+    "write_own",
     "write_repeats",
     "write_summary",
 ]

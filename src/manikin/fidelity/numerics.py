@@ -17,12 +17,12 @@ def accelerations(speed: np.ndarray, hz: float) -> np.ndarray:
     return np.asarray(np.diff(speed, axis=-1) * hz)
 
 
-def moving(speed: np.ndarray, threshold: float) -> tuple[int, int] | None:
-    """First and last interval of (N-1,) speeds [m/s] above a threshold [m/s], the first three left out; None without.
+def moving(speed: np.ndarray, threshold: float, late: int = 3) -> tuple[int, int] | None:
+    """First and last interval of (N-1,) speeds [m/s] above a threshold [m/s], the first few left out; None without.
 
     NaN is not above.
     """
-    found = np.flatnonzero(speed[3:] > threshold) + 3
+    found = np.flatnonzero(speed[late:] > threshold) + late
     return (int(found[0]), int(found[-1])) if len(found) else None
 
 

@@ -141,8 +141,8 @@ SUBGROUPS: dict[int, tuple[int, ...]] = {1: (1, 2), 2: (3, 4, 5, 6, 7, 8, 9, 10)
 """Tables II and III of the paper: the arm alone, and the arm with an object."""
 
 
-def benchmark_task(number: int) -> BenchmarkTask:
-    """A task by its number. Raises :class:`UnknownNameError` for another number."""
-    if number not in TASKS:
+def benchmark_task(number: int | str) -> BenchmarkTask:
+    """A task by its number. Raises :class:`UnknownNameError` for another number or a name."""
+    if not isinstance(number, int) or number not in TASKS:
         raise UnknownNameError("task of the benchmark", str(number), map(str, TASKS))
     return TASKS[number]

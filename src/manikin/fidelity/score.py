@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from manikin.errors import ConfigError, DataError
 from manikin.fidelity.metrics.modes import Mode, fidelity_metrics, subgroup_scores
+from manikin.fidelity.metrics.pairs import check_pair, left_out, pair_defects
 from manikin.fidelity.protocol import HZ, SUBGROUPS, benchmark_task
-from manikin.fidelity.recordings.defects import MASKED, Defect, check_usable, find_defects, masked
+from manikin.fidelity.recordings.defects import MASKED, MASKED_OWN, Defect, check_usable, find_defects, masked
+from manikin.fidelity.recordings.own import is_own, read_tasks
 from manikin.fidelity.recordings.recording import Recording, read_reality, read_repeats, tasks_in
 
 __all__ = ["Score", "TaskScore", "as_values", "kinds_masked", "published", "score_folder", "score_task"]
@@ -28,6 +30,7 @@ class TaskScore:
         notes: what the metrics say to the reader.
         real, sim: the recordings that were compared, after masking.
         real_defects, sim_defects: what was found in them before.
+        left_out: of a task of your own: metric that does not apply -> why.
     """
 
     values: Mapping[str, float]
@@ -36,6 +39,7 @@ class TaskScore:
     sim: Recording
     real_defects: tuple[Defect, ...]
     sim_defects: tuple[Defect, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,14 +49,14 @@ class Score:
     Attributes:
         name: what its row is called.
         mode: ``paper`` or ``released``.
-        tasks: by number.
+        tasks: by number, your own by name.
         masked: kinds of defects that were masked in the recordings.
         about: what its submission.json says; empty without one.
     """
 
     name: str
     mode: Mode
-    tasks: Mapping[int, TaskScore]
+    tasks: Mapping[int | str, TaskScore]
     masked: tuple[str, ...] = ()
     about: Mapping[str, Any]
 
@@ -62,9 +66,14 @@ class Score:
         return any(one.real.synthetic or one.sim.synthetic for one in self.tasks.values())
 
     @property
+    def own(self) -> bool:
+        """Whether it is of tasks of your own, which no published simulator did."""
+        return any(one.real.own for one in self.tasks.values())
+
+    @property
     def subgroups(self) -> dict[int, dict[str, float]]:
         """Subgroup -> error -> mean over tasks; only subgroups of which every task is there."""
-        return subgroup_scores({task: one.values for task, one in self.tasks.items()})
+        return subgroup_scores({task: one.values for task, one in self.tasks.items() if isinstance(task, int)})
 
     def lacking(self, subgroup: int) -> tuple[int, ...]:
         """Tasks of a subgroup that are not there."""
@@ -76,35 +85,44 @@ def score_folder(
     reality: str | Path,
     *,
     mode: Mode = "paper",
-    tasks: Sequence[int] | None = None,
+    tasks: Sequence[int | str] | None = None,
     mask: Sequence[str] | None = None,
     hz: float = HZ,
     reality_hz: float = HZ,
+    resample: float | None = None,
 ) -> Score:
     """Score a folder of simulated repeats.
 
     Args:
-        folder: ``taskTT_01.csv`` to ``taskTT_20.csv`` for each task.
-        reality: folder of the recordings: ``TaskTT_mean10Hz.csv``, also compressed, or repeats.
+        folder: ``taskTT_01.csv`` to ``taskTT_20.csv`` for each task; or recordings of tasks of your own, see
+            :mod:`manikin.fidelity.recordings.layout`.
+        reality: folder of the recordings: ``TaskTT_mean10Hz.csv``, also compressed, or repeats; or your own.
         mode: see :mod:`manikin.fidelity.metrics.modes`.
         tasks: by default those that the folder holds.
         mask: kinds of defects of the recordings to mask. By default what
             :data:`manikin.fidelity.recordings.defects.MASKED` names in the mode ``paper``, and none in ``released``,
-            whose script has a way of its own.
+            whose script has a way of its own; of your own tasks ``MASKED_OWN``.
         hz: rate of the folder's files, a multiple of 10: every so many rows are taken.
         reality_hz: rate of the recordings, for raw repeats at 100 Hz.
+        resample: rate that recordings of your own, both sides, are interpolated to.
 
     Raises:
         DataError: files are missing or malformed, have a wrong unit or rate, or the folder lacks a task.
-        ConfigError: masks in the mode ``released``.
+        ConfigError: masks in the mode ``released``, which is also not for tasks of your own; an option of the
+            benchmark's files for your own, or the other way round.
     """
+    if is_own(folder) or is_own(reality):
+        if hz != HZ or reality_hz != HZ:
+            raise ConfigError("the header of a recording of your own says its rate; --hz is of the benchmark's files")
+        return _score_own(folder, reality, mode=mode, tasks=tasks, mask=mask, resample=resample)
+    if resample is not None:
+        raise ConfigError("--resample is for recordings of your own; the benchmark's rows are taken, see --hz")
     there = tasks_in(folder)
-    chosen = tuple(sorted(set(there if tasks is None else tasks)))
+    chosen = sorted({benchmark_task(task).number for task in (there if tasks is None else tasks)})
     for task in chosen:
-        benchmark_task(task)
         if task not in there:
             raise DataError(f"{folder} has no task {task}; it has {', '.join(map(str, there))}")
-    found = {}
+    found: dict[int | str, TaskScore] = {}
     for task in chosen:
         sim, real = read_repeats(folder, task), read_reality(reality, task)
         sim = sim if hz == HZ else sim.at_benchmark_rate(hz)
@@ -120,6 +138,35 @@ def score_folder(
     )
 
 
+def _score_own(
+    folder: str | Path,
+    reality: str | Path,
+    *,
+    mode: Mode,
+    tasks: Sequence[int | str] | None,
+    mask: Sequence[str] | None,
+    resample: float | None,
+) -> Score:
+    """As :func:`score_folder`, of tasks of your own: those that the simulation has."""
+    sims, reals = (read_tasks(one, resample=resample) for one in (folder, reality))
+    chosen = sims if tasks is None else [str(task) for task in tasks]
+    for name in chosen:
+        for place, there in ((folder, sims), (reality, reals)):
+            if name not in there:
+                has = ", ".join(map(repr, there))
+                raise DataError(f"{place} has no task {name!r}; it has {has}. The headers of both sides name it alike")
+    found: dict[int | str, TaskScore] = {}
+    for name in chosen:
+        found[name] = score_task(reals[name], sims[name], mode=mode, mask=mask)
+    sources = {str(sims[name].header.get("source", "")) for name in chosen}
+    name = sources.pop() if len(sources) == 1 else ""
+    kinds = MASKED_OWN if mask is None else tuple(mask)
+    path = Path(folder)
+    return Score(
+        name=name or (path.name if path.is_dir() else path.stem), mode=mode, tasks=found, masked=kinds, about={}
+    )
+
+
 def score_task(
     real: Recording, sim: Recording, *, mode: Mode = "paper", mask: Sequence[str] | None = None
 ) -> TaskScore:
@@ -129,11 +176,28 @@ def score_task(
     defects[1] = tuple(one for one in defects[1] if one.kind != "label_swap")  # a simulator has no markers: fast pushes
     for one, told in zip((real, sim), defects, strict=True):
         check_usable(one, told)
+    notes: list[str] = []
+    if real.own and sim.own:
+        kinds = MASKED_OWN if mask is None else kinds
+        check_pair(real, sim)
+        end = min(*real.lengths, *sim.lengths)
+        if end < 3:
+            raise DataError(f"{real.source} or {sim.source}: a repeat has values in {end} rows only; a score needs 3")
+        if end < max(real.rows, sim.rows):
+            notes.append(f"only the first {end} rows are compared, which all repeats of both sides have")
+        real, sim = real.cut(end), sim.cut(end)
+        defects = [(*one, *more) for one, more in zip(defects, pair_defects(real, sim), strict=True)]
     if kinds:
         real = masked(real, defects[0], kinds)
-    values, notes = fidelity_metrics(real, sim, mode)
+    values, said = fidelity_metrics(real, sim, mode)
     return TaskScore(
-        values=values, notes=tuple(notes), real=real, sim=sim, real_defects=defects[0], sim_defects=defects[1]
+        values=values,
+        notes=(*notes, *said),
+        real=real,
+        sim=sim,
+        real_defects=defects[0],
+        sim_defects=defects[1],
+        left_out=left_out(real, sim) if real.own else {},
     )
 
 
@@ -175,6 +239,7 @@ def as_values(scores: Sequence[Score]) -> dict[str, Any]:
             str(task): {
                 "values": _finite(each.values),
                 "notes": list(each.notes),
+                **({"left_out": dict(each.left_out)} if each.real.own else {}),
                 "recording": each.real.source,
                 "recording_defects": [str(defect) for defect in each.real_defects],
                 "simulation_defects": [str(defect) for defect in each.sim_defects],
@@ -185,7 +250,7 @@ def as_values(scores: Sequence[Score]) -> dict[str, Any]:
         found["simulations"].append(
             {"name": one.name, "masked": list(one.masked), "tasks": tasks, "subgroups": groups, "about": one.about}
         )
-    if not synthetic:
+    if not synthetic and not any(one.own for one in scores):
         found["published"] = {str(group): rows for group, rows in published().items()}
     return found
 

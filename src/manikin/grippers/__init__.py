@@ -23,6 +23,7 @@ _NAMES = (
     "robotiq_2f85",
     "robotiq_three_finger",
     "so101_jaw",
+    "spot_jaw",
     "tiago_gripper",
     "umi",
     "viperx_fingers",

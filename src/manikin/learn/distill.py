@@ -18,7 +18,7 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.data.frames import Frames
 from manikin.learn.common.numerics.average import Average
-from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.numerics.schedule import cosine
 from manikin.learn.common.pictures import PictureConfig, augmented_with_places, inputs_of
@@ -188,7 +188,7 @@ class Distill:
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate * (cosine(self.progress) if config.anneal else 1.0)
         self.module.train()
-        total = torch.zeros((), device=self.device)
+        found = Losses()
         for _ in range(config.updates):
             part = self.frames.sample(config.batch_size, self.streams["frames"])
             seen, places = augmented_with_places(part["seen"], part.get("places", {}), config, self.streams["pictures"])
@@ -198,9 +198,9 @@ class Distill:
             self.optimizer.step()
             if self.average is not None:
                 self.average.update(self.module)
-            total += loss.detach()
+            found.add({"loss": loss})
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
-        return check_finite(where, {"loss": total / config.updates})
+        return found.means(where, self.module.parameters())
 
     def _loss(self, seen: Any, places: dict[str, Tensor], actions: Tensor) -> Tensor:
         """Mean squared distance from the teacher's actions, and how unlikely the true places are to the encoder."""

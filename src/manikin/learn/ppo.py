@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.numerics.advantage import advantages
-from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
@@ -212,27 +212,24 @@ class PPO:
     def _update(self, batch: dict[str, Any]) -> dict[str, float]:
         config, count = self.config, len(batch["gains"])
         size = -(-count // config.minibatches)
-        found: dict[str, list[Tensor]] = {}
-        made, stopped = 0, False
+        found, stopped = Losses(), False
         for _ in range(config.epochs):
             order = torch.randperm(count, generator=self.streams["order"], device=self.device)
             mixed = mapped(lambda value: value[order], batch)  # noqa: B023 (one gather for all minibatches of a pass)
             for at in range(0, count, size):
                 losses = self._gradients(mapped(lambda value: value[at : at + size], mixed))  # noqa: B023
-                if config.target_kl and made and float(losses["kl"]) > 1.5 * config.target_kl:
+                if config.target_kl and found.batches and float(losses["kl"]) > 1.5 * config.target_kl:
                     stopped = True
                     break
                 self._move(losses)
-                made += 1
-                for name, value in losses.items():
-                    found.setdefault(name, []).append(value)
+                found.add(losses)
             if stopped:
                 break
         with torch.no_grad():
             spread = self.actor.log_std.exp().mean()
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
-        means = {name: torch.stack(values).mean() for name, values in found.items()}
-        return {**check_finite(where, {**means, "spread": spread}), "updates": float(made)}
+        means = found.means(where, self.parameters)
+        return {**means, "spread": float(spread), "updates": float(found.batches)}
 
     def _distribution(self, observation: Any) -> dict[str, Tensor]:
         """Mean and logarithm of the spread of the actions."""

@@ -22,10 +22,10 @@ from torch import Tensor
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.data.recorded_steps import recorded_steps
-from manikin.learn.common.data.replay import Replay
+from manikin.learn.common.data.replay import Replay, drawn_together
 from manikin.learn.common.numerics.average import follow
 from manikin.learn.common.numerics.critics import Ensemble
-from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
@@ -35,25 +35,7 @@ from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import TanhGaussianActor
 
-__all__ = ["WITH_DEMOS", "SAC", "Config"]
-
-WITH_DEMOS: dict[str, Any] = {
-    "env": {"num_envs": 64, "reward": "sparse"},
-    "settings": {
-        "num_steps": 2,
-        "batch": 256,
-        "start_steps": 5000,
-        "gamma": 0.95,
-        "n_step": 3,
-        "learning_rate": 5e-4,
-        "temperature": 0.02,
-        "temperature_rate": 1e-3,
-        "entropy_in_target": False,
-        "bootstrap_at_success": False,
-    },
-    "validate_every": 100,
-}
-"""A recipe with demonstrations, for any task: the sparse reward, which pays once and so needs no value at success."""
+__all__ = ["SAC", "Config"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +103,9 @@ class Config:
     reverse_patience: float = 3.0
 
 
+_PARTS = ("actor", "critics", "targets", "moments", "replay", "streams")  # with a state that is saved
+
+
 class SAC:
     """Trains a :class:`~manikin.policy.networks.mlp.TanhGaussianActor`.
 
@@ -157,15 +142,7 @@ class SAC:
             "hidden": list(config.hidden),
             "log_std_range": list(config.log_std_range),
         }
-        self.replay = Replay(
-            rows=env.num_envs,
-            steps=-(-config.buffer // env.num_envs),
-            observations=columns,
-            actions=actions,
-            gamma=config.gamma,
-            n_step=config.n_step,
-            device=self.device,
-        )
+        self.replay = Replay.of(env, config.buffer, gamma=config.gamma, n_step=config.n_step)
         weights = self.streams.on_cpu("weights")
         self.actor = TanhGaussianActor(**self.network_options, generator=weights).to(self.device)
         self.critics = Ensemble(
@@ -188,34 +165,19 @@ class SAC:
             for turn in (False, True)
         }
         self.moments = Moments(columns, self.device)
-        self.demos, self.demos_hash = None, ""
+        bootstrap = config.bootstrap_at_success
+        self.demos, self.demos_hash, starts = None, "", None
         if config.demos:
             self.demos, self.demos_hash = recorded_steps(
-                config.demos,
-                env,
-                gamma=config.gamma,
-                n_step=config.n_step,
-                bootstrap_at_success=config.bootstrap_at_success,
+                config.demos, env, gamma=config.gamma, n_step=config.n_step, bootstrap_at_success=bootstrap
             )
             if config.normalize:
                 self._normalize(self.demos.seen)
-        starts = None
         if config.reverse:
-            starts = ReverseStarts(
-                env,
-                config.demos,
-                back=config.reverse,
-                wins=config.reverse_wins,
-                patience=config.reverse_patience,
-                seed=seed,
-            )
+            wins, patience = config.reverse_wins, config.reverse_patience
+            starts = ReverseStarts(env, config.demos, back=config.reverse, wins=wins, patience=patience, seed=seed)
         self.episodes = Episodes(
-            env,
-            seed,
-            self.spent,
-            stagger=config.stagger,
-            bootstrap_at_success=config.bootstrap_at_success,
-            starts=starts,
+            env, seed, self.spent, stagger=config.stagger, bootstrap_at_success=bootstrap, starts=starts
         )
         self.noise = torch.zeros((env.num_envs, actions), device=self.device)
         self.observation = self.episodes.begin()
@@ -254,27 +216,17 @@ class SAC:
                 self.noise = config.noise_memory * self.noise + math.sqrt(1 - config.noise_memory**2) * new
                 actions = self._sample({"seen": seen, "drawn": self.noise})
             moved = self.episodes.step(actions, self.steps // n + 1)
-            self.replay.add(
-                seen=seen,
-                actions=actions,
-                rewards=moved.rewards,
-                following=moved.following,
-                ended=moved.ended | moved.cut,
-                kept=moved.kept,
-            )
+            self.replay.add(seen=seen, actions=actions, **moved.for_replay)
             self.observation = moved.observation
             self.steps += n
 
     def _update(self) -> dict[str, float]:
-        found: dict[str, list[Tensor]] = {}
+        found = Losses()
         for part in self.batches():
             self.updates += 1
-            losses = self._improve[self.updates % self.config.actor_every == 0](part)
-            for name, value in losses.items():
-                found.setdefault(name, []).append(value)
+            found.add(self._improve[self.updates % self.config.actor_every == 0](part))
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
-        means = {name: torch.stack(values).mean() for name, values in found.items()}
-        return {**check_finite(where, means), "updates": float(self.updates)}
+        return {**found.means(where, self.parameters), "updates": float(self.updates)}
 
     def _improved(self, part: dict[str, Tensor], *, actor: bool) -> dict[str, Tensor]:
         """One update with a batch; its losses."""
@@ -287,17 +239,12 @@ class SAC:
     def batches(self) -> Iterator[dict[str, Tensor]]:
         """The batches of this iteration, drawn together; observations are scaled."""
         config, stream = self.config, self.streams["replay"]
-        shown = round(config.batch * config.demo_share) if self.demos is not None else 0
-        parts = []
-        for replay, count in ((self.replay, config.batch - shown), (self.demos, shown)):
-            if replay is not None and count:
-                drawn = replay.sample(config.updates * count, stream)
-                parts.append({name: value.unflatten(0, (config.updates, count)) for name, value in drawn.items()})
-        batch = {name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}
+        shown = 0 if self.demos is None else round(config.batch * config.demo_share)
+        drawn = drawn_together([(self.replay, config.batch - shown), (self.demos, shown)], config.updates, stream)
         for name in ("seen", "following"):
-            batch[name] = self.actor.scaling(batch[name])
+            drawn[name] = self.actor.scaling(drawn[name])
         for i in range(config.updates):
-            yield {name: value[i] for name, value in batch.items()}
+            yield {name: value[i] for name, value in drawn.items()}
 
     def improve_critics(self, part: dict[str, Tensor]) -> Tensor:
         config = self.config
@@ -355,16 +302,11 @@ class SAC:
     def state_dict(self) -> dict[str, Any]:
         """All that later iterations depend on."""
         return {
-            "actor": self.actor.state_dict(),
-            "critics": self.critics.state_dict(),
-            "targets": self.targets.state_dict(),
+            **{name: getattr(self, name).state_dict() for name in _PARTS},
             "log_temperature": self.log_temperature.detach(),
             "optimizers": {name: one.state_dict() for name, one in self.optimizers.items()},
-            "moments": self.moments.state_dict(),
             "noise": self.noise,
-            "replay": self.replay.state_dict(),
             "demos": self.demos_hash,
-            "streams": self.streams.state_dict(),
             "episodes": self.episodes.state_dict(),
             "counts": {"steps": self.steps, "iterations": self.iterations, "updates": self.updates},
         }
@@ -377,7 +319,7 @@ class SAC:
         """
         if state["demos"] != self.demos_hash:
             raise ConfigError(f"{self.config.demos} holds other demonstrations than when this run was begun")
-        for name in ("actor", "critics", "targets", "moments", "replay", "streams"):
+        for name in _PARTS:
             getattr(self, name).load_state_dict(state[name])
         with torch.no_grad():
             self.log_temperature.copy_(state["log_temperature"])

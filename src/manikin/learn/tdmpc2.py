@@ -18,7 +18,7 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.data.replay import Replay
 from manikin.learn.common.numerics.average import follow
-from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes, flat_size
@@ -124,14 +124,7 @@ class TDMPC2:
             "gamma": self.gamma,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},
         }
-        self.replay = Replay(
-            rows=env.num_envs,
-            steps=-(-config.buffer // env.num_envs),
-            observations=columns,
-            actions=actions,
-            gamma=self.gamma,
-            device=self.device,
-        )
+        self.replay = Replay.of(env, config.buffer, gamma=self.gamma)
         with self.streams.globally("weights"):
             self.actor = WorldModel(**self.network_options).to(self.device)
         self.targets = copy.deepcopy(self.actor.critics).requires_grad_(False)
@@ -185,30 +178,21 @@ class TDMPC2:
                 mean, std = self.actor.planned(self._encoded(seen))
                 actions = (mean + std * torch.randn(shape, generator=noise, device=self.device)).clamp(-1.0, 1.0)
             moved = self.episodes.step(actions, self.steps // n + 1)
-            self.replay.add(
-                seen=seen,
-                actions=actions,
-                rewards=moved.rewards,
-                following=moved.following,
-                ended=moved.ended | moved.cut,
-                kept=moved.kept,
-            )
+            self.replay.add(seen=seen, actions=actions, **moved.for_replay)
             self.observation = moved.observation
             self.steps += n
 
     def _update(self) -> dict[str, float]:
-        found: dict[str, list[Tensor]] = {}
+        found = Losses()
         for _ in range(self.config.updates):
             part = self.replay.windows(self.config.batch, self.config.plan, self.streams["replay"])
             losses, latents = self.improve_model(part)
             losses |= self._improve_policy(latents, part["weights"])
             follow(self.targets, self.actor.critics, self.config.follow)
             self.updates += 1
-            for name, value in losses.items():
-                found.setdefault(name, []).append(value.detach())
+            found.add(losses)
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
-        means = {name: torch.stack(values).mean() for name, values in found.items()}
-        return {**check_finite(where, means), "updates": float(self.updates)}
+        return {**found.means(where, self.actor.parameters()), "updates": float(self.updates)}
 
     def improve_model(self, part: dict[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
         """Losses, and the latent states (plan + 1, B, L) that the model went through."""

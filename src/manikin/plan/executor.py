@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,10 +63,12 @@ class WaypointExecutor:
     Args:
         env: whose rows act.
         margin: [m] that stages with ``avoid`` keep from what is around.
+        avoid: every stage but the last has ``avoid``, whatever it says. Where a stage begins or ends at a thing, there
+            is no room to plan in, and the row goes straight.
     """
 
-    def __init__(self, env: Rows, *, margin: float = 0.01) -> None:
-        self.env, self._margin = env, margin
+    def __init__(self, env: Rows, *, margin: float = 0.01, avoid: bool = False) -> None:
+        self.env, self._margin, self._avoid = env, margin, avoid
         self._of_scene: dict[int, _SceneExecutor] = {}
 
     def reset(self, rows: Any = None) -> None:
@@ -117,15 +119,15 @@ class WaypointExecutor:
         if id(env) not in self._of_scene:
             present = {id(part.env) for part in self.env.parts()}
             self._of_scene = {k: one for k, one in self._of_scene.items() if k in present}  # others may be closed
-            self._of_scene[id(env)] = _SceneExecutor(env, self._margin)
+            self._of_scene[id(env)] = _SceneExecutor(env, self._margin, self._avoid)
         return self._of_scene[id(env)]
 
 
 class _SceneExecutor:
     """The rows of one scene."""
 
-    def __init__(self, env: SceneRows, margin: float) -> None:
-        self.env, self._margin = env, margin
+    def __init__(self, env: SceneRows, margin: float, avoid: bool) -> None:
+        self.env, self._margin, self._avoid = env, margin, avoid
         self._dt = 1.0 / env.control_hz
         self._movers: list[_Mover] = []  # none before a waypoint is asked for
         self.stage = np.full(env.num_envs, -1)
@@ -204,9 +206,14 @@ class _SceneExecutor:
         """Have the expert say what to do from here."""
         said = self.env.task.expert(self.env.h)
         if isinstance(said, Tensor):
+            if self._avoid:
+                raise ConfigError(f"the expert of {self.env.task.id} gives actions, no waypoints to plan a way between")
             self._feedback = True
             return
         self._stages = [each_robot(stage) for stage in said]
+        if self._avoid:
+            around = [tuple(replace(one, avoid=True) for one in stage) for stage in self._stages[:-1]]
+            self._stages = [*around, *self._stages[-1:]]
         if not self._movers:
             pairs = zip(self.env.robots, self.env.controllers, strict=True)
             self._movers = [_Mover(robot, one, self.env, self._margin) for robot, one in pairs]

@@ -24,9 +24,11 @@ class Policy(Protocol):
     random numbers keys them by the row's episode (``info["episode_seed"]`` and ``info["episode_index"]``, also in
     ``env.save(rows).extra``), as :class:`manikin.policy.random_policy.RandomPolicy` does.
 
-    Three optional attributes: ``name`` (str) for reports; ``stateless`` (bool): True promises that ``act`` keeps no
-    memory and takes any number of rows, so that it need not be asked for rows that still have a chunk to execute; and
-    ``execution`` (:class:`~manikin.policy.chunk.Execution`): how its chunks are executed where the caller does not say.
+    Four optional attributes: ``name`` (str) for reports; ``stateless`` (bool): True promises that ``act`` keeps no
+    memory and takes any number of rows, so that it need not be asked for rows that still have a chunk to execute;
+    ``execution`` (:class:`~manikin.policy.chunk.Execution`): how its chunks are executed where the caller does not say;
+    and ``finished``, (N,) bool of the last ``act``: in which rows the policy says that the task is done with the first
+    action of its answer. An evaluation ends such an episode with that action (:meth:`manikin.Task.finished`).
     """
 
     def reset(self, rows: torch.Tensor) -> None:

@@ -1,5 +1,5 @@
-"""Policies by word, for the command line: ``expert``, ``random``, ``graded:noise=0.3``, a file, a server, or a function
-of one's own."""
+"""Policies by word, for the command line: ``expert``, ``planner``, ``random``, ``graded:noise=0.3``, a file, a server,
+or a function of one's own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from typing import Any
 from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
-from manikin.policy.shipped import shipped_policies
+from manikin.policy.shipped import shipped_policy
 from manikin.policy.trained import FILE, observed_by, trained_policy
 
 __all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker"]
 
 GRADED = "graded:"
-POLICIES = {"expert": "manikin.policy.expert:ExpertPolicy", "random": "manikin.policy.random_policy:RandomPolicy"}
+POLICIES = {
+    "expert": "manikin.policy.expert:ExpertPolicy",
+    "random": "manikin.policy.random_policy:RandomPolicy",
+    "planner": "manikin.policy.expert:PlannerPolicy",
+}
 
 
 def policy_maker(
@@ -27,8 +31,8 @@ def policy_maker(
     """A function from an environment to a policy for it.
 
     Args:
-        word: ``expert``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that comes with
-            manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
+        word: ``expert``, ``planner``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that
+            comes with manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
             (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``ws://host:port``
             (:mod:`manikin.policy.remote.client`), ``module:function`` or ``file.py:function``; the function takes the
             environment.
@@ -110,10 +114,11 @@ def observation_options(word: str) -> dict[str, Any]:
 
 
 def _trained(word: str) -> str | Path | None:
-    """Where the trained policy that a word names lies."""
+    """Where the trained policy that a word names lies. Raises :class:`DataError` where one that comes with manikin was
+    changed."""
     if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
         return word
-    return shipped_policies().get(word)
+    return shipped_policy(word)
 
 
 def named_callable(place: str, kind: str) -> Callable[..., Any]:

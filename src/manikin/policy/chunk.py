@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manikin.errors import ConfigError
+from manikin.errors import ActionError, ConfigError
 from manikin.policy.api import Observation, Policy, check_actions
 
-__all__ = ["ChunkPolicy", "Execution", "ask", "select_rows"]
+__all__ = ["ChunkPolicy", "Execution", "ask", "says_finished", "select_rows"]
 
 
 def select_rows(tree: Any, rows: Tensor) -> Any:
@@ -87,6 +87,25 @@ def ask(
     return check_actions(policy.act(observation, instruction), rows, dimensions)[need]
 
 
+def says_finished(policy: Policy, need: Tensor, rows: int) -> Tensor | None:
+    """(rows,) bool in which of the rows ``need`` (n,) that it was just asked for a policy says that it has finished;
+    None where it never says.
+
+    Raises:
+        ActionError: its attribute ``finished`` has another shape.
+    """
+    said = getattr(policy, "finished", None)
+    if said is None:
+        return None
+    asked = len(need) if getattr(policy, "stateless", False) else rows
+    if not isinstance(said, Tensor) or said.dtype != torch.bool or said.shape != (asked,):
+        found = f"{said.dtype} {tuple(said.shape)}" if isinstance(said, Tensor) else type(said).__name__
+        raise ActionError(f"the policy's attribute finished must be a bool tensor ({asked},), got {found}")
+    out = torch.zeros(rows, dtype=torch.bool)
+    out[need] = said.cpu() if asked < rows else said.cpu()[need]
+    return out
+
+
 class ChunkPolicy:
     """Asks ``policy`` for a chunk, executes its first actions one control step at a time, then asks again.
 
@@ -102,9 +121,15 @@ class ChunkPolicy:
         execution: how its chunks are executed; None for the policy's own choice, its attribute ``execution``, and the
             whole chunk where it has none. A chunk shorter than ``execute`` is executed whole.
 
+    Attributes:
+        finished: (N,) bool of the last ``act``, where the policy has this attribute; a row says so in the step in which
+            it was asked. None where it has not.
+
     Raises:
         ActionError: the policy's answer has the wrong shape.
     """
+
+    finished: Tensor | None = None
 
     def __init__(self, policy: Policy, num_envs: int, dimensions: int, *, execution: Execution | None = None) -> None:
         self.policy = policy
@@ -127,6 +152,7 @@ class ChunkPolicy:
     def act(self, observation: Observation, instruction: Sequence[str]) -> Tensor:
         """The next action of each row, (N, 1, A)."""
         need = (self._left == 0).nonzero()[:, 0]
+        self.finished = None
         if len(need):
             self._ask(need, observation, instruction)
         action = self._chunk[:, 0]
@@ -138,6 +164,7 @@ class ChunkPolicy:
 
     def _ask(self, need: Tensor, observation: Observation, instruction: Sequence[str]) -> None:
         answer = ask(self.policy, need, self._n, self._a, observation, instruction)
+        self.finished = says_finished(self.policy, need, self._n)
         length, ensemble = answer.shape[1], self.execution.ensemble
         self._make_room(length, answer)
         rows = need.to(answer.device)

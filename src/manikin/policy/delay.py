@@ -11,7 +11,7 @@ from torch import Tensor
 from manikin.env.interface import BatchEnv, SceneEnv
 from manikin.errors import ConfigError
 from manikin.policy.api import Observation, Policy
-from manikin.policy.chunk import Execution, ask
+from manikin.policy.chunk import Execution, ask, says_finished
 
 __all__ = ["LatePolicy", "late_steps", "standing"]
 
@@ -86,7 +86,8 @@ class LatePolicy:
         self._before = torch.zeros(n, self._a)
         self._clock = [0] * n
         self._chunks: list[Tensor | None] = [None] * n  # (actions left, A)
-        self._coming: list[tuple[int, Tensor] | None] = [None] * n  # when it arrives, (H, A)
+        self._coming: list[tuple[int, Tensor, bool] | None] = [None] * n  # when it arrives, (H, A), says it is finished
+        self.finished: Tensor | None = None  # (N,) bool, with the first step of an answer
 
     def reset(self, rows: Tensor) -> None:
         """The rows begin a new episode: chunks and answers under way are dropped."""
@@ -96,12 +97,15 @@ class LatePolicy:
 
     def act(self, observation: Observation, instruction: Sequence[str]) -> Tensor:
         """The next action of each row, (N, 1, A)."""
+        self.finished = torch.zeros(self.env.num_envs, dtype=torch.bool)
         self._arrive()
         asks = [row for row, coming in enumerate(self._coming) if coming is None and self._left(row) <= self.late]
         if asks:
-            answer = ask(self.policy, torch.tensor(asks), self.env.num_envs, self._a, observation, instruction)
+            need = torch.tensor(asks)
+            answer = ask(self.policy, need, self.env.num_envs, self._a, observation, instruction)
+            said = says_finished(self.policy, need, self.env.num_envs)
             for row, chunk in zip(asks, answer, strict=True):
-                self._coming[row] = (self._clock[row] + self.late, chunk)
+                self._coming[row] = (self._clock[row] + self.late, chunk, said is not None and bool(said[row]))
             self._arrive()
         action = standing(self.env, self._before)
         if fresh := [row for row, clock in enumerate(self._clock) if clock == 0]:
@@ -120,7 +124,8 @@ class LatePolicy:
     def _arrive(self) -> None:
         for row, coming in enumerate(self._coming):
             if coming is not None and coming[0] <= self._clock[row]:
-                chunk = coming[1]
+                assert self.finished is not None
+                _, chunk, self.finished[row] = coming
                 over = self.late if len(chunk) > self.late else 0
                 self._chunks[row] = chunk[over:][: self.execution.execute]
                 self._coming[row] = None

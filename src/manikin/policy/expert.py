@@ -12,7 +12,7 @@ from manikin.errors import ConfigError
 from manikin.plan.executor import WaypointExecutor
 from manikin.policy.api import Observation
 
-__all__ = ["ExpertPolicy"]
+__all__ = ["ExpertPolicy", "PlannerPolicy"]
 
 
 class ExpertPolicy:
@@ -26,11 +26,12 @@ class ExpertPolicy:
     """
 
     name = "expert"
+    avoid = False
 
     def __init__(self, env: BatchEnv) -> None:
         if type(env.task).expert is Task.expert:
             raise ConfigError(f"{env.task.id} has no scripted expert; write its expert() or choose another policy")
-        self._executor = WaypointExecutor(env)
+        self._executor = WaypointExecutor(env, avoid=self.avoid)
 
     def reset(self, rows: torch.Tensor) -> None:
         """Begin with the first waypoint in these rows."""
@@ -39,3 +40,18 @@ class ExpertPolicy:
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
         """(N, 1, A)."""
         return self._executor.act()[:, None]
+
+
+class PlannerPolicy(ExpertPolicy):
+    """The expert's waypoints but the last, on planned ways around everything where there is room, at the arm's own
+    pace. Where a waypoint touches something, and to the last one, it goes straight.
+
+    Args:
+        env: whose episodes are played.
+
+    Raises:
+        ConfigError: the task has no scripted expert. :meth:`act` raises it where the expert gives no waypoints.
+    """
+
+    name = "planner"
+    avoid = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import warnings
@@ -32,9 +33,11 @@ __all__ = [
     "export_program",
     "load_trained",
     "observed_by",
+    "policy_hash",
     "read_about",
     "save_trained",
     "trained_policy",
+    "weights_hash",
 ]
 
 FILE = "policy.safetensors"
@@ -45,6 +48,7 @@ PROGRAM = "policy.pt2"
 """The name of the same network as a program."""
 _FORMAT = 1
 _ASKED = ("task", "robot", "control", "observe", "control_hz")
+_ACTS = ("network", "execution", "width")
 SEEN = ("cameras", "size", "stages")
 """What of a vision a policy depends on; any renderer may draw it."""
 
@@ -123,6 +127,26 @@ def load_trained(path: str | Path) -> tuple[torch.nn.Module, dict[str, Any]]:
     except RuntimeError as error:
         raise DataError(f"{path}: the weights do not fit the network it names: {error}") from None
     return module.eval(), about
+
+
+def weights_hash(module: torch.nn.Module) -> str:
+    """SHA-256 of a network's weights by name, 64 hex digits."""
+    digest = hashlib.sha256()
+    for name, value in sorted(module.state_dict().items()):
+        digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def policy_hash(path: str | Path) -> str:
+    """SHA-256 of how a trained policy acts and where, 64 hex digits: network, weights, and what it depends on of its
+    environment. How it was trained does not count.
+
+    Raises:
+        AssetError, DataError: as :func:`load_trained`.
+    """
+    module, about = load_trained(path)
+    acts = {name: about.get(name) for name in (*_ASKED, "observation", "shapes", "pictures", *_ACTS)}
+    return hashlib.sha256(f"{json.dumps(acts, sort_keys=True)} {weights_hash(module)}".encode()).hexdigest()
 
 
 def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:

@@ -68,10 +68,17 @@ _MODULES = {  # arm: the file it is in
 _NAMES = tuple(_MODULES)
 _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the file it is in
     "allegro": "allegro",
+    "anymal_c": "anymal_c",
     "cart": "cart",
+    "g1": "g1",
+    "g1_simplified_legs": "g1_dex3",
+    "g1_upper_body": "g1_dex3",
     "go2": "go2",
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
+    "h1_upper_body": "h1_upper_body",
+    "spot": "spot",
+    "spot_arm": "spot",
     "tiago": "tiago",
 }
 _HANDS = ("allegro",)  # of several joints, which an arm's flange carries as it does a gripper
@@ -207,8 +214,7 @@ def robot(word: str) -> RobotSelection:
         spec, base = team_on_base(name, [arm(member) for member in _TEAMS[name]], base), ""
     else:
         spec = arm(name)
-    chosen = spec.gripper if gripper_name is None else gripper_name
-    hand = None if chosen in (None, "none", *_HANDS) else gripper(chosen)
+    hand = None if gripper_name in _HANDS else _carried(spec.tool or Tool(body=""), gripper_name)
     if gripper_name in _HANDS:
         spec = with_hand(spec, arm(gripper_name))
     if base:

@@ -198,6 +198,8 @@ def put_together(name: str, title: str, parts: Sequence[Mounted], **fields: Any)
         groups=groups,
         tools=tools,
         feet=tuple(part.prefix + foot for part in parts for foot in part.spec.feet),
+        foot_friction=first.foot_friction,
+        stands=first.stands,
         keyframes=_keyframes(parts),
         gravcomp=all(part.spec.gravcomp for part in parts),
         controllers=(*carried.controllers, *(["base_vel"] if first.base.drives else [])),

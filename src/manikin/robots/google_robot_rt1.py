@@ -2,9 +2,9 @@
 tilts and carries the camera, and a gripper; its base stands still.
 
 Kinematics, inertia, limits, friction, gains, force limits and the first pose: the paper, its released code and model,
-whose meshes ``:menagerie`` takes from MANIKIN_DATA. Primitives: ``google_robot``. The gains were fitted to the real
-robot's motion; they are strongly overdamped: a joint follows its target with a lag kd / kp of 0.6 to 0.8 s, which is
-what was fitted. The original limits the force of a servo and its damping together, here ``effort``, which
+whose meshes ``:menagerie`` takes from MANIKIN_DATA. Primitives: ``google_robot``. SIMPLER fitted the gains to the
+real robot's motion; they are strongly overdamped: a joint follows its target with a lag kd / kp of 0.6 to 0.8 s, which
+is what was fitted. The original limits the force of a servo and its damping together, here ``effort``, which
 ``ee_delta_pose_planned`` keeps. A servo alone may use more: what its damping takes at 1.5 rad/s. "rest" is where
 episodes begin; the base stands in the world of the tasks, faces -x, and is 0.079 m above the floor.
 """

@@ -1,8 +1,8 @@
 """WidowX-250 S of SIMPLER's Bridge tasks (Li et al. 2024, arXiv 2405.05941): the arm of ``widowx`` with the gains that
-were fitted to the real arm's motion in BridgeData, its gripper, its starting poses and its fixed camera.
+SIMPLER fitted to the real arm's motion in BridgeData, its gripper, its starting poses and its fixed camera.
 
 Gains, force limits, poses and cameras: the paper and its released code. The gains are strongly overdamped: a joint
-follows its target with a lag kd / kp of 0.16 to 0.28 s, which is what was fitted. Gravity is compensated. The
+follows its target with a lag kd / kp of 0.16 to 0.28 s, which is what SIMPLER fitted. Gravity is compensated. The
 original's joints have no rotor inertia; that of ``widowx`` stays, since MuJoCo makes a contact as stiff as what it
 meets is inert, and beside these dampings it does not count (0.1 kg m^2 / 180 N m s is half a millisecond).
 

@@ -179,6 +179,9 @@ def assemble(
     carried = [hand for _, _, hand in made if hand is not None]
     _check_joints(spec, arm.joints + tuple(joint for hand in carried for joint in hand.joints), arm.name)
     pads = [_contacts(spec, hand, name) for name, hand in _named(made)]
+    if arm.foot_friction is not None:
+        for geom in (geom for foot in arm.feet for geom in _body(spec, foot, arm.name).geoms):
+            geom.friction[0] = arm.foot_friction
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
     arm_actuators = _servo(spec, arm.joints, arm.gains, torque=torque, effort=arm.effort)
@@ -251,7 +254,8 @@ def _pair(arm: RobotSpec, tool: Tool, gripper: GripperSpec | None, *, first: boo
         raise ConfigError(f"gripper {hand.name!r} is part of its arm's model and does not attach to {arm.name!r}")
     if not tool.body and (hand is None or hand.links):
         other = "nothing" if hand is None else repr(hand.name)
-        raise ConfigError(f"{arm.name!r} has its own gripper {own!r} and no flange; it cannot have {other}")
+        has = f"its own gripper {own!r}" if own else "grippers of its own"
+        raise ConfigError(f"{arm.name!r} has {has} and no flange; it cannot have {other}")
     return tool, hand
 
 

@@ -21,6 +21,7 @@ from manikin.sense.stages import Picture, Shot, Stage
 
 __all__ = ["Jitter", "Photograph", "Resize"]
 
+_FITS = ("same", "cover", "stretch")
 _GREY = (0.299, 0.587, 0.114)  # ITU-R BT.601 luma
 
 
@@ -35,17 +36,19 @@ class Photograph(Stage):
         which: the task's variable that holds the number of an episode's file, from 0. By default it is drawn.
         keep: names of things or bodies that are drawn, such as ``("robot", "cube")``; the photograph takes the place of
             all else. None: it takes the place of the background only, where nothing is.
-        fit: ``cover`` keeps the photograph's proportions and cuts what is beyond the picture, ``stretch`` does not.
+        fit: ``same`` refuses a photograph of other proportions than the picture, because it cannot fit the camera.
+            ``cover`` keeps the photograph's proportions and cuts what is beyond the picture, ``stretch`` does not.
         sha256: of the files, computed where left out; given ones are compared.
 
     Raises:
         AssetError: there is no such file.
+        ConfigError: it has other proportions than the picture, and ``fit`` is ``same``.
         DataError: a file does not decode, or is not the one that was described.
     """
 
     files: str | tuple[str, ...] = ()
     keep: tuple[str, ...] | None = None
-    fit: str = "cover"
+    fit: str = "same"
     sha256: tuple[str, ...] = ()
     which: str = ""
     needs: ClassVar[tuple[str, ...]] = ("segmentation",)
@@ -55,8 +58,8 @@ class Photograph(Stage):
         files = (self.files,) if isinstance(self.files, str | Path) else self.files
         if not files:
             raise ConfigError('a Photograph needs a file: Photograph("kitchen.png")')
-        if self.fit not in ("cover", "stretch"):
-            raise UnknownNameError("fit of a photograph", self.fit, ("cover", "stretch"))
+        if self.fit not in _FITS:
+            raise UnknownNameError("fit of a photograph", self.fit, _FITS)
         if isinstance(self.keep, str):
             object.__setattr__(self, "keep", (self.keep,))
         object.__setattr__(self, "files", tuple(str(file) for file in files))
@@ -73,7 +76,7 @@ class Photograph(Stage):
         if rgb is None:
             return picture
         height, width = rgb.shape[1:3]
-        photographs = _fitted(tuple(self.files), self.sha256, height, width, self.fit, rgb.device)
+        photographs = _fitted(tuple(self.files), self.sha256, height, width, self.fit, rgb.device, shot.camera.name)
         which = shot.episode.integers(f"{shot.name}/photograph", 0, len(photographs))
         if self.which:
             which = shot.variable(self.which).long()
@@ -195,16 +198,23 @@ def _sha256(file: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _fitted(
-    files: tuple[str, ...], sha256: tuple[str, ...], height: int, width: int, fit: str, device: torch.device
+    files: tuple[str, ...], sha256: tuple[str, ...], height: int, width: int, fit: str, device: torch.device, name: str
 ) -> Tensor:
     """(files, height, width, 3) uint8; the hashes are there so that a file that changes is read again."""
-    return torch.stack([_one_fitted(file, height, width, fit) for file in files]).to(device)
+    return torch.stack([_one_fitted(file, height, width, fit, name) for file in files]).to(device)
 
 
-def _one_fitted(file: str, height: int, width: int, fit: str) -> Tensor:
+def _one_fitted(file: str, height: int, width: int, fit: str, camera: str) -> Tensor:
     image = torch.from_numpy(read_picture(file, what="photograph")).unsqueeze(0)
+    high, wide = image.shape[1:3]
+    if fit == "same" and round(height * wide / high) != width and round(width * high / wide) != height:
+        raise ConfigError(
+            f"the photograph {file} has {wide} x {high} pixels and so other proportions than the picture of {camera}, "
+            f"{width} x {height}: it cannot fit the camera. Give the camera the photograph's proportions, and "
+            "Resize(width, height) behind the photograph where a policy needs others; or say that it may be cut "
+            "(fit='cover') or distorted (fit='stretch')"
+        )
     if fit == "cover":
-        high, wide = image.shape[1:3]
         scale = min(high / height, wide / width)
         h, w = max(1, round(height * scale)), max(1, round(width * scale))
         top, left = (high - h) // 2, (wide - w) // 2

@@ -266,6 +266,8 @@ class RobotSpec:
     ik_groups: tuple[str, ...] = ()  # that inverse kinematics moves, the others stay where they are; () is all
     tools: Mapping[str, Tool] = field(default_factory=dict)  # the first is the one meant where none is named
     feet: tuple[str, ...] = ()  # bodies whose geoms carry the robot
+    foot_friction: float | None = None  # sliding, of every geom of the feet; None: as the model has it
+    stands: bool = True  # a free base at rest, by the servos alone; False: it takes a controller that balances it
     keyframes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # "rest" is required
     base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
     base_quat: Quat = (1, 0, 0, 0)

@@ -17,9 +17,10 @@ from manikin.errors import ConfigError, DataError
 from manikin.eval.agreement.metrics import mmrv, pearson
 from manikin.eval.agreement.published import PUBLISHED
 from manikin.eval.agreement.real import SIMPLER_TASKS, chosen, read_real
+from manikin.eval.agreement.trials import delta_success_interval
 from manikin.eval.ranking.page import render_page
 from manikin.eval.ranking.plots import COLOURS, Point, bars, scatter
-from manikin.eval.ranking.ranks import rank, shifts_of
+from manikin.eval.ranking.ranks import deltas_of, rank, shifts_of
 from manikin.eval.ranking.runs import read_runs
 from manikin.eval.ranking.summary import ALL, summary
 from manikin.eval.stats import bootstrap, newcombe_paired, wilson
@@ -143,6 +144,12 @@ def test_what_the_variants_within_a_protocol_change(write: Write) -> None:
     expected = newcombe_paired(9, 0, 6, 5)
     assert (dark.change.low, dark.change.high) == pytest.approx((expected.low, expected.high))
     assert ">15.0<" in render_page(summary(runs))  # delta success of lighting: mean of 30 and 0 points
+    lists = [wins(15, 20), wins(9, 20), wins(15, 20)]
+    base, *light = ([bool(x) for x in one] for one in lists)
+    expected = delta_success_interval(base=base, shifts=light, clusters=range(20))
+    (found,) = (one for one in deltas_of(runs) if one.shift == "lighting")
+    assert (found.policy, found.setting.word, found.variants, found.paired) == ("p", "A-v1#base", 2, True)
+    assert (found.delta.estimate, found.delta.low, found.delta.high) == (0.15, expected.low, expected.high)
     del tasks["A-v1#darker"]  # a set that is not whole says nothing
     assert shifts_of(read_runs([write("q", tasks, digest="c" * 64, variants={"set": "simpler"})])) == []
 
@@ -160,6 +167,9 @@ def test_what_a_shift_changes(write: Write) -> None:
     assert (changes["darker"].change.low, changes["darker"].change.high) == pytest.approx((expected.low, expected.high))
     page = render_page(summary(runs))
     assert "<td" in page and ">20.0<" in page  # delta success: mean of 30 and 10 points
+    (delta,) = summary(runs)["delta_success"]
+    assert delta["delta"]["estimate"] == pytest.approx(0.2) and delta["variants"] == 2
+    assert f">{100 * delta['delta']['low']:.1f} to {100 * delta['delta']['high']:.1f}<" in page
     assert read_runs(places[2:3]).policies == ("p",)  # a variant by itself
     with pytest.raises(ConfigError, match="give those of the base protocol"):
         read_runs(places[2:])

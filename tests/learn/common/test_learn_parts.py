@@ -9,6 +9,7 @@ import torch
 from manikin.errors import ConfigError, DivergedError
 from manikin.learn.common.numerics.advantage import advantages
 from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.seeds import TEST, VALIDATION, training_seeds
@@ -107,6 +108,37 @@ def test_seeds_that_would_overlap_are_refused(seed, rows):
 def test_a_loss_that_is_not_finite_is_named():
     with pytest.raises(DivergedError, match="iteration 3: critic_loss is nan"):
         check_finite("iteration 3", {"actor_loss": torch.tensor(1.0), "critic_loss": torch.tensor(float("nan"))})
+
+
+def test_losses_are_means_over_the_batches_that_had_them():
+    losses = Losses()
+    for k in range(4):
+        losses.add({"critic_loss": torch.tensor(float(k)), **({"actor_loss": torch.tensor(7.0 + k)} if k % 2 else {})})
+    assert losses.means("iteration 3", [torch.ones(2)]) == {"critic_loss": 1.5, "actor_loss": 9.0}
+    assert Losses().means("iteration 3") == {}
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_the_first_batch_with_a_loss_that_is_not_finite_is_named(bad):
+    losses = Losses()
+    for k in range(1, 6):
+        actor = {"actor_loss": torch.tensor(bad if k == 4 else 1.0)} if k % 2 == 0 else {}
+        losses.add({"critic_loss": torch.tensor(float("nan") if k > 4 else 1.0), **actor})
+    with pytest.raises(DivergedError, match=rf"iteration 3, batch 4 of 5: actor_loss is {bad}\. The last good"):
+        losses.means("iteration 3", [torch.full((2,), torch.nan)])
+
+
+def test_weights_that_are_not_finite_end_a_run_whose_losses_still_are():
+    """The gradient of a square root at 0: the loss is 0, and the weight behind it NaN."""
+    weight = torch.zeros(1, requires_grad=True)
+    losses, optimizer = Losses(), torch.optim.SGD([weight], lr=0.1)
+    loss = (weight * 0).sqrt().sum()
+    loss.backward()
+    optimizer.step()
+    losses.add({"loss": loss})
+    assert losses.means("iteration 3") == {"loss": 0.0}
+    with pytest.raises(DivergedError, match="iteration 3, after batch 1 of 1: a weight is not finite"):
+        losses.means("iteration 3", [torch.ones(3), weight])
 
 
 def test_the_spread_of_curves_is_least_middle_and_most_at_each_place():

@@ -12,7 +12,8 @@ import torch
 from manikin import make
 from manikin.cli import main
 from manikin.data.recording import durable
-from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
+from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
+from manikin.learn.ppo import PPO
 from manikin.learn.run import store
 from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import ROWS, Recipe, recipe_for, shipped_recipes, trainer_class
@@ -213,6 +214,7 @@ def test_a_log_keeps_what_was_before_and_takes_new_columns(tmp_path):
     rows = read_progress(tmp_path / "log.csv")
     assert [row.get("validated") for row in rows] == [None, 1.0]
     assert [row["loss"] for row in rows] == [0.25, 0.125]
+    assert read_progress(Progress(tmp_path / "log.csv", keep=2).path) == rows  # whatever comes next
     assert len(read_progress(Progress(tmp_path / "log.csv", keep=1).path)) == 1
 
 
@@ -260,6 +262,27 @@ def test_a_disk_that_fills_names_the_file_and_costs_nothing_that_was_written(tmp
     with pytest.raises(DataError, match=r"cannot write .*checkpoint\.safetensors: No space left on device"):
         train(RECIPE, folder=folder, seed=5, resume=True)
     monkeypatch.setattr(durable, "replace_file", written)
+    assert (folder / "checkpoint.safetensors").read_bytes() == before
+    rest = train(RECIPE, folder=folder, seed=5, resume=True)
+    assert rest.state.steps == whole.state.steps and _log(folder) == _log(tmp_path / "whole")
+
+
+def test_a_loss_that_is_not_finite_names_its_batch_and_keeps_the_last_good_checkpoint(tmp_path, monkeypatch):
+    whole = train(RECIPE, folder=tmp_path / "whole", seed=5)
+    folder, count = tmp_path / "part", iter(range(10))
+    train(RECIPE, folder=folder, seed=5, stop=lambda: next(count) == 2)
+    before = (folder / "checkpoint.safetensors").read_bytes()
+    collect = PPO.collect
+
+    def poisoned(trainer):
+        batch = collect(trainer)
+        batch["returns"][0] = torch.nan
+        return batch
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PPO, "collect", poisoned)
+        with pytest.raises(DivergedError, match=r"iteration 3, after 72 steps, batch [12] of 2: loss is nan, critic"):
+            train(RECIPE, folder=folder, seed=5, resume=True)
     assert (folder / "checkpoint.safetensors").read_bytes() == before
     rest = train(RECIPE, folder=folder, seed=5, resume=True)
     assert rest.state.steps == whole.state.steps and _log(folder) == _log(tmp_path / "whole")

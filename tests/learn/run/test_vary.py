@@ -170,6 +170,6 @@ def test_the_page_names_the_questions_that_users_ask():
     found = " ".join(words for _, words in ablations())
     for setting in (
         *("env.num_envs", "env.terminate", "stagger", "bootstrap_at_success", "env.reward", "env.control"),
-        *("demonstrations", "pushes", "demos"),
+        *("demonstrations", "pushes", "demonstrations_of"),
     ):
         assert f"{setting}=" in found

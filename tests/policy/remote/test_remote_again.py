@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -170,3 +172,39 @@ def test_openpi_s_own_client_is_answered() -> None:
         policy = client.WebsocketClientPolicy(host="127.0.0.1", port=there.port)
         answer = policy.infer({"state": state[0].numpy(), "prompt": "push"})
         np.testing.assert_array_equal(answer["actions"], network.act(state, ["push"])[0].numpy())
+
+
+def test_openpi_s_own_server_answers_us() -> None:
+    """The server that others use, where it is installed, from openpi's repository."""
+    place = "openpi.serving.websocket_policy_server"
+    theirs = pytest.importorskip(place, reason="needs openpi, which is no part of manikin")
+
+    class Policy:
+        def infer(self, request: dict[str, Any]) -> dict[str, Any]:
+            if request["prompt"] == "fail":
+                raise ValueError("this policy fails")
+            return {"actions": np.outer([1.0, 2.0, 3.0], request["cameras/top/rgb"].mean((0, 1))).astype(np.float32)}
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = theirs.WebsocketPolicyServer(Policy(), host="127.0.0.1", port=port, metadata={"reset_pose": [0.0]})
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    until = time.monotonic() + 20
+    while True:
+        try:
+            policy = RemotePolicy(f"ws://127.0.0.1:{port}")
+            break
+        except ConfigError:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    assert policy.metadata == {"reset_pose": [0.0]}
+    pictures = torch.randint(0, 256, (2, 4, 5, 3), dtype=torch.uint8)
+    for _ in range(2):  # its second answer also says how long the first took
+        answer = policy.act({"cameras": {"top": {"rgb": pictures}}}, ["pick", "place"])
+        means = pictures.double().mean((1, 2))
+        expected = torch.tensor([1.0, 2.0, 3.0])[None, :, None] * means[:, None]
+        assert torch.allclose(answer.double(), expected.double(), rtol=1e-6)
+    with pytest.raises(ActionError, match="this policy fails"):
+        policy.act({"cameras": {"top": {"rgb": pictures[:1]}}}, ["fail"])
+    policy.close()

@@ -79,6 +79,7 @@ def test_the_expert_lifts_the_can_and_lifting_is_latched() -> None:
         seen.append([info[k].clone() for k in ("is_grasped", "lifted", "lifted_significantly", "success")])
     grasped, lifted, high, success = (torch.stack(each) for each in zip(*seen, strict=True))
     assert success[-1].all() and (high.sum(0) >= 5).all()
+    assert torch.equal(info["n_lift_significant"], high.sum(0))
     assert not (lifted & ~grasped).any()  # cleared when the grasp is lost
     assert not (lifted & (env.h.thing.pos[:, 2] < 0)).any()
     still = torch.zeros(3, 7)
@@ -196,7 +197,9 @@ def test_drawers_begin_shut_or_open_and_count_as_the_original_says(task: type[Ta
     assert env.h.cabinet.qpos[0].tolist() == pytest.approx([0.0, start, 0.0])
     env.h.cabinet.set_qpos(opening)
     env.world.forward()
-    success = env.task.evaluate(env.h)["success"].tolist()
+    said = env.task.evaluate(env.h)
+    success = said["success"].tolist()
+    assert said["q"].tolist() == pytest.approx([0.049, 0.1, 0.151])
     assert success == ([False, False, True] if start == 0 else [True, False, False])
 
 
@@ -223,9 +226,12 @@ def test_the_apple_counts_once_it_touched_the_drawers_bottom_in_the_second_half(
     bottom[:, 2] += 0.055
     env.h.apple.set_pose(bottom)
     env.h.steps.set(torch.tensor([98.0, 40.0]))
+    counts = []
     for _ in range(3):
         info = env.step(torch.zeros(2, 7))[-1]
-    assert info["has_contact"].all() and info["is_drawer_open"].all()
+        counts.append(info["has_contact"].tolist())
+    assert counts == [[1, 1], [2, 2], [3, 3]] and info["is_drawer_open"].all()
+    assert torch.allclose(info["q"], env.h.cabinet.qpos[:, 0]) and (info["q"] > 0.15).all()
     assert info["success"].tolist() == [True, False]
     assert env.instruction == ["place apple into top drawer", "open top drawer"]
     with pytest.raises(SceneError, match="0 to 26"):

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import manikin
+from manikin.assets.paths import data_root
+from manikin.cli import main
+from manikin.eval.evaluation import evaluate
+from manikin.eval.pages.report import render_html
 from manikin.eval.protocol import Protocol, load_protocol, setting_of, task_of
+from manikin.eval.report import as_dict
 from manikin.eval.variants import vary
+from manikin.policy.expert import ExpertPolicy
+from manikin.render import write_png
 
 REAL = {"horizontal": 25, "vertical": 25, "standing": 25, "move near": 60, "open": 27, "close": 27, "apple": 27}
 MATCHED = {
@@ -67,6 +78,87 @@ def test_the_last_trial_is_the_grids_last(word: str) -> None:
     env.reset(seed=[protocol.seeds_of(word)[-1]])
     with pytest.raises(manikin.errors.SceneError, match=f"0 to {len(protocol.seeds_of(word)) - 1}"):
         env.reset(seed=[len(protocol.seeds_of(word))])
+
+
+def test_the_report_has_the_intermediate_metrics_of_the_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    protocol = Protocol(
+        name="two", tasks=("GoogleCloseDrawer-v1", "GooglePickCokeCan-v1"), seeds=(3, 4), horizon=2, terminate=False
+    )
+    report = as_dict(evaluate(protocol, ExpertPolicy, num_envs=2))
+    drawer, can = (task["per_episode"] for task in report["per_task"])
+    for episode in drawer:
+        assert episode["at_end"] == {"q": pytest.approx(0.2, abs=1e-3)} and episode["reached"] == {}
+    flags = {"is_grasped", "consecutive_grasp", "lifted", "lifted_significantly"}
+    for episode in can:
+        assert set(episode["reached"]) == flags and set(episode["at_end"]) == flags | {"n_lift_significant"}
+        assert episode["at_end"]["n_lift_significant"] == 0 and episode["at_end"]["is_grasped"] is False
+
+
+def test_the_report_says_what_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    def report() -> tuple[dict[str, dict[str, str]], str]:
+        tasks = ("WidowXStackCube-v1", "GooglePickCokeCan-v1")
+        protocol = Protocol(name="two", tasks=tasks, seeds=(0,), horizon=1, terminate=False)
+        made = as_dict(evaluate(protocol, ExpertPolicy, num_envs=1))
+        return {task["task"]: task["made_of"] for task in made["per_task"]}, render_html(made)
+
+    data = data_root()
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    found, page = report()
+    assert found["WidowXStackCube-v1"]["green"] == "primitive stand-in"
+    assert found["GooglePickCokeCan-v1"]["object: opened_coke_can"] == "primitive stand-in"
+    assert {one["robot"] for one in found.values()} == {"stand-in: primitives"}
+    assert "Simulated with" in page and "<b>primitive stand-in</b> (object: opened_coke_can)" in page
+    if data is None or not (data / "simpler" / "custom").is_dir():
+        return
+    monkeypatch.setenv("MANIKIN_DATA", str(data))
+    found, page = report()
+    assert found["WidowXStackCube-v1"]["green"] == "mesh, MANIKIN_DATA/simpler"
+    assert "<b>mesh, MANIKIN_DATA/simpler</b> (object: opened_coke_can)" in page
+
+
+def test_a_server_is_shown_the_matched_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite, cut to two trials of one task and small pictures, by the command line against a policy server. A
+    made-up photograph stands for the real one."""
+    pytest.importorskip("msgpack")
+    pytest.importorskip("websockets")
+    from policy_server import Server
+
+    folder = tmp_path / "data" / "simpler" / "real_inpainting"
+    folder.mkdir(parents=True)
+    photograph = np.zeros((480, 640, 3), np.uint8)
+    photograph[..., 0], photograph[:240, :, 2] = 200, 90
+    write_png(folder / "bridge_real_eval_1.png", photograph)
+    monkeypatch.setenv("MANIKIN_DATA", str(tmp_path / "data"))
+    suite, task = load_protocol("simpler_widowx_matched"), "WidowXStackCube-v1"
+    small = dataclasses.replace(
+        suite,
+        tasks=(task,),
+        seeds=(0, 7),
+        config={task: suite.config[task]},
+        robot="widowx_bridge",
+        size=(64, 48),
+        renderer="rays",
+        horizon=3,
+    )
+    (tmp_path / "small.toml").write_text(small.to_toml())
+    there = Server(lambda request: {"actions": np.zeros((1, 7), np.float32)})
+    words = ["eval", str(tmp_path / "small.toml"), "--policy", there.url, "--pictures", "0"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    there.close()
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    (ran,) = report["per_task"]
+    assert [episode["seed"] for episode in ran["per_episode"]] == [0, 7] and ran["task"] == task
+    assert report["policy"].startswith("remote 127.0.0.1")
+    assert len(there.seen) == 2 * 3  # every row in every step
+    for request in there.seen:
+        assert request["prompt"] == "stack the green block on the yellow block"
+        picture = request["cameras/3rd_view_camera/rgb"]
+        assert picture.shape == (48, 64, 3) and picture.dtype == np.uint8
+        behind = (np.abs(picture.astype(int) - photograph[::10, ::10]).max(-1) <= 1).mean()
+        assert 0.6 < behind < 0.99  # the rest is robot and cubes
+        green = (picture[..., 1] > 60) & (picture[..., 0] < 60)
+        assert 3 <= green.sum() < 200
 
 
 def test_moving_near_is_varied_without_the_third_object() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import mujoco
 import numpy as np
@@ -16,7 +17,7 @@ from manikin.scene.robot import RobotModel, ToolModel, assemble
 from manikin.spec.physics import Physics
 from manikin.spec.robot import FULL_POSE
 
-__all__ = ["moving_lints", "stands"]
+__all__ = ["Standing", "moving_lints", "standing", "stands"]
 
 _STEP = 0.005  # [s]
 _TURN, _SLIDE = 0.1, 0.01  # [rad], [m] a step response's step
@@ -151,7 +152,7 @@ def _hold(built: RobotModel, air: _Air) -> Iterator[Finding]:
         off = np.abs(now - built.arm_qpos(key))
         worst = int(off.argmax()) if len(off) else 0
         if not np.isfinite(now).all() or np.any(data.warning.number):
-            yield Finding("gains", True, f"holding {key!r} diverges", "lower kp, raise kd", place(built.arm, "gains"))
+            yield Finding("gains", True, f"holding {key!r} diverges", "lower kp, raise kd", place(built.arm, "gains="))
         elif len(off) and off[worst] > 0.15:
             name = built.arm_joints[worst]
             yield Finding(
@@ -181,12 +182,13 @@ def _steps(built: RobotModel, air: _Air) -> Iterator[Finding]:
         kp = built.arm.gains.kp[i]
         kd = 2 * math.sqrt(kp * float(inertia[dof, dof]))
         fix = f"kd = {kd:.3g} is critical damping for kp = {kp:g} and the inertia of {inertia[dof, dof]:.3g} here"
-        where = place(built.arm, "gains")
+        where = place(built.arm, "gains=")
         late = moved[-len(moved) // 4 :]
         creeps = np.isfinite(moved).all() and np.diff(late).min() > -1e-6  # still under way, but not to and fro
         if not np.isfinite(moved).all() or np.any(data.warning.number) or (np.ptp(late) > 0.1 and not creeps):
             text = f"a step of {name!r} does not settle"
-            yield Finding("gains", True, f"{text}: it still swings by {np.ptp(late):.0%}", fix, where)
+            soft = not built.arm.stands  # meant for a controller that moves them all the time
+            yield Finding("gains", not soft, f"{text}: it still swings by {np.ptp(late):.0%}", fix, where)
         elif moved.max() > 1.4:
             text = f"a step of {name!r} overshoots by {moved.max() - 1:.0%}"
             yield Finding("gains", False, text, fix, where)
@@ -202,8 +204,28 @@ def _steps(built: RobotModel, air: _Air) -> Iterator[Finding]:
             )
 
 
-def stands(robot: RobotSelection) -> Iterator[Finding]:
-    """Does a robot with a free base stay on its feet for three seconds, as high as it was put down?"""
+@dataclass(frozen=True)
+class Standing:
+    """How a robot with a free base fares on a floor, its servos holding `rest`.
+
+    Attributes:
+        moved: [m] how far the base has moved after three seconds; it may sag and settle.
+        fell: [s] when the base was first below half of its height; None when it never was.
+        on: names of the bodies that touch the floor in the end.
+    """
+
+    moved: float
+    fell: float | None
+    on: tuple[str, ...]
+
+    @property
+    def stays(self) -> bool:
+        """Whether it stands where it was put down, but for some sagging and settling."""
+        return self.fell is None and self.moved <= _STANDS  # also for nan
+
+
+def standing(robot: RobotSelection) -> Standing:
+    """Put a robot with a free base on a floor for three seconds, with the physics that environments have."""
     arm = robot.arm
     built = assemble(arm, robot.gripper, menagerie=robot.menagerie)
     built.spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.1), priority=-1)
@@ -211,31 +233,41 @@ def stands(robot: RobotSelection) -> Iterator[Finding]:
     root.pos, root.quat = arm.base_pos, arm.base_quat
     air = _Air(built)
     data = air.start()
-    before = data.body(built.base_body).xpos.copy()
-    physics = Physics()  # as environments have it
+    base = data.body(built.base_body)
+    before, fell = base.xpos.copy(), None
+    physics = Physics()
     kinds = {name.removeprefix("mjINT_").lower(): kind for name, kind in mujoco.mjtIntegrator.__members__.items()}
     air.model.opt.timestep, air.model.opt.integrator = 1.0 / physics.hz, kinds[physics.integrator.lower()]
     for _ in range(round(3.0 * physics.hz)):
         mujoco.mj_step(air.model, data)
-    after = data.body(built.base_body).xpos
-    feet = {air.model.body(name).id for name in arm.feet}
+        if fell is None and base.xpos[2] < 0.5 * before[2]:
+            fell = float(data.time)
     touching = {int(air.model.geom_bodyid[g]) for contact in data.contact for g in contact.geom}
-    moved = float(np.linalg.norm(after - before))
+    on = sorted(air.model.body(b).name for b in touching - {0} if _on_floor(data, b))
+    return Standing(float(np.linalg.norm(base.xpos - before)), fell, tuple(on))
+
+
+def stands(robot: RobotSelection) -> Iterator[Finding]:
+    """Does a robot with a free base do on its feet what its spec says?"""
+    arm, found = robot.arm, standing(robot)
     if not arm.feet:
         text = "its base is free and it has no feet to stand on"
         yield Finding(
             "feet", True, text, 'feet=("left_foot", ...), the bodies that touch the floor', place(arm, "base=")
         )
-    elif not np.isfinite(moved) or moved > _STANDS:
+    elif found.stays and not arm.stands:
+        text = "it stands at 'rest' by its servos, although stands=False"
+        yield Finding("feet", False, text, "leave out stands=False", place(arm, "stands="))
+    elif not found.stays and arm.stands:
         yield Finding(
             "feet",
             True,
-            f"it does not stand at 'rest': after 3 s its base has moved by {moved:.2f} m",
+            f"it does not stand at 'rest': after 3 s its base has moved by {found.moved:.2f} m",
             "base_pos: z is the height of the first body when the feet touch the floor; put the weight over the feet, "
-            "raise kp or the force",
+            "raise kp or the force, or write stands=False where a controller has to balance it",
             place(arm, "rest"),
         )
-    elif others := sorted(air.model.body(b).name for b in touching - feet - {0} if _on_floor(data, b)):
+    elif found.stays and (others := [name for name in found.on if name not in arm.feet]):
         text = f"it stands on {', '.join(map(repr, others))} too, which feet= does not name"
         yield Finding("feet", False, text, f"feet=(..., {others[0]!r})", place(arm, "feet="))
 

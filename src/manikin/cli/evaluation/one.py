@@ -69,9 +69,9 @@ class EvalOptions(WarpOptions):
     """Every task under several looks: simpler (background, light, distractors, table), or simpler-shifts (and camera).
     Reports each, their mean and by how much each kind of change changes success."""
     policy: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """expert (the default), random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network by
-    torch.export), ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called with
-    the environment). NAME=POLICY gives it another name. Several --policy are evaluated in turn and ranked."""
+    """expert (the default), planner, random, graded:noise=0.3,delay=2 (the expert with faults), policy.pt2 (a network
+    by torch.export), ws://host:port (openpi's protocol), or your own as module:function or file.py:function (called
+    with the environment). NAME=POLICY gives it another name. Several --policy are evaluated in turn and ranked."""
     real: Path | None = None
     """With several policies: their success on real robots, a JSON file. Adds MMRV and correlations."""
     map: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
@@ -172,8 +172,9 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
         evaluation = replace(evaluation, policy=job.label or evaluation.policy, policy_seed=job.seed)
         report = as_dict(evaluation, command=_command(options, job), policy_sha256=_policy_file(job.word)[1])
         if options.variants is not None:
-            rates = {task.task: task.rate(protocol.success).estimate for task in evaluation.tasks}
-            report["variants"] = {"set": options.variants, "per_task": shifts(options.variants, rates)}
+            told = {t["named"]: {e["episode_ix"]: e["success"] for e in t["per_episode"]} for t in report["per_task"]}
+            found = shifts(options.variants, told, confidence=protocol.confidence)
+            report["variants"] = {"set": options.variants, "per_task": found}
         if other is not None:
             report["comparison"] = compare(report, other)
         try:
@@ -397,7 +398,10 @@ def job_settings(options: EvalOptions, job: Job, protocol: str) -> dict[str, Any
 
 
 def _print_shifts(out: Console, row: Mapping[str, Any]) -> None:
-    changes = ", ".join(f"{shift} {100 * change:.1f}" for shift, change in row["delta_success"].items())
+    changes = ", ".join(
+        f"{shift} {100 * change:.1f} \\[{100 * row['interval'][shift][0]:.1f}, {100 * row['interval'][shift][1]:.1f}]"
+        for shift, change in row["delta_success"].items()
+    )
     out.print(
         f"{row['task']}: {row['base']:.1%} as it is, {row['mean']:.1%} on average over {row['variants']} variants; "
         f"mean change by shift \\[points]: {changes}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -10,13 +12,23 @@ from typing import Any
 import numpy as np
 
 from manikin.data.recording.block import Block, blocks_of
-from manikin.data.recording.format import Header, RecordedEpisode, differences, parts_folder, read_dropped, read_header
+from manikin.data.recording.format import (
+    PER_STEP,
+    Header,
+    RecordedEpisode,
+    differences,
+    parts_folder,
+    read_dropped,
+    read_header,
+)
 from manikin.data.recording.outside import open_hdf5, reading
 from manikin.errors import DataError
 
 __all__ = ["EpisodeFile", "ranges", "read_episodes"]
 
 _HANDLES = 64  # files open at a time
+_WHERE = ("device", "machine", "versions")  # of a fingerprint: where it was recorded, and with what
+_KEPT = ("first_seed", "keep", "states", "observations")  # of what was recorded: which episodes, and what of each
 
 
 class EpisodeFile:
@@ -175,6 +187,32 @@ class EpisodeFile:
         """Seed, index, length, success and so on of one episode, without loading its arrays."""
         block, k = self._block(number)
         return block.attributes(k)
+
+    def content_hash(self) -> str:
+        """SHA-256 of what was recorded, 64 hex digits: the options of the environment, and of each episode its seed,
+        actions, rewards, flags, the hashes of its states, and its observations.
+
+        A copy has the same, and so has a recording that comes out alike elsewhere and at another time.
+
+        Raises:
+            DataError: there is no episode, or one is damaged.
+        """
+        header = self.needed_header()
+        about = {
+            "fingerprint": {key: value for key, value in header.fingerprint.items() if key not in _WHERE},
+            "recorded": {key: value for key, value in header.recorded.items() if key not in _KEPT},
+        }
+        digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+        always = {*(f"steps/{name}" for name in PER_STEP), "instants/state_hash"}
+        for number in self.numbers:
+            block, k = self._block(number)
+            digest.update(json.dumps([number, *(int(block.table[name][k]) for name in ("seed", "index"))]).encode())
+            for name in sorted(block.datasets):
+                if name in always or name.startswith("instants/observations/"):
+                    values = block.read(name, block.span(name, k), f"episode {number}")
+                    digest.update(f"{name} {values.dtype.str} {values.shape}".encode())
+                    digest.update(np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
 
     def close(self) -> None:
         while self._open:

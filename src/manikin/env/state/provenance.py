@@ -9,6 +9,7 @@ import importlib.metadata
 import json
 import platform
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,14 @@ from manikin._version import __version__
 from manikin.assets.python_file import class_place
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError
+from manikin.scene.handles import Part, Robot
+from manikin.scene.handles.articulation import Articulation
 from manikin.scene.handles.variant import VariantPart
 
 if TYPE_CHECKING:
     from manikin.env.assemble import Assembly
 
-__all__ = ["fingerprint", "machine", "processor", "task_code", "versions"]
+__all__ = ["fingerprint", "machine", "processor", "source_of", "sources", "task_code", "versions"]
 
 _PACKAGES = ("mujoco", "mujoco-warp", "torch", "numpy", "gymnasium")
 
@@ -158,3 +161,21 @@ def fingerprint(made: Assembly) -> dict[str, Any]:
         "versions": versions(),
         "machine": machine(options.device),
     }
+
+
+def source_of(thing: Robot | Part | Articulation) -> str:
+    """Where a thing's shapes come from, in words: meshes, or what stands in for them."""
+    if isinstance(thing, Robot) and not thing.source:
+        return "the maker's meshes" if thing.model.menagerie else "stand-in: primitives"
+    return thing.source or "shapes of the task"
+
+
+def sources(things: Iterable[Robot | Part | Articulation]) -> dict[str, str]:
+    """:func:`source_of` by the thing's name; of a part that differs between rows for each ``PART: CANDIDATE``."""
+    found: dict[str, str] = {}
+    for thing in things:
+        if isinstance(thing, VariantPart):
+            found |= {f"{thing.name}: {prop.name}": prop.source or "shapes of the task" for prop in thing.props}
+        else:
+            found[thing.name] = source_of(thing)
+    return found

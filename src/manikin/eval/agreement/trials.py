@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manikin.errors import ConfigError
-from manikin.eval.agreement.metrics import METRICS, KruskalWallis, kruskal_wallis, why_undefined
+from manikin.eval.agreement.metrics import METRICS, KruskalWallis, delta_success, kruskal_wallis, why_undefined
 
-__all__ = ["Agreement", "Metric", "Trials", "agreement", "resampled", "trials"]
+__all__ = ["Agreement", "Metric", "Trials", "agreement", "delta_success_interval", "resampled", "trials"]
 
 Trials = Mapping[str, Sequence[bool]]
 """Outcomes of one policy's trials by setting: an orientation, a drawer, a variant. Its rate is the mean of the
@@ -57,7 +57,9 @@ class Agreement:
         policies: their names; all lists below have this order.
         real, sim: success rates.
         metrics: "mmrv", "pearson" and "spearman".
-        kruskal: by policy, the test of all of its trials; not for policies with several settings.
+        kruskal: by policy, the test of all of its trials, those of several settings together.
+        untested: policies without that test -> why: with settings of different sizes all trials together have another
+            rate than the settings on average.
     """
 
     policies: tuple[str, ...]
@@ -65,6 +67,7 @@ class Agreement:
     sim: tuple[float, ...]
     metrics: Mapping[str, Metric]
     kruskal: Mapping[str, KruskalWallis]
+    untested: Mapping[str, str]
 
 
 def agreement(
@@ -100,17 +103,81 @@ def agreement(
         found = drawn[name][~np.isnan(drawn[name])]
         low, high = np.quantile(found, [tail, 1 - tail]).tolist() if len(found) and not why else (None, None)
         metrics[name] = Metric(value, low, high, 1 - len(found) / resamples, why)
-    single = [name for name in names if len(real[name]) == len(sim[name]) == 1]
+    untested = {name: why for name in names if (why := _uneven("real", real[name]) or _uneven("simulated", sim[name]))}
     return Agreement(
         policies=names,
         real=tuple(rates["real"].tolist()),
         sim=tuple(rates["sim"].tolist()),
         metrics=metrics,
         kruskal={
-            name: kruskal_wallis(real=next(iter(real[name].values())), sim=next(iter(sim[name].values())))
-            for name in single
+            name: kruskal_wallis(real=_together(real[name]), sim=_together(sim[name]))
+            for name in names
+            if name not in untested
         },
+        untested=untested,
     )
+
+
+def _uneven(word: str, settings: Trials) -> str:
+    """Why all trials of a policy together are no sample of its rate; "" where they are."""
+    sizes = sorted({len(one) for one in settings.values()})
+    if len(sizes) < 2:
+        return ""
+    return (
+        f"the {word} settings have different numbers of trials ({sizes[0]} to {sizes[-1]}), so all trials together "
+        "have another rate"
+    )
+
+
+def _together(settings: Trials) -> list[bool]:
+    return [won for one in settings.values() for won in one]
+
+
+def delta_success_interval(
+    *,
+    base: Sequence[bool],
+    shifts: Sequence[Sequence[bool]],
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Metric:
+    """:func:`~manikin.eval.agreement.metrics.delta_success` of trials, with its percentile bootstrap interval.
+
+    Noise adds changes, up or down, so resampled changes lie above the measured one more often than not.
+
+    Args:
+        base: outcomes of the scene as it is.
+        shifts: outcomes under each variant of one distribution shift.
+        clusters: where the k-th trial of all lists is the same episode, one word for each trial: trials with the same
+            word are drawn together, in all lists alike. None where the lists are drawn on their own.
+        confidence: of the interval.
+        resamples: of the bootstrap.
+        seed: of the draws.
+
+    Raises:
+        ConfigError: no shift, a list without trials, another number of clusters or trials, impossible numbers.
+    """
+    if not 0 < confidence < 1 or resamples < 1:
+        raise ConfigError("an interval needs a confidence between 0 and 1, and at least one resample")
+    lists = [np.asarray(one, np.float64) for one in (base, *shifts)]
+    if not all(one.ndim == 1 and len(one) and np.isin(one, (0, 1)).all() for one in lists):
+        raise ConfigError("base and shifts: trials are lists of True and False, at least one")
+    value = delta_success(base=float(lists[0].mean()), shifts=[float(one.mean()) for one in lists[1:]])
+    rng = np.random.default_rng(seed)  # house: random, a stream of its own
+    if clusters is None:
+        rates = np.stack([rng.binomial(len(one), one.mean(), resamples) / len(one) for one in lists])
+    else:
+        if any(len(one) != len(clusters) for one in lists):
+            raise ConfigError(f"clusters: one word for each of {len(base)} trials, in the base and in every shift")
+        places = {word: place for place, word in enumerate(dict.fromkeys(clusters))}
+        member = np.array([places[word] for word in clusters])
+        sizes, sums = np.bincount(member), np.stack([np.bincount(member, one) for one in lists])
+        counts = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), resamples)
+        rates = (sums @ counts.T) / (counts @ sizes)
+    drawn = np.abs(rates[1:] - rates[0]).mean(0)
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+    return Metric(value, low, high)
 
 
 def resampled(

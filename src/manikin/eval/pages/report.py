@@ -105,13 +105,21 @@ def _variants(report: Mapping[str, Any]) -> str:
     kinds = list(dict.fromkeys(kind for one in found for kind in one["delta_success"]))
     rows = []
     for one in found:
-        changes = (f"{100 * one['delta_success'][k]:.1f}" if k in one["delta_success"] else "" for k in kinds)
+        changes = (_delta(one, kind) for kind in kinds)
         rows.append((escape(one["task"]), pc(one["base"]), f"<b>{pc(one['mean'])}</b>", str(one["variants"]), *changes))
     headings = ("task", "as it is", "mean", "variants", *map(escape, kinds))
     return section(
         "<h2>Variants</h2><p>The mean is over the variants that count. The columns behind it are the mean absolute "
-        f"changes of success, in points, by what a variant changes.</p>{grid(headings, rows)}"
+        f"changes of success, in points, by what a variant changes, with bootstrap intervals.</p>{grid(headings, rows)}"
     )
+
+
+def _delta(row: Mapping[str, Any], shift: str) -> str:
+    if shift not in row["delta_success"]:
+        return ""
+    low, high = row.get("interval", {}).get(shift, (None, None))
+    between = "" if low is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{100 * row['delta_success'][shift]:.1f}{between}"
 
 
 def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
@@ -131,8 +139,9 @@ def _task(task: Mapping[str, Any], reels: Sequence[Reel]) -> str:
         f'<div class="rates">{rates}{axis}</div></div>'
         f'<p class="caption">{head["successes"]} of {head["episodes"]} episodes succeeded {names[rule]}. With '
         f"{head['confidence']:.0%} confidence the rate lies between <b>{pc(head['low'])}</b> and "
-        f"<b>{pc(head['high'])}</b> ({_method(task)}).</p>{_facts(task, hz)}{_map(episodes)}{_modes(episodes)}"
-        f"{_forces(task)}{_stages(episodes)}{_strips(reels, episodes, hz)}{_episodes(episodes, hz)}</section>"
+        f"<b>{pc(head['high'])}</b> ({_method(task)}).</p>{_made_of(task)}{_facts(task, hz)}{_map(episodes)}"
+        f"{_modes(episodes)}{_forces(task)}{_stages(episodes)}{_strips(reels, episodes, hz)}"
+        f"{_episodes(episodes, hz)}</section>"
     )
 
 
@@ -148,6 +157,15 @@ def _method(task: Mapping[str, Any]) -> str:
 def _rate(words: str, rate: Mapping[str, Any], now: bool) -> str:
     kind = ' class="now"' if now else ""
     return f"<span{kind}>{words}</span>{track(rate)}<span{kind}>{pc(rate['rate'])}</span>"
+
+
+def _made_of(task: Mapping[str, Any]) -> str:
+    """Meshes or stand-ins: what the things of the scene are."""
+    kinds: dict[str, list[str]] = {}
+    for name, source in task.get("made_of", {}).items():
+        kinds.setdefault(source, []).append(name)
+    said = "; ".join(f"<b>{escape(source)}</b> ({escape(', '.join(names))})" for source, names in kinds.items())
+    return f'<p class="caption">Simulated with {said}.</p>' if said else ""
 
 
 def _facts(task: Mapping[str, Any], hz: float) -> str:

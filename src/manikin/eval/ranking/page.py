@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from manikin.data.recording.durable import replace_file
-from manikin.eval.agreement.metrics import delta_success
 from manikin.eval.agreement.published import PUBLISHED
 from manikin.eval.pages.parts import alarm, details, grid, page, pc, section, track
 from manikin.eval.ranking.plots import COLOURS, Point, bars, scatter
@@ -139,7 +138,7 @@ def _reality(summary: Mapping[str, Any]) -> str:
         plots.append(scatter(points, task))
         cells = [_metric(found["metrics"][name]) for name in METRICS]
         differ = [policy for policy, test in found["kruskal"].items() if test["p_value"] < 0.05]
-        rows.append([escape(task), *cells, escape(", ".join(differ)) or "none"])
+        rows.append([escape(task), *cells, _differ(differ, found["untested"])])
     headings = ("task", *METRICS.values(), "differ (Kruskal-Wallis p < 0.05)")
     key = "".join(f"<span>{_named(summary, policy)}</span>" for policy in summary["policies"])
     hollow = any(task in PUBLISHED for task in summary["reality"]["tasks"])
@@ -167,6 +166,17 @@ def _around(rate: float, trials: int, confidence: float) -> tuple[float, float, 
     return rate, min(rate, interval.low), max(rate, interval.high)
 
 
+def _differ(differ: Sequence[str], untested: Mapping[str, str]) -> str:
+    """Policies that differ, and those that were not tested, with the reason."""
+    said = escape(", ".join(differ)) or ("none" if not untested else "")
+    reasons: dict[str, list[str]] = {}
+    for policy, why in untested.items():
+        reasons.setdefault(why, []).append(policy)
+    for why, policies in reasons.items():
+        said += f'<span class="dim"> undefined for {escape(", ".join(policies))}: {escape(why)}</span>'
+    return said
+
+
 def _metric(metric: Mapping[str, Any]) -> str:
     if metric["value"] is None:
         return f'<span class="dim">undefined: {escape(metric["why"])}</span>'
@@ -177,19 +187,18 @@ def _shifts(summary: Mapping[str, Any]) -> str:
     if not summary["shifts"]:
         return ""
     groups: dict[str, list[tuple[str, str, float, float, float]]] = {}
-    rates: dict[tuple[str, str, str], list[float]] = {}
     for one in summary["shifts"]:
         change, setting = one["change"], one["setting"]
         what = f"{one['policy']}, {setting['title']}"
         bar = (what, _colour(summary, one["policy"]), change["estimate"], change["low"], change["high"])
         groups.setdefault(f"{one['shift']}: {one['variant']}", []).append(bar)
-        rates.setdefault((one["shift"], one["policy"], setting["title"]), []).append(change["estimate"])
     rows = []
-    for (shift, policy, title), changes in rates.items():
-        base = next(t["rates"][policy]["rate"] for t in summary["per_task"] if t["setting"] == title)
-        size = delta_success(base=base, shifts=[min(1.0, max(0.0, base + change)) for change in changes])
-        rows.append((escape(shift), _named(summary, policy), escape(title), str(len(changes)), f"{100 * size:.1f}"))
-    table = grid(("shift", "policy", "task", "variants", "delta success [points]"), rows, left=(1, 2))
+    for one in summary["delta_success"]:
+        delta, title = one["delta"], one["setting"]["title"]
+        told = (escape(one["shift"]), _named(summary, one["policy"]), escape(title), str(one["variants"]))
+        rows.append((*told, f"{100 * delta['estimate']:.1f}", f"{100 * delta['low']:.1f} to {100 * delta['high']:.1f}"))
+    headings = ("shift", "policy", "task", "variants", "delta success [points]", "interval")
+    table = grid(headings, rows, left=(1, 2))
     return section(
         "<h2>Distribution shifts</h2><p>Success under a variant minus success under the base protocol. Delta success "
         f"is the mean of the absolute changes.</p>{bars(groups)}{details('Delta success', table)}"

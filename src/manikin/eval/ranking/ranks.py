@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from manikin.errors import ConfigError
+from manikin.eval.agreement.trials import delta_success_interval
 from manikin.eval.ranking.runs import Report, Runs, Setting, episodes_of, outcomes_of
 from manikin.eval.stats import Interval, bootstrap, newcombe, newcombe_paired, wilson
 from manikin.eval.variants import variants_in
 
-__all__ = ["Ranked", "Shift", "rank", "rate_of", "shifts_of"]
+__all__ = ["Delta", "Ranked", "Shift", "deltas_of", "rank", "rate_of", "shifts_of"]
 
 RESAMPLES = 10_000
 
@@ -160,7 +161,70 @@ def shifts_of(runs: Runs, *, confidence: float = 0.95) -> list[Shift]:
     Raises:
         ConfigError: a variant has a policy that the base has not, or no task of the base.
     """
+    return [Shift(one.shift, one.variant, one.policy, one.before, *_change(one, confidence)) for one in _changed(runs)]
+
+
+@dataclass(frozen=True)
+class Delta:
+    """How much all variants of one shift change one policy's success in one setting.
+
+    Attributes:
+        shift: what is changed. variants: in how many ways.
+        delta: mean of the absolute changes, with its bootstrap interval.
+        paired: on the same episodes.
+    """
+
+    shift: str
+    policy: str
+    setting: Setting
+    variants: int
+    delta: Interval
+    paired: bool
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def deltas_of(runs: Runs, *, confidence: float = 0.95) -> list[Delta]:
+    """Delta success of every policy, shift and setting.
+
+    Raises:
+        ConfigError: as :func:`shifts_of`.
+    """
+    groups: dict[tuple[str, str, str], list[_Changed]] = {}
+    for one in _changed(runs):
+        groups.setdefault((one.shift, one.policy, one.before.title), []).append(one)
     found = []
+    for (shift, policy, _), several in groups.items():
+        base = _by_key(several[0].base, several[0].before)
+        there = [_by_key(one.reports, one.setting) for one in several]
+        paired = all(one.keys() == base.keys() for one in there)
+        keys = [list(base) if paired else list(one) for one in (base, *there)]
+        lists = [[one[key] for key in own] for one, own in zip((base, *there), keys, strict=True)]
+        seeds = [seed for _, seed, _ in base] if paired else None
+        metric = delta_success_interval(base=lists[0], shifts=lists[1:], clusters=seeds, confidence=confidence)
+        assert metric.value is not None and metric.low is not None and metric.high is not None
+        delta = Interval(metric.value, metric.low, metric.high, confidence)
+        found.append(Delta(shift, policy, several[0].before, len(several), delta, paired))
+    return found
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """A policy's reports in a setting under a variant, and those of the base that they are compared with."""
+
+    shift: str
+    variant: str
+    policy: str
+    reports: Sequence[Report]
+    setting: Setting
+    base: Sequence[Report]
+    before: Setting
+
+
+def _changed(runs: Runs) -> Iterator[_Changed]:
     for shift, variants in runs.shifts.items():
         for variant, by_policy in variants.items():
             if unknown := sorted(set(by_policy) - set(runs.base)):
@@ -172,27 +236,19 @@ def shifts_of(runs: Runs, *, confidence: float = 0.95) -> list[Shift]:
                 common = [s for s in runs.settings if any(True for r in reports for _ in episodes_of(r, s))]
                 if not common:
                     raise ConfigError(f"the variant {variant} has no task of the base protocol")
-                base = runs.base[policy]
-                found += [Shift(shift, variant, policy, s, *_change(reports, s, base, s, confidence)) for s in common]
-    return [*found, *_within(runs, confidence)]
-
-
-def _within(runs: Runs, confidence: float) -> Iterator[Shift]:
-    """Changes under the variants that a protocol has as settings of its own (``manikin eval --variants``)."""
+                yield from (_Changed(shift, variant, policy, reports, s, runs.base[policy], s) for s in common)
+    # the variants that a protocol has as settings of its own (manikin eval --variants)
     settings = {setting.word: setting for setting in runs.settings}
     for policy, reports in runs.base.items():
         word = (reports[0].get("variants") or {}).get("set")
-        for base, variants in variants_in(word, settings).items() if word else ():
-            for variant, name in variants:
-                change = _change(reports, settings[name], reports, settings[base], confidence)
-                yield Shift(variant.shift, variant.name, policy, settings[base], *change)
+        for base, within in variants_in(word, settings).items() if word else ():
+            for one, name in within:
+                yield _Changed(one.shift, one.name, policy, reports, settings[name], reports, settings[base])
 
 
-def _change(
-    reports: Sequence[Report], setting: Setting, base: Sequence[Report], before_it: Setting, confidence: float
-) -> tuple[Interval, bool]:
-    there, before = _by_key(reports, setting), _by_key(base, before_it)
-    if there.keys() == before.keys() and len(reports) > 1:
+def _change(one: _Changed, confidence: float) -> tuple[Interval, bool]:
+    there, before = _by_key(one.reports, one.setting), _by_key(one.base, one.before)
+    if there.keys() == before.keys() and len(one.reports) > 1:
         gaps = [float(there[key]) - float(before[key]) for key in there]
         return bootstrap(gaps, clusters=[seed for _, seed, _ in there], confidence=confidence), True
     if there.keys() == before.keys():

@@ -2,12 +2,15 @@
 
     {"schema": "manikin-ranking", "schema_version": 1, "protocol": {"name", "hash"}, "healthy", "confidence",
      "policies": [name], "ranking": [RANKED], "per_task": [{"task", "setting", "rates": {policy: RATE}, "modes":
-     {policy: {mode: episodes}}}], "shifts": [SHIFT], "reality": null or {"file", "tasks": {task or "all tasks":
-     {"policies", "real", "sim", "metrics": {name: {"value", "low", "high", "undefined", "why"}}, "kruskal"}},
+     {policy: {mode: episodes}}}], "shifts": [SHIFT], "delta_success": [DELTA],
+     "reality": null or {"file", "tasks": {task or "all tasks":
+     {"policies", "real", "sim", "metrics": {name: {"value", "low", "high", "undefined", "why"}}, "kruskal",
+     "untested": {policy: why it has no "kruskal"}}},
      "left_out": [task that was not simulated]}}
 
-RANKED and SHIFT are the fields of :class:`~manikin.eval.ranking.ranks.Ranked` and
-:class:`~manikin.eval.ranking.ranks.Shift`; RATE is {"successes", "episodes", "rate", "low", "high"}.
+RANKED, SHIFT and DELTA are the fields of :class:`~manikin.eval.ranking.ranks.Ranked`,
+:class:`~manikin.eval.ranking.ranks.Shift` and :class:`~manikin.eval.ranking.ranks.Delta`; RATE is {"successes",
+"episodes", "rate", "low", "high"}.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any
 from manikin.errors import ConfigError
 from manikin.eval.agreement.real import chosen, read_real
 from manikin.eval.agreement.trials import Trials, agreement
-from manikin.eval.ranking.ranks import rank, rate_of, shifts_of
+from manikin.eval.ranking.ranks import deltas_of, rank, rate_of, shifts_of
 from manikin.eval.ranking.runs import Runs, episodes_of, outcomes_of, trials_by_task
 
 __all__ = ["ALL", "summary"]
@@ -70,6 +73,7 @@ def summary(
         "ranking": [asdict(one) for one in rank(runs, confidence=confidence)],
         "per_task": per_task,
         "shifts": [one.plain for one in shifts_of(runs, confidence=confidence)],
+        "delta_success": [one.plain for one in deltas_of(runs, confidence=confidence)],
         "reality": None if real is None else _reality(runs, Path(real), names or {}, confidence),
     }
 
@@ -93,6 +97,7 @@ def _reality(runs: Runs, file: Path, names: Mapping[str, str], confidence: float
             "real_trials": {policy: sum(len(one) for one in there[policy].values()) for policy in compared.policies},
             "metrics": {name: asdict(metric) for name, metric in compared.metrics.items()},
             "kruskal": {policy: asdict(test) for policy, test in compared.kruskal.items()},
+            "untested": dict(compared.untested),
         }
     return {"file": file.name, "tasks": found, "left_out": sorted(set(measured) - set(real))}
 

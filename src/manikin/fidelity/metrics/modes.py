@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from manikin.errors import DataError, UnknownNameError
+from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.fidelity.metrics.pairs import check_pair, left_out
 from manikin.fidelity.metrics.paper import paper
 from manikin.fidelity.metrics.released import as_read, released
 from manikin.fidelity.protocol import HZ, SUBGROUPS, benchmark_task
@@ -96,16 +97,22 @@ def fidelity_metrics(real: Recording, sim: Recording, mode: Mode = "paper") -> t
         mode: ``paper`` or ``released``.
 
     Returns:
-        Name -> value, 23 or, of a simulation without object, 15; and notes for the reader.
+        Name -> value, 23 or, of a simulation without object, 15; and notes for the reader. Of tasks of your own those
+        that :func:`manikin.fidelity.metrics.pairs.left_out` does not leave out.
 
     Raises:
-        DataError: other tasks, or not at 10 Hz; see also the modes.
-        UnknownNameError: no mode.
+        DataError: other tasks, or not at 10 Hz, or for your own tasks not at one rate; see also the modes.
+        ConfigError: your own tasks in the mode ``released``. UnknownNameError: no mode.
     """
     if mode not in get_args(Mode):
         raise UnknownNameError("mode", mode, get_args(Mode))
     if real.task != sim.task:
         raise DataError(f"the recording is of task {real.task}, the simulation of task {sim.task}")
+    if real.own:
+        if mode != "paper":
+            raise ConfigError("the mode released is the script of the benchmark's ten tasks; yours have the mode paper")
+        check_pair(real, sim)
+        return paper(real, sim, left_out(real, sim))
     for word, one in (("recording", real), ("simulation", sim)):
         if not math.isclose(one.hz, HZ):
             raise DataError(f"the {word} {one.source} is at {one.hz:g} Hz; the metrics are of {HZ:g} Hz")

@@ -17,47 +17,55 @@ mean of the recordings and s the mean of the simulation's repeats:
 - object_max_velocity, object_mean_velocity, object_max_acceleration, object_max_deceleration,
   object_mean_acceleration: of each simulated repeat while the object moves, then the mean over repeats; 0 if it never
   does.
-- object_moving_time [s]: from the first to the last interval whose speed, after a median over 5 samples, is above 0.02
-  m/s. Mean over repeats.
+- object_moving_time [s]: from the first to the last interval whose speed, after a median over half a second (5 samples
+  at 10 Hz), is above 0.02 m/s. The first 0.3 s do not count. Mean over repeats.
 - object_translation: Mahalanobis distance of the mean simulated end to the recorded ends.
 - object_rotation: the same of the Euler angles x, y, z [degrees], as differences to the recordings' circular mean.
 
 Not in the paper: the median, which the exchanged labels of the markers need; the common sign of quaternions before
 they are averaged; NaN, which is left out where either side has it. An end is the last valid sample of the final
-second; a repeat without one does not count.
+second; a repeat without one does not count. Of several objects each has its metrics, called
+``object_translation/cube`` and so on.
 """
 
 from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
 
 import numpy as np
 
 from manikin.errors import DataError
 from manikin.fidelity.numerics import accelerations, euler_degrees, mahalanobis, mean, median, moving, speeds
-from manikin.fidelity.protocol import HZ, REPEATS
+from manikin.fidelity.protocol import HZ
 from manikin.fidelity.recordings.recording import ARM, Recording
 
-__all__ = ["final", "mean_arm", "moving_times", "paper", "rolling_times"]
+__all__ = ["final", "half_angle", "mean_arm", "mean_parts", "moving_times", "paper", "rolling_times", "suffixes"]
 
 _SCALE = 37.0
-_MEDIAN, _THRESHOLD = 5, 0.02  # [samples], [m/s]
-_LONG, _KNOWN = 21, 7  # [samples] of the window of a rolling time, and how many of them have to be known
+_MEDIAN, _LONG, _THRESHOLD, _LATE = 0.5, 2.0, 0.02, 0.3  # [s], [s] of a rolling time, [m/s], [s]
 
 
-def paper(real: Recording, sim: Recording) -> tuple[dict[str, float], list[str]]:
+def paper(real: Recording, sim: Recording, skip: Container[str] = ()) -> tuple[dict[str, float], list[str]]:
     """Values by name, and notes.
+
+    Args:
+        real: the recordings.
+        sim: the simulation, at the same rate.
+        skip: names of metrics that are not computed.
 
     Raises:
         DataError: fewer than two recorded ends of the object.
     """
     rows, hz = min(real.rows, sim.rows), sim.hz
-    d, s = mean_arm(real)[:rows], mean_arm(sim)[:rows]
-    apart = np.linalg.norm(d[:, ARM["pos"]] - s[:, ARM["pos"]], axis=1)
-    half = _half_angle(d[:, ARM["quat"]], s[:, ARM["quat"]])
-    speed = [speeds(one[:, ARM["pos"]], hz) for one in (s, d)]
+    d, s = mean_parts(real, rows), mean_parts(sim, rows)
+    apart = np.linalg.norm(d["pos"] - s["pos"], axis=1)
+    half = half_angle(d["quat"], s["quat"])
+    speed = [speeds(one["pos"], hz) for one in (s, d)]
     change = [accelerations(one, hz) for one in speed]
-    torque = [np.abs(one[:, ARM["torque"]]).sum(1) for one in (s, d)]
-    force = [one[:, ARM["force"]].sum(1) for one in (s, d)]
-    moment = [one[:, ARM["moment"]].sum(1) for one in (s, d)]
+    torque = [np.abs(one["torque"]).sum(1) for one in (s, d)]
+    force = [one["force"].sum(1) for one in (s, d)]
+    moment = [one["moment"].sum(1) for one in (s, d)]
     found = {
         "euclidean": mean(apart),
         "rotation": mean(half),
@@ -75,31 +83,49 @@ def paper(real: Recording, sim: Recording) -> tuple[dict[str, float], list[str]]
         "max_moment": _largest(moment[0]),
         "moment": mean(moment[1] - moment[0]),
     }
-    if not len(sim.objects):
-        return found, []
-    found |= _motion(sim)
     notes = []
-    if not len(real.objects):
-        return found, ["the recordings have no object, so its end is not compared"]
-    ends = [final(one.cut(rows).objects[:REPEATS]) for one in (sim, real)]
-    for name, measure in (("object_translation", _positions), ("object_rotation", _angles)):
-        found[name], said = _distance(name, measure(*ends), real, sim)
-        notes += said
-    return found, notes
+    for thing, suffix in suffixes(real, sim).items() if len(sim.objects) else ():
+        if thing not in sim.things:
+            continue
+        found |= {f"{name}{suffix}": value for name, value in _motion(sim.track(thing), hz).items()}
+        if not len(real.objects):
+            notes += [] if real.own else ["the recordings have no object, so its end is not compared"]
+            continue
+        for name, measure in (("object_translation", _positions), ("object_rotation", _angles)):
+            if f"{name}{suffix}" not in skip:
+                ends = [final(one.cut(rows).track(thing), hz) for one in (sim, real)]
+                found[f"{name}{suffix}"], said = _distance(f"{name}{suffix}", measure(*ends), real, sim)
+                notes += said
+    return {name: value for name, value in found.items() if name not in skip}, notes
+
+
+def suffixes(real: Recording, sim: Recording) -> dict[str, str]:
+    """Object -> what the names of its metrics end in: ``/cube``, or nothing where there is one object."""
+    things = list(dict.fromkeys([*real.things, *sim.things]))
+    return {thing: f"/{thing}" if len(things) > 1 else "" for thing in things}
+
+
+def mean_parts(recording: Recording, rows: int) -> dict[str, np.ndarray]:
+    """Name -> (rows, width) of the mean arm; (rows, 1) of NaN where the benchmark has it and it was not recorded."""
+    arm, at = mean_arm(recording)[:rows], recording.columns
+    lost = np.full((rows, 1), np.nan)
+    return {name: arm[:, at[name]] if name in at else lost for name in {**ARM, **at}}
 
 
 def mean_arm(recording: Recording) -> np.ndarray:
-    """(N, 22) mean of the arm over repeats; quaternions get the sign of the first repeat's and unit length."""
-    quat = recording.arm[..., ARM["quat"]]
+    """(N, C) mean of the arm over repeats; quaternions get the sign of the first repeat's and unit length."""
+    if "quat" not in recording.columns:
+        return np.asarray(recording.arm.mean(0))
+    quat = recording.part("quat")
     sign = np.where((quat * quat[:1]).sum(-1, keepdims=True) < 0, -1.0, 1.0)
     found = recording.arm.mean(0)
     summed = (quat * sign).sum(0)
     with np.errstate(invalid="ignore"):
-        found[:, ARM["quat"]] = summed / np.linalg.norm(summed, axis=-1, keepdims=True)
+        found[:, recording.columns["quat"]] = summed / np.linalg.norm(summed, axis=-1, keepdims=True)
     return np.asarray(found)
 
 
-def _half_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def half_angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(N,) arccos |a . b| of unit quaternions, from the chord between them, so that it is exactly 0 of a and a."""
     chord = np.minimum(np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1))
     return np.asarray(2 * np.arcsin(np.minimum(1, chord / 2)))
@@ -113,45 +139,47 @@ def _largest(values: np.ndarray) -> float:
 # ---- object ----------------------------------------------------------------------------------------------------------
 
 
-def moving_times(recording: Recording) -> np.ndarray:
-    """(R,) [s] how long the object moves in each of the first 20 repeats."""
-    windows = [_window(one) for one in speeds(recording.objects[:REPEATS, :, :3], recording.hz)]
+def moving_times(recording: Recording, thing: str | None = None) -> np.ndarray:
+    """(R,) [s] how long an object, by default the first, moves in each repeat; in the benchmark in the first 20."""
+    track = recording.track(thing or recording.things[0])
+    windows = [_window(one, recording.hz) for one in speeds(track[..., :3], recording.hz)]
     return np.array([0.0 if one is None else (one[1] - one[0]) / recording.hz for one in windows])
 
 
 def rolling_times(recording: Recording) -> np.ndarray:
-    """(R,) [s] how long the object rolls in each of the first 20 repeats, robust against exchanged labels.
+    """(R,) [s] how long the first object rolls in each repeat, robust against exchanged labels.
 
     From the first to the last window of 2 s in which the median speed is above 0.02 m/s and at least a third of the
     speeds is known. Not one of the 23 metrics: its window is longer than short pushes, and mask ``label_swap`` first.
     """
-    found = []
-    for speed in speeds(recording.objects[:REPEATS, :, :3], recording.hz):
-        around = _around(np.pad(speed, _LONG // 2, constant_values=np.nan), _LONG)
-        known = np.isfinite(around).sum(-1) >= _KNOWN
-        window = moving(np.where(known, median(around), np.nan), _THRESHOLD)
-        found.append(0.0 if window is None else (window[1] - window[0]) / recording.hz)
+    found, hz = [], recording.hz
+    for speed in speeds(recording.track(recording.things[0])[..., :3], hz):
+        around = _around(speed, _LONG, hz, constant_values=np.nan)
+        known = 3 * np.isfinite(around).sum(-1) >= around.shape[1]
+        window = moving(np.where(known, median(around), np.nan), _THRESHOLD, round(_LATE * hz))
+        found.append(0.0 if window is None else (window[1] - window[0]) / hz)
     return np.array(found)
 
 
-def _window(speed: np.ndarray) -> tuple[int, int] | None:
-    return moving(median(_around(np.pad(speed, _MEDIAN // 2, mode="edge"), _MEDIAN)), _THRESHOLD)
+def _window(speed: np.ndarray, hz: float) -> tuple[int, int] | None:
+    return moving(median(_around(speed, _MEDIAN, hz, mode="edge")), _THRESHOLD, round(_LATE * hz))
 
 
-def _around(values: np.ndarray, count: int) -> np.ndarray:
-    """(N, count) neighbours of each of N + count - 1 values."""
-    return np.lib.stride_tricks.sliding_window_view(values, count)
+def _around(values: np.ndarray, seconds: float, hz: float, **pad: Any) -> np.ndarray:
+    """(N, K) neighbours of each of N values, with those that ``numpy.pad`` puts beyond the ends."""
+    side = int(seconds * hz / 2)
+    return np.lib.stride_tricks.sliding_window_view(np.pad(values, side, **pad), 2 * side + 1)
 
 
-def _motion(sim: Recording) -> dict[str, float]:
-    """Means over repeats, of the object's motion in the simulation."""
+def _motion(track: np.ndarray, hz: float) -> dict[str, float]:
+    """Means over repeats, of an object's motion (R, N, 7) in the simulation."""
     rows = []
-    for speed in speeds(sim.objects[:REPEATS, :, :3], sim.hz):
-        window = _window(speed)
+    for speed in speeds(track[..., :3], hz):
+        window = _window(speed, hz)
         inside = speed[window[0] : window[1] + 1] if window else np.zeros(1)
-        change = accelerations(inside, sim.hz)
+        change = accelerations(inside, hz)
         up, down = (max(0.0, np.fmax.reduce(sign * change, initial=0)) for sign in (1, -1))
-        length = (window[1] - window[0]) / sim.hz if window else 0.0
+        length = (window[1] - window[0]) / hz if window else 0.0
         rows.append((_largest(inside), mean(inside), up, down, mean(np.abs(change)) if len(change) else 0.0, length))
     most, average, up, down, bend, time = [mean(one) for one in np.array(rows).T]
     return {
@@ -164,9 +192,9 @@ def _motion(sim: Recording) -> dict[str, float]:
     }
 
 
-def final(objects: np.ndarray) -> np.ndarray:
+def final(objects: np.ndarray, hz: float = HZ) -> np.ndarray:
     """(R, 7) last valid sample of each repeat (R, N, 7) in its final second; NaN where there is none."""
-    objects = objects[:, -round(HZ) :]
+    objects = objects[:, -max(1, round(hz)) :]
     valid = np.isfinite(objects).all(-1)
     last = valid.shape[1] - 1 - valid[:, ::-1].argmax(1)
     found = objects[np.arange(len(objects)), last]

@@ -17,7 +17,7 @@ from manikin.fidelity.protocol import HZ, benchmark_task
 from manikin.fidelity.recordings import mistakes
 from manikin.fidelity.recordings.recording import ARM, Recording
 
-__all__ = ["KINDS", "MASKED", "Defect", "check_usable", "find_defects", "masked", "summary"]
+__all__ = ["KINDS", "MASKED", "MASKED_OWN", "Defect", "check_usable", "find_defects", "masked", "summary"]
 
 KINDS: dict[str, str] = {
     "units": "positions, torques, forces or moments in another unit, or angles instead of quaternions",
@@ -28,7 +28,7 @@ KINDS: dict[str, str] = {
     "zero_rows": "rows in which every position is exactly zero",
     "zero_repeat": "rows of a mean in which some repeats are zero",
     "quaternion": "quaternions that are not of unit length",
-    "label_swap": "jumps of an object and back: the markers' labels were exchanged",
+    "label_swap": "jumps of an object, or of your own tool, and back: the markers' labels were exchanged",
     "after_end": "rows after the nominal end of the task",
     "short": "fewer rows than the task lasts",
     "fingers": "fingers that do not begin open, or beyond their encoder",
@@ -42,6 +42,10 @@ _REFUSED = ("units", "columns", "rate")
 _FARTHEST, _HOME = 10.0, 0.03  # [m]
 _UNIT, _JUMP, _STEADY, _TURN = 0.02, 0.02, 0.005, 10.0  # of a quaternion's length, [m], [m], [degrees]
 
+MASKED_OWN = ("zero_rows", "quaternion")
+"""What is masked in recordings of your own: a jump at an unknown rate may be a push."""
+_TURNS, _ANGLES = 4 * np.pi, 1.5  # [rad] beyond which no joint turns, and a length that no quaternion has
+
 
 @dataclass(frozen=True, eq=False)
 class Defect:
@@ -53,6 +57,7 @@ class Defect:
         rows: (K,) rows that have it, ascending; empty where it is of the whole file.
         words: what was found.
         index: repeat of the arm or the object.
+        thing: which of several objects.
     """
 
     kind: str
@@ -60,6 +65,7 @@ class Defect:
     rows: np.ndarray
     words: str
     index: int = 0
+    thing: int = 0
 
     def __str__(self) -> str:
         count = len(self.rows)
@@ -77,6 +83,8 @@ def ranges(rows: Sequence[int] | np.ndarray, most: int = 4) -> str:
 
 def find_defects(recording: Recording) -> list[Defect]:
     """All defects of a recording, those of the whole file first."""
+    if recording.own:
+        return [*_own(recording)]
     found = [*_whole(recording)]
     (home, turns), lies = mistakes.home(), mistakes.lies(benchmark_task(recording.task))
     for k, arm in enumerate(recording.arm):
@@ -104,7 +112,7 @@ def summary(defects: Sequence[Defect], first_line: int) -> list[str]:
         these = [one for one in defects if one.kind == kind]
         rows = sum(len(one.rows) for one in these)
         first = these[0]
-        line = f", from line {first_line + int(first.rows[0])}" if len(first.rows) else ""
+        line = f", from line {first_line + int(first.rows[0])}" if len(first.rows) and first_line else ""
         more = f" ({len(these)} tracks, {rows} rows in all)" if len(these) > 1 else ""
         found.append(f"{first}{line}{more}")
     return found
@@ -139,9 +147,9 @@ def masked(recording: Recording, defects: Iterable[Defect], kinds: Sequence[str]
         if one.kind == "after_end":
             rows = min(rows, int(one.rows[0]))
         elif one.kind == "orientation":
-            arm[..., ARM["quat"]] = np.nan
+            arm[..., recording.columns.get("quat", slice(0, 0))] = np.nan
         elif one.where.startswith("object"):
-            objects[one.index, one.rows] = np.nan
+            objects[one.index, one.rows, 7 * one.thing : 7 * one.thing + 7] = np.nan
         else:
             arm[one.index, one.rows] = np.nan
     return replace(recording, arm=arm, objects=objects).cut(rows)
@@ -288,3 +296,50 @@ def _orientation(recording: Recording) -> Iterator[Defect]:
 def _angle(turn: np.ndarray) -> float:
     """[degrees] of a rotation matrix."""
     return float(np.degrees(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1))))
+
+
+# ---- of a task of your own, of which nothing is known ----------------------------------------------------------------
+
+
+def _own(recording: Recording) -> Iterator[Defect]:
+    """Of each repeat up to its end."""
+    ends = [max(2, end) for end in recording.lengths]
+    others = [at for name, at in recording.columns.items() if name not in ("pos", "quat", "actions")]
+    for k, (arm, end) in enumerate(zip(recording.arm, ends, strict=True)):
+        name = f"arm of {recording.labels[k]}"
+        if end < recording.rows:
+            yield Defect("short", name, _rows(arm[:0]), f"{end} rows; the longest repeat has {recording.rows}", k)
+        if "qpos" in recording.columns:
+            far = np.nanmax(np.abs(arm[:end, recording.columns["qpos"]]), axis=1, initial=0)
+            words = f"a joint is at {far.max():.4g}, beyond two turns; these are degrees or millimetres"
+            yield from [Defect("units", name, _rows(far > _TURNS), words, k)] if (far > _TURNS).any() else []
+        lost = np.zeros(end, bool)
+        if "pos" in recording.columns:
+            pose = arm[:end, recording.columns["pos"]]
+            if "quat" in recording.columns:
+                pose = np.concatenate([pose, arm[:end, recording.columns["quat"]]], axis=1)
+            yield from _own_track(pose, name, k)
+            lost = np.isnan(pose).any(1)
+        rest = np.any([np.isnan(arm[:end, at]).any(1) for at in others] or [lost], axis=0) & ~lost
+        yield from [Defect("gap", name, _rows(rest), "values are missing", k)] if rest.any() else []
+    for j, thing in enumerate(recording.things):
+        for k, track in enumerate(recording.track(thing)):
+            found = _own_track(track[: ends[k]], f"object {thing} of {recording.labels[k]}", k)
+            yield from (replace(one, thing=j) for one in found)
+
+
+def _own_track(pose: np.ndarray, where: str, index: int) -> Iterator[Defect]:
+    """Of positions (N, 3), or with quaternions (N, 7)."""
+    pos, size = pose[:, :3], np.linalg.norm(pose[:, 3:], axis=1)
+    lost, zero = np.isnan(pose).any(1), (pos == 0).all(1)
+    off = (np.abs(size - 1) > _UNIT) & ~lost & ~zero & (pose.shape[1] > 3)
+    yield from _wide(np.linalg.norm(pos, axis=1), where, index)
+    if (size[off] > _ANGLES).any():
+        words = f"a quaternion of length {size[off].max():.4g}; these are angles, or degrees"
+        yield Defect("units", where, _rows(off & (size > _ANGLES)), words, index)
+    elif off.any():
+        words = f"lengths from {size[off].min():.3g} to {size[off].max():.3g}"
+        yield Defect("quaternion", where, _rows(off), words, index)
+    yield from [Defect("gap", where, _rows(lost), "values are missing", index)] if lost.any() else []
+    yield from [Defect("zero_rows", where, _rows(zero), "the position is exactly zero", index)] if zero.any() else []
+    yield from _swaps(pose, where, index)

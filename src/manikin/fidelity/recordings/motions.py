@@ -1,4 +1,7 @@
-"""The recordings as motions for system identification: joint positions that the arm was told, and its wrist.
+"""Recordings as motions for system identification: what the arm was told, and its joints or its wrist.
+
+Recordings of your own (:mod:`manikin.fidelity.recordings.layout`) need actions, and a header that says robot and
+control. The rest is about the benchmark's.
 
 The summaries of MANIKIN_DATA/collins2020 hold the wrist at 10 Hz, as the mean of 20 repeats. Only its places are used:
 its turns do not agree with the arm's kinematics. The arm was driven by joint velocities, four times the way to the
@@ -11,17 +14,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
-from manikin.errors import UnknownNameError
+from manikin.errors import DataError, UnknownNameError
 from manikin.fidelity.arm import commands
 from manikin.fidelity.protocol import BASE_HEIGHT, HZ, benchmark_task
+from manikin.fidelity.recordings.own import read_own
 from manikin.fidelity.recordings.recording import ARM, read_recording
 from manikin.sysid.importers import data_file
 from manikin.sysid.trajectories import Trajectories, Trajectory
 
-__all__ = ["FOLLOWED", "collins", "mico"]
+__all__ = ["FOLLOWED", "collins", "mico", "own_motions"]
 
 ROBOT = "collins_mico"
 _YAW, _SHIFT = math.radians(3.31), (-0.0011, 0.0162, -0.0101)
@@ -89,4 +94,41 @@ def collins(tasks: Sequence[int] = FOLLOWED, *, cap: float = 57.3) -> Trajectori
         items=tuple(items),
         source="Collins et al. 2020 (doi 10.25919/5de4739688946), means of 20 repeats",
         notes={"cap_deg_s": cap, "base_yaw_deg": 3.31, "base_shift_m": list(_SHIFT)},
+    )
+
+
+def own_motions(path: str | Path) -> Trajectories:
+    """Repeats of a recording of your own, each up to its last action.
+
+    Poses are taken to be in the robot's base frame.
+
+    Args:
+        path: folder with recording.toml, or an HDF5 file.
+
+    Raises:
+        DataError: it cannot be read, has no actions, or does not say robot and control; and as
+            :class:`~manikin.sysid.trajectories.Trajectories`.
+    """
+    recording = read_own(path)
+    said = recording.header
+    if "actions" not in recording.columns:
+        raise DataError(f"{path} has no actions, which system identification follows: columns actions.1 and so on")
+    for key in ("robot", "control"):
+        if not said.get(key):
+            raise DataError(f"{path} does not say {key}; system identification needs the word for manikin.make")
+    items = []
+    for k, label in enumerate(recording.labels):
+        asked = recording.part("actions")[k]
+        rows = int(np.flatnonzero(np.isfinite(asked).all(1))[-1]) + 1 if np.isfinite(asked).all(1).any() else 0
+        parts = {one: recording.part(one)[k, :rows] for one in ("pos", "quat", "qpos") if one in recording.columns}
+        items.append(Trajectory(name=label, actions=asked[:rows], **parts))
+    given = {"units": said["actions"]} if "actions" in said else {}
+    given |= {"tool": tuple(said["tool"])} if "tool" in said else {}
+    return Trajectories(
+        robot=said["robot"],
+        control=said["control"],
+        control_hz=recording.hz,
+        items=tuple(items),
+        source=str(said.get("source", "") or Path(path).name),
+        **given,
     )

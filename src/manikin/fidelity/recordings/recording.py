@@ -19,18 +19,18 @@ Files may be compressed (``.csv.xz``). Rows are numbered from 0 as in the arrays
 
 from __future__ import annotations
 
-import csv
-import lzma
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from manikin.errors import ConfigError, DataError
 from manikin.fidelity.protocol import HZ, REPEATS, benchmark_task
+from manikin.fidelity.recordings.cells import cells_of, is_number, table_of
 
 __all__ = [
     "ARM",
@@ -57,34 +57,38 @@ LABELS = ("x y z w x y z " + "J1 J2 J3 J4 J5 J6 F1 F2 F3 Fx Fy Fz Mx My Mz").spl
 """Names of the arm's columns."""
 _GROUPS = {0: "Kinova Wrist", 7: "Joint Torques", 13: "Finger Positions", 16: "Force Torque Sensor"}
 _OBJECT = LABELS[:7]
-_LARGEST = 200_000_000  # [bytes] of a file's text: a hundred times what the longest summary takes
 _FILE = re.compile(r"task(\d\d)_(\d\d)\.csv(\.xz)?$", re.IGNORECASE)
 _SUMMARY = re.compile(r"(?:synthetic_)?task(\d\d)_mean10hz\.csv(\.xz)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recording:
-    """Repeats of one task.
+    """Repeats of one task: of the benchmark, or of your own (:mod:`manikin.fidelity.recordings.layout`).
 
     Attributes:
-        task: its number, 1 to 10.
-        arm: (A, N, 22) what the arm's columns hold; A is 1 where a file has the mean over repeats.
-        objects: (R, N, 7) position [m] and quaternion (w, x, y, z) of the object in each repeat; R is 0 without one.
+        task: its number, 1 to 10; of a task of your own its name.
+        arm: (A, N, C) what the arm's columns hold; A is 1 where a file has the mean over repeats.
+        objects: (R, N, 7 K) position [m] and quaternion (w, x, y, z) of the K objects in each repeat; R is 0 without
+            one.
+        columns: which of the arm's C columns hold what; C is 22 in the benchmark.
+        things: (K,) names of the objects.
         hz: rows per second.
-        labels: (R,) names of the object's repeats.
-        header: what the lines ``##name: value`` say.
-        synthetic: whether it was made by :mod:`manikin.fidelity.recordings.synthetic`, not measured.
+        labels: (R,) names of the object's repeats; of your own tasks (A,) of all repeats.
+        header: what the lines ``##name: value``, or recording.toml, say.
+        synthetic: whether it says that it was made up, not measured.
         source: file or folder.
-        first_line: line of the file that holds row 0.
+        first_line: line of the file that holds row 0; 0 where the file has no lines.
         summary: whether the arm is a mean over repeats.
     """
 
-    task: int
+    task: int | str
     arm: np.ndarray
     objects: np.ndarray
+    columns: Mapping[str, slice] = field(default_factory=lambda: ARM)
+    things: tuple[str, ...] = ("object",)
     hz: float = HZ
     labels: tuple[str, ...] = ()
-    header: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, Any] = field(default_factory=dict)
     synthetic: bool = False
     source: str = ""
     first_line: int = 1
@@ -94,6 +98,28 @@ class Recording:
     def rows(self) -> int:
         """Instants N."""
         return int(self.arm.shape[1])
+
+    @property
+    def own(self) -> bool:
+        """Whether it is of a task of your own, not of the benchmark."""
+        return isinstance(self.task, str)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """(A,) rows until each repeat ends: after that all is NaN."""
+        known = np.isfinite(self.arm).any(-1)
+        if len(self.objects) == len(self.arm):
+            known |= np.isfinite(self.objects).any(-1)
+        return tuple(int(np.flatnonzero(one)[-1]) + 1 if one.any() else 0 for one in known)
+
+    def part(self, name: str) -> np.ndarray:
+        """(A, N, width) what the arm's columns hold of ``name``; (A, N, 1) of NaN where it was not recorded."""
+        return self.arm[..., self.columns[name]] if name in self.columns else np.full((*self.arm.shape[:2], 1), np.nan)
+
+    def track(self, thing: str) -> np.ndarray:
+        """(R, N, 7) an object in the repeats that count: the first 20 of the benchmark, all of your own tasks."""
+        at = 7 * self.things.index(thing)
+        return self.objects[: None if self.own else REPEATS, :, at : at + 7]
 
     @property
     def repeats(self) -> int:
@@ -138,18 +164,17 @@ def read_recording(path: str | Path, task: int | None = None) -> Recording:
         UnknownNameError: no task of the benchmark.
     """
     path = Path(path)
-    lines = _lines(path)
     header: dict[str, str] = {}
     rows: list[list[str]] = []
     labels: list[list[str]] = []
     first = 0
-    for number, cells in enumerate(_cells(path, lines), 1):
+    for number, cells in enumerate(cells_of(path), 1):
         if cells and cells[0].lstrip().startswith("#"):
             name, _, value = ",".join(cells).strip(" #,").partition(":")
             header[name.strip()] = value.strip()
         elif not any(cell.strip() for cell in cells) and not first:
             continue
-        elif not first and not any(_number(cell) for cell in cells):
+        elif not first and not any(is_number(cell) for cell in cells):
             labels.append(cells)
         else:
             first = first or number
@@ -164,7 +189,7 @@ def read_recording(path: str | Path, task: int | None = None) -> Recording:
     number = _task(path, header, task)
     count = _repeats(path, width, number)
     names = _check_labels(path, labels, count)
-    table = _table(path, rows, first)
+    table = table_of(path, rows, first, _named)
     return Recording(
         task=number,
         arm=table[None, :, :22],
@@ -177,38 +202,6 @@ def read_recording(path: str | Path, task: int | None = None) -> Recording:
         first_line=first,
         summary=_SUMMARY.search(path.name) is not None or count > 1 or len(labels) > 0,
     )
-
-
-def _cells(path: Path, lines: Sequence[str]) -> list[list[str]]:
-    """Cells by line, without blank lines at the end."""
-    try:
-        found = list(csv.reader(lines))
-    except csv.Error as error:
-        raise DataError(f"{path} is no CSV file: {error}") from None
-    while found and not found[-1]:
-        found.pop()
-    return found
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        content = path.read_bytes()
-        if path.suffix.lower() == ".xz":
-            decoder = lzma.LZMADecompressor()
-            content = decoder.decompress(content, _LARGEST)
-            if not decoder.eof:
-                raise DataError(f"{path} is damaged, or holds more than {_LARGEST / 1e6:.0f} MB")
-        return content.decode("utf-8-sig").splitlines()
-    except (OSError, ValueError, EOFError, lzma.LZMAError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
-
-
-def _number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _task(path: Path, header: Mapping[str, str], task: int | None) -> int:
@@ -265,23 +258,6 @@ def _rate(path: Path, header: Mapping[str, str]) -> float:
                 raise DataError(f"{path}: the header says a rate of {hz:g} Hz")
             return hz
     return HZ
-
-
-def _table(path: Path, rows: Sequence[Sequence[str]], first: int) -> np.ndarray:
-    """(N, columns)."""
-    try:
-        table = np.array([[cell if cell.strip() else "nan" for cell in cells] for cells in rows]).astype(np.float64)
-    except ValueError:
-        for k, cells in enumerate(rows):
-            for column, cell in enumerate(cells):
-                if cell.strip() and not _number(cell):
-                    said = f"row {k} (line {first + k}), {_named(column)}: {cell!r:.40} is not a number"
-                    raise DataError(f"{path}: {said}") from None
-        raise
-    if np.isinf(table).any():
-        k, column = np.argwhere(np.isinf(table))[0]
-        raise DataError(f"{path}: row {k} (line {first + k}), {_named(int(column))} is infinite")
-    return table
 
 
 def _named(column: int) -> str:
@@ -387,9 +363,9 @@ def write_repeats(recording: Recording, folder: str | Path, count: int | None = 
         count: how many repeats, by default all that it has, or 20 where it is a mean without an object.
 
     Raises:
-        ConfigError: more than it has. OSError: they cannot be written.
+        ConfigError: more than it has. UnknownNameError: no task of the benchmark. OSError: they cannot be written.
     """
-    folder, written = Path(folder), []
+    folder, written, task = Path(folder), list[Path](), benchmark_task(recording.task).number
     has = recording.repeats or REPEATS
     if count is not None and not 1 <= count <= has:
         raise ConfigError(f"{count} repeats: {recording.source or 'the recording'} has 1 to {has}")
@@ -397,9 +373,9 @@ def write_repeats(recording: Recording, folder: str | Path, count: int | None = 
     for k in range(has if count is None else count):
         arm = recording.arm[0 if recording.summary else k]
         table = np.concatenate([arm, *recording.objects[k : k + 1]], axis=1)
-        lines = [f"# Task: {recording.task}", f"# Repeat: {k + 1}", f"# Rate: {recording.hz:g} Hz"]
+        lines = [f"# Task: {task}", f"# Repeat: {k + 1}", f"# Rate: {recording.hz:g} Hz"]
         lines += ["##SYNTHETIC: true"] if recording.synthetic else []
-        path = folder / f"task{recording.task:02d}_{k + 1:02d}.csv"
+        path = folder / f"task{task:02d}_{k + 1:02d}.csv"
         _write(path, lines, table)
         written.append(path)
     return written
@@ -420,7 +396,7 @@ def write_summary(recording: Recording, folder: str | Path) -> Path:
     for name in recording.labels:
         groups += [name, *[""] * 6]
     lines += [",".join(groups), ",".join([*LABELS, *_OBJECT * count])]
-    name = f"Task{recording.task:02d}_mean10Hz.csv"
+    name = f"Task{task.number:02d}_mean10Hz.csv"
     path = Path(folder) / (f"synthetic_{name}" if recording.synthetic else name)
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, lines, np.concatenate([recording.arm.mean(0), *recording.objects], axis=1))

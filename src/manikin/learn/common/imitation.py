@@ -13,7 +13,7 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.learn.common.data.demonstrations import load_demonstrations
 from manikin.learn.common.numerics.average import Average
-from manikin.learn.common.numerics.finite import check_finite
+from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.numerics.schedule import cosine, warm_up
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
@@ -32,9 +32,11 @@ class GradientConfig:
     """Settings of gradient steps on demonstrations.
 
     Attributes:
-        demos: a recording with observations; "" collects from the task's expert first.
+        demos: a recording with observations; "" records ``demonstrations_of`` first.
+        demonstrations_of: who is recorded: expert, planner, or another policy by a word of
+            :func:`~manikin.policy.choices.policy_maker`, such as a trained one.
         demonstrations: how many successful episodes: taken of the recording at most, or collected. 0: all there are.
-        pushes: chance per step that the expert is pushed off its way while it is recorded first; 0 never. See
+        pushes: chance per step that who is recorded first is pushed off its way; 0 never. See
             :class:`~manikin.policy.pushes.Pushes`.
         updates: gradient steps in an iteration.
         batch_size: frames in each, drawn with replacement.
@@ -46,6 +48,7 @@ class GradientConfig:
     """
 
     demos: str = ""
+    demonstrations_of: str = "expert"
     demonstrations: int = 100
     pushes: float = 0.0
     updates: int = 500
@@ -231,7 +234,7 @@ class Imitation:
         """
         config = self.config
         self.module.train()
-        sums: dict[str, Tensor] = {}
+        found = Losses()
         fall = cosine(self.progress) if config.anneal else 1.0
         with self.spent.on("update"), torch_threads(CORES), self.streams.globally("dropout"):
             for _ in range(config.updates):
@@ -246,11 +249,10 @@ class Imitation:
                 if self.average is not None:
                     self.average.update(self.module)
                 self.steps += 1
-                for name, value in losses.items():
-                    sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
+                found.add(losses)
         self.iterations += 1
         where = f"iteration {self.iterations}, gradient steps {self.steps - config.updates + 1:,} to {self.steps:,}"
-        return check_finite(where, {name: value / config.updates for name, value in sums.items()})
+        return found.means(where, self.parameters)
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -70,6 +70,12 @@ class Moved:
     cut: Tensor
     kept: Tensor
 
+    @property
+    def for_replay(self) -> dict[str, Tensor]:
+        """What :meth:`~manikin.learn.common.data.replay.Replay.add` takes of it. A row that was cut ended there."""
+        ended = self.ended | self.cut
+        return {"rewards": self.rewards, "following": self.following, "ended": ended, "kept": self.kept}
+
 
 class Episodes:
     """Starts and steps the rows of an environment, and adds up what happens in them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Any
 
@@ -13,8 +12,8 @@ from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.env.observe import column_names
 from manikin.errors import ConfigError
-from manikin.policy.shipped import shipped_policies
-from manikin.policy.trained import load_trained
+from manikin.policy.shipped import shipped_policies, shipped_policy
+from manikin.policy.trained import load_trained, weights_hash
 
 __all__ = ["Teacher"]
 
@@ -45,7 +44,7 @@ class Teacher:
                 "distill needs a teacher, a policy trained by state: --set teacher=RUN, the folder of a run (manikin "
                 f"train ppo TASK), or one that comes with manikin: {known}"
             )
-        module, self.about = load_trained(shipped_policies().get(word, word))
+        module, self.about = load_trained(shipped_policy(word) or word)
         self.module = module.to(env.device).requires_grad_(False)
         here = env.fingerprint()
         other = [f"{name} {self.about.get(name)!r}, here {here[name]!r}" for name in _SAME if self._differs(name, here)]
@@ -67,10 +66,7 @@ class Teacher:
                 f"{', '.join(self._paths)}"
             )
         self._order = torch.tensor([names.index(name) for name in wanted], device=env.device)
-        digest = hashlib.sha256()
-        for name, value in sorted(self.module.state_dict().items()):
-            digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())
-        self.digest = digest.hexdigest()
+        self.digest = weights_hash(self.module)
 
     def _differs(self, name: str, here: dict[str, Any]) -> bool:
         ours, theirs = here[name], self.about.get(name)

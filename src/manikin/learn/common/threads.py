@@ -20,7 +20,7 @@ def torch_threads(count: int) -> Iterator[None]:
     """Within this block torch computes with ``count`` threads.
 
     While the physics steps, all cores are its own: torch's small operations between take one thread. In an update
-    torch takes all cores. Two pools that wait for each other in spinning loops cost a factor of three to five.
+    torch takes all cores. Two pools whose threads wait in loops slow each other down: ``benchmarks/threads.py``.
     """
     before = torch.get_num_threads()
     if before != count:

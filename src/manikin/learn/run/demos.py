@@ -1,4 +1,4 @@
-"""The recording that a run imitates: the one that was named, or one that is collected from the task's expert first."""
+"""The recording that a run imitates: the one that was named, or one that is collected first."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from manikin.data.recording.format import parts_folder
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.verify import replay
 from manikin.env.make import make
-from manikin.errors import DataError
+from manikin.errors import ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.data.demonstrations import unstacked
 from manikin.learn.run.recipe import Recipe
-from manikin.policy.api import Policy
-from manikin.policy.expert import ExpertPolicy
+from manikin.policy.choices import policy_maker
 from manikin.policy.pushes import PushedPolicy, Pushes
 
 __all__ = ["DEMOS", "demonstrations_of", "recorded_control"]
@@ -54,32 +53,37 @@ def demonstrations_of(
     recording is then played again and must come out the same, bit for bit.
 
     Raises:
-        ConfigError: the task has no expert.
-        DataError: the expert seldom succeeds, the recording does not come out the same, or it was interrupted; what is
+        ConfigError: the recipe names both a recording and who is to be recorded, the task has no expert, or the policy
+            was trained for another environment.
+        UnknownNameError: no such policy.
+        DataError: the policy seldom succeeds, the recording does not come out the same, or it was interrupted; what is
             collected is kept, and the same command goes on.
     """
+    word = recipe.config.demonstrations_of
     if recipe.config.demos:
+        if word != "expert":
+            raise ConfigError(f"demos names a recording, demonstrations_of = {word!r} who is recorded: set one of them")
         return Path(recipe.config.demos)
     path, wanted = folder / DEMOS, max(1, recipe.config.demonstrations)
     if path.exists():
         return path
-    say(f"collecting {wanted} demonstrations of {recipe.task} from its expert into {path}")
+    say(f"collecting {wanted} demonstrations of {recipe.task} by {word} into {path}")
     shown = unstacked(recipe.env.get("observe", "state")).plain
     options = recipe.env_options(
         num_envs=min(_ROWS, wanted), observe=shown, reward="normalized_dense", autoreset="disabled", terminate=None
     )
     env = make(recipe.task, options=options, device=device, threads=threads)
     try:
-        expert: Policy = ExpertPolicy(env)
+        policy = policy_maker(word)(env)
         seeds, about = range(_ATTEMPTS * wanted), dict[str, Any]()
         if recipe.config.pushes:
             pushes = Pushes(recipe.config.pushes)
-            expert, about = PushedPolicy(expert, env, pushes), {"pushes": pushes.plain}
+            policy, about = PushedPolicy(policy, env, pushes), {"pushes": pushes.plain}
         resumed = parts_folder(path).exists()
         with Recorder(
             env,
             path,
-            policy="expert",
+            policy=word,
             observations=True,
             states=False,
             keep="success",
@@ -91,10 +95,10 @@ def demonstrations_of(
                 numbers = [number for number in seeds if number not in recorder.finished][:missing]
                 if not numbers:
                     raise DataError(
-                        f"the expert of {recipe.task} succeeded in {len(recorder.kept)} of {len(seeds)} episodes, "
+                        f"{word} succeeded in {len(recorder.kept)} of {len(seeds)} episodes of {recipe.task}, "
                         f"{wanted} demonstrations were asked for"
                     )
-                run = run_episodes(env, expert, seeds, numbers=numbers, observers=[recorder], stop=stop)
+                run = run_episodes(env, policy, seeds, numbers=numbers, observers=[recorder], stop=stop)
                 if run.interrupted:
                     raise DataError("interrupted while demonstrations were collected; the same command goes on")
         report = replay(path, env)

@@ -45,6 +45,7 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
         "task": recipe.task,
         "recipe_hash": about["recipe_hash"],
         "settings": {**recipe.settings, **{f"env.{k}": v for k, v in recipe.env.items()}},
+        "sha256": dict(recipe.sha256),
         "seed": seed,
         "device": device,
         "steps": state["steps"],
@@ -123,14 +124,20 @@ def _names(runs: Sequence[dict[str, Any]]) -> list[str]:
         if len({other["recipe_hash"] for other in alike}) == 1:
             found.append(name)
             continue
+        first = next(other for other in alike if other["recipe_hash"] == run["recipe_hash"])
         own = {
-            key: run["settings"].get(key)
+            key: first["settings"].get(key)
             for key in sorted({key for other in alike for key in other["settings"]})
-            if any(other["settings"].get(key) != run["settings"].get(key) for other in alike)
+            if any(_set(other, key) != _set(first, key) for other in alike)
         }
         words = ", ".join(f"{key}={value}" for key, value in own.items()) or f"recipe {run['recipe_hash'][:8]}"
         found.append(f"{name}: {words}")
     return found
+
+
+def _set(run: dict[str, Any], key: str) -> Any:
+    """A setting, or the content of the file that it names: two places may hold the same."""
+    return run["sha256"].get(key, run["settings"].get(key))
 
 
 def _charts(names: Sequence[str], logs: Sequence[list[dict[str, float]]], counts: str) -> list[str]:

@@ -20,6 +20,7 @@ from manikin.spec.camera import CameraSpec
 
 __all__ = [
     "ALGORITHMS",
+    "FILES",
     "ROWS",
     "Recipe",
     "load_recipe",
@@ -43,6 +44,9 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
 
 ROWS = {"ppo": 256, "sac": 64, "tdmpc2": 16, "distill": 64}
 """Environments of an algorithm that steps them, in the recipe of a task that has none of its own."""
+
+FILES = ("demos", "demonstrations_of", "teacher")
+"""Settings that name a file, which counts by its content and not by its place."""
 
 _ENV = ("num_envs", "robot", "control", "observe", "reward", "physics_hz", "control_hz", "horizon", "terminate")
 _PICTURES = ("cameras", "size", "renderer", "stages", "looks")
@@ -72,6 +76,8 @@ class Recipe:
         env: options of the environment that trains: num_envs, robot, control, observe, reward, physics_hz,
             control_hz, horizon, terminate, config; and, as in a protocol, cameras, size, renderer, stages, looks.
         settings: of the algorithm; what is left out has the default of its ``Config``.
+        sha256: of the files that settings name (``FILES``), by the setting's name. Where it is known it is hashed in
+            place of the path.
         minutes: the run ends after so many minutes; 0 for no limit.
         steps: it ends after so many control steps of all rows, or, where the algorithm learns from demonstrations,
             gradient steps; 0 for no limit.
@@ -85,6 +91,7 @@ class Recipe:
     task: str
     env: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    sha256: Mapping[str, str] = field(default_factory=dict)
     minutes: float = 20.0
     steps: int = 0
     validate_every: int = 10
@@ -110,6 +117,11 @@ class Recipe:
         if not self.minutes and not self.steps:
             raise ConfigError("a recipe needs minutes or steps, or the run would never end")
         object.__setattr__(self, "settings", checked_settings(self.algorithm, self.settings))
+        for name, value in self.sha256.items():
+            if name not in FILES or not self.settings.get(name):
+                raise ConfigError(f"a recipe's [sha256] has {name!r}; valid are settings that name a file: {FILES}")
+            if not isinstance(value, str):
+                raise ConfigError(f"a recipe's [sha256] must hold text, got {name} = {value!r}")
         self.env_options()  # raises where a value cannot work
 
     def env_options(self, **more: Any) -> EnvOptions:
@@ -137,8 +149,10 @@ class Recipe:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of all but the description."""
+        """SHA-256 of all but the description. A file that a setting names counts by its content, where that is known
+        (:func:`~manikin.learn.run.contents.with_contents`), and by its path otherwise."""
         content = {k: v for k, v in dataclasses.asdict(self).items() if k != "description"}
+        content["settings"] |= content.pop("sha256")
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -151,7 +165,8 @@ class Recipe:
         """Another recipe, with these fields and settings in place."""
         merged = {**self.settings, **(settings or {})}
         env = {**self.env, **given.pop("env", {})}
-        return dataclasses.replace(self, settings=merged, env=env, **given)
+        same = {name: value for name, value in self.sha256.items() if merged.get(name) == self.settings[name]}
+        return dataclasses.replace(self, **{"settings": merged, "env": env, "sha256": same, **given})
 
     @classmethod
     def from_toml(cls, text: str, *, source: str = "recipe") -> Recipe:
@@ -171,7 +186,7 @@ class Recipe:
         for key in ("algorithm", "task"):
             if not isinstance(table.get(key), str):
                 raise ConfigError(f"{source}: {key} is missing, or is not text")
-        for key in ("env", "settings"):
+        for key in ("env", "settings", "sha256"):
             if not isinstance(table.get(key, {}), dict):
                 raise ConfigError(f"{source}: [{key}] must be a table")
         try:
@@ -184,9 +199,9 @@ class Recipe:
         plain, tables = [], []
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping) and value:
                 tables += ["", f"[{f.name}]", *(f"{key} = {_toml(one)}" for key, one in value.items())]
-            elif value != "":
+            elif not isinstance(value, Mapping) and value != "":
                 plain.append(f"{f.name} = {_toml(value)}")
         return "\n".join([*plain, *tables]) + "\n"
 
@@ -256,12 +271,14 @@ def shipped_recipes() -> dict[tuple[str, str], str]:
 def recipe_for(algorithm: str, task: str, *, demos: bool = False) -> tuple[Recipe, bool]:
     """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own.
 
-    With ``demos``, of an algorithm that learns otherwise where it has demonstrations, what its module's ``WITH_DEMOS``
-    says.
+    With ``demos``, of an algorithm that learns otherwise where it has demonstrations, its recipe for any task:
+    ``recipes/with_demos``.
     """
-    module = importlib.import_module(_place(algorithm)[0])
-    if demos and hasattr(module, "WITH_DEMOS"):
-        return Recipe(algorithm=algorithm, task=task, **module.WITH_DEMOS), False
+    if algorithm not in ALGORITHMS:
+        raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
+    if demos and (file := _folder() / "with_demos" / f"{algorithm}.toml").is_file():
+        text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
+        return Recipe.from_toml(text, source=f"shipped recipe with_demos/{file.name}"), False
     shipped = shipped_recipes()
     if (algorithm, task) in shipped:
         name = shipped[algorithm, task]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Progress:
     def __init__(self, path: Path, *, keep: int = -1, tensorboard: Path | None = None) -> None:
         self.path, self._writer = path, None
         rows = [row for row in read_progress(path) if row["iteration"] <= keep] if keep >= 0 and path.exists() else []
-        self.columns: list[str] = [*rows[0]] if rows else []
+        self.columns: list[str] = _ordered(name for row in rows for name in row) if rows else []
         self._rows: list[dict[str, float]] = rows
         self._write_all()
         if tensorboard is not None:
@@ -46,7 +46,7 @@ class Progress:
         self._rows.append(line)
         new = [name for name in line if name not in self.columns]
         if new:
-            self.columns = [*_FIRST, *sorted({*self.columns, *new} - {*_FIRST})]
+            self.columns = _ordered([*self.columns, *new])
             self._write_all()
         else:
             self._append(line)
@@ -101,6 +101,10 @@ def read_progress(path: Path) -> list[dict[str, float]]:
             if number < len(rows) - 2:
                 raise DataError(f"{path}: line {number + 2} is damaged") from None
     return found
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return [*_FIRST, *sorted({*names} - {*_FIRST})]
 
 
 def _cell(value: Any) -> str:

@@ -19,6 +19,7 @@ from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError
 from manikin.learn.common.imitation import Imitation
 from manikin.learn.run import store
+from manikin.learn.run.contents import with_contents
 from manikin.learn.run.demos import demonstrations_of
 from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
@@ -30,8 +31,7 @@ from manikin.policy.trained import FILE, LAST, PROGRAM, about_env, export_progra
 __all__ = ["CHECKPOINT", "LOG", "PROTOCOL", "RECIPE", "Outcome", "State", "begun_as", "recipe_of", "train"]
 
 RECIPE, CHECKPOINT, PROTOCOL, LOG = "recipe.toml", "checkpoint.safetensors", "protocol.toml", "progress.csv"
-_SAVE_EVERY = 60.0  # seconds between two checkpoints,
-_SAVE_SHARE = 20  # or so many times as long as one takes: those with pictures are large
+_SAVE_SHARE = 20  # a checkpoint comes after so many times as long as the last one took: those with pictures are large
 
 
 @dataclass
@@ -72,6 +72,7 @@ def train(
     threads: int = 0,
     resume: bool = False,
     tensorboard: bool = False,
+    save_every: float = 60.0,
     stop: Callable[[], bool] = lambda: False,
     on_iteration: Callable[[State, Mapping[str, float]], None] = lambda state, numbers: None,
     say: Callable[[str], None] = lambda words: None,
@@ -92,13 +93,14 @@ def train(
         threads: of the physics, 0 for all cores; never changes the run.
         resume: go on with the run in the folder.
         tensorboard: write TensorBoard's events too.
+        save_every: seconds between two checkpoints, at least; more where one takes long.
         stop: asked after each iteration; True ends the run with a checkpoint.
         on_iteration: called after each iteration with where the run is and its numbers.
         say: called with a sentence where something is done first: demonstrations are collected.
 
     Raises:
-        ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations that do
-            not fit the environment.
+        ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations or a
+            teacher that do not fit the environment, or are not those that the recipe names.
         DataError: nothing to resume, no demonstrations, or the folder cannot be written.
         DivergedError: a loss is not finite; the last checkpoint stays.
     """
@@ -107,6 +109,7 @@ def train(
     if file.exists() and not resume:
         raise ConfigError(f"{folder} holds a run already: go on with it by resume, or choose another folder")
     saved, state = (None, State())
+    recipe = with_contents(recipe)
     if resume:
         saved, about = store.read(file)
         state = State(**saved["state"])
@@ -132,7 +135,7 @@ def train(
             keep=state.iteration if saved else -1,
             tensorboard=folder / "tensorboard" if tensorboard else None,
         )
-        loop = _Loop(recipe, trainer, validation, folder, about, state, log, on_iteration)
+        loop = _Loop(recipe, trainer, validation, folder, about, state, log, on_iteration, save_every)
         try:
             why = loop.run(stop)
         finally:
@@ -163,12 +166,13 @@ class _Loop:
         state: State,
         log: Progress,
         on_iteration: Callable[[State, Mapping[str, float]], None],
+        save_every: float,
     ) -> None:
         self.recipe, self.trainer, self.validation, self.folder = recipe, trainer, validation, folder
         self.about, self.state, self.log, self.on_iteration = about, state, log, on_iteration
         self._seconds, self._cpu = state.seconds, state.cpu_seconds
         self._began, self._cpu_began, self._saved = time.perf_counter(), _cpu_seconds(), time.perf_counter()
-        self._save_took = 0.0
+        self._save_every, self._save_took = save_every, 0.0
 
     def run(self, stop: Callable[[], bool]) -> str:
         recipe, state = self.recipe, self.state
@@ -183,7 +187,7 @@ class _Loop:
             timing = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds, **self.trainer.spent.taken()}
             self.log.add({"iteration": state.iteration, "steps": state.steps, **timing, **numbers})
             self.on_iteration(state, numbers)
-            if time.perf_counter() - self._saved > max(_SAVE_EVERY, _SAVE_SHARE * self._save_took):
+            if time.perf_counter() - self._saved > max(self._save_every, _SAVE_SHARE * self._save_took):
                 self.save()
         if why != "interrupted" and state.iteration % recipe.validate_every:
             self._validate()
@@ -252,9 +256,15 @@ def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any]
     free: dict[str, Any] = {"minutes": recipe.minutes, "steps": recipe.steps, "stop_at": recipe.stop_at}
     begun = Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT))
     before = begun.replace(**free)
+    if not before.sha256:
+        recipe = dataclasses.replace(recipe, sha256={})  # begun when files counted by their paths
+    contents = [
+        (f"content of {name}", before.sha256.get(name, "")[:12], recipe.sha256[name][:12]) for name in recipe.sha256
+    ]
     other = [
         f"{name} {was!r}, now {now!r}"
         for name, was, now in (
+            *contents,
             ("recipe", before.hash[:12], recipe.hash[:12]),
             ("seed", about["seed"], seed),
             ("device", about["device"], device),
@@ -276,7 +286,7 @@ def begun_as(folder: str | Path, recipe: Recipe, seed: int, device: str) -> Reci
     """
     folder = Path(folder)
     _, about = store.read(folder / CHECKPOINT, tree=False)
-    return _check_same(recipe, seed, device, about, folder)
+    return _check_same(with_contents(recipe), seed, device, about, folder)
 
 
 def recipe_of(folder: str | Path) -> tuple[Recipe, int, str]:

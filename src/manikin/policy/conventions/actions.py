@@ -2,7 +2,7 @@
 
 An answer is (N, 7): a displacement (3), a rotation (3), a gripper number. A pose is returned as metres and an
 axis-angle vector in radians. The gripper of a WidowX is absolute: +1 is open and -1 closed. That of the Google robot is
-relative: +1 closes and -1 opens.
+relative: +1 closes and -1 opens, the opposite of manikin's controllers, so whoever commands it reads the action card.
 
 Source: the policy wrappers of SimplerEnv (Li et al., SIMPLER, 2024, arXiv:2405.05941).
 """

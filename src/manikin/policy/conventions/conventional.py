@@ -42,7 +42,9 @@ class Convention:
         frames: of the history; 1 for the present picture alone, without a dimension of time.
         physical: answers (N, 7) to metres, axis-angle and gripper, see :mod:`manikin.policy.conventions.actions`.
         execution: of its chunks.
-        sticky: the gripper number is an opening, for :class:`StickyGripper`.
+        relative: the gripper number says by what share of its way the gripper closes; else +1 is open and -1 closed.
+        sticky: the gripper number is an opening, for :class:`StickyGripper`, which makes it relative.
+        ends: the eighth number of an answer, where there is one, says above 0 that the policy has finished.
         statistics: mean and std of actions, where its answers are normalized.
     """
 
@@ -52,7 +54,9 @@ class Convention:
     frames: int
     physical: Callable[[Tensor], Tensor]
     execution: Execution
+    relative: bool = False
     sticky: bool = False
+    ends: bool = False
     statistics: Mapping[str, Sequence[float]] | None = None
 
     def adapt(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -64,11 +68,17 @@ class Convention:
 
 
 _OCTO = {"picture": lanczos, "key": "image_primary", "frames": 2, "execution": Execution(1, 0.0)}
-_RT1 = {"picture": resized_with_pad, "key": "image", "frames": 1, "execution": Execution(1)}
+_RT1 = {"picture": resized_with_pad, "key": "image", "frames": 1, "execution": Execution(1), "ends": True}
 CONVENTIONS: dict[str, Convention] = {
-    "rt1-google": Convention(name="rt1-google", physical=rt1_google, **_RT1),  # type: ignore[arg-type]
+    "rt1-google": Convention(name="rt1-google", physical=rt1_google, relative=True, **_RT1),  # type: ignore[arg-type]
     "rt1-bridge": Convention(name="rt1-bridge", physical=rt1_bridge, **_RT1),  # type: ignore[arg-type]
-    "octo-google": Convention(name="octo-google", physical=octo_google, sticky=True, **_OCTO),  # type: ignore[arg-type]
+    "octo-google": Convention(
+        name="octo-google",
+        physical=octo_google,
+        relative=True,
+        sticky=True,
+        **_OCTO,  # type: ignore[arg-type]
+    ),
     "octo-bridge": Convention(name="octo-bridge", physical=octo_bridge, **_OCTO),  # type: ignore[arg-type]
 }
 """By word. Octo averages its last four chunks with equal weights and is asked in every step."""
@@ -102,14 +112,19 @@ class ConventionalPolicy:
 
     The policy is given ``image`` (N, 256, 320, 3) by RT-1's convention; by Octo's ``image_primary`` (N, 2, 256, 256, 3)
     with the oldest picture first and ``pad_mask`` (N, 2), False where an episode has no such picture yet. It answers
-    with (N, H, 7 or more); further numbers, such as RT-1's of termination, are left out.
+    with (N, H, 7 or more). RT-1's eighth number says that it has finished; further numbers are left out. Where a row's
+    instruction changes, the row begins anew, as in the original: no picture and no command of before remains.
 
     Args:
         policy: of that convention; a policy server, for example.
         env: whose episodes are played. Its observations hold pictures; its controller moves the tool by metres and an
-            axis-angle vector.
+            axis-angle vector. What its gripper number means is read from its action card.
         convention: what it expects.
         camera: whose pictures; needed where the observation has several.
+
+    Attributes:
+        finished: (N,) bool of the last ``act``, see :class:`~manikin.policy.api.Policy`; None where the convention has
+            no number for it.
 
     Raises:
         ConfigError: no picture is observed, there are several cameras, or the controller takes other actions.
@@ -126,9 +141,24 @@ class ConventionalPolicy:
                 f"{card.controller} takes {len(units)} numbers in {', '.join(units)}. Use a controller such as "
                 "ee_delta_pose"
             )
+        self._grip = card.dims[6]
+        reference = "commanded" if convention.relative else "absolute"
+        if (self._grip.unit, self._grip.reference) != ("opening", reference):
+            says, such = (
+                ("by how much the gripper closes", "relative, such as ee_delta_pose_planned")
+                if convention.relative
+                else ("whether the gripper is to be open", "an absolute opening, such as ee_delta_pose")
+            )
+            raise ConfigError(
+                f"the convention {convention.name} says {says}; the gripper number of {card.controller} is "
+                f"{self._grip.reference}, in {self._grip.unit}. Use a controller whose gripper number is {such}"
+            )
         self._scale = torch.tensor([dim.scale for dim in card.dims[:6]])
         n = env.num_envs
-        self._policy = ChunkPolicy(_Cut(policy), n, NUMBERS, execution=convention.execution)
+        size = NUMBERS + 1 if convention.ends else NUMBERS
+        self._policy = ChunkPolicy(_Cut(policy, size), n, size, execution=convention.execution)
+        self.finished: Tensor | None = None
+        self._told: list[str | None] = [None] * n
         self._gripper = StickyGripper(n)
         self._frames: Tensor | None = None  # (N, frames, H, W, 3)
         self._there = torch.zeros(n, convention.frames, dtype=torch.bool)
@@ -136,21 +166,35 @@ class ConventionalPolicy:
     def reset(self, rows: Tensor) -> None:
         """The rows begin a new episode: no picture is remembered, no gripper command lasts."""
         rows = rows.cpu()
+        for row in rows.tolist():
+            self._told[row] = None
         self._there[rows] = False
         self._gripper.reset(rows)
         self._policy.reset(rows)
 
     def act(self, observation: Observation, instruction: Sequence[str]) -> Tensor:
         """(N, 1, A)."""
+        self._follow(instruction)
         picture = self.convention.picture(self._seen(observation).cpu())
         answer = self._policy.act(self._shown(picture), instruction)[:, 0].cpu()
+        if self.convention.ends:
+            answer, self.finished = answer[:, :NUMBERS], answer[:, NUMBERS] > 0
         if self.convention.statistics is not None:
             answer = unnormalized(answer, self.convention.statistics)
         action = self.convention.physical(answer.float())
         if self.convention.sticky:
             action[:, 6] = self._gripper(action[:, 6])
+        opening = -action[:, 6] if self.convention.relative else (action[:, 6] + 1.0) / 2.0
+        action[:, 6] = (opening - self._grip.offset) / self._grip.scale
         action[:, :6] = action[:, :6] / self._scale
         return action.clamp(-1.0, 1.0)[:, None]
+
+    def _follow(self, instruction: Sequence[str]) -> None:
+        """Rows that are told something else begin anew."""
+        changed = [row for row, said in enumerate(instruction) if self._told[row] not in (None, said)]
+        if changed:
+            self.reset(torch.tensor(changed))
+        self._told = list(instruction)
 
     def _seen(self, observation: Observation) -> Tensor:
         cameras = observation.get("cameras", {}) if isinstance(observation, Mapping) else {}
@@ -175,10 +219,10 @@ class ConventionalPolicy:
 
 
 class _Cut:
-    """The first seven numbers of a policy's answers."""
+    """The first ``size`` numbers of a policy's answers; one that is not there is 0."""
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, size: int) -> None:
+        self._policy, self._size = policy, size
         self.stateless = bool(getattr(policy, "stateless", False))
 
     def reset(self, rows: Tensor) -> None:
@@ -188,4 +232,5 @@ class _Cut:
         answer = self._policy.act(observation, instruction)
         if answer.ndim != 3 or answer.shape[2] < NUMBERS:
             raise ActionError(f"a policy of this convention answers with (N, H, 7 or more), not {tuple(answer.shape)}")
-        return answer[:, :, :NUMBERS]
+        missing = max(0, self._size - answer.shape[2])
+        return torch.nn.functional.pad(answer[:, :, : self._size], (0, missing))

@@ -59,6 +59,7 @@ class CartpoleBalance(Task):
     horizon_s = 10.0
     instruction = "keep the pole upright and the cart in the middle"
     robots = ("cart",)
+    robot_needs = ("rail",)
     control = "joint_torque:step=10,compensate=false"
     control_hz = 100.0
     physics = Physics(integrator="implicitfast", solref=(0.01, 1.0))

@@ -21,6 +21,7 @@ from manikin.math import norm, quat_rotate
 from manikin.props.simpler import FRICTION, GROUND_FRICTION, extent_along, simpler_prop
 from manikin.sense.pixels import Photograph
 from manikin.spec.prop import Prop, Shape
+from manikin.tasks.simpler.lamps import Lights, light_up
 
 __all__ = [
     "BRIDGE_TABLE",
@@ -114,9 +115,11 @@ def table_top(
     rgba: tuple[float, float, float, float] = (0.66, 0.52, 0.40, 1.0),
     base_camera: View,
     human_camera: View,
+    lights: Lights,
 ) -> Part:
     """A table with its top at ``height`` [m] that reaches from ``low`` to ``high`` (x, y) [m], on a floor at 0."""
     ground(b, height=0.0, base_camera=base_camera, human_camera=human_camera)
+    light_up(b, lights)
     half = ((high[0] - low[0]) / 2, (high[1] - low[1]) / 2, height / 2)
     middle = ((high[0] + low[0]) / 2, (high[1] + low[1]) / 2, height / 2)
     block = Shape(type="box", size=half, pos=middle, rgba=rgba)

@@ -11,6 +11,7 @@ from manikin import Part, Robot, SceneBuilder
 from manikin.props.simpler import GROUND_FRICTION, simpler_prop
 from manikin.robots.widowx_bridge import SINK_BASE, SINK_CAMERA
 from manikin.tasks.simpler.common import made_of, table_top
+from manikin.tasks.simpler.lamps import SINK_LIGHT
 from manikin.tasks.simpler.put_on import HALF_TURN, PutOnHandles, PutOnTask
 
 __all__ = ["WidowXEggplantInBasket"]
@@ -54,6 +55,7 @@ class WidowXEggplantInBasket(PutOnTask):
             high=(0.35, 0.75),
             base_camera=((-0.65, 0.1, 1.45), (-0.1, 0.1, 0.95)),
             human_camera=((-0.75, 0.65, 1.55), (-0.05, 0.1, 0.95)),
+            lights=SINK_LIGHT,
         )
         made = simpler_prop("sink")
         sink = b.part("sink", made.shapes, kind="fixed", pos=_SINK, looks=made.looks, friction=GROUND_FRICTION)

@@ -6,8 +6,9 @@ The world is the original's: z is up, and the robot faces -x.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ from manikin.math import (
 )
 from manikin.robots.google_robot_rt1 import COLOURS
 from manikin.tasks.simpler.common import COUNTER, SimplerTask, table_top
+from manikin.tasks.simpler.lamps import TABLE_LIGHTS, Lights
 from manikin.toolkit import constant, facing_down
 
 __all__ = ["FORWARD", "GoogleTask", "counter", "grasping", "longest_axis", "motion", "pointing_down", "spoken"]
@@ -52,12 +54,19 @@ class GoogleTask(SimplerTask):
     control_hz = 3.0
     physics = Physics(hz=90.0, impratio=100.0)
     camera = "overhead_camera"
+    lights: ClassVar[Mapping[str, Lights]] = TABLE_LIGHTS
 
     @dataclass(frozen=True)
     class Config:
         trials: str = "random"  # "grid": the episode's seed is the number of the trial
         look: str = "plain"  # "matched": the real photograph behind what is drawn (visual matching)
         arm_colour: str = "default"  # of visual matching's four: default, tabletop_1, tabletop_2, cabinet_1
+        light: str = "default"  # of the task's ``lights``: brighter and darker are variant aggregation's
+
+    def __init__(self, config: Any = None, **more: Any) -> None:
+        super().__init__(config, **more)
+        if self.config.light not in self.lights:
+            raise UnknownNameError(f"light of {self.id}", self.config.light, self.lights)
 
     def stand(self, b: SceneBuilder, xy: tuple[float, float], yaw: float = 0.0) -> Robot:
         """The robot with its base at ``xy`` [m], turned by ``yaw`` [rad] from facing -x, in its colour.
@@ -81,7 +90,7 @@ class GoogleTask(SimplerTask):
         return robot
 
 
-def counter(b: SceneBuilder) -> Part:
+def counter(b: SceneBuilder, lights: Lights) -> Part:
     """The counter of picking and of moving near: a box."""
     aim = (-0.2, 0.2, 0.9)
     return table_top(
@@ -92,6 +101,7 @@ def counter(b: SceneBuilder) -> Part:
         rgba=(168 / 255, 120 / 255, 79 / 255, 1.0),
         base_camera=((0.7, 0.9, 1.7), aim),
         human_camera=((-1.1, 0.9, 1.7), aim),
+        lights=lights,
     )
 
 

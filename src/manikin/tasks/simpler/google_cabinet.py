@@ -17,6 +17,7 @@ from manikin.props.station import FINISHES, station
 from manikin.sense.pixels import Photograph
 from manikin.tasks.simpler.common import photograph
 from manikin.tasks.simpler.google import FORWARD, GoogleTask, motion
+from manikin.tasks.simpler.lamps import CABINET_LIGHTS, as_shown, light_up
 from manikin.toolkit import constant
 
 __all__ = ["ANY", "CABINET", "EVEN_POSES", "OUT", "POSES", "TOP", "CabinetTask", "DrawerHandles", "inwards"]
@@ -76,6 +77,7 @@ class CabinetTask(GoogleTask):
 
     poses: ClassVar[tuple[str, ...]] = tuple(POSES)
     drawn: ClassVar[tuple[str, ...]] = ("robot", "cabinet")
+    lights = CABINET_LIGHTS
     reward_max = 3.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
@@ -116,9 +118,9 @@ class CabinetTask(GoogleTask):
         ground(
             b, height=0.0, base_camera=((0.9, 0.9, 1.4), (-0.1, 0, 0.6)), human_camera=((0.9, 1.3, 1.5), (0, 0, 0.6))
         )
-        cabinet = b.articulation(
-            "cabinet", station(handles=self.config.solid_handles, finish=self.config.cabinet), pos=CABINET
-        )
+        light_up(b, self.lights[self.config.light])
+        made = station(handles=self.config.solid_handles, finish=self.config.cabinet)
+        cabinet = b.articulation("cabinet", as_shown(made), pos=CABINET)
         cabinet.source = "the boxes of the original's file"
         places = _STANDS[self.config.poses]
         at = places["b0" if len(self.chosen) > 1 else self.chosen[0]]

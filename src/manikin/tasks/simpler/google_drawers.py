@@ -78,7 +78,7 @@ class GoogleOpenDrawer(CabinetTask):
         return (opening / 0.15).clamp(0.0, 1.0)
 
     def evaluate(self, h: DrawerHandles) -> dict[str, Tensor]:
-        return {"success": self.done(self.opening(h))}
+        return {"success": self.done(self.opening(h)), "q": self.opening(h)}
 
     def reward(self, h: DrawerHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         reach = closeness(norm(self.handle(h) - h.robot.tcp_pos), 5.0)

@@ -88,7 +88,7 @@ class GoogleMoveNear(GoogleTask):
         third: bool = True  # the third object is there; the original's variant without distractors leaves it out
 
     def scene(self, b: SceneBuilder) -> NearHandles:
-        counter(b)
+        counter(b, self.lights[self.config.light])
         robot = self.stand(b, (0.35, 0.21), -0.09)
         things = []
         for k in range(3):

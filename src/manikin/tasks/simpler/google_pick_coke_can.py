@@ -91,7 +91,7 @@ class GooglePickCokeCan(GoogleTask):
     def scene(self, b: SceneBuilder) -> PickHandles:
         if self.config.orientation not in (*_TURNS, _ANY):
             raise UnknownNameError(f"orientation of {self.id}", self.config.orientation, (*_TURNS, _ANY))
-        table = counter(b)
+        table = counter(b, self.lights[self.config.light])
         robot = self.stand(b, (0.35, 0.20))
         props = [simpler_prop(name) for name in self.things]
         thing = b.mesh("object", choice=props)
@@ -146,6 +146,7 @@ class GooglePickCokeCan(GoogleTask):
             "consecutive_grasp": h.held.value >= 5,
             "lifted": lifted,
             "lifted_significantly": lifted & (rise > 0.02),
+            "n_lift_significant": h.significant.value.long(),
         }
 
     def observe(self, h: PickHandles) -> dict[str, dict[str, Tensor]]:

@@ -21,6 +21,7 @@ __all__ = ["GooglePlaceAppleInDrawer"]
 _ABOVE = Constant(inwards(1.1))  # the expert's tool points down at the apple, its fingers as at the handle
 _OPEN = 0.2  # [m] the expert opens the drawer
 _INSIDE = 0.11  # [m] from the handle inwards to where it lets go
+_FIRST = 100.0  # control steps of the first instruction
 _CLEAR = 0.98  # [m] height of its tool on the way to the apple
 
 
@@ -31,7 +32,7 @@ class AppleHandles(DrawerHandles):
     apple: Part
     grasp: Grasp
     inside: ContactForce  # of the apple with the bottom of the top drawer
-    steps: Variable  # of the episode so far
+    steps: Variable  # of the episode so far; as many as the first part may have, once a policy has finished with it
     was_open: Variable
     touched: Variable  # control steps in which the apple touched the drawer's bottom
 
@@ -45,8 +46,8 @@ class GooglePlaceAppleInDrawer(CabinetTask):
     Success: at the last step the second instruction holds, the drawer is open by 0.05 m or more, and the apple has
     touched its bottom in some control step. It need not be released.
 
-    After SIMPLER (Li et al. 2024): 200 steps at 3 Hz. The instruction changes after 100 steps. In the original it also
-    changes when a policy says that it is done, for which an action has no number here.
+    After SIMPLER (Li et al. 2024): 200 steps at 3 Hz. The instruction changes after 100 steps, or when the policy says
+    that it has finished; said once more, this ends the episode.
     """
 
     id = "GooglePlaceAppleInDrawer-v1"
@@ -107,7 +108,12 @@ class GooglePlaceAppleInDrawer(CabinetTask):
 
     def second(self, h: AppleHandles) -> Tensor:
         """(n,) bool: the second instruction holds."""
-        return h.steps.value >= 100
+        return h.steps.value >= _FIRST
+
+    def finished(self, h: AppleHandles, said: Tensor) -> Tensor:
+        ends = said & self.second(h)
+        h.steps.set(torch.where(said, h.steps.value.clamp_min(_FIRST), h.steps.value))
+        return ends
 
     def instructions(self, h: AppleHandles) -> list[str]:
         return ["place apple into top drawer" if late else "open top drawer" for late in self.second(h).tolist()]
@@ -117,7 +123,8 @@ class GooglePlaceAppleInDrawer(CabinetTask):
         return {
             "success": second & (self.opening(h) >= 0.05) & (h.touched.value >= 1),
             "is_drawer_open": h.was_open.value > 0,
-            "has_contact": h.touched.value > 0,
+            "q": self.opening(h),
+            "has_contact": h.touched.value.long(),
             "subtask": second,
         }
 

@@ -25,6 +25,7 @@ from manikin.tasks.simpler.common import (
     table_top,
     touched,
 )
+from manikin.tasks.simpler.lamps import TABLE_LIGHTS
 from manikin.toolkit import above, bearing, top_down, transport
 
 __all__ = ["PutOnHandles", "PutOnTask", "corners"]
@@ -145,6 +146,7 @@ class PutOnTask(SimplerTask):
                 high=(0.35, 0.75),
                 base_camera=((-0.65, 0.0, 1.35), (-0.1, 0.0, 0.9)),
                 human_camera=((-0.75, 0.55, 1.45), (-0.05, 0.02, 0.95)),
+                lights=TABLE_LIGHTS["default"],
             ),
         )
 

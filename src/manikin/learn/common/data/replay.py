@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
+from manikin.learn.common.rollout import flat_size
 
-__all__ = ["Replay", "free_memory", "replay_bytes"]
+__all__ = ["Replay", "drawn_together", "free_memory", "replay_bytes"]
 
 _KEPT = ("seen", "actions", "rewards", "following", "ended", "kept")
 _RESERVE = 0.9  # of the free memory, the share that a replay may take
@@ -65,6 +68,23 @@ class Replay:
         self.ended = torch.zeros(shape, dtype=torch.bool, device=self.device)
         self.kept = torch.zeros(shape, dtype=torch.bool, device=self.device)
         self.made = 0  # steps of each row since the beginning, overwritten ones too
+
+    @classmethod
+    def of(cls, env: BatchEnv, steps: int, *, gamma: float, n_step: int = 1) -> Replay:
+        """A replay of ``steps`` steps of all rows of an environment, on its device.
+
+        Raises:
+            ConfigError: its observations are not flat, or there is too little memory.
+        """
+        return cls(
+            rows=env.num_envs,
+            steps=-(-steps // env.num_envs),
+            observations=flat_size(env),
+            actions=int(env.single_action_space.shape[0]),
+            gamma=gamma,
+            n_step=n_step,
+            device=env.device,
+        )
 
     def __len__(self) -> int:
         """Steps that can be drawn, of all rows."""
@@ -166,6 +186,24 @@ class Replay:
         self.made = int(state["made"])
         for name in _KEPT:
             getattr(self, name)[: len(state[name])] = state[name].to(self.device)
+
+
+def drawn_together(
+    shares: Sequence[tuple[Replay | None, int]], batches: int, generator: torch.Generator
+) -> dict[str, Tensor]:
+    """Several batches (K, B, ...), drawn at once; of each batch so many steps come from each replay.
+
+    Args:
+        shares: replays, and steps of a batch from each. One with 0 is not asked.
+        batches: K.
+        generator: as of :meth:`Replay.sample`.
+    """
+    parts = []
+    for replay, count in shares:
+        if replay is not None and count:
+            drawn = replay.sample(batches * count, generator)
+            parts.append({name: value.unflatten(0, (batches, count)) for name, value in drawn.items()})
+    return {name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}
 
 
 def replay_bytes(rows: int, steps: int, observations: int, actions: int) -> int:

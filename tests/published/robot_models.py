@@ -1,0 +1,190 @@
+"""What the models of robots say that others publish, as numbers that tests compare with.
+
+    python tests/published/robot_models.py WHEELS
+
+writes ``robots.json`` beside this file. WHEELS is a folder with one folder for each wheel of
+``pip download --no-deps genesis-world==1.4.5 example-robot-data==6.0.0 mani_skill==3.0.1 mjlab==1.6.0``, unpacked and
+called like its package; MENAGERIE_ROOT is where MuJoCo Menagerie lies. For each robot: total mass [kg], limits and
+torques of the joints, and at drawn joint angles the places of some links and the diagonal of the joint-space inertia
+matrix, with all links free of their base: its first six numbers are the whole robot's mass and inertia there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+__all__ = ["PLACES", "REFERENCE", "figures", "free"]
+
+REFERENCE = Path(__file__).parent / "robots.json"
+MODELS = {  # robot: the file with its kinematics and inertia, and the one with its limits where that is another
+    "anymal_c": (
+        "genesis_world/genesis/assets/urdf/anymal_c/urdf/anymal_c.urdf",
+        "example_robot_data/cmeel.prefix/share/example-robot-data/robots/anymal_c_simple_description/urdf/anymal.urdf",
+    ),
+    "g1": (
+        "mjlab/mjlab/asset_zoo/robots/unitree_g1/xmls/g1.xml",
+        "example_robot_data/cmeel.prefix/share/example-robot-data/robots/g1_description/urdf/g1_29dof_rev_1_0.urdf",
+    ),
+    "g1_simplified_legs": ("mani_skill/mani_skill/assets/robots/g1_humanoid/g1_simplified_legs.urdf", ""),
+    "g1_upper_body": ("mani_skill/mani_skill/assets/robots/g1_humanoid/g1_simplified_upper_body.urdf", ""),
+    "spot": ("MENAGERIE/boston_dynamics_spot/spot.xml", ""),
+    "spot_arm": ("MENAGERIE/boston_dynamics_spot/spot_arm.xml", ""),
+}
+PLACES = {
+    "anymal_c": ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"),
+    "g1": ("left_ankle_roll_link", "right_ankle_roll_link", "left_wrist_yaw_link", "right_wrist_yaw_link"),
+    "g1_simplified_legs": ("left_ankle_roll_link", "right_ankle_roll_link", "left_six_link", "right_two_link"),
+    "g1_upper_body": ("left_two_link", "left_four_link", "right_six_link", "head_link"),
+    "spot": ("fl_lleg", "fr_lleg", "hl_lleg", "hr_lleg"),
+    "spot_arm": ("fl_lleg", "hr_lleg", "arm_link_wr1", "arm_link_fngr"),
+}
+
+
+def free(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """A model with a free base, of which nothing but bodies and joints is left."""
+    for kind in (spec.geoms, spec.actuators, spec.sensors, spec.keys, spec.excludes, spec.equalities):
+        for element in list(kind):
+            spec.delete(element)
+    root = spec.worldbody.first_body()
+    if not any(int(joint.type) == int(mujoco.mjtJoint.mjJNT_FREE) for joint in root.joints):
+        root.add_freejoint()
+    for joint in spec.joints:
+        joint.armature = 0.0
+    root.pos, root.quat = (0, 0, 0), (1, 0, 0, 0)
+    return spec.compile()
+
+
+def figures(model: mujoco.MjModel, joints: dict[str, float], places: tuple[str, ...]) -> dict[str, Any]:
+    """Places [m] of links and the diagonal of the inertia matrix: base, then the joints in the order given."""
+    data = mujoco.MjData(model)
+    for name, angle in joints.items():
+        data.qpos[model.joint(name).qposadr[0]] = angle
+    mujoco.mj_forward(model, data)
+    inertia = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, inertia)
+    dofs = [*range(6), *(int(model.joint(name).dofadr[0]) for name in joints)]
+    return {
+        "places": {name: [float(f"{x:.6g}") for x in data.body(name).xpos] for name in places},
+        "inertia": [float(f"{x:.6g}") for x in np.diag(inertia)[dofs]],
+    }
+
+
+def of_urdf(path: Path) -> mujoco.MjSpec:
+    """A URDF without its shapes, the mass of what is fixed to a link being the link's own. Some files give cameras and
+    covers an inertia that no body can have; as a part of the base it is harmless, and MuJoCo takes it."""
+    robot = ET.parse(path).getroot()
+    links = {link.get("name", ""): link for link in robot.findall("link")}
+    fixed: dict[str, list[ET.Element]] = {}
+    for joint in robot.findall("joint"):
+        if joint.get("type") == "fixed":
+            fixed.setdefault(joint.find("parent").get("link"), []).append(joint)  # type: ignore[union-attr,arg-type]
+    parts = {joint.find("child").get("link") for joints in fixed.values() for joint in joints}  # type: ignore[union-attr]
+    whole = {name: _with_what_is_fixed(name, links, fixed) for name in links if name not in parts}
+    for name, link in links.items():
+        for child in list(link):
+            link.remove(child)
+        if name in whole:
+            mass, com, inertia = whole[name]
+            inertial = ET.SubElement(link, "inertial")
+            ET.SubElement(inertial, "origin", xyz=" ".join(map(repr, com.tolist())))
+            ET.SubElement(inertial, "mass", value=repr(mass))
+            entries = {f"i{'xyz'[i]}{'xyz'[j]}": repr(float(inertia[i, j])) for i in range(3) for j in range(i, 3)}
+            ET.SubElement(inertial, "inertia", entries)
+    for other in [one for one in robot if one.tag not in ("link", "joint")]:
+        robot.remove(other)
+    ET.SubElement(ET.SubElement(robot, "mujoco"), "compiler", fusestatic="false")
+    return mujoco.MjSpec.from_string(ET.tostring(robot, encoding="unicode"))
+
+
+def _with_what_is_fixed(
+    name: str, links: dict[str, ET.Element], fixed: dict[str, list[ET.Element]]
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass [kg], centre (3,) [m] and inertia (3, 3) [kg m^2] about it, in the link's frame."""
+    parts, inertial = [], links[name].find("inertial")
+    if inertial is not None:
+        turn, pos = _origin(inertial)
+        i = {key: float(value) for key, value in inertial.find("inertia").attrib.items()}  # type: ignore[union-attr]
+        own = np.array([[i["ixx"], i["ixy"], i["ixz"]], [i["ixy"], i["iyy"], i["iyz"]], [i["ixz"], i["iyz"], i["izz"]]])
+        parts.append((float(inertial.find("mass").get("value")), pos, turn @ own @ turn.T))  # type: ignore[union-attr,arg-type]
+    for joint in fixed.get(name, ()):
+        turn, pos = _origin(joint)
+        mass, com, own = _with_what_is_fixed(joint.find("child").get("link"), links, fixed)  # type: ignore[union-attr,arg-type]
+        parts.append((mass, pos + turn @ com, turn @ own @ turn.T))
+    total = sum(mass for mass, _, _ in parts)
+    centre = sum((mass * com for mass, com, _ in parts), np.zeros(3)) / max(total, 1e-12)
+    inertia = np.zeros((3, 3))
+    for mass, com, own in parts:
+        away = com - centre
+        inertia += own + mass * (away @ away * np.eye(3) - np.outer(away, away))  # Steiner
+    return total, centre, inertia
+
+
+def _origin(element: ET.Element) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation (3, 3) and place (3,) [m] of a URDF's <origin>."""
+    origin = element.find("origin")
+    values = {} if origin is None else origin.attrib
+    rpy, pos = (np.array([float(x) for x in values.get(key, "0 0 0").split()]) for key in ("rpy", "xyz"))
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    turn = np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+    return turn, pos
+
+
+def limits(path: Path) -> dict[str, tuple[float, ...]]:
+    """Lower and upper limit [rad] of each joint, and of a URDF its torque [N m]."""
+    if path.suffix == ".xml":
+        model = mujoco.MjModel.from_xml_path(str(path))
+        return {
+            model.joint(j).name: tuple(model.jnt_range[j].tolist()) for j in range(model.njnt) if model.jnt_limited[j]
+        }
+    found = {}
+    for joint in ET.parse(path).getroot().iter("joint"):
+        limit = joint.find("limit")
+        if joint.get("type") == "revolute" and limit is not None:
+            found[joint.get("name", "")] = tuple(float(limit.get(k, "0")) for k in ("lower", "upper", "effort"))
+    return found
+
+
+def main(wheels: str) -> None:
+    rng, made = np.random.default_rng(0), {}
+    for name, (file, other) in MODELS.items():
+        path, there = (
+            Path(os.environ["MENAGERIE_ROOT"]) / one.removeprefix("MENAGERIE/")
+            if one.startswith("MENAGERIE")
+            else Path(wheels) / one
+            for one in (file, other or file)
+        )
+        model = free(mujoco.MjSpec.from_file(str(path)) if path.suffix == ".xml" else of_urdf(path))
+        range_of = limits(there)
+        poses = []
+        for _ in range(3):
+            q = {
+                joint: float(f"{rng.uniform(max(low, -2), min(high, 2)):.4f}")
+                for joint, (low, high, *_) in range_of.items()
+            }
+            poses.append({"q": q, **figures(model, q, PLACES[name])})
+        made[name] = {
+            "file": file,
+            "limits_from": other or file,
+            "mass": float(f"{model.body_mass.sum():.7g}"),
+            "limits": range_of,
+            "poses": poses,
+        }
+    REFERENCE.write_text(json.dumps(made, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
