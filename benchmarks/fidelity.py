@@ -74,6 +74,7 @@ ROLLED: dict[int, dict[str, Any]] = {
 """Task -> settings with which its object rolls as long as the recorded one; besides ``rocking``, and the base where the
 recording of that task has it."""
 SEARCHES = ("calibrated", "wide")
+PARTS = ("settings", "searches", "replay", "pybullet", "rolled", "reality", "reality_left_out")
 ROWS = (*SETTINGS, *SEARCHES, "replay", "pybullet", "rolled", "reality")
 
 
@@ -89,7 +90,7 @@ def main() -> None:
         folder = Path(os.environ["MANIKIN_DATA"]) / "collins2020" / "real_mean_10hz"
         real = {task: read_reality(folder, task) for task in TASKS}
     known = json.loads(options.out.read_text()) if options.out and options.out.exists() and not options.quick else {}
-    result: dict[str, Any] = {"command": command(), "repeats": REPEATS, "settings": {}, "searches": {}, **known}
+    result: dict[str, Any] = {"command": command(), "repeats": REPEATS} | {name: {} for name in PARTS} | known
     result |= {"published": published(), "machine": {"cores": os.cpu_count(), "processor": platform.machine()}}
     for word in options.search:
         name, _, where = word.partition("=")
@@ -144,8 +145,8 @@ def replayed(real: Recording) -> Recording:
 
 
 class Bench:
-    """The recordings, as they are and masked. ``foreign``: tasks whose arm does not begin at home, with the defect; their
-    means are over foreign repeats, so that they do not tell where the base stood."""
+    """The recordings, as they are and masked. ``foreign`` has the tasks whose arm does not begin at home, with the
+    defect: their means hold foreign repeats, so that they do not tell where the base stood."""
 
     def __init__(self, real: Mapping[int, Recording]) -> None:
         self.real = real

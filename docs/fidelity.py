@@ -188,6 +188,7 @@ def rolling() -> str:
     rows["difference of the last row"] = [
         f"{100 * (b / a - 1):+.0f} %" for a, b in (found["rolled"][t]["rolling_s"] for t in tasks)
     ]
+    rows["its end, from the recorded one [m]"] = [f"{math.dist(*found['rolled'][t]['end_m']):.2f}" for t in tasks]
     rows["its settings"] = [
         ", ".join(f"`{k} = {v:g}`" for k, v in found["rolled"][t]["changed"].items()) for t in tasks
     ]
@@ -207,7 +208,6 @@ def reality() -> str:
             *(f"{found[task]['torque_share'][f'joint{k}']:.2f}" for k in (2, 3)),
         ]
         for task in order
-        if task not in ("1", "4")  # means over foreign repeats
     }
     heads = [
         "",
@@ -220,7 +220,11 @@ def reality() -> str:
         "torque of joint 2",
         "of joint 3",
     ]
-    return "\n".join(table(heads, rows)).rstrip()
+    left = result()["reality_left_out"]
+    lines = table(heads, rows)
+    if left:
+        lines.append(f"Left out are tasks {' and '.join(left)}: their wrist does not begin at home.")
+    return "\n".join(lines).rstrip()
 
 
 def when(date: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,17 @@ import pytest
 import manikin
 from manikin.cli import main
 from manikin.errors import ConfigError, DataError, DivergedError, UnknownNameError
-from manikin.fidelity import Recording, fidelity_metrics, write_summary
+from manikin.fidelity import Recording, fidelity_metrics, read_reality, write_summary
 from manikin.fidelity.recordings.recording import ARM
 from manikin.fidelity.recordings.synthetic import averaged
 from manikin.fidelity.simulation.improve import Improved, improve, parse_fidelity_parameter
 from manikin.fidelity.simulation.rollout import simulate
+from manikin.fidelity.simulation.run import run_tasks
 from manikin.fidelity.simulation.settings import Settings, read_settings, settings_toml
 from manikin.sysid.methods import Cma
 
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "fidelity").glob("*.toml"))
 START = Settings(physics_hz=50)
 TRUTH = replace(START, hand_mass=0.7)
 SEARCH = {"start": START, "metrics": ("torque",), "mode": "paper", "repeats": 1, "batch": 4}
@@ -227,3 +231,20 @@ def test_settings_are_written_as_they_are_read(tmp_path: Path) -> None:
     some = Settings(cap="fitted", delay=0.25, damping=(1, 2, 3, 4, 5, 6), rolling_friction=1e-5, tare=False)
     (tmp_path / "a.toml").write_text(settings_toml(some))
     assert read_settings(tmp_path / "a.toml") == some and settings_toml(Settings()) == ""
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=[file.stem for file in EXAMPLES])
+def test_an_example_says_how_to_run_it_and_comes_nearer_than_the_default(file: Path, data_root: Path) -> None:
+    assert f"manikin fidelity run --config examples/fidelity/{file.name}" in file.read_text()
+    real = read_reality(data_root / "collins2020" / "real_mean_10hz", 3)
+    both = [run_tasks(one, (3,), repeats=4).recordings[3] for one in (Settings(), read_settings(file))]
+    usual, found = (fidelity_metrics(real, one, "paper")[0] for one in both)
+    for name in ("euclidean", "velocity", "object_translation"):
+        assert found[name] < 0.5 * usual[name], name
+
+
+def test_the_page_shows_the_example_that_it_names() -> None:
+    page = (ROOT / "docs" / "fidelity.md").read_text()
+    shown = page.split("as `examples/fidelity/smooth.toml` does:\n\n```toml\n")[1].split("```")[0]
+    assert tomllib.loads(shown) == read_settings(ROOT / "examples" / "fidelity" / "smooth.toml").changed
+    assert all(f"`{file.name}`" in page or f"fidelity/{file.name}`" in page for file in EXAMPLES)
