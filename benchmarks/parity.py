@@ -59,10 +59,10 @@ PENDING = (
     "GooglePickObject-v1",
     "GooglePlaceAppleInDrawer-v1",
     "GraspCube-v1",
-    "WidowXCarrotOnPlate-v1",
-    "WidowXEggplantInBasket-v1",
-    "WidowXSpoonOnTowel-v1",
-    "WidowXStackCube-v1",
+    "WidowXCarrotOnPlate-v2",
+    "WidowXEggplantInBasket-v2",
+    "WidowXSpoonOnTowel-v2",
+    "WidowXStackCube-v2",
 )  # tasks that nobody has measured yet; at 500 Hz of physics that takes minutes each
 ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.01, 1e-5  # bounds that every entry has to keep
 SHARE_FREE, SAME_ROWS = 0.25, 0.6  # of how much at least they have to be true

@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,25 +99,42 @@ def students(folder: Path, *, quick: bool) -> dict[str, str]:
     return found
 
 
+def kept(file: Path, play: Callable[[], list[bool]]) -> list[bool]:
+    """Success of each episode as the file has it; where there is none, they are played and kept.
+
+    Raises:
+        KeyboardInterrupt: playing was interrupted.
+    """
+    if not file.exists():
+        won = play()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(won))
+        print(f"{file.parent.name}/{file.stem}: {np.mean(won):.0%}", flush=True)
+    found: list[bool] = json.loads(file.read_text())
+    return found
+
+
 def outcomes(
     name: str, policy: str, simulator: Simulator, file: Path, seeds: Sequence[int], horizon: int
 ) -> list[bool]:
     """Success of each episode, kept in a file."""
-    if not file.exists():
-        env = simulator.make(
-            min(len(seeds), 50), sees=name.partition("-")[0] in STUDENTS, horizon=horizon, terminate=True
-        )
+
+    def play() -> list[bool]:
+        env = simulator.make(min(len(seeds), 50), sees=sees(name), horizon=horizon, terminate=True)
         try:
             run = run_episodes(env, policy_maker(policy)(env), seeds)
         finally:
             env.close()
         if run.interrupted:
             raise KeyboardInterrupt
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps([one.success_once for one in run.results]))
-        print(f"{file.parent.name}/{name}: {np.mean([one.success_once for one in run.results]):.0%}", flush=True)
-    found: list[bool] = json.loads(file.read_text())
-    return found
+        return [one.success_once for one in run.results]
+
+    return kept(file, play)
+
+
+def sees(name: str) -> bool:
+    """Whether a candidate is a network that sees."""
+    return name.partition("-")[0] in STUDENTS
 
 
 def chosen(rates: Mapping[str, float]) -> list[str]:
@@ -128,7 +145,7 @@ def chosen(rates: Mapping[str, float]) -> list[str]:
         SystemExit: no choice leaves gaps that are small enough.
     """
     pool = [name for name, rate in rates.items() if LOWEST <= rate <= HIGHEST]
-    seeing = [name for name in pool if name.partition("-")[0] in STUDENTS]
+    seeing = [name for name in pool if sees(name)]
     told = [name for name in pool if name not in seeing]
 
     def widest(names: Sequence[str]) -> float:

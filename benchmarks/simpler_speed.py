@@ -24,7 +24,7 @@ from common import arguments, command, spread, write
 import manikin
 from manikin.env.registry import task_class
 
-TASKS = ("WidowXSpoonOnTowel-v1", "WidowXCarrotOnPlate-v1", "WidowXStackCube-v1", "WidowXEggplantInBasket-v1")
+TASKS = ("WidowXSpoonOnTowel-v2", "WidowXCarrotOnPlate-v2", "WidowXStackCube-v2", "WidowXEggplantInBasket-v2")
 KINDS = ("all", "one", "states")
 ROUNDS = 5
 ORIGINAL = 3500  # physics steps per second of the original, one environment on an RTX 4090 (arXiv 2405.05941)

@@ -1,11 +1,13 @@
 """System identification: how fast the batched search is, what it recovers, and what it finds on real recordings.
 
     python benchmarks/sysid.py --parts speed search              # what is timed: to be run alone on a machine
-    python benchmarks/sysid.py --parts recover bridge collins    # what is found; the last two need MANIKIN_DATA
+    python benchmarks/sysid.py --parts recover drive bridge collins    # what is found; the last two need MANIKIN_DATA
+    python docs/sysid.py                                               # then fills docs/system-identification.md
 
 ``search``: three rounds of 400 candidates on twelve 40-step trajectories of a simulated WidowX. ``recover``: known
-parameters again, under noise. ``bridge``: clips of a real WidowX. ``collins``: a real Kinova Mico. A run adds its
-parts to the file that ``--out`` names.
+parameters again, under noise. ``drive``: gains of SIMPLER's robots against its drive law, integrated independently.
+``bridge``: clips of a real WidowX. ``collins``: a real Kinova Mico. A run adds its parts to the file that ``--out``
+names.
 
 Raw is the same rows under the same controller in the same world: no parameters are set, no track is kept, no loss is
 taken. One candidate at a time has its twelve trajectories as rows; one row at a time is one trajectory of one
@@ -17,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,15 +27,16 @@ from typing import Any
 import numpy as np
 from common import ROOT, arguments, command, spread, write
 
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+
 VARY = ["kp=600:1450", "kd=80:550"]  # SIMPLER's ranges of the WidowX, joined
+DRIVEN = {"google_robot_rt1": ("rest", 3.0, 90.0), "widowx_bridge": ("table", 5.0, 500.0)}
+"""Pose, control steps and physics steps per second of SIMPLER's robots in its tasks."""
 GAINS = {"kp": [700, 1250, 1400, 650, 1300, 640], "kd": [400, 170, 90, 500, 100, 480]}  # far from SIMPLER's
 
 
 def motions(episodes: int, steps: int, physics_hz: float, noise: float = 5e-4) -> Any:
     """What the arm of SIMPLER does under random actions of a few centimetres, and its parameters."""
-    import sys
-
-    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     from motions import moved
 
     truth = [float(x) for kind in ("kp", "kd") for x in GAINS[kind]]
@@ -108,13 +112,13 @@ def search(options: Any) -> dict[str, Any]:
 
 
 def recover(options: Any) -> dict[str, Any]:
-    from manikin.sysid import Anneal, Squares, identify
+    from manikin.sysid import Cma, Squares, identify
 
     episodes, steps, hz = (2, 4, 50.0) if options.quick else (4, 24, 100.0)
     recorded, truth = motions(episodes, steps, hz)
-    small = {"rounds": 1, "candidates": 4, "chains": 2} if options.quick else {"candidates": 120, "chains": 30}
-    methods = [Anneal(**small), Squares(iterations=1 if options.quick else 15)]
-    found = identify(recorded, ["kp=200:1450", "kd=10:550"], physics_hz=hz, methods=methods)
+    count, population, iterations = (8, 4, 1) if options.quick else (1200, 40, 30)
+    methods = [Cma(candidates=count, population=population), Squares(iterations=iterations)]
+    found = identify(recorded, ["kp=200:1450:log", "kd=10:550:log"], physics_hz=hz, methods=methods)
     gains = dict(zip(found.names, found.after, strict=True))
     joints = [name.partition("/")[2] for name in found.names[:6]]
     return {
@@ -125,6 +129,48 @@ def recover(options: Any) -> dict[str, Any]:
         "not_determined": [direction.words for direction in found.identifiability.open],
         "candidates": found.provenance["candidates"],
     }
+
+
+def drive(options: Any) -> dict[str, Any]:
+    """How far joints are from the published drive law: root mean square over a step and a wave of each [mrad].
+
+    ``limit_on_servos`` has the published limit on the servos of the model, which bounds what stiffness gives, without
+    damping; ``robot`` is the robot as it is; ``fitted`` has gains and limits that are fitted to the law."""
+    from drive_law import DriveLaw, motions_of
+    from manikin.robots import robot
+    from manikin.sysid import Squares, identify, parse_parameter
+    from manikin.sysid.rollout import Rollout
+
+    vary = ["kp=200:4000:log", "kd=20:4000:log", "force=50:4000:log"]
+    size, seconds, iterations = (0.3, 0.4, 1) if options.quick else (0.3, 4.0, 8)
+    told: dict[str, Any] = {"size_rad": size, "seconds_each": seconds, "robots": {}}
+    for word, (keyframe, hz, physics_hz) in list(DRIVEN.items())[-1 if options.quick else 0 :]:
+        arm = robot(word).arm
+        law, joints = DriveLaw.of(arm), len(arm.joints)
+        recorded = motions_of(law, word, arm.keyframes[keyframe], hz, size=size, seconds=seconds)
+        rollout = Rollout(recorded, [parse_parameter(one) for one in vary], physics_hz=physics_hz, batch=1)
+        limited = rollout(np.array([[*arm.gains.kp, *arm.gains.kd, *law.limit]])).qpos[0].numpy()
+        rollout.close()
+        found = identify(recorded, vary, physics_hz=physics_hz, methods=[Squares(iterations=iterations)])
+        before, after = (
+            np.array([getattr(one, when)["qpos"] for one in found.overlays]) for when in ("before", "after")
+        )
+        errors = {}
+        for name, q in {"limit_on_servos": limited, "robot": before, "fitted": after}.items():
+            off = q - np.array([one.qpos for one in recorded.items])
+            own = [off[j::joints, :, j] for j in range(joints)]  # of the joint that is told to move
+            errors[name] = [round(1e3 * float(np.sqrt(np.mean(one**2))), 3) for one in own]
+        times = np.array(found.after) / np.array(found.before)
+        told["robots"][word] = {
+            "joints": list(arm.joints),
+            "physics_hz": physics_hz,
+            "error_mrad": errors,
+            "fitted_over_robot": {
+                kind: times[k * joints :][:joints].round(3).tolist() for k, kind in enumerate(("kp", "kd"))
+            },
+            "loss": losses(found),
+        }
+    return told
 
 
 def losses(found: Any) -> dict[str, Any]:
@@ -153,7 +199,10 @@ def told(found: Any, folder: Path | None) -> dict[str, Any]:
 
 
 def bridge(options: Any) -> dict[str, Any]:
-    from manikin.sysid import Anneal, Squares, identify, importers
+    from manikin.robots import robot
+    from manikin.sysid import Anneal, Squares, identify, importers, parse_parameter
+    from manikin.sysid.objective import Objective
+    from manikin.sysid.rollout import Rollout
 
     clips = importers.bridge()
     if options.quick:
@@ -163,7 +212,10 @@ def bridge(options: Any) -> dict[str, Any]:
     hz = 50.0 if options.quick else 100.0
     vary = ["kp=200:3000:log", "kd=20:600:log"]
     found = identify(clips, vary, physics_hz=hz, methods=methods)
-    return told(found, options.pages and options.pages / "bridge")
+    arm, rollout = robot(clips.robot).arm, Rollout(clips, [parse_parameter("force=50:4000")], physics_hz=hz, batch=1)
+    limited = float(Objective(rollout, "pose").losses(rollout.space.unit(np.array(arm.effort, float)[None]))[0])
+    rollout.close()
+    return {**told(found, options.pages and options.pages / "bridge"), "limit_on_servos": round(limited, 5)}
 
 
 def collins(options: Any) -> dict[str, Any]:
@@ -178,7 +230,7 @@ def collins(options: Any) -> dict[str, Any]:
     return told(found, options.pages and options.pages / "collins")
 
 
-PARTS = {"speed": speed, "search": search, "recover": recover, "bridge": bridge, "collins": collins}
+PARTS = {"speed": speed, "search": search, "recover": recover, "drive": drive, "bridge": bridge, "collins": collins}
 
 
 def main() -> None:

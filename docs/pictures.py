@@ -270,7 +270,9 @@ def main() -> None:
         pictures = [draw(middle(task, word, seed), 320, 240) for task, word, seed in README[:most]]
         write_png(options.out / "tasks.png", tile(pictures, columns=3))
     if "robots" in options.names:
-        shown = [name for name in arms() if not name.startswith("aloha_") and name != "baxter_left"][:most]
+        shown = [name for name in arms() if not name.startswith(("aloha_", "bi_so101_")) and name != "baxter_left"][
+            :most
+        ]
         pairs = [(name, f"{name}:menagerie") if arm(name).menagerie and not most else (name,) for name in shown]
         write_png(options.out / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
     if "arenas" in options.names:

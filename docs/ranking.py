@@ -1,7 +1,9 @@
-"""Fill the tables of the proof in docs/rank-policies.md and draw its pictures, from two committed results.
+"""Fill the tables of the proof in docs/rank-policies.md and draw its pictures, from three committed results.
 
-python docs/ranking.py            # after benchmarks/ranking.py and ranking_varied.py; draws the realities, too
-python docs/ranking.py --check    # only say whether table and plot are up to date (exit status 1: they are not)
+python docs/ranking.py            # after benchmarks/ranking.py, ranking_varied.py and policy_conditions.py
+python docs/ranking.py --check    # only say whether tables and plot are up to date (exit status 1: they are not)
+
+Without ``--check`` it draws the realities, too.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ PLOT = ROOT / "docs" / "images" / "matching.svg"
 PICTURE = ROOT / "docs" / "images" / "realities.png"
 RESULT = ROOT / "benchmarks" / "results" / "ranking.json"
 VARIED = ROOT / "benchmarks" / "results" / "ranking_varied.json"
+CONDITIONS = ROOT / "benchmarks" / "results" / "policy_conditions.json"
 TITLES = {
     "before": "before matching",
     "identified": "with the robot identified",
@@ -35,8 +38,10 @@ TITLES = {
 GROUPS = {
     "identified": "servos' stiffness wrong by one factor",
     "pictures": "what of the picture is matched",
+    "colours": "the same, four colours of the arm averaged",
     "world": "MuJoCo Warp",
 }
+UNMEASURED = "Not measured yet."
 SHOWN = 3  # realities in the picture
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -73,6 +78,62 @@ def varied(result: dict[str, Any]) -> str:
     for name, rates in result["checkpoints"].items():
         lines.append(f"| `{name}` | {' | '.join(f'{100 * np.mean(rate):.0f} %' for rate in rates)} |")
     return "\n".join(lines)
+
+
+def offline(result: dict[str, Any], changed: dict[str, Any]) -> str:
+    """Ranking by the error of actions, beside the simulators."""
+    if (found := changed.get("offline")) is None:
+        return UNMEASURED
+    lines = ["| ranked by | MMRV | Pearson |", "|---|---:|---:|"]
+    cells = ["{:.3f} [{:.3f}, {:.3f}]".format(*found[metric]) for metric in ("mmrv", "pearson")]
+    lines.append(f"| error of actions on demonstrations | {' | '.join(cells)} |")
+    simulated = {name: " | ".join(_agreement(result["agreement"][name])) for name in ("before", "both")}
+    lines += [f"| success in simulation, {TITLES[name]} | {said} |" for name, said in simulated.items()]
+    lines += ["", "| policy | reality | error of actions |", "|---|---:|---:|"]
+    for k, policy in enumerate(result["policies"]):
+        rate = np.mean([row[k] for row in result["reality"]])
+        lines.append(f"| `{policy}` | {100 * rate:.0f} % | {found['errors'][policy]:.3f} |")
+    return "\n".join(lines)
+
+
+def cabinet(changed: dict[str, Any]) -> str:
+    """Agreement with the cabinet as declared, by the friction of its joints."""
+    from ranking_varied import AT_DRAWERS
+
+    if (found := changed.get("cabinet")) is None:
+        return UNMEASURED
+    names = list(found["cells"])
+    lines = [f"| | reality | {' | '.join(names)} |", "|---|---:|" + "---:|" * len(names)]
+    for k, metric in enumerate(("MMRV", "Pearson")):
+        lines.append(f"| {metric} | | {' | '.join(_agreement(found['cells'][name])[k] for name in names)} |")
+    for policy, rate in found["reality"].items():
+        rates = [rate, *(found["cells"][name]["rates"][policy] for name in names)]
+        lines.append(f"| `{AT_DRAWERS[policy]}` | {' | '.join(f'{100 * one:.0f} %' for one in rates)} |")
+    return "\n".join(lines)
+
+
+def conditions(result: dict[str, Any]) -> str:
+    """Seeds of a policy, time of an answer, and words of an instruction."""
+    lines = ["| policy | each seed | all, runs of an episode together | all, as if independent | correlation |"]
+    lines.append("|---|---|---:|---:|---:|")
+    for word, one in result["seeds"].items():
+        each = ", ".join(f"{100 * rate:.0f}" for rate in one["seeds"])
+        spans = [f"{100 * one[how]['low']:.1f} to {100 * one[how]['high']:.1f} %" for how in ("clustered", "apart")]
+        lines.append(f"| `{word}` | {each} % | {' | '.join(spans)} | {one['correlation']:.2f} |")
+    executed = result["slow"]
+    times = list(next(iter(executed.values())))
+    lines += ["", f"| actions executed of a chunk | {' | '.join(f'{ms} ms' for ms in times)} |"]
+    lines.append("|---|" + "---:|" * len(times))
+    lines += [f"| {count} | {' | '.join(_percent(rates[ms]) for ms in times)} |" for count, rates in executed.items()]
+    read = result["instructions"]
+    words = list(next(iter(read.values())))
+    lines += ["", f"| policy | {' | '.join(words)} |", "|---|" + "---:|" * len(words)]
+    lines += [f"| {name} | {' | '.join(_percent(rates[one]) for one in words)} |" for name, rates in read.items()]
+    return "\n".join(lines)
+
+
+def _percent(rate: dict[str, float]) -> str:
+    return f"{100 * rate['rate']:.0f} % [{100 * rate['low']:.0f}, {100 * rate['high']:.0f}]"
 
 
 def _agreement(found: dict[str, float]) -> list[str]:
@@ -129,7 +190,14 @@ def _seen(simulator: Any) -> np.ndarray:
 def made() -> dict[Path, str]:
     """The text of each file."""
     result, changed = json.loads(RESULT.read_text()), json.loads(VARIED.read_text())
-    page = sections(PAGE.read_text(), {"ranking": table(result), "varied": varied(changed)})
+    parts = {
+        "ranking": table(result),
+        "varied": varied(changed),
+        "offline": offline(result, changed),
+        "cabinet": cabinet(changed),
+        "conditions": conditions(json.loads(CONDITIONS.read_text())),
+    }
+    page = sections(PAGE.read_text(), parts)
     return {PAGE: page, PLOT: plot(result)}
 
 

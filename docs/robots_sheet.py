@@ -1,12 +1,13 @@
-"""Draw the wrist of every arm with every gripper into docs/images/arms-and-grippers.png, and the robots that are more
-than an arm, the maker's model to the right of the built-in one, into docs/images/robot-kinds.png and legged-robots.png.
+"""Draw the wrist of every arm with every gripper into docs/images/arms-and-grippers.png, robots that drive or are put
+together into robot-kinds.png, and those on legs and the hands, each beside its maker's model, into legged-robots.png
+and hands.png.
 
 Arms are columns, grippers rows.
 
     python docs/robots_sheet.py --wheels WHEELS
 
-Some makers' models are not in the Menagerie but in wheels. WHEELS is a folder that has them unpacked, as
-tests/published/robot_models.py says; without it these models are left out.
+Some makers' models are not in the Menagerie but in wheels. WHEELS is the folder with them that
+tests/published/robot_models.py says how to fill; without it these models are left out.
 
 Arms and grippers that are part of each other are left out. Run it when an arm or a gripper is new or has
 changed its looks, and look at what comes out: nothing is mounted through an arm or turned the wrong way.
@@ -15,8 +16,12 @@ changed its looks, and look at what comes out: nothing is mounted through an arm
 from __future__ import annotations
 
 import argparse
+import tempfile
 import xml.etree.ElementTree as ET
+import zipfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +30,7 @@ from manikin.grippers import gripper, grippers
 from manikin.render import tile, write_png
 from manikin.render.files.caption import caption
 from manikin.robots import RobotSelection, arm, arms, from_file, robot
+from manikin.scene.robot import assemble
 from manikin.spec.robot import Gains
 
 IMAGES = Path(__file__).parent / "images"
@@ -40,19 +46,31 @@ def picture(word: str) -> np.ndarray:
     return image.reshape(SIZE, 2, SIZE, 2, 3).mean((1, 3)).astype(np.uint8)
 
 
-MADE = ("go2", "h1", "allegro", "tiago")  # with a maker's model
-COMPOSED = ("panda@planar", "baxter@planar", "panda+allegro", "fetch")
-G1 = "mani_skill/mani_skill/assets/robots/g1_humanoid"
-LEGGED = {  # and the maker's model: in the Menagerie, in a wheel, or in neither
-    "go2": "go2:menagerie",
-    "spot": "spot:menagerie",
-    "spot_arm": "spot_arm:menagerie",
-    "anymal_c": "genesis_world/genesis/assets/urdf/anymal_c/urdf/anymal_c.urdf",
-    "h1": "h1:menagerie",
-    "g1": "mjlab/mjlab/asset_zoo/robots/unitree_g1/xmls/g1.xml",
-    "g1_simplified_legs": f"{G1}/g1_simplified_legs.urdf",
-    "g1_upper_body": f"{G1}/g1_simplified_upper_body.urdf",
-    "h1_upper_body": "",
+KINDS = (
+    *("tiago", "tiago:menagerie", "fetch", "panda@planar"),
+    *("baxter@planar", "aloha@planar", "panda+allegro", "xarm7+inspire"),
+)
+MANISKILL = "mani_skill/mani_skill/assets/robots"
+BESIDE = {  # picture: robot and the maker's model: in the Menagerie, in a wheel, or in neither
+    "legged-robots": {
+        "go2": ":menagerie",
+        "spot": ":menagerie",
+        "spot_arm": ":menagerie",
+        "anymal_c": "genesis_world/genesis/assets/urdf/anymal_c/urdf/anymal_c.urdf",
+        "h1": ":menagerie",
+        "g1": "mjlab/mjlab/asset_zoo/robots/unitree_g1/xmls/g1.xml",
+        "g1_simplified_legs": f"{MANISKILL}/g1_humanoid/g1_simplified_legs.urdf",
+        "g1_upper_body": f"{MANISKILL}/g1_humanoid/g1_simplified_upper_body.urdf",
+        "h1_upper_body": "",
+    },
+    "hands": {
+        "allegro": ":menagerie",
+        "allegro_left": ":menagerie",
+        "shadow": ":menagerie",
+        "inspire": "robosuite/robosuite/models/assets/grippers/inspire_right_hand.xml",
+        "dclaw": f"{MANISKILL}/dclaw/dclaw_gripper_glb.urdf",
+        "trifinger": f"{MANISKILL}/trifinger/trifingerpro.urdf",
+    },
 }
 
 
@@ -63,37 +81,52 @@ def kind(chosen: RobotSelection, title: str) -> np.ndarray:
     return caption(np.pad(image, ((16, 0), (0, 0), (0, 0)), mode="edge"), [title], scale=1)
 
 
-def of_wheel(name: str, path: Path) -> RobotSelection:
-    """The maker's model of a robot, standing as the built-in one rests. Its inertia, which is not seen, is left out:
-    some of ANYmal's cannot be a body's."""
-    ours, options = arm(name), {"name": f"{name}_maker", "base": "free", "feet": arm(name).feet or ("pelvis",)}
-    if path.suffix == ".urdf":
-        tree = ET.parse(path)
-        for option in tree.getroot().findall("mujoco"):
-            tree.getroot().remove(option)  # it names the folder of meshes, which their names do too
-        for inertial in tree.getroot().iter("inertial"):
-            inertial[:] = [ET.Element("mass", value="1"), ET.Element("inertia", ixx="1", iyy="1", izz="1")]
-            inertial[1].attrib.update(ixy="0", ixz="0", iyz="0")
-        for limit in tree.getroot().iter("limit"):
-            limit.attrib.update(effort="1", velocity="1")
-        path = path.with_name(f"drawn_{path.name}")
-        tree.write(path)
-    else:
-        many = len(ours.joints)
-        options["gains"] = Gains(kp=(1,) * many, kd=(1,) * many, force=(1,) * many, source="not used")
-    rest = dict(zip(ours.joints, ours.keyframes["rest"], strict=True))
-    joints = from_file(path, **options).joints
-    return RobotSelection(from_file(path, **options, rest=tuple(rest[joint] for joint in joints)), None, False)
-
-
-def legged(name: str, wheels: Path | None) -> list[np.ndarray]:
-    """A robot and its maker's model."""
-    there, pictures = LEGGED[name], [kind(robot(name), name)]
-    if there.endswith(":menagerie"):
-        pictures.append(kind(robot(there), there))
-    elif there and wheels is not None:
-        pictures.append(kind(of_wheel(name, wheels / there), there.partition("/")[0]))
+def beside(name: str, theirs: str, wheels: Path | None) -> list[np.ndarray]:
+    """A robot and its maker's model, where that can be had."""
+    pictures = [kind(robot(name), name)]
+    if theirs.startswith(":"):
+        pictures.append(kind(robot(name + theirs), theirs[1:]))
+    elif theirs and wheels is not None:
+        package, _, inside = theirs.partition("/")
+        (wheel,) = wheels.glob(f"{package}-*.whl")
+        with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as files:
+            around = "/".join(inside.split("/")[:4]) + "/"
+            files.extractall(folder, [one for one in files.namelist() if one.startswith(around)])
+            pictures.append(kind(of_wheel(name, Path(folder) / inside), package))
     return pictures
+
+
+def of_wheel(name: str, path: Path) -> RobotSelection:
+    """The maker's model of a robot, standing as the built-in one rests. Inertia, which is not seen, is left out: some
+    of ANYmal's cannot be a body's."""
+    tree = ET.parse(path)
+    for parent in list(tree.iter()):  # <mujoco> of a URDF names the folder of meshes, which their names do too
+        gone = ("mujoco", "sensor", "site", *(["inertial"] if parent.tag == "link" else []))
+        for child in [one for one in parent if one.tag in gone]:
+            parent.remove(child)
+    for link in tree.iter("link"):
+        inertial = ET.SubElement(link, "inertial")
+        ET.SubElement(inertial, "mass", value="1")
+        ET.SubElement(inertial, "inertia", ixx="1", iyy="1", izz="1", ixy="0", ixz="0", iyz="0")
+    for geom in tree.iter("geom"):
+        if geom.get("contype") != "0" and geom.get("class") is None:
+            geom.set("group", "3")  # what collides is not shown
+    for material in tree.iter("material"):
+        if material.get("rgba") == "0 0 0 1":
+            material.set("rgba", "0.5 0.5 0.5 1")  # on black no shade is seen
+    path = path.with_name(f"drawn_{path.name}")
+    tree.write(path)
+    ours = arm(name)
+    built = assemble(ours, robot(name).gripper)
+    one = (1,) * (len(ours.joints) + len(ours.followers))
+    body, joint = ("r_", "joint_r_") if name == "inspire" else ("", "")  # what names there begin with, and not here
+    stands: dict[str, Any] = {"base": "free", "feet": ours.feet} if ours.feet else {}
+    gains = Gains(kp=one, kd=one, force=one, source="not used")
+    found = from_file(path, root=body + ours.links[0].name, gains=gains, **stands)
+    rest = dict(zip(built.joints, built.qpos(), strict=True))
+    angles = tuple(rest[name.removeprefix(joint)] for name in found.joints)
+    links = (replace(found.links[0], quat=ours.links[0].quat), *found.links[1:])
+    return RobotSelection(replace(found, links=links, keyframes={"rest": angles}), None, False)
 
 
 def small(image: np.ndarray) -> np.ndarray:
@@ -104,8 +137,8 @@ def small(image: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few pictures, to see that it runs")
-    parser.add_argument("--wheels", type=Path, help="folder with the unpacked wheels of makers' models")
-    parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the picture")
+    parser.add_argument("--wheels", type=Path, help="folder with the wheels of makers' models")
+    parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
     options = parser.parse_args()
     shown, hands = (ARMS[:2], ATTACHED[:1]) if options.quick else (ARMS, ATTACHED)
     named = [small(picture(f"{one}+{hand}")) for hand in hands for one in shown]
@@ -114,13 +147,12 @@ def main() -> None:
     for k, one in enumerate(shown):
         named[k] = caption(named[k], [one], scale=1)
     write_png(options.out / "arms-and-grippers.png", tile(named, columns=len(shown)))
-    pairs = [word for name in MADE for word in (name, f"{name}:menagerie")]
-    kinds = COMPOSED[:1] if options.quick else (*pairs, *COMPOSED)
+    kinds = ["panda@planar"] if options.quick else KINDS
     write_png(options.out / "robot-kinds.png", tile([kind(robot(word), word) for word in kinds], columns=4))
-    shown_legs = list(LEGGED)[:1] if options.quick else list(LEGGED)
-    pictures = [kind(robot(name), name) for name in shown_legs] if options.quick else []
-    pictures = pictures or [picture for name in shown_legs for picture in legged(name, options.wheels)]
-    write_png(options.out / "legged-robots.png", tile(pictures, columns=4))
+    for file, robots in BESIDE.items():
+        pairs = {next(iter(robots)): ""} if options.quick else robots
+        drawn = [one for name, theirs in pairs.items() for one in beside(name, theirs, options.wheels)]
+        write_png(options.out / f"{file}.png", tile(drawn, columns=4))
 
 
 if __name__ == "__main__":

@@ -33,10 +33,10 @@ TRIALS = {  # of each task the trial that is shown
     "GoogleOpenDrawer-v1": 0,
     "GoogleCloseDrawer-v1": 3,
     "GooglePlaceAppleInDrawer-v1": 13,
-    "WidowXSpoonOnTowel-v1": 3,
-    "WidowXCarrotOnPlate-v1": 3,
-    "WidowXStackCube-v1": 3,
-    "WidowXEggplantInBasket-v1": 4,
+    "WidowXSpoonOnTowel-v2": 3,
+    "WidowXCarrotOnPlate-v2": 3,
+    "WidowXStackCube-v2": 3,
+    "WidowXEggplantInBasket-v2": 4,
 }
 
 

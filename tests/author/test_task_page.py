@@ -96,7 +96,7 @@ def test_a_page_of_any_task_shows_picture_segmentation_objects_and_cameras(tmp_p
 
 
 def test_without_the_photograph_the_page_says_what_is_missing(tmp_path: Path, without: None) -> None:
-    page = written(tmp_path, "WidowXSpoonOnTowel-v1")
+    page = written(tmp_path, "WidowXSpoonOnTowel-v2")
     assert "needs the photograph MANIKIN_DATA/simpler/real_inpainting/bridge_real_eval_1.png" in page.text
     assert list(page.pictures) == ["what is drawn; a policy sees 640 x 480", "segmentation"]
     # masses of the original's objects, sizes of their boxes (SIMPLER's models) within the stand-ins' rounding
@@ -114,7 +114,7 @@ def test_the_composed_picture_is_the_photograph_but_where_something_is_drawn(
     photograph = np.random.default_rng(0).integers(0, 255, (480, 640, 3), np.uint8)
     write_png(folder / "bridge_real_eval_1.png", photograph)
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path / "data"))
-    page = written(tmp_path, "WidowXSpoonOnTowel-v1", "--seed", "3")
+    page = written(tmp_path, "WidowXSpoonOnTowel-v2", "--seed", "3")
     shown, composed, drawn, segmentation = page.pictures.values()
     assert next(iter(page.pictures)) == "photograph: bridge_real_eval_1.png, 640 x 480"
     assert np.array_equal(shown, photograph)
@@ -125,7 +125,7 @@ def test_the_composed_picture_is_the_photograph_but_where_something_is_drawn(
     assert np.array_equal(composed[drawn_there], drawn[drawn_there]) and same[~drawn_there].all()
     assert "trials='grid', look='matched'" in page.row("its options")[1] and "seed 3" in page.row("this page")[1]
     assert "stand-in: primitives" in page.row("robot") and "Missing." in page.text  # no Menagerie
-    plain = written(tmp_path, "WidowXSpoonOnTowel-v1", "--config", "look=plain")
+    plain = written(tmp_path, "WidowXSpoonOnTowel-v2", "--config", "look=plain")
     assert len(plain.pictures) == 2 and "photograph:" not in "".join(plain.pictures)
 
 
@@ -145,7 +145,7 @@ def test_a_trial_at_the_cabinet_has_the_photograph_of_its_pose(
 
 
 @pytest.mark.skipif(not HAS_PHOTOGRAPHS, reason="MANIKIN_DATA has no photographs of SIMPLER")
-@pytest.mark.parametrize(("task", "photograph"), [("WidowXEggplantInBasket-v1", "bridge_sink.png, 640 x 480")])
+@pytest.mark.parametrize(("task", "photograph"), [("WidowXEggplantInBasket-v2", "bridge_sink.png, 640 x 480")])
 def test_real_photographs_and_meshes_are_on_the_page(tmp_path: Path, task: str, photograph: str) -> None:
     page = written(tmp_path, task)
     assert next(iter(page.pictures)) == f"photograph: {photograph}" and len(page.pictures) == 4
@@ -177,5 +177,5 @@ def test_what_cannot_be_written_or_shown_is_said(tmp_path: Path, without: None, 
     place = tmp_path / "file" / "a.html"
     assert f"cannot write {place}" in failed("PickCube-v2", "--page", str(place))
     page = str(tmp_path / "a.html")
-    assert "needs the photograph" in failed("WidowXSpoonOnTowel-v1", "--page", page, "--config", "look=matched")
+    assert "needs the photograph" in failed("WidowXSpoonOnTowel-v2", "--page", page, "--config", "look=matched")
     assert not Path(page).exists()

@@ -160,7 +160,7 @@ def test_rt1_s_word_changes_the_apple_s_instruction_and_then_ends_it(monkeypatch
 
 def test_rt1_s_word_ends_other_tasks_and_seven_numbers_never_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MANIKIN_DATA", raising=False)
-    env = seen("WidowXStackCube-v1", 2, horizon=5, config={"trials": "grid"})
+    env = seen("WidowXStackCube-v2", 2, horizon=5, config={"trials": "grid"})
     for convention, numbers, length in (("rt1-bridge", 10, 3), ("rt1-bridge", 7, 5), ("octo-bridge", 10, 5)):
         policy = ConventionalPolicy(Rt1(2, numbers=numbers), env, CONVENTIONS[convention])
         results = run_episodes(env, policy, [0, 1], heed_finished=True).results

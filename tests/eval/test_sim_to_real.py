@@ -28,7 +28,8 @@ def _support(name: str, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]
         mean, std = value
         return np.atleast_1d(mean - SIGMAS * std), np.atleast_1d(mean + SIGMAS * std)
     if name in ("robot_tint", "camera_offset"):
-        spread = SIGMAS * config["robot_colour"] if name == "robot_tint" else config["camera_shift"]
+        tint = config["robot_range"] or SIGMAS * config["robot_colour"]
+        spread = tint if name == "robot_tint" else config["camera_shift"]
         return np.array(value) - spread, np.array(value) + spread
     return np.atleast_1d(value), np.atleast_1d(value)
 

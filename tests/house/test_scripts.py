@@ -43,7 +43,6 @@ UNPUBLISHED = {  # of no result
     "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",
     "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
-    "benchmarks/simpler_rate.py": "python benchmarks/simpler_rate.py --quick",
     "benchmarks/simpler_speed.py": "python benchmarks/simpler_speed.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
@@ -62,6 +61,7 @@ UNPUBLISHED = {  # of no result
     "docs/simpler_speed.py": "python docs/simpler_speed.py --check",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
+    "docs/sysid.py": "python docs/sysid.py --check",
     "docs/training.py": "python docs/training.py --check",
     "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",
     "docs/your_simulator.py": "python docs/your_simulator.py --check",
@@ -81,7 +81,7 @@ PICTURES = {
         "tasks",
     },
     "docs/planning.py": {"planning"},
-    "docs/robots_sheet.py": {"arms-and-grippers", "legged-robots", "robot-kinds"},
+    "docs/robots_sheet.py": {"arms-and-grippers", "hands", "legged-robots", "robot-kinds"},
     "docs/simpler_sheet.py": {"simpler"},
     "docs/stages.py": {"stages"},
     "docs/view_recording.py": {"view_recording"},
@@ -267,7 +267,7 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
         assert made["teacher"]["steps"] == 160 and made["student"]["tested"]["episodes"] == 512
     elif name == "benchmarks/simpler_speed.py":
         made = json.loads(said)
-        entry = made["tasks"]["WidowXSpoonOnTowel-v1"]
+        entry = made["tasks"]["WidowXSpoonOnTowel-v2"]
         assert entry["trials"] == 2 and entry["share"] == [0, 1] and made["wanted_on_gpu"]["measured"] is None
         steps, times = (entry[kind]["steps_per_s"]["median"] for kind in ("all", "one")), entry["times_one"]["median"]
         whole, single = steps

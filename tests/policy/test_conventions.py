@@ -245,7 +245,7 @@ CLOSES = {"rt1-google": 1.0, "octo-google": 0.0, "rt1-bridge": 1.0, "octo-bridge
 @pytest.mark.parametrize("word", CLOSES)
 def test_a_robot_closes_where_the_policy_says_close(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MANIKIN_DATA", raising=False)
-    task = "GooglePickCokeCan-v1" if word.endswith("google") else "WidowXStackCube-v1"
+    task = "GooglePickCokeCan-v1" if word.endswith("google") else "WidowXStackCube-v2"
     env = manikin.make(task, 2, autoreset="disabled")
     env.reset(seed=[0, 1])
     policy = ConventionalPolicy(said := Grips(), env, CONVENTIONS[word])

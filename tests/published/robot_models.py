@@ -1,12 +1,13 @@
 """What the models of robots say that others publish, as numbers that tests compare with.
 
+    pip download --no-deps -d WHEELS genesis-world==1.4.5 example-robot-data==6.0.0 mani_skill==3.0.1 mjlab==1.6.0 \\
+        robosuite==1.5.2
     python tests/published/robot_models.py WHEELS
 
-writes ``robots.json`` beside this file. WHEELS is a folder with one folder for each wheel of
-``pip download --no-deps genesis-world==1.4.5 example-robot-data==6.0.0 mani_skill==3.0.1 mjlab==1.6.0``, unpacked and
-called like its package; MENAGERIE_ROOT is where MuJoCo Menagerie lies. For each robot: total mass [kg], limits and
-torques of the joints, and at drawn joint angles the places of some links and the diagonal of the joint-space inertia
-matrix, with all links free of their base: its first six numbers are the whole robot's mass and inertia there.
+writes ``robots.json`` beside this file. MENAGERIE_ROOT is where MuJoCo Menagerie lies. For each robot: total mass [kg],
+limits and torques of the joints, and at drawn joint angles the places of all links (rotation and position [m], a (3, 4)
+row by row) and the diagonal of the joint-space inertia matrix. All links are free of their base: the diagonal's first
+six numbers are the whole robot's mass and inertia there.
 """
 
 from __future__ import annotations
@@ -15,42 +16,42 @@ import json
 import os
 import sys
 import xml.etree.ElementTree as ET
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 
-__all__ = ["PLACES", "REFERENCE", "figures", "free"]
+__all__ = ["REFERENCE", "figures", "free", "of_urdf"]
 
 REFERENCE = Path(__file__).parent / "robots.json"
-MODELS = {  # robot: the file with its kinematics and inertia, and the one with its limits where that is another
+EXAMPLES = "example_robot_data/cmeel.prefix/share/example-robot-data/robots"
+MANISKILL = "mani_skill/mani_skill/assets/robots"
+MODELS = {  # robot: the wheel and in it the file with kinematics and inertia; and limits where those are elsewhere
     "anymal_c": (
         "genesis_world/genesis/assets/urdf/anymal_c/urdf/anymal_c.urdf",
-        "example_robot_data/cmeel.prefix/share/example-robot-data/robots/anymal_c_simple_description/urdf/anymal.urdf",
+        f"{EXAMPLES}/anymal_c_simple_description/urdf/anymal.urdf",
     ),
     "g1": (
         "mjlab/mjlab/asset_zoo/robots/unitree_g1/xmls/g1.xml",
-        "example_robot_data/cmeel.prefix/share/example-robot-data/robots/g1_description/urdf/g1_29dof_rev_1_0.urdf",
+        f"{EXAMPLES}/g1_description/urdf/g1_29dof_rev_1_0.urdf",
     ),
-    "g1_simplified_legs": ("mani_skill/mani_skill/assets/robots/g1_humanoid/g1_simplified_legs.urdf", ""),
-    "g1_upper_body": ("mani_skill/mani_skill/assets/robots/g1_humanoid/g1_simplified_upper_body.urdf", ""),
+    "g1_simplified_legs": (f"{MANISKILL}/g1_humanoid/g1_simplified_legs.urdf", ""),
+    "g1_upper_body": (f"{MANISKILL}/g1_humanoid/g1_simplified_upper_body.urdf", ""),
     "spot": ("MENAGERIE/boston_dynamics_spot/spot.xml", ""),
     "spot_arm": ("MENAGERIE/boston_dynamics_spot/spot_arm.xml", ""),
-}
-PLACES = {
-    "anymal_c": ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT"),
-    "g1": ("left_ankle_roll_link", "right_ankle_roll_link", "left_wrist_yaw_link", "right_wrist_yaw_link"),
-    "g1_simplified_legs": ("left_ankle_roll_link", "right_ankle_roll_link", "left_six_link", "right_two_link"),
-    "g1_upper_body": ("left_two_link", "left_four_link", "right_six_link", "head_link"),
-    "spot": ("fl_lleg", "fr_lleg", "hl_lleg", "hr_lleg"),
-    "spot_arm": ("fl_lleg", "hr_lleg", "arm_link_wr1", "arm_link_fngr"),
+    "dclaw": (f"{MANISKILL}/dclaw/dclaw_gripper_glb.urdf", ""),
+    "trifinger": (f"{MANISKILL}/trifinger/trifingerpro.urdf", ""),
+    "so100": (f"{MANISKILL}/so100/so100.urdf", ""),
+    "inspire": ("robosuite/robosuite/models/assets/grippers/inspire_right_hand.xml", ""),
 }
 
 
 def free(spec: mujoco.MjSpec) -> mujoco.MjModel:
     """A model with a free base, of which nothing but bodies and joints is left."""
-    for kind in (spec.geoms, spec.actuators, spec.sensors, spec.keys, spec.excludes, spec.equalities):
+    shapes = (spec.geoms, spec.sites, spec.meshes, spec.materials, spec.textures)
+    for kind in (spec.actuators, spec.sensors, spec.keys, spec.excludes, spec.equalities, *shapes):
         for element in list(kind):
             spec.delete(element)
     root = spec.worldbody.first_body()
@@ -59,11 +60,12 @@ def free(spec: mujoco.MjSpec) -> mujoco.MjModel:
     for joint in spec.joints:
         joint.armature = 0.0
     root.pos, root.quat = (0, 0, 0), (1, 0, 0, 0)
+    spec.compiler.boundmass = spec.compiler.boundinertia = 1e-12  # a base may have no mass
     return spec.compile()
 
 
-def figures(model: mujoco.MjModel, joints: dict[str, float], places: tuple[str, ...]) -> dict[str, Any]:
-    """Places [m] of links and the diagonal of the inertia matrix: base, then the joints in the order given."""
+def figures(model: mujoco.MjModel, joints: dict[str, float]) -> dict[str, Any]:
+    """Places of links in the base's frame and the diagonal of the inertia matrix: base, then the joints as given."""
     data = mujoco.MjData(model)
     for name, angle in joints.items():
         data.qpos[model.joint(name).qposadr[0]] = angle
@@ -71,16 +73,19 @@ def figures(model: mujoco.MjModel, joints: dict[str, float], places: tuple[str, 
     inertia = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, inertia)
     dofs = [*range(6), *(int(model.joint(name).dofadr[0]) for name in joints)]
+    places = {
+        model.body(b).name: np.column_stack([data.xmat[b].reshape(3, 3), data.xpos[b]]) for b in range(1, model.nbody)
+    }
     return {
-        "places": {name: [float(f"{x:.6g}") for x in data.body(name).xpos] for name in places},
+        "places": {name: np.round(place.ravel(), 6).tolist() for name, place in places.items()},
         "inertia": [float(f"{x:.6g}") for x in np.diag(inertia)[dofs]],
     }
 
 
-def of_urdf(path: Path) -> mujoco.MjSpec:
+def of_urdf(text: str) -> mujoco.MjSpec:
     """A URDF without its shapes, the mass of what is fixed to a link being the link's own. Some files give cameras and
     covers an inertia that no body can have; as a part of the base it is harmless, and MuJoCo takes it."""
-    robot = ET.parse(path).getroot()
+    robot = ET.fromstring(text)
     links = {link.get("name", ""): link for link in robot.findall("link")}
     fixed: dict[str, list[ET.Element]] = {}
     for joint in robot.findall("joint"):
@@ -108,8 +113,8 @@ def _with_what_is_fixed(
     name: str, links: dict[str, ET.Element], fixed: dict[str, list[ET.Element]]
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass [kg], centre (3,) [m] and inertia (3, 3) [kg m^2] about it, in the link's frame."""
-    parts, inertial = [], links[name].find("inertial")
-    if inertial is not None:
+    parts = []
+    for inertial in links[name].findall("inertial")[-1:]:  # of several the last one counts
         turn, pos = _origin(inertial)
         i = {key: float(value) for key, value in inertial.find("inertia").attrib.items()}  # type: ignore[union-attr]
         own = np.array([[i["ixx"], i["ixy"], i["ixz"]], [i["ixy"], i["iyy"], i["iyz"]], [i["ixz"], i["iyz"], i["izz"]]])
@@ -143,48 +148,48 @@ def _origin(element: ET.Element) -> tuple[np.ndarray, np.ndarray]:
     return turn, pos
 
 
-def limits(path: Path) -> dict[str, tuple[float, ...]]:
+def limits(text: str) -> dict[str, tuple[float, ...]]:
     """Lower and upper limit [rad] of each joint, and of a URDF its torque [N m]."""
-    if path.suffix == ".xml":
-        model = mujoco.MjModel.from_xml_path(str(path))
-        return {
-            model.joint(j).name: tuple(model.jnt_range[j].tolist()) for j in range(model.njnt) if model.jnt_limited[j]
-        }
+    root = ET.fromstring(text)
+    if root.tag == "mujoco":
+        model = free(mujoco.MjSpec.from_string(text))
+        limited = [j for j in range(model.njnt) if model.jnt_limited[j]]
+        return {model.joint(j).name: tuple(model.jnt_range[j].tolist()) for j in limited}
     found = {}
-    for joint in ET.parse(path).getroot().iter("joint"):
+    for joint in root.iter("joint"):
         limit = joint.find("limit")
         if joint.get("type") == "revolute" and limit is not None:
             found[joint.get("name", "")] = tuple(float(limit.get(k, "0")) for k in ("lower", "upper", "effort"))
     return found
 
 
-def main(wheels: str) -> None:
+def read(there: str, wheels: Path) -> str:
+    """A file of the Menagerie or of a wheel."""
+    folder, _, inside = there.partition("/")
+    if folder == "MENAGERIE":
+        return (Path(os.environ["MENAGERIE_ROOT"]) / inside).read_text()
+    (wheel,) = wheels.glob(f"{folder}-*.whl")
+    return zipfile.ZipFile(wheel).read(inside).decode()
+
+
+def main(wheels: Path) -> None:
     rng, made = np.random.default_rng(0), {}
     for name, (file, other) in MODELS.items():
-        path, there = (
-            Path(os.environ["MENAGERIE_ROOT"]) / one.removeprefix("MENAGERIE/")
-            if one.startswith("MENAGERIE")
-            else Path(wheels) / one
-            for one in (file, other or file)
-        )
-        model = free(mujoco.MjSpec.from_file(str(path)) if path.suffix == ".xml" else of_urdf(path))
-        range_of = limits(there)
+        text = read(file, wheels)
+        model = free(of_urdf(text) if file.endswith(".urdf") else mujoco.MjSpec.from_string(text))
+        range_of = limits(read(other or file, wheels))
         poses = []
         for _ in range(3):
             q = {
                 joint: float(f"{rng.uniform(max(low, -2), min(high, 2)):.4f}")
                 for joint, (low, high, *_) in range_of.items()
             }
-            poses.append({"q": q, **figures(model, q, PLACES[name])})
-        made[name] = {
-            "file": file,
-            "limits_from": other or file,
-            "mass": float(f"{model.body_mass.sum():.7g}"),
-            "limits": range_of,
-            "poses": poses,
-        }
-    REFERENCE.write_text(json.dumps(made, indent=1) + "\n")
+            poses.append({"q": q, **figures(model, q)})
+        mass = float(f"{model.body_mass.sum():.7g}")
+        made[name] = {"file": file, "limits_from": other or file, "mass": mass, "limits": range_of, "poses": poses}
+    lines = [f"{json.dumps(name)}: {json.dumps(one, separators=(',', ':'))}" for name, one in made.items()]
+    REFERENCE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))

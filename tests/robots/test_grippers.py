@@ -272,7 +272,7 @@ def test_two_fingers_on_one_side_are_no_grasp() -> None:
 # -- a tool without fingers -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["panda+eraser", "panda+none"])
+@pytest.mark.parametrize("word", ["panda+eraser", "panda+none", "panda+stick"])
 def test_a_robot_without_fingers_has_no_gripper_action_and_no_grasps(word: str) -> None:
     class Bare(Gripped):
         id = "Bare-v0"
@@ -306,6 +306,19 @@ def test_the_eraser_wipes_low() -> None:
     face = model.geom(PREFIX + "wiping_face").id
     low = data.geom_xpos[face][2] - model.geom_size[face][2]
     assert abs(tcp.xpos[2] - low) < 1e-6
+
+
+def test_a_stick_ends_150_mm_before_the_flange_and_draws_with_its_end() -> None:
+    """The length and radius of ManiSkill3's panda_stick.urdf: a rod of 8 mm from 0.05 to 0.15 m."""
+    built, model = compiled("panda+stick")
+    bare, without = compiled("panda+none")
+    tcp, flange = at_rest(built, model).body(PREFIX + "tcp"), at_rest(bare, without).body(PREFIX + "tcp")
+    frame = flange.xmat.reshape(3, 3)
+    assert np.allclose(frame.T @ (tcp.xpos - flange.xpos), (0, 0, 0.15), atol=1e-9)
+    rod, data = model.geom(PREFIX + "stick"), at_rest(built, model)
+    assert np.allclose(rod.size[:2], (0.008, 0.05))
+    middle = frame.T @ (data.geom_xpos[rod.id] - flange.xpos)
+    assert np.allclose(middle, (0, 0, 0.1), atol=1e-9) and not built.gripper_actuators
 
 
 # -- every arm with every gripper -------------------------------------------------------------------------------------

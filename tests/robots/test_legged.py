@@ -1,9 +1,8 @@
-"""Quadrupeds and humanoids. References are numbers computed from the makers' models (tests/published/robots.json,
-which says how), Unitree's table of H1's hand, ManiSkill3's figures, and the laws of reflection and of weight."""
+"""Quadrupeds and humanoids. References are Unitree's table of H1's hand, ManiSkill3's figures, and the laws of
+reflection and of weight; test_published_models.py compares with the makers' models."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
@@ -25,10 +24,9 @@ from manikin.errors import ConfigError
 from manikin.robots import arm, machines, robot
 from manikin.scene.robot import assemble
 from manikin.spec.prop import Shape
-from robot_models import PLACES, REFERENCE, figures, free
+from robot_models import free
 from test_robot_kinds import VIEW, Yard, needs_menagerie, yard
 
-PUBLISHED = json.loads(REFERENCE.read_text())
 QUADRUPEDS = ("anymal_c", "spot", "spot_arm")
 STANDING = [*QUADRUPEDS, "g1", *(pytest.param(f"{w}:menagerie", marks=needs_menagerie) for w in ("spot", "spot_arm"))]
 HELD = ("g1_upper_body", "h1_upper_body")
@@ -42,30 +40,7 @@ def bare(name: str) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
     return whole, free(stripped)
 
 
-# ---- the makers' figures ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_places_mass_and_inertia_are_the_makers(name: str) -> None:
-    """At drawn angles. The right side of G1 is the left one's reflection, which the maker's is within 0.1 %."""
-    _, model = bare(name)
-    assert model.body_mass.sum() == pytest.approx(PUBLISHED[name]["mass"], rel=1e-5)
-    for pose in PUBLISHED[name]["poses"]:
-        ours = figures(model, pose["q"], PLACES[name])
-        for link, place in pose["places"].items():
-            assert np.allclose(ours["places"][link], place, atol=2e-5), link
-        assert np.allclose(ours["inertia"], pose["inertia"], rtol=1e-3)
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_limits_and_torques_are_the_makers(name: str) -> None:
-    spec, (whole, _) = arm(name), bare(name)
-    torque = dict(zip(spec.joints, spec.effort or spec.gains.force, strict=True))
-    published = PUBLISHED[name]["limits"]
-    assert set(spec.joints) <= set(published)
-    for joint, (low, high, *effort) in published.items():
-        assert np.allclose(whole.joint(joint).range, (low, high), atol=1e-6), joint
-        assert not effort or torque[joint] == effort[0], joint
+# ---- Unitree's table and reflections ---------------------------------------------------------------------------------
 
 
 HAND = {  # Unitree's table of the left hand: parent, place [m], roll, pitch and yaw [rad], axis

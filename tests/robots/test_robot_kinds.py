@@ -305,7 +305,7 @@ def test_robot_check_says_when_a_robot_falls_or_has_no_feet() -> None:
 
 
 @needs_menagerie
-@pytest.mark.parametrize("word", ["go2", "h1", "spot", "spot_arm", "allegro", "tiago"])
+@pytest.mark.parametrize("word", ["go2", "h1", "spot", "spot_arm", "allegro", "allegro_left", "shadow", "tiago"])
 def test_built_in_kinematics_and_inertia_are_the_makers(word: str) -> None:
     own, theirs = (assemble(arm(word), robot(word).gripper, menagerie=from_maker) for from_maker in (False, True))
     one, two = own.spec.compile(), theirs.spec.compile()

@@ -104,7 +104,7 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
     for name in grippers():
         assert gripper(name).name == name
     with pytest.raises(
-        UnknownNameError, match=r"unknown robot 'pandda'. Did you mean 'panda'\? Valid: allegro, aloha_left, aloha_r"
+        UnknownNameError, match=r"unknown robot 'pandda'. Did you mean 'panda'\? Valid: allegro, allegro_left, aloha_l"
     ):
         arm("pandda")
     with pytest.raises(UnknownNameError, match=r"unknown gripper 'claw'.* Valid: .*panda_hand"):
@@ -283,7 +283,7 @@ def test_fingers_close_along_the_tcp_y_axis(word: str) -> None:
     frame = data.body(PREFIX + built.tcp_body).xmat.reshape(3, 3)
     closing = [frame.T @ data.site(PREFIX + s).xmat.reshape(3, 3)[:, 2] for s in built.finger_sites]
     assert len(closing) == 2
-    if built.gripper.name not in ("so101_jaw", "koch_jaw", "google_gripper"):  # those swing
+    if built.gripper.name not in ("so100_jaw", "so101_jaw", "koch_jaw", "google_gripper"):  # those swing
         assert np.allclose(closing[0], -closing[1], atol=0.05)
     assert abs(closing[0][1]) > 0.99
     # each finger presses towards the other one
@@ -346,7 +346,7 @@ def test_two_robots_in_one_scene() -> None:
     assert model.nu == 9 + 8
 
 
-@pytest.mark.parametrize(("word", "apart"), [("aloha", 0.3), ("baxter", 0.3)])
+@pytest.mark.parametrize(("word", "apart"), [("aloha", 0.3), ("baxter", 0.3), ("bi_so101", 0.3)])
 def test_a_team_rests_in_one_scene_without_touching(word: str, apart: float) -> None:
     parent = mujoco.MjSpec()
     members = [assemble(r.arm, r.gripper, menagerie=r.menagerie) for r in parse_robots(word)]
@@ -493,7 +493,7 @@ def test_a_step_of_each_joint_settles(word: str) -> None:
 
 def hold_cube(word: str, seconds: float = 5.0) -> tuple[float, float]:
     """Close on a cube, lift it 5 cm, hold it: how far it rose, and how far it then moved in the hand [m]."""
-    half, drop = (0.0125, 0.004) if word.startswith(("so101", "koch")) else (0.02, 0.0)
+    half, drop = (0.0125, 0.004) if word.startswith(("so100", "so101", "koch")) else (0.02, 0.0)
     at = at_rest(*compiled(word)).body(PREFIX + "tcp").xpos - (0, 0, drop)
     built, model = scene(word, table=tuple(at - (0, 0, half + 0.0101)), cube=half)
     data = at_rest(built, model)

@@ -67,6 +67,7 @@ def run(options: RobotCheckOptions) -> int:
     from manikin.author.robot.check import check_robot, reach
     from manikin.author.robot.film import film_robot
     from manikin.author.robot.tried import standing
+    from manikin.spec.control import JOINT_CONTROLLERS
 
     torch.set_num_threads(1)
     out = console()
@@ -89,7 +90,9 @@ def run(options: RobotCheckOptions) -> int:
             if stood.fell is not None:
                 how = f"it falls within {stood.fell:.1f} s, and takes a controller that balances it"
             out.print(f"on its feet by its servos alone: {how}")
-        if options.reach and robot.arm.tools:
+        if robot.arm.touch and not any(f.lint == "touch" for f in findings):
+            out.print(f"touch: each of {len(robot.arm.touch)} bodies reads a force when a ball is pressed on it")
+        if options.reach and not set(robot.arm.controllers) <= {*JOINT_CONTROLLERS, "base_vel"}:
             reached = reach(robot.arm, robot.gripper)
             out.print(
                 f"reach: {reached.anyhow.mean():.0%} of {len(reached.points)} points around where the arm stands, "

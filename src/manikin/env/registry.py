@@ -56,10 +56,10 @@ _BUILTIN = {
     "TwoArmPegInHole-v2": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
     "TwoRobotPickCube-v2": f"{_BIMANUAL}.two_robot_pick_cube:TwoRobotPickCube",
     "TwoRobotStackCube-v2": f"{_BIMANUAL}.two_robot_stack_cube:TwoRobotStackCube",
-    "WidowXCarrotOnPlate-v1": f"{_SIMPLER}.carrot_on_plate:WidowXCarrotOnPlate",
-    "WidowXEggplantInBasket-v1": f"{_SIMPLER}.eggplant_in_basket:WidowXEggplantInBasket",
-    "WidowXSpoonOnTowel-v1": f"{_SIMPLER}.spoon_on_towel:WidowXSpoonOnTowel",
-    "WidowXStackCube-v1": f"{_SIMPLER}.stack_cube:WidowXStackCube",
+    "WidowXCarrotOnPlate-v2": f"{_SIMPLER}.carrot_on_plate:WidowXCarrotOnPlate",
+    "WidowXEggplantInBasket-v2": f"{_SIMPLER}.eggplant_in_basket:WidowXEggplantInBasket",
+    "WidowXSpoonOnTowel-v2": f"{_SIMPLER}.spoon_on_towel:WidowXSpoonOnTowel",
+    "WidowXStackCube-v2": f"{_SIMPLER}.stack_cube:WidowXStackCube",
     "Wipe-v2": f"{_ROBOSUITE}.wipe:Wipe",
 }
 _registered: dict[str, type[Task]] = {}

@@ -2,7 +2,7 @@
 
 Sizes and places are those of the original's model, whose fronts face +x; its origin is in the middle of its foot.
 Masses are those of the boxes at 1000 kg/m^3, the original simulator's default. PhysX multiplies a joint's friction
-coefficient, 0.05, with the load on the joint; here that is 0.05 times the drawer's weight, 5.6 N.
+coefficient, ``JOINT_FRICTION``, with the load on the joint; here that is 0.05 times the drawer's weight, 5.6 N.
 
 The original has four of these cabinets, which differ in colours alone, see ``FINISHES``.
 
@@ -12,22 +12,25 @@ boxes that the original shows, so that a gripper can hold them; ``handles=False`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
 
 from manikin.assets.builtin import build
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.props.simpler import GROUND_FRICTION
 from manikin.spec.links import RGBA, Geom, Joint, Link, Vec3, box
 
-__all__ = ["DRAWERS", "FINISHES", "HANDLE", "Finish", "station"]
+__all__ = ["DRAWERS", "FINISHES", "HANDLE", "JOINT_FRICTION", "Finish", "station"]
 
 DRAWERS = {"top": 0.668, "middle": 0.423, "bottom": 0.178}
 """Height of the drawers' origins [m]."""
 HANDLE = (0.3425, 0.0, 0.02)
 """Middle of a handle's bar in its drawer's frame [m]."""
+JOINT_FRICTION = 0.05
+"""Of the original's drawers; SIMPLER's Table X varies it from 0.0125 to 0.2."""
 _DENSITY = 1000.0  # [kg/m^3]
 _BODY = (
     ((-0.305, 0, 0.4225), (0.02, 0.615, 0.845)),
@@ -91,17 +94,23 @@ def _shapes(boxes: Boxes, rgba: RGBA, *, collide: bool = True) -> tuple[Geom, ..
     return tuple(box((x / 2, y / 2, z / 2), at, rgba, collide=collide) for at, (x, y, z) in boxes)
 
 
-def station(*, handles: bool = True, finish: str = "mk_station_recolor") -> mujoco.MjSpec:
+def station(
+    *, handles: bool = True, finish: str = "mk_station_recolor", joint_friction: float = JOINT_FRICTION
+) -> mujoco.MjSpec:
     """The model: joints ``top``, ``middle`` and ``bottom`` [0, 0.5 m], links of these names, in each a link
     ``NAME_floor`` that is its bottom, and a site ``handle/NAME`` in the middle of each handle's bar.
 
     Args:
         handles: whether they collide.
         finish: one of ``FINISHES``.
+        joint_friction: what a drawer's weight is multiplied with to give the friction of its joint.
 
     Raises:
         UnknownNameError: there is no such finish.
+        ConfigError: a friction that is negative or not finite.
     """
+    if not (math.isfinite(joint_friction) and joint_friction >= 0):
+        raise ConfigError(f"joint_friction of the cabinet must be 0 or more, got {joint_friction}")
     if finish not in FINISHES:
         raise UnknownNameError("finish of the cabinet", finish, FINISHES)
     colours = FINISHES[finish]
@@ -111,7 +120,7 @@ def station(*, handles: bool = True, finish: str = "mk_station_recolor") -> mujo
     links = [Link(name="body", parent=None, geoms=(*sides, *top))]
     for name, height in DRAWERS.items():
         mass, com, inertia = _inertial((*_DRAWER, _FLOOR))
-        friction = 0.05 * mass * 9.81
+        friction = joint_friction * mass * 9.81
         links.append(
             Link(
                 name=name,

@@ -48,6 +48,8 @@ _MODULES = {  # arm: the file it is in
     "aloha_right": "aloha",
     "baxter_left": "baxter",
     "baxter_right": "baxter",
+    "bi_so101_left": "so101",
+    "bi_so101_right": "so101",
     "fetch": "fetch",
     "floating": "floating",
     "google_robot": "google_robot",
@@ -58,18 +60,23 @@ _MODULES = {  # arm: the file it is in
     "koch": "koch",
     "panda": "panda",
     "sawyer": "sawyer",
+    "so100": "so100",
     "so101": "so101",
+    "ur10e": "ur10e",
     "ur5e": "ur5e",
     "viperx": "aloha",
     "widowx": "widowx",
     "widowx_bridge": "widowx_bridge",
+    "xarm6": "xarm6",
     "xarm7": "xarm7",
 }
 _NAMES = tuple(_MODULES)
 _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the file it is in
     "allegro": "allegro",
+    "allegro_left": "allegro",
     "anymal_c": "anymal_c",
     "cart": "cart",
+    "dclaw": "dclaw",
     "g1": "g1",
     "g1_simplified_legs": "g1_dex3",
     "g1_upper_body": "g1_dex3",
@@ -77,14 +84,19 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
     "h1_upper_body": "h1_upper_body",
+    "inspire": "inspire",
+    "shadow": "shadow",
     "spot": "spot",
     "spot_arm": "spot",
     "tiago": "tiago",
+    "trifinger": "trifinger",
 }
-_HANDS = ("allegro",)  # of several joints, which an arm's flange carries as it does a gripper
+# of several joints, which an arm's flange carries as it does a gripper
+_HANDS = ("allegro", "allegro_left", "dclaw", "inspire", "shadow")
 _TEAMS = {
     "aloha": ("aloha_left", "aloha_right"),
     "baxter": ("baxter_right", "baxter_left"),
+    "bi_so101": ("bi_so101_left", "bi_so101_right"),
 }  # one word for robots that belong together
 _MODELS = ("builtin", "menagerie")
 _own: dict[str, RobotSpec] = {}  # registered from outside
@@ -216,7 +228,7 @@ def robot(word: str) -> RobotSelection:
         spec = arm(name)
     hand = None if gripper_name in _HANDS else _carried(spec.tool or Tool(body=""), gripper_name)
     if gripper_name in _HANDS:
-        spec = with_hand(spec, arm(gripper_name))
+        spec, gripper_name = with_hand(spec, arm(gripper_name)), None
     if base:
         spec = on_base(spec, base)
     return RobotSelection(with_grippers(spec, gripper_name), hand, model == "menagerie")

@@ -95,12 +95,12 @@ def with_hand(spec: RobotSpec, hand: RobotSpec) -> RobotSpec:
             f"{spec.name!r} needs exactly one flange to carry {hand.name!r}; it has "
             f"{0 if not spec.tools else len(spec.tools)} tools"
         )
-    (label, tool), (_, own) = next(iter(spec.tools.items())), next(iter(hand.tools.items()))
+    (label, tool), ((_, own), *tips) = next(iter(spec.tools.items())), hand.tools.items()
     return put_together(
         f"{spec.name}+{hand.name}",
         f"{spec.title} with {hand.title}",
         [Mounted(spec=spec), Mounted(spec=hand, on=tool.body, pos=tool.pos, quat=tool.quat)],
-        tools={label: replace(own, group=tool.group or (spec.ik_groups or tuple(spec.groups))[-1])},
+        tools={label: replace(own, group=tool.group or (spec.ik_groups or tuple(spec.groups))[-1]), **dict(tips)},
         ik_groups=spec.ik_groups or tuple(spec.groups),
         controllers=spec.controllers,
         base_pos=spec.base_pos,
@@ -200,6 +200,12 @@ def put_together(name: str, title: str, parts: Sequence[Mounted], **fields: Any)
         feet=tuple(part.prefix + foot for part in parts for foot in part.spec.feet),
         foot_friction=first.foot_friction,
         stands=first.stands,
+        touch=tuple(part.prefix + body for part in parts for body in part.spec.touch),
+        followers={
+            part.prefix + joint: (part.prefix + driver, ratio)
+            for part in parts
+            for joint, (driver, ratio) in part.spec.followers.items()
+        },
         keyframes=_keyframes(parts),
         gravcomp=all(part.spec.gravcomp for part in parts),
         controllers=(*carried.controllers, *(["base_vel"] if first.base.drives else [])),

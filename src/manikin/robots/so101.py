@@ -1,5 +1,7 @@
 """The Robot Studio SO-101: five joints of hobby servos and a jaw. It has no gravity compensation.
 
+``bi_so101`` are two of them side by side, 0.3 m apart and looking ahead; the distance is chosen.
+
 Kinematics, inertia, limits, friction and armature: mujoco_menagerie robotstudio_so101 (Apache-2.0), from the maker's
 description. Force: the STS3215 servo's stall torque. Gains: kp = I w^2 with I = 0.045 kg m^2 (rotor 0.028 and the
 stretched arm) and 5.8 Hz; kd lets a joint reach 1.2 rad/s at its force, damping ratio 0.7. Menagerie's kp of 998
@@ -8,6 +10,8 @@ origin, pointing straight down, which this arm can up to z = 0.08 at 0.15 to 0.2
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from manikin.spec.camera import CameraSpec
 from manikin.spec.links import Joint, Link, Quat, Vec3, box, pad
@@ -188,7 +192,7 @@ LINKS = (
     ),
 )
 
-ARM = ArmSpec(
+SO101 = ArmSpec(
     name="so101",
     title="The Robot Studio SO-101",
     links=LINKS,
@@ -216,3 +220,9 @@ ARM = ArmSpec(
     ),
     source="mujoco_menagerie robotstudio_so101",
 )
+
+ARMS = {
+    "so101": SO101,
+    "bi_so101_left": replace(SO101, name="bi_so101_left", title="Two SO-101, left arm", base_pos=(-0.2, 0.15, 0)),
+    "bi_so101_right": replace(SO101, name="bi_so101_right", title="Two SO-101, right arm", base_pos=(-0.2, -0.15, 0)),
+}

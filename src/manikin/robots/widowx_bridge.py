@@ -6,6 +6,9 @@ follows its target with a lag kd / kp of 0.16 to 0.28 s, which is what SIMPLER f
 original's joints have no rotor inertia; that of ``widowx`` stays, since MuJoCo makes a contact as stiff as what it
 meets is inert, and beside these dampings it does not count (0.1 kg m^2 / 180 N m s is half a millisecond).
 
+The original limits the force of a servo and its damping together, here ``effort``. A servo alone may use more: what its
+damping takes at 1.5 rad/s. Under the limit alone it would be slower than 0.6 rad/s, and the real arm's wrist is not.
+
 "table" is where episodes at the table begin, "sink" where those at the sink do, with the base at ``TABLE_BASE`` and
 ``SINK_BASE``. "rest" and ``base_pos``, for other tasks, are those of ``widowx``.
 """
@@ -22,6 +25,10 @@ __all__ = ["ARM", "SINK_BASE", "SINK_CAMERA", "TABLE_BASE", "TABLE_CAMERA"]
 
 TABLE_BASE, SINK_BASE = (0.147, 0.028, 0.870), (0.127, 0.060, 0.85)
 """[m] in the world of the tasks, where the robot is turned by half a turn: it faces the world's -x."""
+_KP = (1169.7891719504198, 730.0, 808.4601346394447, 1229.1299089624076, 1272.2760456418862, 1056.3326605132252)
+_KD = (330.0, 180.0, 152.12036565582588, 309.6215302722146, 201.04998711007383, 269.51458932695414)
+_LIMIT = (200, 200, 100, 100, 100, 100)
+_FAST = 1.5  # [rad/s]
 _PIXELS = {"width": 640, "height": 480, "intrinsics": (623.588, 623.588, 319.501, 239.545)}
 
 
@@ -41,11 +48,12 @@ ARM = ArmSpec(
     menagerie=WIDOWX.menagerie,
     joints=WIDOWX.joints,
     gains=Gains(
-        kp=(1169.7891719504198, 730.0, 808.4601346394447, 1229.1299089624076, 1272.2760456418862, 1056.3326605132252),
-        kd=(330.0, 180.0, 152.12036565582588, 309.6215302722146, 201.04998711007383, 269.51458932695414),
-        force=(200, 200, 100, 100, 100, 100),
+        kp=_KP,
+        kd=_KD,
+        force=tuple(limit + _FAST * kd for limit, kd in zip(_LIMIT, _KD, strict=True)),
         source="SIMPLER (arXiv 2405.05941), fitted to BridgeData",
     ),
+    effort=_LIMIT,
     flange_body=WIDOWX.flange_body,
     flange_pos=WIDOWX.flange_pos,
     flange_quat=WIDOWX.flange_quat,

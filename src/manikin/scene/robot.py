@@ -16,10 +16,10 @@ import mujoco
 import numpy as np
 
 from manikin.assets import builtin, menagerie
-from manikin.compat.mujoco import forget_authored
 from manikin.errors import ConfigError, SceneError, UnknownNameError
+from manikin.scene.models import attach, find_body, load, load_whole
 from manikin.spec.links import Quat, Vec3
-from manikin.spec.robot import Gains, GripperSpec, MenagerieModel, RobotFile, RobotSpec, Tool
+from manikin.spec.robot import Gains, GripperSpec, RobotFile, RobotSpec, Tool
 
 __all__ = ["FAR", "FREE", "RobotModel", "ToolModel", "assemble", "folders"]
 
@@ -27,7 +27,6 @@ __all__ = ["FAR", "FREE", "RobotModel", "ToolModel", "assemble", "folders"]
 FAR = {int(mujoco.mjtJoint.mjJNT_HINGE): 2 * math.pi, int(mujoco.mjtJoint.mjJNT_SLIDE): 10.0}
 
 FREE = "free"  # the joint of a free base
-_PREFIX = "gripper:"  # while attaching
 
 
 @dataclass(frozen=True)
@@ -111,8 +110,9 @@ class RobotModel:
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """All joints but a free base's, in qpos order where there is one tool: the groups', then the grippers'."""
-        return self.arm_joints + self.gripper_joints
+        """All joints but a free base's: the groups', those that follow them, then the grippers'. That is qpos order
+        where nothing follows and there is one tool."""
+        return self.arm_joints + tuple(self.arm.followers) + self.gripper_joints
 
     @property
     def actuators(self) -> tuple[str, ...]:
@@ -121,7 +121,18 @@ class RobotModel:
 
     def qpos(self, keyframe: str = "rest", *, gripper: float = 1.0) -> np.ndarray:
         """Positions [rad, m] of ``joints`` at a keyframe with the grippers at ``gripper`` (1 open, 0 closed)."""
-        return np.concatenate([self.arm_qpos(keyframe), self.gripper_qpos(gripper)])
+        return self.whole_qpos(self.arm_qpos(keyframe), gripper=gripper)
+
+    def whole_qpos(self, arm: np.ndarray, *, gripper: float = 1.0) -> np.ndarray:
+        """Positions [rad, m] of ``joints`` from those of the groups (len(arm_joints),), grippers as in :meth:`qpos`."""
+        at, ratio = self.following
+        return np.concatenate([arm, arm[list(at)] * ratio, self.gripper_qpos(gripper)])
+
+    @property
+    def following(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Of each joint that follows another: which of ``arm_joints`` that is, and how many times its position."""
+        pairs = self.arm.followers.values()
+        return tuple(self.arm_joints.index(driver) for driver, _ in pairs), tuple(ratio for _, ratio in pairs)
 
     def arm_qpos(self, keyframe: str = "rest") -> np.ndarray:
         """Positions (len(arm_joints),) [rad or m] of a keyframe. Raises :class:`UnknownNameError`."""
@@ -165,26 +176,31 @@ def assemble(
             f"{arm.name!r} has no tool, so it carries no {gripper.name!r}; declare one: "
             'tools={"tool": Tool(body=..., pos=...)}'
         )
-    spec = _load_whole(arm, menagerie)
+    spec = load_whole(arm, menagerie)
     made: list[tuple[str, Tool, GripperSpec | None]] = []
     for name, tool, hand in hands:
         if hand is not None and hand.links:
-            child = _load(hand, menagerie and hand.menagerie is not None)
-            frame = _body(spec, tool.body, arm.name).add_frame(pos=tool.pos, quat=tool.quat)
+            child = load(hand, menagerie and hand.menagerie is not None)
+            frame = find_body(spec, tool.body, arm.name).add_frame(pos=tool.pos, quat=tool.quat)
             prefix = f"{name}_" if len(hands) > 1 else ""
-            _attach(spec, child, frame, prefix)
+            attach(spec, child, frame, prefix)
             hand = hand.renamed(prefix) if prefix else hand
         made.append((name, tool, hand))
 
     carried = [hand for _, _, hand in made if hand is not None]
-    _check_joints(spec, arm.joints + tuple(joint for hand in carried for joint in hand.joints), arm.name)
+    of_hands = tuple(joint for hand in carried for joint in hand.joints)
+    _check_joints(spec, (*arm.joints, *arm.followers, *of_hands), arm.name)
     pads = [_contacts(spec, hand, name) for name, hand in _named(made)]
     if arm.foot_friction is not None:
-        for geom in (geom for foot in arm.feet for geom in _body(spec, foot, arm.name).geoms):
+        for geom in (geom for foot in arm.feet for geom in find_body(spec, foot, arm.name).geoms):
             geom.friction[0] = arm.foot_friction
     for body in spec.bodies[1:]:
         body.gravcomp = float(arm.gravcomp)
     arm_actuators = _servo(spec, arm.joints, arm.gains, torque=torque, effort=arm.effort)
+    for joint, (driver, ratio) in arm.followers.items():
+        if driver not in arm.joints:
+            raise UnknownNameError(f"joint that {joint!r} of {arm.name} follows", driver, arm.joints)
+        _follow(spec, joint, driver, (0, ratio))
     for hand in carried:
         _servo(spec, hand.drivers, hand.gains, reach=_reach(hand))
         _couple(spec, hand)
@@ -203,7 +219,7 @@ def assemble(
     for (label, _, hand), (name, _), own_pads in zip(made, _named(made), pads, strict=True):
         fingers = hand.fingers if hand is not None else ()
         for k, finger in enumerate(fingers):
-            site = _body(spec, finger.body, arm.name).add_site(
+            site = find_body(spec, finger.body, arm.name).add_site(
                 name=f"{name}finger_closing_{k}", quat=_z_to(finger.closing), size=(0.002, 0.002, 0.002), group=4
             )
             site.material = ""
@@ -221,7 +237,7 @@ def assemble(
             )
         )
     if arm.base.kind == "free":
-        _body(spec, bodies[0], arm.name).add_freejoint(name=FREE)
+        find_body(spec, bodies[0], arm.name).add_freejoint(name=FREE)
     _sense(spec, arm)
     return RobotModel(
         spec=spec,
@@ -264,120 +280,10 @@ def _sense(spec: mujoco.MjSpec, arm: RobotSpec) -> None:
     for imu in arm.sensors:
         if spec.site(imu.name) is not None:  # the maker's, at the same place
             spec.delete(spec.site(imu.name))
-        site = _body(spec, imu.body, arm.name).add_site(
+        site = find_body(spec, imu.body, arm.name).add_site(
             name=imu.name, pos=imu.pos, quat=imu.quat, size=(0.002,) * 3, group=4
         )
         site.material = ""
-
-
-def _load_whole(arm: RobotSpec, from_menagerie: bool) -> mujoco.MjSpec:
-    """A robot's model; of one that is put together, its parts at their places."""
-    if not arm.parts:
-        return _load(arm, from_menagerie)
-    if from_menagerie and not any(part.spec.menagerie for part in arm.parts):
-        raise ConfigError(f"{arm.name!r} has no Menagerie model; use the built-in one")
-    root, *others = arm.parts
-    spec = _load_whole(root.spec, from_menagerie and root.spec.menagerie is not None)
-    for part in others:
-        child = _load_whole(part.spec, from_menagerie and part.spec.menagerie is not None)
-        frame = _body(spec, part.on, arm.name).add_frame(pos=part.pos, quat=part.quat)
-        _attach(spec, child, frame, part.prefix, kind=f"{part.prefix}part:")
-    return spec
-
-
-def _load(part: RobotSpec | GripperSpec, from_menagerie: bool) -> mujoco.MjSpec:
-    if not from_menagerie and not isinstance(part.menagerie, RobotFile):
-        return builtin.build(part.links, name=part.name)
-    if part.menagerie is None:
-        raise ConfigError(f"{part.name!r} has no Menagerie model; use the built-in one")
-    spec = menagerie.load(part.menagerie)
-    spec = _strip(spec, part.menagerie, part.name)
-    for joint in list(spec.joints):
-        if int(joint.type) == int(mujoco.mjtJoint.mjJNT_FREE):  # a robot's own base says whether it floats
-            spec.delete(joint)
-    root = spec.worldbody.first_body()
-    root.pos, root.quat = part.links[0].pos, part.links[0].quat
-    root.alt.type = mujoco.mjtOrientation.mjORIENTATION_QUAT  # the file may say it with angles
-    for link in part.links:
-        if link.name in part.menagerie.own_joints:
-            body = _body(spec, link.name, part.name)
-            for joint in list(body.joints):
-                spec.delete(joint)
-            for own in link.joints:
-                builtin.add_joint(body, own)
-    passive = {joint.name: joint for link in part.links for joint in link.joints}
-    for joint in spec.joints:
-        if joint.name in passive:
-            builtin.set_passive(joint, passive[joint.name])
-            builtin.set_range(joint, passive[joint.name])
-    for link in part.links:
-        if link.name in part.menagerie.own_inertia:
-            builtin.set_inertia(_body(spec, link.name, part.name), link)
-    return spec
-
-
-def _strip(spec: mujoco.MjSpec, model: MenagerieModel, name: str) -> mujoco.MjSpec:
-    """Leave bodies, joints, geoms, sites and assets; reset everything a scene decides."""
-    for kind in (spec.actuators, spec.sensors, spec.equalities, spec.tendons, spec.excludes, spec.pairs, spec.keys):
-        for element in list(kind):
-            spec.delete(element)
-    for element in (*spec.lights, *spec.cameras):
-        spec.delete(element)
-    for gone in model.drop:
-        spec.delete(spec.joint(gone) or _body(spec, gone, name))
-    for bare in model.bare:
-        for geom in list(_body(spec, bare, name).geoms):
-            spec.delete(geom)
-    fresh = mujoco.MjSpec()
-    spec.option, spec.visual, spec.stat = fresh.option, fresh.visual, fresh.stat
-    spec.compiler.fusestatic = False  # a frame or a wheel that stands still keeps its name
-    forget_authored(spec)  # or attaching would warn that the parent's options win
-    if model.root:
-        spec = _subtree(spec, _body(spec, model.root, name))
-    for element in (*spec.bodies, *spec.joints):
-        short = element.name.removeprefix(model.prefix)
-        element.name = model.rename.get(short, short)
-    for geom in spec.geoms:
-        collides = bool(geom.contype) or bool(geom.conaffinity)
-        geom.group = builtin.COLLISION_GROUP if collides and geom.group >= 3 else builtin.VISIBLE_GROUP
-        if collides:
-            geom.solref[:2] = builtin.SOLREF
-    return spec
-
-
-def _subtree(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> mujoco.MjSpec:
-    """A spec of one body and all that hangs on it, less its sites, whose materials would stay behind."""
-    for site in list(spec.sites):
-        spec.delete(site)
-    alone = mujoco.MjSpec()
-    alone.modelname = spec.modelname
-    alone.worldbody.add_frame().attach_body(body, _PREFIX, "")
-    _unprefix(alone)
-    return alone
-
-
-def _attach(
-    spec: mujoco.MjSpec, child: mujoco.MjSpec, frame: mujoco.MjsFrame, prefix: str = "", *, kind: str = ""
-) -> None:
-    """Attach so that names of bodies, joints, geoms and sites begin with ``prefix``, which may be "". Assets keep a
-    longer one: those of two Menagerie models share names."""
-    for word in ("bodies", "joints", "geoms", "sites"):
-        taken, new = ({element.name for element in getattr(one, word)} - {"", "world"} for one in (spec, child))
-        if both := taken & {prefix + name for name in new}:
-            names = ", ".join(map(repr, sorted(both)))
-            raise SceneError(f"arm and gripper both have {word} named {names}; rename them in the gripper's file")
-    lasting = kind or prefix + _PREFIX
-    spec.attach(child, frame=frame, prefix=lasting)
-    _unprefix(spec, lasting, prefix)
-
-
-def _unprefix(spec: mujoco.MjSpec, lasting: str = _PREFIX, prefix: str = "") -> None:
-    """Take the prefix of attaching off again, and put ``prefix`` in its place."""
-    for kind in (spec.bodies, spec.joints, spec.geoms, spec.sites):
-        for element in kind:
-            if element.name.startswith(lasting):
-                bare = element.name.removeprefix(lasting)
-                element.name = prefix + bare if bare else ""
 
 
 def _contacts(spec: mujoco.MjSpec, hand: GripperSpec | None, prefix: str) -> tuple[str, ...]:
@@ -386,7 +292,7 @@ def _contacts(spec: mujoco.MjSpec, hand: GripperSpec | None, prefix: str) -> tup
     if hand is None:
         return ()
     for k, finger in enumerate(hand.fingers):
-        colliding = [g for g in _body(spec, finger.body, "gripper").geoms if g.contype or g.conaffinity]
+        colliding = [g for g in find_body(spec, finger.body, "gripper").geoms if g.contype or g.conaffinity]
         marked = [g for g in colliding if g.priority == builtin.PAD["priority"] and g.condim == builtin.PAD["condim"]]
         for i, geom in enumerate(marked or colliding):
             builtin.make_pad(geom, hand.pad_friction)
@@ -449,15 +355,20 @@ def _reach(gripper: GripperSpec) -> tuple[tuple[float, float], ...]:
 
 def _couple(spec: mujoco.MjSpec, gripper: GripperSpec) -> None:
     for joint, other, poly in gripper.equalities:
-        equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, objtype=mujoco.mjtObj.mjOBJ_JOINT)
-        equality.name1, equality.name2 = joint, other
-        equality.data[:5] = (*poly, 0, 0, 0, 0)[:5]
-        _stiffen(equality)
+        _follow(spec, joint, other, poly)
     for body, other, anchor in gripper.connects:
         equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_CONNECT, objtype=mujoco.mjtObj.mjOBJ_BODY)
         equality.name1, equality.name2 = body, other
         equality.data[:3] = anchor
         _stiffen(equality)
+
+
+def _follow(spec: mujoco.MjSpec, joint: str, other: str, poly: tuple[float, ...]) -> None:
+    """Couple two joints: the position of one is a polynomial in that of the other, lowest power first."""
+    equality = spec.add_equality(type=mujoco.mjtEq.mjEQ_JOINT, objtype=mujoco.mjtObj.mjOBJ_JOINT)
+    equality.name1, equality.name2 = joint, other
+    equality.data[:5] = (*poly, 0, 0, 0, 0)[:5]
+    _stiffen(equality)
 
 
 def _stiffen(equality: mujoco.MjsEquality) -> None:
@@ -466,16 +377,8 @@ def _stiffen(equality: mujoco.MjsEquality) -> None:
 
 
 def _frame(spec: mujoco.MjSpec, body: str, pos: Vec3, quat: Quat, prefix: str) -> None:
-    tcp = _body(spec, body, "TCP").add_body(name=f"{prefix}tcp", pos=pos, quat=quat)
+    tcp = find_body(spec, body, "TCP").add_body(name=f"{prefix}tcp", pos=pos, quat=quat)
     tcp.add_site(name=f"{prefix}tcp", size=(0.002, 0.002, 0.002), group=4).material = ""
-
-
-def _body(spec: mujoco.MjSpec, name: str, part: str) -> mujoco.MjsBody:
-    body = spec.body(name)
-    if body is None:
-        has = ", ".join(b.name for b in spec.bodies[1:])
-        raise SceneError(f"{part}: the model has no body {name!r}; it has: {has}")
-    return body
 
 
 def _check_joints(spec: mujoco.MjSpec, names: tuple[str, ...], part: str) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "ALIASES",
     "CONTROLLERS",
     "IMPEDANCES",
+    "JOINT_CONTROLLERS",
     "Control",
     "Whole",
     "controls_word",
@@ -59,6 +60,12 @@ CONTROLLERS: dict[str, dict[str, Any]] = {
     "base_vel": {},
 }
 """The options each controller has, with what they are unless given."""
+
+JOINT_CONTROLLERS = (
+    *("joint_pos", "joint_delta_pos", "joint_target_delta_pos", "joint_vel", "joint_impedance"),
+    *("joint_vel_pid", "joint_torque"),
+)
+"""Those that ask for no tool: of legs, hands and wheels."""
 
 
 @dataclass(frozen=True, kw_only=True)

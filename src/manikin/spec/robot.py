@@ -268,6 +268,8 @@ class RobotSpec:
     feet: tuple[str, ...] = ()  # bodies whose geoms carry the robot
     foot_friction: float | None = None  # sliding, of every geom of the feet; None: as the model has it
     stands: bool = True  # a free base at rest, by the servos alone; False: it takes a controller that balances it
+    touch: tuple[str, ...] = ()  # bodies that feel how hard they are touched: fingertips, a palm
+    followers: Mapping[str, tuple[str, float]] = field(default_factory=dict)  # joint in no group: (its driver, ratio)
     keyframes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # "rest" is required
     base_pos: Vec3 = (0, 0, 0)  # at a table whose top is z = 0 and whose workspace is centred on the origin
     base_quat: Quat = (1, 0, 0, 0)

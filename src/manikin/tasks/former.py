@@ -34,5 +34,6 @@ FORMER: dict[str, dict[str, Any]] = {
     },
     **{f"{name}-v2": {"pads": None} for name in ("NutAssembly", "NutAssemblyRound", "NutAssemblySquare")},
 }
-"""Id of a former version -> what its class has otherwise than the newest. Where starts, rewards or successes were wrong
-(version 1 of Lift, Stack, NutAssembly, TwoArmHandover, Wipe), the former version is gone."""
+"""Id of a former version -> what its class has otherwise than the newest. Where starts, rewards, successes or the robot
+were wrong (version 1 of Lift, Stack, NutAssembly, TwoArmHandover, Wipe, of the WidowX's four), the former version is
+gone."""

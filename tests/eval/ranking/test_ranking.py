@@ -260,10 +260,10 @@ COLUMNS = {
     "GoogleOpenDrawer-v1": "drawer/open",
     "GoogleCloseDrawer-v1": "drawer/close",
     "GooglePlaceAppleInDrawer-v1": "place_apple_in_top_drawer/average",
-    "WidowXSpoonOnTowel-v1": "spoon_on_towel/success",
-    "WidowXCarrotOnPlate-v1": "carrot_on_plate/success",
-    "WidowXStackCube-v1": "stack_cube/success",
-    "WidowXEggplantInBasket-v1": "eggplant_in_basket/success",
+    "WidowXSpoonOnTowel-v2": "spoon_on_towel/success",
+    "WidowXCarrotOnPlate-v2": "carrot_on_plate/success",
+    "WidowXStackCube-v2": "stack_cube/success",
+    "WidowXEggplantInBasket-v2": "eggplant_in_basket/success",
 }
 
 
@@ -286,13 +286,13 @@ def test_simpler_s_own_file_is_read(tmp_path: Path) -> None:
     policies = {"rt-1-x": 0.0, "octo-base": 0.333, "octo-small": 0.417}
     file.write_text(json.dumps({"REAL_PERF": {"widowx_spoon_on_towel": policies}, "SIMPLER_PERF": {}}))
     found = read_real(file)
-    assert {name: (sum(t[""]), len(t[""])) for name, t in found["WidowXSpoonOnTowel-v1"].items()} == {
+    assert {name: (sum(t[""]), len(t[""])) for name, t in found["WidowXSpoonOnTowel-v2"].items()} == {
         "rt-1-x": (0, 24),
         "octo-base": (8, 24),
         "octo-small": (10, 24),
     }
     assert {task for task, _ in SIMPLER_TASKS.values()} == set(PUBLISHED)
-    simulated = {"WidowXSpoonOnTowel-v1": {name: {} for name in policies}}
+    simulated = {"WidowXSpoonOnTowel-v2": {name: {} for name in policies}}
     assert chosen(found, simulated) == found
 
 

@@ -128,6 +128,7 @@ def test_the_network_is_told_pictures_and_what_a_robot_knows_and_nothing_privile
         (["rgb", Stack(2, ("policy",))], {}, "a Stack must take all pictures"),
         (["rgb", Stack(2, ("cameras",))], {}, "pictures and numbers alike"),
         ("rgb", {"jitter": 1.5}, "jitter from 0 to below 1"),
+        ("rgb", {"saturation": 1.5}, "saturation must be from 0 to 1"),
     ):
         with pytest.raises((ConfigError, UnknownNameError), match=words):
             inputs_of(_env(1, observe=observe), PictureConfig(**config))
@@ -159,6 +160,23 @@ def test_a_jitter_scales_brightness_contrast_and_channels_within_its_bounds():
     out = augmented({PATH: halves}, PictureConfig(jitter=0.2), torch.Generator().manual_seed(0))[PATH].float()
     ratio = (out[:, 3, 0] - out[:, 0, 0]) / out.mean((1, 2)) / (80 / 100)
     assert 0.78 < ratio.min() < 0.83 and 1.17 < ratio.max() < 1.22
+
+
+def test_saturation_changes_colours_and_no_brightness():
+    """Of a grey picture nothing; of a coloured one the distance from its grey (ITU-R BT.601), by 1 - saturation to 1 +
+    saturation."""
+    grey = torch.full((50, 4, 4, 3), 90, dtype=torch.uint8)
+    config = PictureConfig(saturation=0.5)
+    assert torch.equal(augmented({PATH: grey}, config, torch.Generator().manual_seed(0))[PATH], grey)
+    colour = torch.tensor([120, 90, 60], dtype=torch.uint8).expand(2000, 4, 4, 3).contiguous()
+    out = augmented({PATH: colour}, config, torch.Generator().manual_seed(0))[PATH][:, 0, 0].double()
+    middle = (299 * 120 + 587 * 90 + 114 * 60) / 1000
+    factor = (out[:, 0] - middle) / (120 - middle)
+    assert 0.45 < factor.min() < 0.55 and 1.45 < factor.max() < 1.55
+    bright = (299 * out[:, 0] + 587 * out[:, 1] + 114 * out[:, 2]) / 1000
+    assert (bright - middle).abs().max() < 0.6  # of rounding
+    lost = augmented({PATH: colour}, PictureConfig(saturation=1.0), torch.Generator().manual_seed(0))[PATH]
+    assert int((lost.amax(-1) - lost.amin(-1)).min()) == 0  # some have no colour left
 
 
 def test_frames_are_the_newest_and_go_on_from_their_state():

@@ -12,7 +12,7 @@ from manikin.assets.paths import data_root
 from manikin.env.task import Task
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
-from manikin.props.station import DRAWERS, FINISHES, station
+from manikin.props.station import DRAWERS, FINISHES, JOINT_FRICTION, station
 from manikin.tasks.simpler.google_cabinet import EVEN_POSES, POSES
 from manikin.tasks.simpler.google_drawers import GoogleCloseDrawer, GoogleOpenDrawer
 from manikin.tasks.simpler.google_move_near import GoogleMoveNear
@@ -157,6 +157,29 @@ def test_the_cabinet_is_the_originals() -> None:
     assert plain.geom_contype.sum() == 22
     fronts = [data.body(name).xpos[2] for name in DRAWERS]
     assert np.allclose(-np.diff(fronts) - 0.14, 0.105)  # [m] between fronts
+
+
+@pytest.mark.parametrize("coefficient", [JOINT_FRICTION, 0.2])
+def test_a_drawer_moves_where_the_pull_exceeds_the_friction_of_its_joint(coefficient: float) -> None:
+    """That is the coefficient times the drawer's weight."""
+    model = station(joint_friction=coefficient).compile()
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    most = coefficient * model.body("middle").mass[0] * 9.81
+    for share, moves in ((0.9, False), (1.3, True)):
+        data = mujoco.MjData(model)
+        data.joint("middle").qfrc_applied[0] = share * most
+        for _ in range(round(1.0 / model.opt.timestep)):
+            mujoco.mj_step(model, data)
+        assert (float(data.joint("middle").qpos[0]) > 0.02) is moves
+
+
+def test_the_friction_of_the_drawers_is_an_option() -> None:
+    env = manikin.make("GoogleOpenDrawer-v1", config={"joint_friction": 0.1})
+    model, plain = env.model_data(0)[0], station().compile()
+    assert model.joint("cabinet/top").frictionloss[0] == pytest.approx(2 * plain.joint("top").frictionloss[0])
+    env.close()
+    with pytest.raises(ConfigError, match="joint_friction of the cabinet must be 0 or more, got -1"):
+        station(joint_friction=-1.0)
 
 
 def test_the_cabinets_differ_in_colours_alone() -> None:

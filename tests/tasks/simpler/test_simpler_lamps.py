@@ -33,8 +33,8 @@ LAMPS = {  # the figures of SIMPLER's released code
     ("GooglePickCokeCan-v1", "default"): shown(0.3, (2.2, UP), (0.7, (-1, -0.5, -1)), (0.7, (1, 1, -1))),
     ("GooglePickCokeCan-v1", "brighter"): shown(0.3, (3.6, UP), (1.3, (-1, -0.5, -1)), (1.3, (1, 1, -1))),
     ("GoogleMoveNear-v1", "darker"): shown(0.3, (0.8, (1, 1, -1)), (0.8, UP)),
-    ("WidowXStackCube-v1", "default"): shown(0.3, (2.2, UP), (0.7, (-1, -0.5, -1)), (0.7, (1, 1, -1))),
-    ("WidowXEggplantInBasket-v1", "default"): shown(0.3, (0.3, UP)),
+    ("WidowXStackCube-v2", "default"): shown(0.3, (2.2, UP), (0.7, (-1, -0.5, -1)), (0.7, (1, 1, -1))),
+    ("WidowXEggplantInBasket-v2", "default"): shown(0.3, (0.3, UP)),
 }
 
 

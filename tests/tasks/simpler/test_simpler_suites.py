@@ -97,7 +97,7 @@ def test_the_report_has_the_intermediate_metrics_of_the_last_step(monkeypatch: p
 
 def test_the_report_says_what_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
     def report() -> tuple[dict[str, dict[str, str]], str]:
-        tasks = ("WidowXStackCube-v1", "GooglePickCokeCan-v1")
+        tasks = ("WidowXStackCube-v2", "GooglePickCokeCan-v1")
         protocol = Protocol(name="two", tasks=tasks, seeds=(0,), horizon=1, terminate=False)
         made = as_dict(evaluate(protocol, ExpertPolicy, num_envs=1))
         return {task["task"]: task["made_of"] for task in made["per_task"]}, render_html(made)
@@ -105,7 +105,7 @@ def test_the_report_says_what_stands_in(monkeypatch: pytest.MonkeyPatch) -> None
     data = data_root()
     monkeypatch.delenv("MANIKIN_DATA", raising=False)
     found, page = report()
-    assert found["WidowXStackCube-v1"]["green"] == "primitive stand-in"
+    assert found["WidowXStackCube-v2"]["green"] == "primitive stand-in"
     assert found["GooglePickCokeCan-v1"]["object: opened_coke_can"] == "primitive stand-in"
     assert {one["robot"] for one in found.values()} == {"stand-in: primitives"}
     assert "Simulated with" in page and "<b>primitive stand-in</b> (object: opened_coke_can)" in page
@@ -113,7 +113,7 @@ def test_the_report_says_what_stands_in(monkeypatch: pytest.MonkeyPatch) -> None
         return
     monkeypatch.setenv("MANIKIN_DATA", str(data))
     found, page = report()
-    assert found["WidowXStackCube-v1"]["green"] == "mesh, MANIKIN_DATA/simpler"
+    assert found["WidowXStackCube-v2"]["green"] == "mesh, MANIKIN_DATA/simpler"
     assert "<b>mesh, MANIKIN_DATA/simpler</b> (object: opened_coke_can)" in page
 
 
@@ -130,7 +130,7 @@ def test_a_server_is_shown_the_matched_pictures(tmp_path: Path, monkeypatch: pyt
     photograph[..., 0], photograph[:240, :, 2] = 200, 90
     write_png(folder / "bridge_real_eval_1.png", photograph)
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path / "data"))
-    suite, task = load_protocol("simpler_widowx_matched"), "WidowXStackCube-v1"
+    suite, task = load_protocol("simpler_widowx_matched"), "WidowXStackCube-v2"
     small = dataclasses.replace(
         suite,
         tasks=(task,),

@@ -18,7 +18,7 @@ from manikin.plan.executor import WaypointExecutor
 from manikin.sense.pixels import Photograph
 from manikin.tasks.simpler.common import lies_in_box
 
-TASKS = ("WidowXSpoonOnTowel-v1", "WidowXCarrotOnPlate-v1", "WidowXStackCube-v1", "WidowXEggplantInBasket-v1")
+TASKS = ("WidowXSpoonOnTowel-v2", "WidowXCarrotOnPlate-v2", "WidowXStackCube-v2", "WidowXEggplantInBasket-v2")
 DATA = data_root() is not None and (data_root() / "simpler" / "real_inpainting").is_dir()
 needs_data = pytest.mark.skipif(not DATA, reason="MANIKIN_DATA has no simpler/real_inpainting")
 
@@ -31,7 +31,7 @@ def env_of(task: str, n: int = 1, **options: Any) -> manikin.Env:
 @needs_data
 def test_carrot_and_plate_lie_where_the_original_logged_them() -> None:
     """Episode 5 in the frame of the robot's base at (0.147, 0.028, 0.87), which is turned by half a turn."""
-    env = env_of("WidowXCarrotOnPlate-v1")
+    env = env_of("WidowXCarrotOnPlate-v2")
     env.reset(seed=[5])
     assert np.allclose(env.h.source.pos[0], (-0.234995, -0.076536, 0.887528), atol=2e-4)
     assert np.allclose(env.h.target.pos[0], (-0.085, 0.075, 0.869532), atol=2e-4)
@@ -44,11 +44,11 @@ def test_carrot_and_plate_lie_where_the_original_logged_them() -> None:
 @pytest.mark.parametrize(
     ("task", "trial", "source", "target", "yaw"),
     [
-        ("WidowXCarrotOnPlate-v1", 0, (-0.235, -0.075), (-0.235, 0.075), math.pi),
-        ("WidowXCarrotOnPlate-v1", 23, (-0.085, 0.075), (-0.085, -0.075), -math.pi / 2),
-        ("WidowXSpoonOnTowel-v1", 7, (-0.235, 0.075), (-0.235, -0.075), math.pi / 2),
-        ("WidowXStackCube-v1", 11, (-0.11, 0.05), (-0.11, -0.05), 0.0),
-        ("WidowXStackCube-v1", 12, (-0.26, -0.1), (-0.26, 0.1), 0.0),
+        ("WidowXCarrotOnPlate-v2", 0, (-0.235, -0.075), (-0.235, 0.075), math.pi),
+        ("WidowXCarrotOnPlate-v2", 23, (-0.085, 0.075), (-0.085, -0.075), -math.pi / 2),
+        ("WidowXSpoonOnTowel-v2", 7, (-0.235, 0.075), (-0.235, -0.075), math.pi / 2),
+        ("WidowXStackCube-v2", 11, (-0.11, 0.05), (-0.11, -0.05), 0.0),
+        ("WidowXStackCube-v2", 12, (-0.26, -0.1), (-0.26, 0.1), 0.0),
     ],
 )
 def test_trials_are_in_the_originals_order(
@@ -59,7 +59,7 @@ def test_trials_are_in_the_originals_order(
 
 
 def test_the_eggplant_has_eight_places_and_three_turns() -> None:
-    rows = manikin.make("WidowXEggplantInBasket-v1").task.grid
+    rows = manikin.make("WidowXEggplantInBasket-v2").task.grid
     assert rows.shape == (24, 5)
     assert np.allclose(rows[7, :3], (-0.115, 0.211, math.pi / 4)) and np.allclose(rows[12, :2], (-0.095, 0.191))
 
@@ -80,7 +80,7 @@ def test_things_rest_and_the_robot_is_at_its_start(task: str) -> None:
 def test_on_a_device_things_settle_as_on_the_cpu() -> None:
     """The first physics step after placing begins with the forces at that place."""
     pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
-    both = [env_of("WidowXStackCube-v1", 1, device=device) for device in ("cpu", "warp:cpu")]
+    both = [env_of("WidowXStackCube-v2", 1, device=device) for device in ("cpu", "warp:cpu")]
     for env in both:
         env.reset(seed=[3])
     one, two = (env.world.read("qpos").cpu() for env in both)
@@ -90,15 +90,15 @@ def test_on_a_device_things_settle_as_on_the_cpu() -> None:
 
 
 def test_a_seed_that_is_no_trial_is_named() -> None:
-    env = env_of("WidowXStackCube-v1", 2)
+    env = env_of("WidowXStackCube-v2", 2)
     with pytest.raises(SceneError, match=r"number of a trial, 0 to 23; it is another, rows \[1\]"):
         env.reset(seed=[0, 24])
     with pytest.raises(UnknownNameError, match=r"way to choose trials 'all'.*grid, random"):
-        env_of("WidowXStackCube-v1", config={"trials": "all"}).reset(seed=0)
+        env_of("WidowXStackCube-v2", config={"trials": "all"}).reset(seed=0)
 
 
 def test_random_trials_are_those_of_the_grid() -> None:
-    env = manikin.make("WidowXStackCube-v1", num_envs=16, autoreset="disabled")
+    env = manikin.make("WidowXStackCube-v2", num_envs=16, autoreset="disabled")
     env.reset(seed=1_000_000)
     grid = env.task.grid[:, :2]
     nearest = (env.h.source.pos[:, None, :2] - grid).norm(dim=2).amin(1)
@@ -122,7 +122,7 @@ def test_the_box_test_has_the_originals_limits() -> None:
 
 def test_a_carrot_that_touches_the_table_is_not_on_the_plate() -> None:
     """The contact rule: over the plate's box but on the table beside it is no success, and on it is."""
-    env = env_of("WidowXCarrotOnPlate-v1")
+    env = env_of("WidowXCarrotOnPlate-v2")
     env.reset(seed=[0])
     plate = env.h.target.pos.clone()
     found = []
@@ -156,21 +156,21 @@ def test_the_expert_solves_it_and_latches_say_so(task: str) -> None:
 def test_pictures_are_the_cameras_and_a_missing_photograph_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    env = env_of("WidowXStackCube-v1", observe="rgb", renderer="rays")
+    env = env_of("WidowXStackCube-v2", observe="rgb", renderer="rays")
     assert env.vision.names == ["3rd_view_camera"] and not env.vision.stages
     env.close()
-    with pytest.raises(UnknownNameError, match=r"look of WidowXStackCube-v1 'real'.*matched, plain"):
-        env_of("WidowXStackCube-v1", config={"look": "real"})  # of states, too
-    with pytest.raises(UnknownNameError, match=r"robot of WidowXStackCube-v1 'panda'.*widowx_bridge"):
-        env_of("WidowXStackCube-v1", robot="panda", control="joint_pos")  # it lacks the pose at the table
+    with pytest.raises(UnknownNameError, match=r"look of WidowXStackCube-v2 'real'.*matched, plain"):
+        env_of("WidowXStackCube-v2", config={"look": "real"})  # of states, too
+    with pytest.raises(UnknownNameError, match=r"robot of WidowXStackCube-v2 'panda'.*widowx_bridge"):
+        env_of("WidowXStackCube-v2", robot="panda", control="joint_pos")  # it lacks the pose at the table
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
     with pytest.raises(AssetError, match=r"MANIKIN_DATA/simpler/real_inpainting/bridge_real_eval_1.png.*look='plain'"):
-        env_of("WidowXStackCube-v1", observe="rgb", config={"look": "matched"})
+        env_of("WidowXStackCube-v2", observe="rgb", config={"look": "matched"})
 
 
 @needs_data
 def test_the_photograph_is_behind_robot_and_things() -> None:
-    env = env_of("WidowXStackCube-v1", observe="rgb+segmentation", renderer="rays", config={"look": "matched"})
+    env = env_of("WidowXStackCube-v2", observe="rgb+segmentation", renderer="rays", config={"look": "matched"})
     (stage,) = env.vision.stages
     assert isinstance(stage, Photograph) and stage.keep == ("robot", "green", "yellow")
     env.close()
@@ -185,5 +185,5 @@ def test_the_suite_has_96_trials() -> None:
 
 
 def test_configs_of_other_kinds_are_refused() -> None:
-    with pytest.raises(ConfigError, match="option 'trials' of WidowXStackCube-v1"):
-        manikin.make("WidowXStackCube-v1", config={"trials": 3})
+    with pytest.raises(ConfigError, match="option 'trials' of WidowXStackCube-v2"):
+        manikin.make("WidowXStackCube-v2", config={"trials": 3})

@@ -187,3 +187,20 @@ def test_the_expert_solves_most_with_a_koch() -> None:
     for _ in range(env.horizon):
         once |= env.step(expert.act())[-1]["success"]
     assert once.sum() >= 6
+
+
+def test_the_robots_colours_stay_within_their_range_and_fill_it() -> None:
+    """Of the declared yellow: added in 0.35 to either side, cut to what a colour can be; at the base alone."""
+    vision = Vision(size=(8, 8), renderer="rays")
+    config = {"robot_range": 0.35}
+    env = manikin.make("GraspCube-v1", num_envs=64, observe="rgb", vision=vision, config=config)
+    env.reset(seed=list(range(64)))
+    shown = env.world.model_field("geom_rgba")
+    model = env.model_data(0)[0]
+    (first, *_) = [g for g in range(model.ngeom) if model.geom(g).name.startswith("robot/") and model.geom_group[g] < 3]
+    yellow = np.array([1.0, 0.82, 0.12])
+    drawn = np.asarray(shown)[:, first, :3]
+    low, high = np.clip(yellow - 0.35, 0, 1), np.clip(yellow + 0.35, 0, 1)
+    assert (drawn >= low - 1e-6).all() and (drawn <= high + 1e-6).all()
+    assert (drawn.min(0) < low + 0.05).all() and (drawn.max(0) > high - 0.05).all()
+    env.close()

@@ -58,6 +58,8 @@ def check_robot(robot: RobotSelection) -> list[Finding]:
         *_pose(built),
         *_actuators(built),
         *_keyframes(built, model),
+        *_couplings(built, model),
+        *_touch_names(built),
     ]
     if not any(f.error for f in findings):  # the rest moves it
         findings += moving_lints(built)
@@ -191,7 +193,8 @@ def _limits(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
         joint, spec = model.joint(name), _owner(built, name)
         slides = int(joint.type[0]) == int(mujoco.mjtJoint.mjJNT_SLIDE)
         if not model.jnt_limited[joint.id]:
-            followed = any(tool.gripper is not None and name in tool.gripper.followers for tool in built.tools)
+            hands = [tool.gripper for tool in built.tools if tool.gripper is not None]
+            followed = name in built.arm.followers or any(name in hand.followers for hand in hands)
             far, fine = ("10 m", "") if slides else ("a turn", "; a joint that turns on and on is fine")
             if not followed:
                 yield Finding(
@@ -256,6 +259,28 @@ def _keyframes(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
                     f"move {name!r} into its range, or correct the range",
                     place(arm, key),
                 )
+
+
+def _couplings(built: RobotModel, model: mujoco.MjModel) -> Iterator[Finding]:
+    """A joint that follows another has to be able to go where that takes it."""
+    for name, (driver, ratio) in built.arm.followers.items():
+        low, high = sorted(ratio * model.joint(driver).range)
+        least, most = model.joint(name).range
+        if model.jnt_limited[model.joint(name).id] and not least - 0.01 <= low <= high <= most + 0.01:
+            yield Finding(
+                "coupling",
+                True,
+                f"{name!r} follows {driver!r} from {low:.4g} to {high:.4g}, beyond its limits {least:.4g}, {most:.4g}",
+                f"correct the ratio {ratio:g} in followers=, or one of the ranges",
+                place(built.arm, "followers="),
+            )
+
+
+def _touch_names(built: RobotModel) -> Iterator[Finding]:
+    for name in built.arm.touch:
+        if name not in built.bodies:
+            text = f"touch names {name!r}, and there is no such body"
+            yield Finding("touch", True, text, f"one of {', '.join(built.bodies)}", place(built.arm, "touch="))
 
 
 def _owner(built: RobotModel, name: str) -> RobotSpec | GripperSpec:

@@ -110,7 +110,7 @@ def _stage(robot: RobotSelection, reached: Reach | None) -> tuple[RobotModel, mu
 
 
 def _pose(built: RobotModel, model: mujoco.MjModel, data: mujoco.MjData, arm: np.ndarray, gripper: float) -> None:
-    data.qpos[[model.joint(n).qposadr[0] for n in built.joints]] = np.concatenate([arm, built.gripper_qpos(gripper)])
+    data.qpos[[model.joint(n).qposadr[0] for n in built.joints]] = built.whole_qpos(arm, gripper=gripper)
     mujoco.mj_forward(model, data)
 
 

@@ -21,6 +21,9 @@ __all__ = ["Standing", "moving_lints", "standing", "stands"]
 
 _STEP = 0.005  # [s]
 _TURN, _SLIDE = 0.1, 0.01  # [rad], [m] a step response's step
+_PROBE, _DEPTH = 0.004, 5e-4  # [m] radius of a ball that touches, and how deep it is pressed in
+_CORNERS = [np.array(d) - 1.0 for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)]
+_DIRECTIONS = [d / np.linalg.norm(d) for d in _CORNERS]  # faces, edges and corners of a cube, seen from its middle
 _STANDS = 0.05  # [m] a robot on its feet may sag and settle so far
 
 
@@ -32,6 +35,7 @@ def moving_lints(built: RobotModel) -> Iterator[Finding]:
         yield from _tcp(built, tool, air)
     yield from _hold(built, air)
     yield from _steps(built, air)
+    yield from _touch(built)
 
 
 class _Air:
@@ -202,6 +206,56 @@ def _steps(built: RobotModel, air: _Air) -> Iterator[Finding]:
                 f"raise kp, or lower kd: force / kd = {fastest:.2g} {unit} is the fastest it moves",
                 where,
             )
+
+
+def _touch(built: RobotModel) -> Iterator[Finding]:
+    """Does each body that is to feel touch read a force when a ball is pressed on it, and can a ball get there?"""
+    if not built.arm.touch:
+        return
+    spec = built.spec.copy()
+    for name in built.arm.touch:
+        spec.add_sensor(
+            name=f"touch/{name}",
+            type=mujoco.mjtSensor.mjSENS_CONTACT,
+            objtype=mujoco.mjtObj.mjOBJ_BODY,
+            objname=name,
+            intprm=(2, 3, 1),  # the net force of all contacts
+        )
+    ball = spec.worldbody.add_body(name="probe")
+    ball.add_freejoint()
+    ball.add_geom(name="probe", type=mujoco.mjtGeom.mjGEOM_SPHERE, size=(_PROBE, 0, 0), mass=0.01)
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    data.qpos[[model.joint(n).qposadr[0] for n in built.joints]] = built.qpos()
+    for name in built.arm.touch:
+        if not any(_felt(model, data, name, toward) for toward in _DIRECTIONS):
+            shapes = model.geom_contype[model.geom_bodyid == model.body(name).id]
+            what = "no ball can be pressed on it alone at 'rest'" if shapes.any() else "it has no shape that collides"
+            yield Finding(
+                "touch",
+                True,
+                f"{name!r} is to feel touch, and {what}",
+                f"leave {name!r} out of touch=, or give it a shape that stands out",
+                place(built.arm, "touch="),
+            )
+
+
+def _felt(model: mujoco.MjModel, data: mujoco.MjData, name: str, toward: np.ndarray) -> bool:
+    """Press the ball on a body from one side, on each of its shapes: is it touched alone, and does it read that?"""
+    probe, body = model.geom("probe"), model.body(name).id
+    for geom in np.flatnonzero((model.geom_bodyid == body) & (model.geom_contype > 0)):
+        near, far = 0.0, float(model.geom_rbound[geom]) + 2 * _PROBE
+        for _ in range(20):  # halve the way until the ball is as deep as wanted
+            middle = (near + far) / 2
+            data.qpos[model.jnt_qposadr[model.body("probe").jntadr[0]] :][:3] = data.geom_xpos[geom] + middle * toward
+            mujoco.mj_kinematics(model, data)
+            deep = mujoco.mj_geomDistance(model, data, probe.id, geom, 1.0, None) < -_DEPTH
+            near, far = (middle, far) if deep else (near, middle)
+        mujoco.mj_forward(model, data)
+        met = {int(model.geom_bodyid[g]) for c in data.contact if probe.id in c.geom for g in c.geom}
+        if met == {int(probe.bodyid[0]), int(body)} and np.linalg.norm(data.sensor(f"touch/{name}").data) > 0:
+            return True
+    return False
 
 
 @dataclass(frozen=True)

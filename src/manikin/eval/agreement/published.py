@@ -49,9 +49,9 @@ PUBLISHED: dict[str, dict[str, tuple[float, float]]] = {
         "rt-1-begin": (0.0, 0.0),
         "octo-base": (0.0, 0.0),
     },
-    "WidowXSpoonOnTowel-v1": {"rt-1-x": (0.0, 0.0), "octo-base": (0.333, 0.125), "octo-small": (0.417, 0.472)},
-    "WidowXCarrotOnPlate-v1": {"rt-1-x": (0.0, 0.042), "octo-base": (0.250, 0.083), "octo-small": (0.083, 0.097)},
-    "WidowXStackCube-v1": {"rt-1-x": (0.0, 0.0), "octo-base": (0.0, 0.0), "octo-small": (0.125, 0.042)},
-    "WidowXEggplantInBasket-v1": {"rt-1-x": (0.0, 0.0), "octo-base": (0.250, 0.431), "octo-small": (0.400, 0.569)},
+    "WidowXSpoonOnTowel-v2": {"rt-1-x": (0.0, 0.0), "octo-base": (0.333, 0.125), "octo-small": (0.417, 0.472)},
+    "WidowXCarrotOnPlate-v2": {"rt-1-x": (0.0, 0.042), "octo-base": (0.250, 0.083), "octo-small": (0.083, 0.097)},
+    "WidowXStackCube-v2": {"rt-1-x": (0.0, 0.0), "octo-base": (0.0, 0.0), "octo-small": (0.125, 0.042)},
+    "WidowXEggplantInBasket-v2": {"rt-1-x": (0.0, 0.0), "octo-base": (0.250, 0.431), "octo-small": (0.400, 0.569)},
 }
 """Task's id -> policy -> (success rate in reality, in simulation)."""

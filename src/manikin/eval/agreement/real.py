@@ -26,10 +26,10 @@ SIMPLER_TASKS: dict[str, tuple[str, int]] = {
     "google_robot_open_drawer": ("GoogleOpenDrawer-v1", 27),
     "google_robot_close_drawer": ("GoogleCloseDrawer-v1", 27),
     "google_robot_place_apple_in_closed_top_drawer": ("GooglePlaceAppleInDrawer-v1", 27),
-    "widowx_spoon_on_towel": ("WidowXSpoonOnTowel-v1", 24),
-    "widowx_carrot_on_plate": ("WidowXCarrotOnPlate-v1", 24),
-    "widowx_stack_cube": ("WidowXStackCube-v1", 24),
-    "widowx_put_eggplant_in_basket": ("WidowXEggplantInBasket-v1", 24),
+    "widowx_spoon_on_towel": ("WidowXSpoonOnTowel-v2", 24),
+    "widowx_carrot_on_plate": ("WidowXCarrotOnPlate-v2", 24),
+    "widowx_stack_cube": ("WidowXStackCube-v2", 24),
+    "widowx_put_eggplant_in_basket": ("WidowXEggplantInBasket-v2", 24),
 }
 """SIMPLER's name of a task -> its id here, and the published number of real trials of each policy."""
 

@@ -17,6 +17,7 @@ from manikin.errors import ConfigError, UnknownNameError
 __all__ = ["PictureConfig", "augmented", "augmented_with_places", "inputs_of"]
 
 _TOLD = "policy/"  # the group of what a real robot knows
+_GREY = (0.299, 0.587, 0.114)  # how bright each channel is to the eye (ITU-R BT.601)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,8 @@ class PictureConfig:
         shift: in training, each picture is moved by up to so many pixels each way, its border repeated.
         jitter: in training, brightness, contrast and each channel of a picture are multiplied by 1 - jitter to
             1 + jitter.
+        saturation: in training, what each pixel has beyond its grey is multiplied by 1 - saturation to 1 + saturation;
+            with 1 a picture may lose all its colours.
     """
 
     encoder: str = "keypoints"
@@ -38,6 +41,7 @@ class PictureConfig:
     numbers: tuple[str, ...] = ()
     shift: int = 0
     jitter: float = 0.0
+    saturation: float = 0.0
 
 
 def inputs_of(env: BatchEnv, config: PictureConfig) -> tuple[int, int | dict[str, Any]]:
@@ -51,6 +55,8 @@ def inputs_of(env: BatchEnv, config: PictureConfig) -> tuple[int, int | dict[str
     """
     if config.shift < 0 or not 0 <= config.jitter < 1:
         raise ConfigError(f"shift must be 0 or more and jitter from 0 to below 1, got {config.shift}, {config.jitter}")
+    if not 0 <= config.saturation <= 1:
+        raise ConfigError(f"saturation must be from 0 to 1, got {config.saturation}")
     shape = env.single_observation_space.shape
     if shape is not None:
         return (1, int(shape[0])) if len(shape) == 1 else (int(shape[0]), int(shape[1]))
@@ -103,7 +109,7 @@ def augmented_with_places(
         config: says how far.
         generator: on the tensors' device.
     """
-    if not isinstance(taken, Mapping) or not (config.shift or config.jitter):
+    if not isinstance(taken, Mapping) or not (config.shift or config.jitter or config.saturation):
         return taken, dict(places)
     pictures, moved = dict(taken), dict(places)
     for name, value in taken.items():
@@ -131,4 +137,8 @@ def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator)
         bright = out.float() * factors[..., :3] * factors[..., 3:4]
         mean = bright.mean((1, 2), keepdim=True)
         out = (mean + (bright - mean) * factors[..., 4:]).round().clamp(0, 255).to(torch.uint8)
+    if config.saturation:
+        factor = 1 + config.saturation * (2 * torch.rand((count, 1, 1, 1), generator=generator, device=device) - 1)
+        grey = (out.float() @ torch.tensor(_GREY, device=device))[..., None]
+        out = (grey + (out - grey) * factor).round().clamp(0, 255).to(torch.uint8)
     return out.reshape(pictures.shape), moved

@@ -23,7 +23,7 @@ TOTAL, FINGERS = "total", "fingers/"
 
 
 class LinkForces(Handle):
-    """Contact forces on a robot's links that can move and can touch something.
+    """Contact forces on a robot's links that can touch something and move, or are to feel touch.
 
     What moves of a gripper, and what its pads are on, is called ``fingers/NAME`` and is not in the total.
 
@@ -85,9 +85,9 @@ def declare_link_forces(spec: mujoco.MjSpec, robot: Robot) -> LinkForces:
 
 
 def _links(body: mujoco.MjsBody, model: RobotModel, moves: bool, finger: bool) -> list[tuple[str, str]]:
-    """(body, link) of a body and what hangs on it, of those that move and can touch something."""
+    """(body, link) of a body and what hangs on it, of those that can touch something and move, or feel touch."""
     joints = [joint.name for joint in body.joints]
-    moves = moves or bool(joints)
+    moves = moves or bool(joints) or body.name in model.arm.touch
     finger = finger or body.name in model.finger_bodies or not set(model.gripper_joints).isdisjoint(joints)
     own = moves and any(geom.contype or geom.conaffinity for geom in body.geoms)
     here = [(body.name, FINGERS + body.name if finger else body.name)] if own else []

@@ -174,17 +174,25 @@ class Robot(Handle):
         n, na, device, target = self.scope.n, len(self.arm.joints), self.scope.device, self.scope.target
         arm = torch.minimum(torch.maximum(expand(arm, n, na, device), self.limits[:na, 0]), self.limits[:na, 1])
         fingers = torch.tensor(self.model.gripper_qpos(opening).tolist(), dtype=torch.float32, device=device)
-        whole = torch.cat([arm, fingers.expand(n, len(fingers))], 1)
+        whole = torch.cat([arm, self._follow(arm), fingers.expand(n, len(fingers))], 1)
         self._place.write(whole, target)
         moving = torch.as_tensor(qvel, dtype=torch.float32, device=device).expand(n, na)
-        self._place_vel.write(torch.cat([moving, torch.zeros(n, len(fingers), device=device)], 1), target)
-        still = torch.zeros_like(whole[:, 0])
-        command = [still if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]
+        still = torch.zeros(n, len(fingers), device=device)
+        self._place_vel.write(torch.cat([moving, self._follow(moving), still], 1), target)
+        none = torch.zeros_like(whole[:, 0])
+        command = [none if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]
         self._ctrl.write(torch.stack(command, 1), target)
         if self._history is not None:  # what was commanded before an episode is what is commanded at its start
             self._history.write(torch.stack([command[k] for k in self._late], 1), target)
         if self.arm.base.kind == "free":
             self.set_root(self.base_pose)
+
+    def _follow(self, arm: Tensor) -> Tensor:
+        """(n, followers) where joints that follow others are, or how fast, given those (n, arm joints)."""
+        at, ratio = self.model.following
+        if not at:
+            return arm[:, :0]
+        return arm[:, list(at)] * torch.tensor(ratio, dtype=torch.float32, device=arm.device)
 
     @property
     def root_pose(self) -> Tensor:
@@ -209,9 +217,16 @@ class Robot(Handle):
     @property
     def foot_forces(self) -> Tensor:
         """(n, feet) [N] net contact force on each foot in the last substep."""
-        links = self.forces.links
-        value: Tensor = self.forces.value
-        return value[:, [1 + links.index(foot) for foot in self.arm.feet]]
+        return self._forces_on(self.arm.feet)
+
+    @property
+    def touch_forces(self) -> Tensor:
+        """(n, bodies) [N] net contact force on each body of the robot's ``touch`` in the last substep."""
+        return self._forces_on(self.arm.touch)
+
+    def _forces_on(self, bodies: tuple[str, ...]) -> Tensor:
+        links, value = self.forces.links, self.forces.value
+        return value[:, [1 + links.index(body) for body in bodies]]
 
     def set_property(self, what: str, value: Tensor) -> None:
         """Give the rows ``gains`` (stiffness of the position servos), ``damping`` (of their joints) or

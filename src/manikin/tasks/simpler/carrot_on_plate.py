@@ -1,4 +1,4 @@
-"""WidowXCarrotOnPlate-v1."""
+"""WidowXCarrotOnPlate-v2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WidowXCarrotOnPlate(PutOnTask):
     Numbers: Li et al. 2024 (arXiv 2405.05941) and its released code; see docs/simpler.md for what differs.
     """
 
-    id = "WidowXCarrotOnPlate-v1"
+    id = "WidowXCarrotOnPlate-v2"
     instruction = "put carrot on plate"
     source_name, source_model = "carrot", "bridge_carrot_generated_modified"
     target_name, target_model = "plate", "bridge_plate_objaverse_larger"

@@ -1,4 +1,4 @@
-"""WidowXEggplantInBasket-v1."""
+"""WidowXEggplantInBasket-v2."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WidowXEggplantInBasket(PutOnTask):
     Numbers: Li et al. 2024 (arXiv 2405.05941) and its released code; see docs/simpler.md for what differs.
     """
 
-    id = "WidowXEggplantInBasket-v1"
+    id = "WidowXEggplantInBasket-v2"
     instruction = "put eggplant into yellow basket"
     horizon_s = 24.0
     settle_s = 1.5

@@ -13,7 +13,7 @@ from manikin import Articulation, Handles, Quantity, Robot, SceneBuilder, Variab
 from manikin.arenas.ground import ground
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import Constant, norm, quat_conj, quat_from_yaw, quat_mul, quat_rotate
-from manikin.props.station import FINISHES, station
+from manikin.props.station import FINISHES, JOINT_FRICTION, station
 from manikin.sense.pixels import Photograph
 from manikin.tasks.simpler.common import photograph
 from manikin.tasks.simpler.google import FORWARD, GoogleTask, motion
@@ -93,6 +93,7 @@ class CabinetTask(GoogleTask):
         poses: str = "photographs"  # visual matching's, or "even": variant aggregation's, 0.1 m and 0.2 m apart
         solid_handles: bool = True  # handles collide; the original's do not
         cabinet: str = "mk_station_recolor"  # its colours: this is visual matching's; mk_station, mk_station2 or 3
+        joint_friction: float = JOINT_FRICTION  # of the drawers, times their weight; SIMPLER tries 0.0125 to 0.2
 
     def __init__(self, config: Any = None, **more: Any) -> None:
         super().__init__(config, **more)
@@ -118,8 +119,9 @@ class CabinetTask(GoogleTask):
         ground(
             b, height=0.0, base_camera=((0.9, 0.9, 1.4), (-0.1, 0, 0.6)), human_camera=((0.9, 1.3, 1.5), (0, 0, 0.6))
         )
-        light_up(b, self.lights[self.config.light])
-        made = station(handles=self.config.solid_handles, finish=self.config.cabinet)
+        c = self.config
+        light_up(b, self.lights[c.light])
+        made = station(handles=c.solid_handles, finish=c.cabinet, joint_friction=c.joint_friction)
         cabinet = b.articulation("cabinet", as_shown(made), pos=CABINET)
         cabinet.source = "the boxes of the original's file"
         places = _STANDS[self.config.poses]

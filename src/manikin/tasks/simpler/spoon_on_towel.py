@@ -1,4 +1,4 @@
-"""WidowXSpoonOnTowel-v1."""
+"""WidowXSpoonOnTowel-v2."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WidowXSpoonOnTowel(PutOnTask):
     differs.
     """
 
-    id = "WidowXSpoonOnTowel-v1"
+    id = "WidowXSpoonOnTowel-v2"
     instruction = "put the spoon on the towel"
     source_name, source_model = "spoon", "bridge_spoon_generated_modified"
     target_name, target_model = "towel", "table_cloth_generated_shorter"

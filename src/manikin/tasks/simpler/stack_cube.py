@@ -1,4 +1,4 @@
-"""WidowXStackCube-v1."""
+"""WidowXStackCube-v2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WidowXStackCube(PutOnTask):
     Numbers: Li et al. 2024 (arXiv 2405.05941) and its released code; see docs/simpler.md for what differs.
     """
 
-    id = "WidowXStackCube-v1"
+    id = "WidowXStackCube-v2"
     instruction = "stack the green block on the yellow block"
     source_name, source_model = "green", "baked_green_cube_3cm"
     target_name, target_model = "yellow", "baked_yellow_cube_3cm"

@@ -98,7 +98,8 @@ class GraspCube(Task):
         camera_turn: tuple[float, float, float] = (0.0, 0.0, 0.0)  # [rad] about right, down and forward
         camera_fovy: tuple[float, float] = (-0.035, 0.035)  # [rad] more than 52 degrees, least and most
         robot_tint: tuple[float, float, float] = (0.0, 0.0, 0.0)  # added to the robot's colours, mean ...
-        robot_colour: float = 0.05  # ... and standard deviation of each channel
+        robot_colour: float = 0.05  # ... and standard deviation of each channel,
+        robot_range: float = 0.0  # or where this is not 0, a uniform range to either side in place of the normal law
         light: tuple[float, float] = (1.0, 1.0)  # times its intensity, least and most
         light_turn: tuple[float, float] = (0.0, 0.0)  # [rad] of its direction about each axis, least and most
         ambient: float = 0.35  # strength of light from everywhere
@@ -140,6 +141,10 @@ class GraspCube(Task):
         if c.light != (1.0, 1.0) or any(c.light_turn):
             lights = LightLook(turn=Uniform(*c.light_turn), intensity=Uniform(*c.light))
         table_look = Surface(colour=Uniform(c.table_low, c.table_high), textures=c.table_textures)
+        tint: Normal | Uniform = Normal(c.robot_tint, c.robot_colour)
+        if c.robot_range:
+            low, high = (tuple(x + side * c.robot_range for x in c.robot_tint) for side in (-1, 1))
+            tint = Uniform(low, high)
         still = not any((*c.camera_offset, *c.camera_turn))
         placed = CameraLook(
             shift=None if still else Uniform(c.camera_offset, c.camera_offset),
@@ -151,7 +156,7 @@ class GraspCube(Task):
             cameras={"base_camera": (placed, shaken)},
             lights=lights,
             ambient=Uniform(c.ambient, c.ambient),
-            surfaces={"robot": Surface(offset=Normal(c.robot_tint, c.robot_colour)), "table": table_look},
+            surfaces={"robot": Surface(offset=tint), "table": table_look},
             distractors=self._distractors() if c.distractors else None,
         )
 

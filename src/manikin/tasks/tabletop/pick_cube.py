@@ -65,7 +65,7 @@ class PickCube(Task):
     robots = ("panda", "ur5e", "xarm7", "so101")
     robot_config = {
         name: {"cube_half_size": 0.0125, "spawn_half_size": 0.05, "goal_height": 0.08, "goal_radius": 0.015625}
-        for name in ("koch", "so101")
+        for name in ("bi_so101_left", "bi_so101_right", "koch", "so100", "so101")
     }
     reward_max = 5.0
     observations = {
