@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from scipy.spatial.transform import Rotation
 from manikin.errors import DataError, UnknownNameError
 from manikin.fidelity import METRICS, TASKS, Recording, fidelity_metrics, read_reality, subgroup_scores
 from manikin.fidelity.arm import wrist_pose
-from manikin.fidelity.metrics.modes import COLUMNS
-from manikin.fidelity.metrics.paper import final, moving_times
+from manikin.fidelity.metrics.modes import COLUMNS, VALUES, Mode, recorded_values
+from manikin.fidelity.metrics.paper import final, moving_times, rolling_times
 from manikin.fidelity.numerics import euler_degrees, mahalanobis, rotation_matrices
 from manikin.fidelity.recordings.defects import find_defects, masked
 from manikin.fidelity.recordings.recording import ARM
@@ -324,6 +325,20 @@ def test_a_subgroup_needs_all_of_its_tasks() -> None:
     assert list(subgroup_scores(arm_alone)[2]) == list(COLUMNS[1])
 
 
+@pytest.mark.parametrize("mode", get_args(Mode))
+def test_a_recording_has_the_values_of_a_simulation_that_is_the_same(mode: Mode) -> None:
+    """Thirteen of the 23 metrics describe the simulation alone."""
+    real = averaged(synthetic_recording(9))
+    assert len(VALUES) == 13 and set(VALUES) | set(COLUMNS[2]) == set(METRICS)
+    alike = fidelity_metrics(real, real, mode)[0]
+    assert recorded_values(real, mode) == {name: alike[name] for name in VALUES}
+    assert list(recorded_values(averaged(synthetic_recording(1)), mode)) == list(VALUES[:7])
+    ended = real.arm.copy()
+    ended[:, -1] = 0
+    stopped = recorded_values(replace(real, arm=ended), "released")
+    assert stopped["max_velocity"] == recorded_values(real, "released")["max_velocity"]  # no motion to the origin
+
+
 # ---- the real recordings ---------------------------------------------------------------------------------------------
 
 REAL = {  # torque max, mean; force max, mean; moment max, mean; peak speed; object's end; its spreads [mm]
@@ -353,12 +368,15 @@ def test_the_real_recordings_have_their_known_values(task: int, data_root: Path)
     assert found["max_velocity"] == pytest.approx(peak, abs=0.006) and found["max_torque"] == pytest.approx(
         torque[0], abs=0.006
     )
+    values = recorded_values(real, "released")
+    for name, most in (("max_torque", torque[0]), ("max_force", force[0]), ("max_moment", moment[0])):
+        assert values[name] == pytest.approx(most, abs=0.006), name
     if end is None or spread is None:
         return
     ends = final(masked(real, find_defects(real), ["zero_rows"]).objects[:20])[:, :3]
     assert ends.mean(0) == pytest.approx(end, abs=1.1e-3)
-    values = 1000 * np.sqrt(np.linalg.eigvalsh(np.cov(ends.T)))[::-1]
-    for value, known_one in zip(values, spread, strict=True):
+    sizes = 1000 * np.sqrt(np.linalg.eigvalsh(np.cov(ends.T)))[::-1]
+    for value, known_one in zip(sizes, spread, strict=True):
         assert value == pytest.approx(known_one, abs=0.51 if isinstance(known_one, int) else 0.06)
 
 
@@ -379,11 +397,34 @@ def test_the_arm_goes_where_the_recorded_one_went(task: int, data_root: Path) ->
     assert fidelity_metrics(real, frame)[0]["euclidean"] < 0.012
 
 
+@pytest.mark.parametrize(("task", "least", "most"), [(5, 40, 60), (6, 12, 17), (7, 35, 60), (8, 12, 18)])
+def test_real_objects_roll_as_long_as_one_sees(task: int, least: float, most: float, data_root: Path) -> None:
+    """Limits that were read off drawings of their tracks; the cylinder of task 6 lies still after 27 to 38 s."""
+    real = read_reality(data_root / "collins2020" / "real_mean_10hz", task)
+    assert least < np.median(rolling_times(masked(real, find_defects(real)))) < most
+
+
+def test_the_rolling_time_is_that_of_the_motion_also_with_exchanged_labels() -> None:
+    """0.1 m/s from 20 to 50 s, and a fifth of the samples displaced."""
+    time = np.arange(800) / 10
+    pos = np.zeros((800, 3))
+    pos[:, 0] = 0.6 + 0.1 * np.clip(time - 20, 0, 30)
+    still = recording(pos, objects=tracks(pos))
+    assert rolling_times(replace(still, task=5)) == pytest.approx(np.full(20, 30.0), abs=0.11)
+    swapped = tracks(pos)
+    swapped[..., 0] += 0.06 * (np.random.default_rng(0).random(swapped.shape[:2]) < 0.2)
+    one = replace(recording(pos, objects=swapped), task=5)
+    found = rolling_times(masked(one, find_defects(one), ["label_swap"]))
+    assert np.median(found) == pytest.approx(30, abs=1)
+    assert (moving_times(one) > 60).all()
+
+
 @pytest.mark.parametrize(("task", "mean"), [(5, 77.2), (6, 71.9), (7, 68.3), (8, 67.7)])
 def test_real_objects_seem_to_move_longer_than_was_published(task: int, mean: float, data_root: Path) -> None:
     """The script's rule counts exchanged labels. The paper reports 68.3, 64.3, 58.1 and 55.7 s."""
     real = read_reality(data_root / "collins2020" / "real_mean_10hz", task).cut(TASKS[task].rows)
     assert fidelity_metrics(real, real, "released")[0]["object_moving_time"] == pytest.approx(mean, abs=0.06)
+    assert recorded_values(real, "released")["object_moving_time"] == pytest.approx(mean, abs=0.06)
     if task == 5:
         times = moving_times(real)
         assert (times.mean(), times.std(ddof=1)) == (pytest.approx(67.8, abs=0.06), pytest.approx(8.1, abs=0.06))

@@ -263,16 +263,18 @@ def test_a_mistake_is_named_with_its_rows(
 def test_other_lengths_and_rates_are_named() -> None:
     one = averaged(synthetic_recording(3))
     longer = replace(one, arm=np.repeat(one.arm, 10, axis=1), objects=np.repeat(one.objects, 10, axis=1))
+    rests = [np.concatenate([track, np.repeat(track[:, -1:], 30, axis=1)], 1) for track in (one.arm, one.objects)]
+    rest = replace(one, arm=rests[0], objects=rests[1])
     cases: Sequence[tuple[Recording, str, str]] = (
         (one.cut(100), "short", "100 rows; 13 s are 130"),
         (longer, "rate", "1300 rows; 13 s at 10 Hz are 130. About 100 Hz"),
-        (longer.cut(160), "after_end", "rows 130-159 (30 rows)"),
+        (rest, "after_end", "rows 130-159 (30 rows)"),
         (replace(one, hz=100.0), "rate", "100 rows per second"),
     )
     for recording, kind, said in cases:
         told = [str(defect) for defect in find_defects(recording) if defect.kind == kind]
         assert len(told) == 1 and said in told[0], (kind, told)
-    assert masked(longer.cut(160), find_defects(longer.cut(160))).rows == 130
+    assert masked(rest, find_defects(rest)).rows == 130
 
 
 def test_turns_that_do_not_fit_the_arm_are_doubtful() -> None:

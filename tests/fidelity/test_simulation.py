@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from manikin.cli import main
-from manikin.errors import ConfigError, DataError, DivergedError, UnknownNameError
+from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.fidelity import TASKS, Score, published, read_reality, read_repeats, score_task
 from manikin.fidelity.arm import wrist_pose
 from manikin.fidelity.metrics.modes import subgroup_scores
@@ -23,8 +23,9 @@ from manikin.fidelity.recordings.recording import ARM, Recording
 from manikin.fidelity.recordings.synthetic import averaged, synthetic_recording, write_synthetic
 from manikin.fidelity.simulation.film import FidelityFilm
 from manikin.fidelity.simulation.rollout import TaskSimulation, simulate
-from manikin.fidelity.simulation.run import run_tasks
-from manikin.fidelity.simulation.settings import Settings, read_settings
+from manikin.fidelity.simulation.run import FidelityRun, run_tasks
+from manikin.fidelity.simulation.settings import HANDS, Settings, read_settings
+from manikin.fidelity.submission import pack
 
 G = 9.81
 HAND = 0.04 + 0.727 + 6 * 0.01
@@ -88,6 +89,16 @@ def test_the_force_sensor_feels_the_weight_of_the_hand(pushed: Recording) -> Non
     assert (tared.arm[0, 0, 16:22] == 0).all()
 
 
+def test_fingers_are_written_as_counts_of_their_encoders() -> None:
+    """6400 counts are 1.4 rad (the paper); open is 0."""
+    sim = TaskSimulation(9, repeats=1)
+    sim.start([Settings(spread=0)])
+    np.testing.assert_allclose(sim.read()[0][0, ARM["fingers"]], 0, atol=1e-6)
+    angles = torch.tensor([[0.14, 0.7, 1.4]])
+    sim.world.channel([("qpos", k, k + 1) for k in sim.scene.fingers]).write(angles)
+    np.testing.assert_allclose(sim.read()[0][0, ARM["fingers"]], [640, 3200, 6400], rtol=1e-5)
+
+
 def test_joint_torques_at_rest_carry_the_weight_of_the_arm(pushed: Recording) -> None:
     """They are the derivative of the potential energy by the joints' angles."""
     sim = TaskSimulation(9, repeats=1)
@@ -106,11 +117,22 @@ def test_joint_torques_at_rest_carry_the_weight_of_the_arm(pushed: Recording) ->
     assert abs(expected[1]) > 5
 
 
+def test_the_calibration_of_the_torque_sensors_scales_what_is_written_and_nothing_else() -> None:
+    """One factor for the tasks that were recorded first, one for tasks 5 to 8."""
+    settings = Settings(spread=0, torque_scale=0.5, torque_scale_rolling=2.0)
+    for task, factor in ((9, 0.5), (5, 2.0)):
+        usual, scaled = (shortened(task, 1.5, repeats=1).run([one])[0] for one in (Settings(spread=0), settings))
+        np.testing.assert_allclose(scaled.arm[..., ARM["torque"]], factor * usual.arm[..., ARM["torque"]])
+        rest = np.delete(np.arange(22), np.r_[ARM["torque"]])
+        assert (scaled.arm[..., rest] == usual.arm[..., rest]).all() and (scaled.objects == usual.objects).all()
+
+
 # ---- objects ---------------------------------------------------------------------------------------------------------
 
 
-def thrown(task: int, settings: Settings, velocity: tuple[float, ...], steps: int) -> np.ndarray:
-    """(steps + 1,) [m] way of the object along x at 10 Hz, which begins with a velocity (6,) while the arm waits."""
+def thrown(task: int, settings: Settings, velocity: tuple[float, ...], steps: int, axis: int = 0) -> np.ndarray:
+    """(steps + 1,) [m] way of the object along an axis at 10 Hz, which begins with a velocity (6,) while the arm
+    waits."""
     sim = TaskSimulation(task, repeats=1)
     world, model = sim.world, sim.scene.compiled.model
     sim.start([replace(settings, spread=0.0)])
@@ -119,7 +141,7 @@ def thrown(task: int, settings: Settings, velocity: tuple[float, ...], steps: in
     world.channel([("qvel", dof, dof + 6)]).write(torch.tensor([velocity]))
     found = []
     for _ in range(steps + 1):
-        found.append(float(sim.read()[1][0, 0]))
+        found.append(float(sim.read()[1][0, axis]))
         world.step(sim.substeps)
     return np.array(found) - found[0]
 
@@ -157,6 +179,40 @@ def test_a_cylinder_with_its_mass_off_the_axis_rocks_like_a_pendulum(offset: flo
     assert 0.2 * np.diff(cross).mean() == pytest.approx(period, rel=0.03) and len(cross) > 4
 
 
+def test_a_cone_with_its_mass_off_the_axis_rocks_about_its_apex() -> None:
+    """Period 2 pi sqrt(I cos(a) / (m g e)), tan(a) = r / h: I about the line on which it lies, along which it turns.
+
+    That of a uniform cone is 3/20 m r^2 (6 h^2 + r^2) / (h^2 + r^2); its centre of mass, 3/4 h sin(a) above the line,
+    comes nearer by e cos(a).
+    """
+    radius, height, offset = 0.0375, 0.1, 0.002
+    slant = np.hypot(radius, height)
+    settings = Settings(rolling_friction=0.0, time_constant=0.02, object_offset=offset)
+    turn = 1.5 * np.array([radius, 0, -height]) / slant  # [rad/s] in its own frame, whose x points down
+    along = (0, 1.5 * radius * height / slant, 0)  # [m/s] of the middle of its base: the apex rests
+    way = thrown(7, settings, (*along, *turn), 60, axis=1)
+    turns = np.flatnonzero(np.diff(np.sign(way - way.mean())))
+    cross = [k + (way.mean() - way[k]) / (way[k + 1] - way[k]) for k in turns]
+    above = 0.75 * height * radius / slant
+    inertia = 3 / 20 * radius**2 * (6 * height**2 + radius**2) / slant**2  # per mass
+    inertia += (above - offset * height / slant) ** 2 - above**2
+    period = 2 * np.pi * np.sqrt(inertia * (height / slant) / (G * offset))
+    assert 0.2 * np.diff(cross).mean() == pytest.approx(period, rel=0.02) and len(cross) > 4
+
+
+def test_recorded_offsets_are_those_of_the_periods_with_which_the_objects_rock() -> None:
+    """In the median over repeats 3.6, 5.3, 2.4 and 5.5 s, by the laws that the two tests above hold."""
+    radius, height = 0.0375, 0.1
+    slant = np.hypot(radius, height)
+    cone = 3 / 20 * radius**2 * (6 * height**2 + radius**2) / slant**2 * height / slant
+    for task, period in ((5, 3.6), (6, 5.3), (7, 2.4), (8, 5.5)):
+        offset = (2 * np.pi / period) ** 2 * (1.5 * radius**2 if task < 7 else cone) / G
+        assert Settings(object_offset="recorded").offset_of(task) == pytest.approx(offset, rel=0.03)
+    assert Settings(object_offset="recorded").offset_of(3) == 0
+    assert Settings(object_offset="recorded", offset_factor=2.0).offset_of(5) == pytest.approx(1.3e-3)
+    assert "object_offset" in Settings(object_offset="recorded").per_task
+
+
 def test_objects_have_the_published_shapes_and_lie_still() -> None:
     for task, about in TASKS.items():
         if about.thing is None:
@@ -174,6 +230,44 @@ def test_objects_have_the_published_shapes_and_lie_still() -> None:
         turned = {"cylinder": (3 * diameter**2 / 4 + length**2) / 12, "cone": 3 / 80 * (diameter**2 + length**2)}
         inertia = about.thing.mass * turned.get(about.thing.shape, (diameter**2 + length**2) / 12)
         assert volume > 0 and max(model.body_inertia[body]) == pytest.approx(inertia, rel=0.01), task
+
+
+def test_the_released_hand_has_the_shapes_of_the_released_meshes(data_root: Path) -> None:
+    """Its hulls are as wide as the STL files, in the description's frames; masses stay."""
+    built_in, released = (TaskSimulation(3, repeats=1, hand=hand).scene for hand in HANDS)
+    models = [one.compiled.model for one in (built_in, released)]
+    assert (models[0].body_mass == models[1].body_mass).all() and len(released.robot_geoms) < len(built_in.robot_geoms)
+    model = models[1]
+    wide = {}
+    for geom in released.robot_geoms:
+        body = model.body(int(model.geom_bodyid[geom])).name.removeprefix("robot/")
+        if body not in ("hand", "b_finger_1", "b_finger_tip_1"):
+            continue
+        assert model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_MESH
+        mesh = int(model.geom_dataid[geom])
+        first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
+        turn = np.zeros(9)
+        mujoco.mju_quat2Mat(turn, model.geom_quat[geom])
+        wide[body] = model.mesh_vert[first : first + count] @ turn.reshape(3, 3).T + model.geom_pos[geom]
+    for body, name in (
+        ("hand", "hand_3finger"),
+        ("b_finger_1", "finger_proximal"),
+        ("b_finger_tip_1", "finger_distal"),
+    ):
+        content = (data_root / "collins2020" / "meshes" / f"{name}.STL").read_bytes()
+        facets = np.frombuffer(content[84:], np.dtype([("normal", "<3f4"), ("points", "<9f4"), ("", "<u2")]))
+        points = facets["points"].reshape(-1, 3)
+        for end in (np.min, np.max):
+            np.testing.assert_allclose(end(wide[body], axis=0), end(points, axis=0), atol=1e-4)
+    sim = TaskSimulation(3, repeats=1)
+    with pytest.raises(ConfigError, match="has the hand 'built_in', not 'released'"):
+        sim.run([Settings(hand="released")])
+
+
+def test_without_the_released_description_its_hand_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    with pytest.raises(AssetError, match="MANIKIN_DATA is not set"):
+        TaskSimulation(3, repeats=1, hand="released")
 
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
@@ -219,6 +313,18 @@ def test_warp_simulates_the_same() -> None:
     np.testing.assert_allclose(warp.arm[..., ARM["pos"]], cpu.arm[..., ARM["pos"]], atol=1e-3)
     np.testing.assert_allclose(warp.arm[..., ARM["torque"]], cpu.arm[..., ARM["torque"]], atol=0.1)
     np.testing.assert_allclose(warp.objects[..., :3], cpu.objects[..., :3], atol=1e-3)
+
+
+def test_warp_simulates_a_whole_task_as_the_cpu_does() -> None:
+    """In single precision: the wrist within 0.1 mm, torques within 0.01 N m, the pushed cuboid within 3 mm."""
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    settings = Settings(cap="fitted", spread=0, table_friction=0.25, physics_hz=100)
+    cpu, warp = (simulate(9, settings, repeats=1, device=device) for device in ("cpu", "warp:cpu"))
+    assert warp.rows == cpu.rows == 90
+    for name, tolerance in (("pos", 1e-4), ("quat", 1e-4), ("torque", 0.01), ("force", 0.05), ("moment", 0.005)):
+        np.testing.assert_allclose(warp.arm[..., ARM[name]], cpu.arm[..., ARM[name]], atol=tolerance, err_msg=name)
+    np.testing.assert_allclose(warp.objects[..., :3], cpu.objects[..., :3], atol=3e-3)
+    assert cpu.objects[0, :, 0].max() > 0.63  # it was pushed
 
 
 # ---- settings, files, scores -----------------------------------------------------------------------------------------
@@ -286,6 +392,29 @@ def test_files_of_a_run_are_read_back_and_scored(tmp_path: Path, capsys: pytest.
     assert scored["tasks"]["9"]["values"]["euclidean"] < 0.05  # the synthetic arm follows the same law
     assert scored["tasks"]["9"]["simulation_defects"] == []  # a fast push is no exchange of labels
     assert "The object moves: recorded" in (out / "index.html").read_text()
+    assert main(["fidelity", "pack", str(out / "simulation"), "--out", str(tmp_path / "sent")]) == 0
+    sent = json.loads((tmp_path / "sent" / "submission.json").read_text())
+    assert sent["tuned"] == {"cap": "fitted"} and sent["simulator"].endswith(Settings(cap="fitted").digest[:8])
+
+
+@pytest.mark.parametrize(
+    ("settings", "task", "said"),
+    [
+        (Settings(base_z=-0.01), 9, "base_height_m is immutable: 0.055, not 0.045"),
+        (Settings(base_y=0.02), 9, "base_xy_m is immutable"),
+        (Settings(base_yaw=3.0), 9, "base_yaw_deg is immutable"),
+        (Settings(times="recorded"), 5, "task5/targets_deg is immutable"),
+        (Settings(object_mass=1.5), 9, "task9/object_mass_kg is immutable: 0.14, not 0.21"),
+    ],
+)
+def test_a_run_says_what_it_changed_of_what_is_immutable(
+    settings: Settings, task: int, said: str, tmp_path: Path
+) -> None:
+    made = {task: replace(synthetic_recording(task), synthetic=False, header={})}
+    run = FidelityRun(settings=settings, seed=0, recordings=made, films={}, seconds=1.0, processor_seconds=1.0)
+    run.write(tmp_path / "run")
+    with pytest.raises(ConfigError, match=said):
+        pack(tmp_path / "run", None, tmp_path / "sent")
 
 
 def test_without_recordings_a_run_writes_its_files_and_says_so(
@@ -297,6 +426,20 @@ def test_without_recordings_a_run_writes_its_files_and_says_so(
     assert len(list((tmp_path / "simulation").glob("task09_*.csv"))) == 20
     assert main(["fidelity", "run", "--tasks", "11", "--out", str(tmp_path)]) == 2
     assert "unknown task of the benchmark '11'" in capsys.readouterr().err
+
+
+def test_the_command_films_what_it_simulates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    av = pytest.importorskip("av", reason="PyAV is not installed: pip install 'manikin[video]'")
+    real = write_synthetic(tmp_path / "made", tasks=(9,)) / "real"
+    words = ["fidelity", "run", "--tasks", "9", "--films", "--reality", str(real), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert '<video src="films/task09.mp4"' in (tmp_path / "out" / "index.html").read_text()
+    with av.open(str(tmp_path / "out" / "films" / "task09.mp4")) as film:
+        frames = [frame.to_ndarray(format="rgb24").astype(int) for frame in film.decode(video=0)]
+    assert len(frames) == 90 and frames[0].shape == (240, 320, 3)
+    assert np.abs(frames[40] - frames[0]).max() > 50  # the arm has moved
+    red = (frames[0][..., 0] - frames[0][..., 1] > 40).sum()
+    assert red > 20  # spheres where wrist and object were recorded
 
 
 def test_films_show_where_wrist_and_object_were_recorded(tmp_path: Path) -> None:

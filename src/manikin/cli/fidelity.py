@@ -58,7 +58,8 @@ class RunOptions:
     """Simulate the benchmark's tasks with settings from a file, write the repeats, and score them."""
 
     config: Path | None = None
-    """TOML file with the settings that differ from the default: cap = "fitted", table_friction = 0.3 and so on."""
+    """TOML file with the settings that differ from the default: cap = "fitted", table_friction = 0.3 and so on. Not for
+    PyBullet."""
     tasks: tuple[int, ...] = ()
     """Numbers of tasks, by default all ten."""
     engine: tuple[Literal["mujoco", "warp", "pybullet"], ...] = ("mujoco",)
@@ -100,9 +101,12 @@ class ImproveOptions:
     repeats: int = 4
     """Of a candidate on a task while it searches; held-out tasks are scored with twenty."""
     metrics: tuple[str, ...] = ("euclidean", "velocity", "torque", "object_translation")
-    """Errors that the loss adds up, as shares of those of the first settings."""
+    """Errors that the loss adds up, as shares of those of the first settings. Of a metric that is no error, such as
+    object_moving_time, the difference from the recorded value counts."""
     mode: Literal["released", "paper"] = "released"
     """Of the metrics, as in manikin fidelity score."""
+    mask: tuple[str, ...] | None = None
+    """As in manikin fidelity score."""
     reality: Path | None = None
     """Folder of the recordings. Default: collins2020/real_mean_10hz in MANIKIN_DATA."""
     seed: int = 0
@@ -123,8 +127,9 @@ class PackOptions:
 
     folder: tyro.conf.Positional[Path]
     """Folder of simulated repeats."""
-    about: Path
-    """TOML file with simulator, run_time_s, system, [tuned] and [immutable]."""
+    about: Path | None = None
+    """TOML file with simulator, run_time_s, system, [tuned] and [immutable]. Default: about.toml in the folder, as
+    manikin fidelity run writes it."""
     out: Path = Path("submission")
     """Folder to write, new or empty."""
 
@@ -168,6 +173,10 @@ def _reality(given: Path | None) -> Path:
     return root / "collins2020" / "real_mean_10hz"
 
 
+def _mask(options: ScoreOptions | RunOptions | ImproveOptions) -> tuple[str, ...] | None:
+    return () if options.mask == ("none",) else options.mask
+
+
 def _score(options: ScoreOptions) -> int:
     from manikin.fidelity.recordings.own import is_own
     from manikin.fidelity.score import score_folder
@@ -178,7 +187,7 @@ def _score(options: ScoreOptions) -> int:
     if own and options.reality is None:
         raise ConfigError("which recordings? Name the real arm's with --reality")
     reality = _reality(options.reality)
-    mask = () if options.mask == ("none",) else options.mask
+    mask = _mask(options)
     scores = [
         score_folder(
             folder,
@@ -240,6 +249,14 @@ def _run(options: RunOptions) -> int:
     for engine in engines:
         folder = options.out / (engine if len(engines) > 1 else "simulation")
         if engine == "pybullet":
+            given = {
+                "--config": options.config is not None,
+                "--films": options.films,
+                "--device": options.device != "cpu",
+            }
+            if ignored := [name for name, there in given.items() if there]:
+                words = f"PyBullet runs as the exemplar did, without {', '.join(ignored)}; other engines have them"
+                out.print(words, soft_wrap=True, markup=False)
             made[folder] = _pybullet(folder, tasks, options.seed)
         else:
             made[folder], shown = _manikin(out, options, engine, folder, tasks, real)
@@ -247,7 +264,7 @@ def _run(options: RunOptions) -> int:
     if reality is None:
         out.print(f"not scored: {missing}", soft_wrap=True, markup=False)
         return OK
-    mask = () if options.mask == ("none",) else options.mask
+    mask = _mask(options)
     scores = [
         replace(
             score_folder(folder, reality, mode=options.mode, tasks=tasks, mask=mask),
@@ -386,6 +403,7 @@ def _improve(options: ImproveOptions) -> int:
                 method=method,
                 metrics=options.metrics,
                 mode=options.mode,
+                mask=_mask(options),
                 repeats=options.repeats,
                 seed=options.seed,
                 device=options.device,
@@ -427,8 +445,10 @@ def _improve(options: ImproveOptions) -> int:
         table(f"each task with the settings found without it, {options.mode}", heads, rows)
     for group, values in found.subgroups.items():
         table(f"subgroup {group}", list(values), [[f"{value:.4g}" for value in values.values()]])
-    words = f"{counted(found.candidates, 'candidate')} simulated; use it: --config {options.out / 'improved.toml'}"
-    out.print(words, soft_wrap=True, markup=False)
+    out.print(f"masked in the recordings: {', '.join(found.masked) or 'nothing'}", soft_wrap=True)
+    words = f"{counted(found.candidates, 'candidate')} simulated; {found.candidates_per_minute:.1f} a minute, in "
+    words += f"{found.seconds:.0f} s, {found.processor_seconds:.0f} s of processor time"
+    out.print(f"{words}; use it: --config {options.out / 'improved.toml'}", soft_wrap=True, markup=False)
     return OK
 
 

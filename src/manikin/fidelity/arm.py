@@ -62,10 +62,11 @@ def wrist_pose(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return found[..., :3, 3], found[..., :3, :3]
 
 
-def commands(segments: Sequence[tuple[float, Sequence[float]]], steps: int, cap: float) -> np.ndarray:
+def commands(segments: Sequence[tuple[float, Sequence[float]]], steps: int, cap: float | np.ndarray) -> np.ndarray:
     """(steps, 6) [rad] joint positions that the arm is asked for at 10 Hz, from zero.
 
-    The joint velocity is four times the difference to the target per second, at most ``cap`` [degrees/s].
+    The joint velocity is four times the difference to the target per second, at most ``cap`` [degrees/s],
+    one number or (6,).
     """
     q, out = np.zeros(6), []
     for k in range(steps):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from manikin.fidelity.protocol import (
     benchmark_task,
 )
 from manikin.fidelity.recordings.recording import Recording, write_repeats
+from manikin.fidelity.submission import ABOUT, write_about
 from manikin.sysid.importers import data_file
 
 __all__ = ["simulated"]
@@ -68,17 +70,18 @@ def simulated(
     except ImportError:
         raise ConfigError("PyBullet is not installed: pip install 'manikin[pybullet]'") from None
     task = benchmark_task(number)
-    urdf = _description()
     off = np.random.default_rng([number, seed]).normal(0, spread, (repeats, 2))  # house: random, a stream of its own
     arms, things = [], []
-    for shift in off:
-        client = engine.connect(engine.DIRECT)
-        try:
-            arm, thing = _played(engine, client, task, urdf, shift, cap)
-        finally:
-            engine.disconnect(client)
-        arms.append(arm)
-        things.append(thing)
+    with tempfile.TemporaryDirectory(prefix="mico-") as folder:
+        urdf = _description(Path(folder))
+        for shift in off:
+            client = engine.connect(engine.DIRECT)
+            try:
+                arm, thing = _played(engine, client, task, urdf, shift, cap)
+            finally:
+                engine.disconnect(client)
+            arms.append(arm)
+            things.append(thing)
     objects = np.stack(things) if task.thing is not None else np.zeros((0, task.rows, 7))
     return Recording(
         task=number,
@@ -90,9 +93,8 @@ def simulated(
     )
 
 
-def _description() -> Path:
-    """The released URDF with its meshes beside it, where PyBullet looks for them."""
-    folder = Path(tempfile.mkdtemp(prefix="mico-"))
+def _description(folder: Path) -> Path:
+    """The released URDF in a folder with its meshes beside it, where PyBullet looks for them."""
     urdf = data_file("collins2020/urdf/m1n6s300_mujoco.urdf")
     for mesh in sorted((urdf.parents[1] / "meshes").iterdir()):
         (folder / mesh.name).symlink_to(mesh)
@@ -170,12 +172,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cap", type=float, default=CAP, help="most that a joint is asked to turn [degrees/s]")
     args = parser.parse_args(words)
+    began = time.perf_counter()
     for number in args.tasks:
         try:
             found = simulated(number, repeats=args.repeats, seed=args.seed, cap=args.cap)
         except ManikinError as error:
             raise SystemExit(str(error)) from None
         write_repeats(found, args.folder, args.repeats)
+    seconds, tuned = time.perf_counter() - began, {"cap_deg_s": args.cap, "lateral_friction": FRICTION}
+    write_about(args.folder / ABOUT, simulator="PyBullet", run_time_s=seconds, tuned=tuned)
 
 
 if __name__ == "__main__":

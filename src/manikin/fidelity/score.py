@@ -18,7 +18,7 @@ from manikin.fidelity.recordings.defects import MASKED, MASKED_OWN, Defect, chec
 from manikin.fidelity.recordings.own import is_own, read_tasks
 from manikin.fidelity.recordings.recording import Recording, read_reality, read_repeats, tasks_in
 
-__all__ = ["Score", "TaskScore", "as_values", "published", "score_folder", "score_task"]
+__all__ = ["Score", "TaskScore", "as_values", "kinds_masked", "published", "score_folder", "score_task"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,7 +133,7 @@ def score_folder(
         name=str(about.get("simulator", Path(folder).name)),
         mode=mode,
         tasks=found,
-        masked=_kinds(mode, mask),
+        masked=kinds_masked(mode, mask),
         about=about,
     )
 
@@ -171,7 +171,7 @@ def score_task(
     real: Recording, sim: Recording, *, mode: Mode = "paper", mask: Sequence[str] | None = None
 ) -> TaskScore:
     """One task; arguments and errors as in :func:`score_folder`."""
-    kinds = _kinds(mode, mask)
+    kinds = kinds_masked(mode, mask)
     defects = [tuple(find_defects(one)) for one in (real, sim)]
     defects[1] = tuple(one for one in defects[1] if one.kind != "label_swap")  # a simulator has no markers: fast pushes
     for one, told in zip((real, sim), defects, strict=True):
@@ -201,7 +201,8 @@ def score_task(
     )
 
 
-def _kinds(mode: Mode, mask: Sequence[str] | None) -> tuple[str, ...]:
+def kinds_masked(mode: Mode, mask: Sequence[str] | None) -> tuple[str, ...]:
+    """Kinds of defects that are masked in the recordings; ``mask`` and errors as in :func:`score_folder`."""
     if mode == "paper":
         return MASKED if mask is None else tuple(mask)
     if mask:

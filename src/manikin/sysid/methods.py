@@ -59,6 +59,10 @@ class Anneal:
         if not (self.temperature > 0 and self.step > 0 and 0 < self.shrink <= 1):
             raise ConfigError(f"anneal needs temperature > 0, step > 0 and 0 < shrink <= 1: {self}")
 
+    def generation(self, count: int) -> int:
+        """How many points are asked for at a time, of so many parameters."""
+        return self.chains
+
     def __call__(self, start: np.ndarray, loss: float, rng: Stream) -> Asks:
         best, least = start.copy(), loss
         low, high = np.zeros_like(start), np.ones_like(start)
@@ -100,9 +104,13 @@ class Cma:
         if self.candidates < 4 or self.population < 0 or 0 < self.population < 4 or not self.sigma > 0:
             raise ConfigError(f"cma needs candidates >= 4, a population of 0 or at least 4, and sigma > 0: {self}")
 
+    def generation(self, count: int) -> int:
+        """How many points are asked for at a time, of so many parameters."""
+        return self.population or 4 + int(3 * math.log(count))
+
     def __call__(self, start: np.ndarray, loss: float, rng: Stream) -> Asks:
         n = len(start)
-        size = self.population or 4 + int(3 * math.log(n))
+        size = self.generation(n)
         half = size // 2
         weights = np.log((size + 1) / 2) - np.log(np.arange(1, half + 1))
         weights /= weights.sum()

@@ -15,11 +15,20 @@ from typing import Literal, get_args
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.fidelity.metrics.pairs import check_pair, left_out
 from manikin.fidelity.metrics.paper import paper
-from manikin.fidelity.metrics.released import released
-from manikin.fidelity.protocol import HZ, SUBGROUPS
+from manikin.fidelity.metrics.released import as_read, released
+from manikin.fidelity.protocol import HZ, SUBGROUPS, benchmark_task
 from manikin.fidelity.recordings.recording import Recording
 
-__all__ = ["COLUMNS", "METRICS", "FidelityMetric", "Mode", "fidelity_metrics", "subgroup_scores"]
+__all__ = [
+    "COLUMNS",
+    "METRICS",
+    "VALUES",
+    "FidelityMetric",
+    "Mode",
+    "fidelity_metrics",
+    "recorded_values",
+    "subgroup_scores",
+]
 
 Mode = Literal["paper", "released"]
 
@@ -75,6 +84,8 @@ COLUMNS: dict[int, tuple[str, ...]] = {
     ),
 }
 """Subgroup -> errors that Tables II and III have."""
+VALUES = tuple(name for name in METRICS if name not in COLUMNS[2])
+"""Metrics that are no error: they describe the simulation alone, and :func:`recorded_values` has the recording's."""
 
 
 def fidelity_metrics(real: Recording, sim: Recording, mode: Mode = "paper") -> tuple[dict[str, float], list[str]]:
@@ -106,6 +117,20 @@ def fidelity_metrics(real: Recording, sim: Recording, mode: Mode = "paper") -> t
         if not math.isclose(one.hz, HZ):
             raise DataError(f"the {word} {one.source} is at {one.hz:g} Hz; the metrics are of {HZ:g} Hz")
     return paper(real, sim) if mode == "paper" else released(real, sim)
+
+
+def recorded_values(real: Recording, mode: Mode = "paper") -> dict[str, float]:
+    """What a recording itself has of :data:`VALUES`, by the same formulas, up to the task's nominal end.
+
+    Of ``released`` the rows of zeros at the end are replaced as the script does it.
+
+    Raises:
+        DataError: as :func:`fidelity_metrics`.
+    """
+    whole = real.cut(benchmark_task(real.task).rows)
+    itself = as_read(whole) if mode == "released" else whole
+    found, _ = fidelity_metrics(whole, itself, mode)
+    return {name: found[name] for name in VALUES if name in found}
 
 
 def subgroup_scores(tasks: Mapping[int, Mapping[str, float]]) -> dict[int, dict[str, float]]:

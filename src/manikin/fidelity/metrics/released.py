@@ -20,6 +20,8 @@ is NaN. Here that row counts 0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from manikin.errors import DataError
@@ -27,7 +29,7 @@ from manikin.fidelity.numerics import euler_degrees, mahalanobis, moving, rotati
 from manikin.fidelity.protocol import HZ, REPEATS
 from manikin.fidelity.recordings.recording import ARM, Recording
 
-__all__ = ["released"]
+__all__ = ["as_read", "released"]
 
 _SCALE = 37.0
 _LEAST = 1000.0  # a minimum begins there
@@ -82,6 +84,16 @@ def released(real: Recording, sim: Recording) -> tuple[dict[str, float], list[st
             if degenerate:
                 notes.append(f"{name}: the recordings do not spread in every direction; the script would fail")
     return found, notes
+
+
+def as_read(real: Recording) -> Recording:
+    """A recording as the script reads it: the mean arm and 20 objects, rows of zeros at the end replaced.
+
+    Raises:
+        DataError: every row has a zero.
+    """
+    arm, objects = _reality(real, real.rows)
+    return replace(real, arm=arm[None], objects=objects[:REPEATS])
 
 
 def _reality(real: Recording, rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from manikin.errors import DataError, UnknownNameError
 from manikin.fidelity.arm import wrist_pose
 from manikin.fidelity.numerics import median, rotation_matrices
 from manikin.fidelity.protocol import HZ, benchmark_task
+from manikin.fidelity.recordings import mistakes
 from manikin.fidelity.recordings.recording import ARM, Recording
 
 __all__ = ["KINDS", "MASKED", "MASKED_OWN", "Defect", "check_usable", "find_defects", "masked", "summary"]
@@ -30,6 +31,7 @@ KINDS: dict[str, str] = {
     "label_swap": "jumps of an object, or of your own tool, and back: the markers' labels were exchanged",
     "after_end": "rows after the nominal end of the task",
     "short": "fewer rows than the task lasts",
+    "fingers": "fingers that do not begin open, or beyond their encoder",
     "start": "the wrist begins elsewhere than where the arm at home has it",
     "orientation": "turns of the wrist that do not agree with the arm's kinematics",
 }
@@ -84,16 +86,23 @@ def find_defects(recording: Recording) -> list[Defect]:
     if recording.own:
         return [*_own(recording)]
     found = [*_whole(recording)]
+    (home, turns), lies = mistakes.home(), mistakes.lies(benchmark_task(recording.task))
     for k, arm in enumerate(recording.arm):
         name = _arm(recording, k)
-        found += _track(arm[:, :7], name, k, recording.summary)
+        found += _track(arm[:, :7], name, k, recording.summary, home)
+        for look in (mistakes.loads, mistakes.exchanged, mistakes.fingers):
+            found += [Defect(*one) for one in look(arm, name, k)]
+        found += [Defect(*one) for one in mistakes.order(arm[:, ARM["quat"]], turns, name, k)]
         rest = _rows(np.isnan(arm[:, 7:]).any(1) & ~np.isnan(arm[:, :7]).any(1))
         found += [Defect("gap", name, rest, "values are missing", k)] if len(rest) else []
+    turned: list[mistakes.Mistake] = []
     for k, track in enumerate(recording.objects):
         name = recording.labels[k] if k < len(recording.labels) else f"repeat {k + 1}"
-        found += _track(track, f"object {name}", k, False)
+        found += _track(track, f"object {name}", k, False, lies[0])
         found += _swaps(track, f"object {name}", k)
-    return found
+        turned += mistakes.order(track[:, 3:], lies[1], f"object {name}", k)
+    # of a single one it may be chance: markers of a cylinder lie about its axis as they like
+    return found + ([Defect(*one) for one in turned] if 2 * len(turned) > len(recording.objects) else [])
 
 
 def summary(defects: Sequence[Defect], first_line: int) -> list[str]:
@@ -110,7 +119,7 @@ def summary(defects: Sequence[Defect], first_line: int) -> list[str]:
 
 
 def check_usable(recording: Recording, defects: Iterable[Defect]) -> None:
-    """Raise :class:`DataError` for a defect that makes every number wrong: units or rate."""
+    """Raise :class:`DataError` for a defect that makes every number wrong: units, columns or rate."""
     bad = [one for one in defects if one.kind in _REFUSED]
     if bad:
         raise DataError(f"{recording.source}: {bad[0]}")
@@ -164,6 +173,8 @@ def _whole(recording: Recording) -> Iterator[Defect]:
         words = f"{recording.rows} rows; {task.seconds:g} s at {HZ:g} Hz are {task.rows}"
         words += f". About {times * HZ:.3g} Hz, or cut short?"
         yield Defect("rate", "file", none, words)
+    elif paced := [*mistakes.pace(recording)]:
+        yield from (Defect(*one) for one in paced)
     elif recording.rows > expected + 1:
         rows = np.arange(expected, recording.rows)
         yield Defect("after_end", "file", rows, f"the task ends after {task.seconds:g} s")
@@ -182,15 +193,14 @@ def _arm(recording: Recording, index: int) -> str:
     return "arm" if len(recording.arm) == 1 else f"arm of repeat {index + 1}"
 
 
-def _track(pose: np.ndarray, where: str, index: int, mean: bool) -> Iterator[Defect]:
-    """Of positions and quaternions (N, 7)."""
+def _track(pose: np.ndarray, where: str, index: int, mean: bool, start: np.ndarray) -> Iterator[Defect]:
+    """Of positions and quaternions (N, 7) that begin at ``start`` (3,)."""
     pos, size = pose[:, :3], np.linalg.norm(pose[:, 3:], axis=1)
     lost, zero = np.isnan(pose).any(1), (pos == 0).all(1)
-    yield from _wide(np.linalg.norm(pos, axis=1), where, index)
-    if np.nanmax(size, initial=0) > 1.5:
-        rows = _rows(size > 1.5)
-        words = f"a quaternion of length {np.nanmax(size):.4g}; these are angles, or degrees"
-        yield Defect("units", where, rows, words, index)
+    named = [Defect(*one) for one in mistakes.lengths(pos, start, where, index)]
+    yield from named or _wide(np.linalg.norm(pos, axis=1), where, index)
+    if turned := [Defect(*one) for one in mistakes.angles(pose[:, 3:], ~zero & np.isfinite(pos).all(1), where, index)]:
+        yield from turned
         return
     if lost.any():
         yield Defect("gap", where, _rows(lost), "values are missing", index)

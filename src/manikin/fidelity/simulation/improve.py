@@ -1,8 +1,9 @@
 """Settings with which the simulation comes nearer to the recordings, searched on some tasks and scored on others.
 
-A candidate's loss on a task is the mean over the chosen metrics of its value divided by that of the settings that the
-search begins with: 1 is no better. The loss is the mean over tasks. For each task the search is made once without it;
-what it finds is then scored on that task. So no score comes from a task that its settings were tuned on.
+A candidate's loss on a task is the mean over the chosen metrics of its error divided by that of the settings that the
+search begins with: 1 is no better. Of a metric that is no error, such as the object's moving time, the error is the
+difference from what the recording has. The loss is the mean over tasks. For each task the search is made once without
+it; what it finds is then scored on that task. So no score comes from a task that its settings were tuned on.
 """
 
 from __future__ import annotations
@@ -10,18 +11,30 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 
+from manikin._version import __version__
 from manikin.data.recording.lines import CheckedLines
-from manikin.errors import ConfigError, UnknownNameError
-from manikin.fidelity.metrics.modes import METRICS, Mode, fidelity_metrics, subgroup_scores
+from manikin.errors import ConfigError, DivergedError, UnknownNameError
+from manikin.fidelity.metrics.modes import (
+    METRICS,
+    VALUES,
+    Mode,
+    fidelity_metrics,
+    recorded_values,
+    subgroup_scores,
+)
 from manikin.fidelity.protocol import REPEATS
+from manikin.fidelity.recordings.defects import check_usable, find_defects, masked
 from manikin.fidelity.recordings.recording import Recording
+from manikin.fidelity.score import kinds_masked
 from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
 from manikin.sysid.methods import Anneal, Cma, follow
@@ -31,8 +44,9 @@ __all__ = ["LOSS", "FidelityParameter", "HeldOut", "Improved", "improve", "parse
 LOSS = ("euclidean", "velocity", "torque", "object_translation")
 """Metrics of the loss unless said otherwise; a task without object lacks the last one."""
 JOURNAL = "candidates.jsonl"
-_FIXED = ("physics_hz", "spread", "tare", "times")  # no physical parameter
-_LEAST = 1e-9  # what a metric of zero is divided by
+_FIXED = ("hand", "physics_hz", "spread", "tare", "times")  # no physical parameter
+_LEAST = 1e-9  # what an error of zero is divided by
+_SHARE = 0.01  # of a recorded value: what a smaller difference from it is divided by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +88,14 @@ class FidelityParameter:
         return float(self.low + (self.high - self.low) * unit)
 
     def of(self, settings: Settings) -> float:
-        """What settings have: of six numbers the median, of a word the middle of the range."""
-        now = getattr(settings, self.name)
-        return self.value(0.5) if isinstance(now, str) else float(np.median(now))
+        """What settings have: of six numbers the median, of a word what it stands for in tasks 1 to 4, 9 and 10."""
+        words: dict[str, Callable[[int], Any]] = {
+            "cap": settings.cap_of,
+            "delay": settings.delay_of,
+            "object_offset": settings.offset_of,
+        }
+        now: Any = words[self.name](1) if self.name in words else getattr(settings, self.name)
+        return float(np.median(now))
 
     def unit(self, settings: Settings) -> float:
         """Where settings lie in the range, at its ends where they are beyond."""
@@ -128,7 +147,10 @@ class Improved:
         held_out: by task; empty where only one task was searched on.
         profile: parameter -> losses on all tasks a tenth of its range below and above what was found. What hardly
             differs from ``loss`` is not determined by the recordings.
-        candidates: that were simulated, each on some tasks.
+        candidates: that were simulated, each on some tasks; with those of a search that was interrupted.
+        seconds, processor_seconds: that this search took, without those of one that was interrupted.
+        candidates_per_minute: that this search simulated.
+        masked: kinds of defects that were masked in the recordings.
     """
 
     settings: Settings
@@ -136,6 +158,10 @@ class Improved:
     held_out: Mapping[int, HeldOut]
     profile: Mapping[str, tuple[float, float]]
     candidates: int
+    seconds: float = dataclasses.field(compare=False)
+    processor_seconds: float = dataclasses.field(compare=False)
+    candidates_per_minute: float = dataclasses.field(compare=False)
+    masked: tuple[str, ...]
 
     @property
     def subgroups(self) -> dict[int, dict[str, float]]:
@@ -164,7 +190,8 @@ class _Bench:
     ) -> None:
         self.reality, self.parameters, self.start, self.metrics, self.mode = reality, parameters, start, metrics, mode
         self.batch, self.seed, self._tell = batch, seed, on_candidates
-        options: dict[str, Any] = {"physics_hz": start.physics_hz, "device": device, "threads": threads}
+        options: dict[str, Any] = {"physics_hz": start.physics_hz, "hand": start.hand}
+        options |= {"device": device, "threads": threads}
         self._sims = {task: TaskSimulation(task, repeats=repeats, candidates=batch, **options) for task in reality}
         self._known: dict[tuple[int, bytes], float] = {}
         self._journal = journal
@@ -172,8 +199,15 @@ class _Bench:
             loss = math.inf if line["loss"] is None else float(line["loss"])
             self._known[int(line["task"]), np.array(line["x"], np.float64).tobytes()] = loss
         self.points: set[bytes] = set()
+        self.simulated = 0
         self.first = np.array([one.unit(start) for one in parameters])
-        self._usual = {task: self._values(task, [start])[0] for task in reality}
+        wanted = [m for m in metrics if m in VALUES]
+        self._recorded = {task: recorded_values(one, mode) if wanted else {} for task, one in reality.items()}
+        self._usual = {task: self._errors(task, self._values(task, [start], strict=True)[0]) for task in reality}
+        for task, errors in self._usual.items():
+            if lost := [name for name, error in errors.items() if not math.isfinite(error)]:
+                said = f"task {task}: {lost[0]} is not known of the recording, or all of its rows are masked"
+                raise ConfigError(f"{said}; leave out the metric, the task or the mask")
 
     def settings(self, point: np.ndarray) -> Settings:
         """Of a point (P,) in the unit cube."""
@@ -186,6 +220,7 @@ class _Bench:
         points = np.ascontiguousarray(np.clip(points, 0, 1), np.float64)
         for at in range(0, len(points), self.batch):
             some = points[at : at + self.batch]
+            made: set[bytes] = set()
             for task in tasks:
                 new = list({x.tobytes(): x for x in some if (task, x.tobytes()) not in self._known}.values())
                 lines = []
@@ -194,29 +229,46 @@ class _Bench:
                     lines.append({"task": task, "x": x.tolist(), "loss": loss if math.isfinite(loss) else None})
                 if self._journal is not None and lines:
                     self._journal.write(lines)
+                made |= {x.tobytes() for x in new}
             fresh = {x.tobytes() for x in some} - self.points
             self.points |= fresh
+            self.simulated += len(fresh & made)
             if self._tell is not None:
                 self._tell(len(fresh))
         return np.array([np.mean([self._known[task, x.tobytes()] for task in tasks]) for x in points])
 
     def _loss(self, task: int, values: Mapping[str, float]) -> float:
-        usual = self._usual[task]
-        shares = [abs(values[m]) / max(abs(usual[m]), _LEAST) for m in self.metrics if m in usual]
+        usual, recorded = self._usual[task], self._recorded[task]
+        shares = [
+            error / max(usual[name], _SHARE * abs(recorded.get(name, 0)), _LEAST)
+            for name, error in self._errors(task, values).items()
+        ]
         found = float(np.mean(shares))
         return found if math.isfinite(found) else math.inf
 
-    def _values(self, task: int, settings: Sequence[Settings]) -> list[dict[str, float]]:
+    def _errors(self, task: int, values: Mapping[str, float]) -> dict[str, float]:
+        """Of the metrics of the loss that the task has: values themselves as differences from the recorded ones."""
+        recorded = self._recorded[task]
+        return {m: abs(values[m] - recorded[m] if m in VALUES else values[m]) for m in self.metrics if m in values}
+
+    def _values(self, task: int, settings: Sequence[Settings], *, strict: bool = False) -> list[dict[str, float]]:
         """Metrics of each of at most a batch of settings."""
         if not settings:
             return []
         full = [*settings, *[settings[-1]] * (self.batch - len(settings))]
-        made = self._sims[task].run(full, seed=self.seed, strict=False)[: len(settings)]
+        made = self._sims[task].run(full, seed=self.seed, strict=strict)[: len(settings)]
         return [_scored(self.reality[task], one, self.mode) for one in made]
 
     def close(self) -> None:
         for one in self._sims.values():
             one.close()
+
+
+def _usable(recording: Recording, kinds: Sequence[str]) -> Recording:
+    """A recording as the scores take it: refused with a wrong unit or rate, and masked."""
+    defects = find_defects(recording)
+    check_usable(recording, defects)
+    return masked(recording, defects, kinds) if kinds else recording
 
 
 def _digest(recording: Recording) -> str:
@@ -243,8 +295,9 @@ def improve(
     method: Cma | Anneal | None = None,
     metrics: Sequence[str] = LOSS,
     mode: Mode = "released",
+    mask: Sequence[str] | None = None,
     repeats: int = 4,
-    batch: int = 8,
+    batch: int = 0,
     seed: int = 0,
     device: str = "cpu",
     threads: int = 0,
@@ -259,10 +312,12 @@ def improve(
         parameters: what may change, with its range: ``table_friction=0.1:0.6``.
         start: what the search begins with; default :class:`Settings` ``()``.
         method: default CMA with 48 candidates for each search. There is one search on all tasks, and one without each.
-        metrics: of the loss.
+        metrics: of the loss. Of those in :data:`manikin.fidelity.metrics.modes.VALUES` the difference from the
+            recorded value counts.
         mode: of the metrics, see :mod:`manikin.fidelity.metrics.modes`.
+        mask: kinds of defects of the recordings to mask, as in :func:`manikin.fidelity.score.score_folder`.
         repeats: of a candidate on a task while it searches. Held-out tasks are scored with twenty.
-        batch: candidates at a time.
+        batch: candidates at a time; 0 for a generation of the method.
         seed: of the search and of the differences between repeats; the same seed gives the same result.
         device: ``cpu``, ``warp:cpu`` or ``cuda``.
         threads: of the physics, 0 for all cores.
@@ -271,9 +326,12 @@ def improve(
         on_candidates: told how many new candidates were simulated.
 
     Raises:
-        DataError: a journal of another search, or one is there and ``resume`` is off.
-        ConfigError: nothing to search for or to compare. UnknownNameError: no such setting, metric, mode or device.
-        DivergedError: the simulation breaks down with settings that were found.
+        DataError: a journal of another search, or one is there and ``resume`` is off; or a recording has a wrong unit
+            or rate.
+        ConfigError: nothing to search for or to compare; masks in the mode ``released``; or ``cap`` or ``delay`` is to
+            vary and begins as a word that stands for several numbers, which one number would replace.
+        UnknownNameError: no such setting, metric, mode, device or kind of defect.
+        DivergedError: the simulation breaks down with the settings that the search begins with, or that were found.
     """
     chosen = [one if isinstance(one, FidelityParameter) else parse_fidelity_parameter(one) for one in parameters]
     names = [one.name for one in chosen]
@@ -285,6 +343,13 @@ def improve(
         if name not in METRICS:
             raise UnknownNameError("metric", name, METRICS)
     start, method = start or Settings(), method or Cma(candidates=48)
+    for name in names:
+        if name in start.per_task:
+            word = getattr(start, name)
+            said = f"{name} begins as {word!r}, which is not one number in all tasks and joints; a search for {name}"
+            raise ConfigError(f"{said} would replace them all by one. Vary {name}_factor, or begin with a number")
+    kinds, began = kinds_masked(mode, mask), (time.perf_counter(), time.process_time())
+    reality = {task: _usable(one, kinds) for task, one in reality.items()}
     tasks = tuple(sorted(reality))
     told = {
         "parameters": [dataclasses.asdict(one) for one in chosen],
@@ -292,10 +357,12 @@ def improve(
         "method": {"name": method.name, **dataclasses.asdict(method)},
         "metrics": list(metrics),
         "mode": mode,
+        "masked": list(kinds),
         "repeats": repeats,
         "seed": seed,
         "device": device,
         "reality": {str(task): _digest(reality[task]) for task in tasks},
+        "versions": {"manikin": __version__, "mujoco": mujoco.__version__},
     }
     path = None if folder is None else Path(folder) / JOURNAL
     journal = None if path is None else CheckedLines(path, "search", "candidates", told, resume=resume)
@@ -308,7 +375,7 @@ def improve(
             metrics=metrics,
             mode=mode,
             repeats=repeats,
-            batch=batch,
+            batch=batch or method.generation(len(chosen)),
             seed=seed,
             device=device,
             threads=threads,
@@ -316,6 +383,8 @@ def improve(
             journal=journal,
         )
         best, least = _search(bench, tasks, method, seed)
+        if not math.isfinite(least):
+            raise DivergedError(f"the simulation breaks down with every candidate, also {bench.settings(best).changed}")
         steps = 0.1 * np.eye(len(chosen))
         around = np.clip(np.concatenate([best - steps, best + steps]), 0, 1)
         beside = bench.losses(around, tasks)
@@ -328,12 +397,15 @@ def improve(
     held = {}
     for task, point in without.items():
         found = bench.settings(point)
-        sim = TaskSimulation(task, candidates=2, physics_hz=start.physics_hz, device=device, threads=threads)
+        sim = TaskSimulation(
+            task, candidates=2, physics_hz=start.physics_hz, hand=start.hand, device=device, threads=threads
+        )
         try:
             before, after = (_scored(reality[task], one, mode) for one in sim.run([start, found], seed=seed))
         finally:
             sim.close()
         held[task] = HeldOut(settings=found, before=before, after=after)
+    wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
     sides = zip(beside[: len(chosen)], beside[len(chosen) :], strict=True)
     return Improved(
         settings=bench.settings(best),
@@ -341,6 +413,10 @@ def improve(
         held_out=held,
         profile={name: (float(a), float(b)) for name, (a, b) in zip(names, sides, strict=True)},
         candidates=len(bench.points),
+        seconds=wall,
+        processor_seconds=processor,
+        candidates_per_minute=60 * bench.simulated / wall,
+        masked=kinds,
     )
 
 

@@ -10,7 +10,7 @@ import torch
 
 from manikin.errors import ConfigError, DivergedError
 from manikin.fidelity.protocol import GAIN, HZ, REPEATS, BenchmarkTask, benchmark_task
-from manikin.fidelity.recordings.recording import Recording
+from manikin.fidelity.recordings.recording import ARM, Recording
 from manikin.fidelity.simulation.scene import MARKERS, build_scene
 from manikin.fidelity.simulation.settings import Settings
 from manikin.math import quat_from_euler, quat_from_matrix, quat_from_rotvec, quat_mul
@@ -33,11 +33,12 @@ class TaskSimulation:
         repeats: rows per settings.
         candidates: settings at a time.
         physics_hz: physics steps per second.
+        hand: ``built_in`` or ``released``.
         device: ``cpu``, ``warp:cpu`` or ``cuda``.
         threads: of the physics, 0 for all cores; changes no result.
 
     Raises:
-        UnknownNameError: no such task or device.
+        UnknownNameError: no such task or device. AssetError: no released hand in MANIKIN_DATA.
     """
 
     def __init__(
@@ -47,11 +48,12 @@ class TaskSimulation:
         repeats: int = REPEATS,
         candidates: int = 1,
         physics_hz: float = 200.0,
+        hand: str = "built_in",
         device: str = "cpu",
         threads: int = 0,
     ) -> None:
         self.task, self.repeats, self.candidates = benchmark_task(task), repeats, candidates
-        self.scene = build_scene(self.task, physics_hz)
+        self.scene, self.hand = build_scene(self.task, physics_hz, hand), hand
         self.substeps = round(physics_hz / HZ)
         self.world = make_world(self.scene.compiled, repeats * candidates, device=device, threads=threads)
         model, world, scene = self.scene.compiled.model, self.world, self.scene
@@ -106,11 +108,15 @@ class TaskSimulation:
             sliding = each("table_friction") * varied["friction"]
             found["geom_friction", (scene.object_geom,)] = np.stack([sliding, torsional, rolling], -1)[:, None]
             found["geom_solref", (scene.object_geom,)] = soft
-            if self.task.thing is not None and self.task.thing.shape == "cylinder":
-                offset = np.zeros((rows, 1, 3))
-                offset[:, 0, 1] = -each("object_offset")  # its y points up at the start
-                found["body_ipos", (scene.object_body,)] = offset
-                found["body_iquat", (scene.object_body,)] = np.tile([1.0, 0, 0, 0], (rows, 1, 1))
+            if self.task.thing is not None and self.task.thing.shape in ("cylinder", "cone"):
+                off = np.repeat([one.offset_of(self.task.number) for one in settings], repeats)
+                middle = np.tile(model.body_ipos[scene.object_body], (rows, 1, 1))
+                if self.task.thing.shape == "cylinder":  # its y points up at the start
+                    middle[:, 0] = np.stack([0 * off, -off, 0 * off], 1)
+                    found["body_iquat", (scene.object_body,)] = np.tile([1.0, 0, 0, 0], (rows, 1, 1))
+                else:  # its x points down
+                    middle[:, 0, 0] += off
+                found["body_ipos", (scene.object_body,)] = middle
             masses.append(((scene.object_body,), each("object_mass") * varied["mass"]))
         for bodies, factor in masses:
             found["body_mass", bodies] = factor[:, None] * model.body_mass[list(bodies)]
@@ -160,7 +166,7 @@ class TaskSimulation:
             strict: whether settings with which a repeat breaks down are an error; otherwise their recording is NaN.
 
         Raises:
-            ConfigError: another number of settings, or another ``physics_hz``.
+            ConfigError: another number of settings, another ``physics_hz`` or another ``hand``.
             DivergedError: a simulation breaks down; says with which settings.
         """
         if len(settings) != self.candidates:
@@ -168,6 +174,8 @@ class TaskSimulation:
         for one in settings:
             if round(one.physics_hz / HZ) != self.substeps:
                 raise ConfigError(f"this simulation has {self.substeps * HZ:g} physics steps per second, not others")
+            if one.hand != self.hand:
+                raise ConfigError(f"this simulation has the hand {self.hand!r}, not {one.hand!r}")
         world, task, n = self.world, self.task, self.repeats
         varied = self.start(settings, seed=seed)
         cap = np.repeat([one.cap_of(task.number) for one in settings], n, axis=0)
@@ -248,8 +256,9 @@ def _targets(segments: Sequence[Sequence[tuple[float, tuple[float, ...]]]], time
 
 
 def _recording(task: BenchmarkTask, settings: Settings, arm: np.ndarray, objects: np.ndarray, seed: int) -> Recording:
+    arm = arm.copy()
+    arm[:, :, ARM["torque"]] *= settings.torque_scale_of(task.number)
     if settings.tare:
-        arm = arm.copy()
         arm[:, :, 16:22] -= arm[:, :1, 16:22]
     return Recording(
         task=task.number,
@@ -274,7 +283,7 @@ def simulate(task: int, settings: Settings | None = None, *, seed: int = 0, **op
         UnknownNameError: no such task or device. DivergedError: the simulation breaks down.
     """
     settings = settings or Settings()
-    simulation = TaskSimulation(task, physics_hz=settings.physics_hz, **options)
+    simulation = TaskSimulation(task, physics_hz=settings.physics_hz, hand=settings.hand, **options)
     try:
         return simulation.run([settings], seed=seed)[0]
     finally:

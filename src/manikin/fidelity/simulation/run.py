@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from manikin._version import __version__
 from manikin.data.recording.durable import write_file
-from manikin.fidelity.protocol import REPEATS, TASKS, benchmark_task
+from manikin.fidelity.protocol import BASE_HEIGHT, REPEATS, TASKS, benchmark_task
 from manikin.fidelity.recordings.recording import Recording, write_repeats
 from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
+from manikin.fidelity.submission import ABOUT, write_about
 
 __all__ = ["FidelityRun", "run_tasks"]
 
@@ -43,7 +45,8 @@ class FidelityRun:
         return f"manikin {self.settings.digest[:8]}"
 
     def write(self, folder: str | Path) -> Path:
-        """Write ``taskTT_RR.csv`` of each task and ``settings.json``. Returns the folder.
+        """Write ``taskTT_RR.csv`` of each task, ``settings.json``, and ``about.toml`` for a submission. Returns the
+        folder.
 
         Raises:
             OSError: they cannot be written.
@@ -60,7 +63,30 @@ class FidelityRun:
             "manikin": __version__,
         }
         write_file(folder / "settings.json", (json.dumps(said, indent=1) + "\n").encode())
+        used, tuned = self._choices()
+        name = f"manikin {__version__}, settings {self.settings.digest[:8]}"
+        write_about(folder / ABOUT, simulator=name, run_time_s=self.seconds, tuned=tuned, used=used)
         return folder
+
+    def _choices(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Immutables of the benchmark that the settings change, and what else they change."""
+        one, tuned = self.settings, dict(self.settings.changed)
+        used: dict[str, Any] = {}
+        if one.base_z:
+            used["base_height_m"] = BASE_HEIGHT + one.base_z
+        if one.base_x or one.base_y:
+            used["base_xy_m"] = [one.base_x, one.base_y]
+        if one.base_yaw:
+            used["base_yaw_deg"] = one.base_yaw
+        for number in self.recordings:
+            task = benchmark_task(number)
+            if one.segments_of(number) != task.segments:
+                used[f"task{number}/targets_deg"] = [[end, list(target)] for end, target in one.segments_of(number)]
+            if task.thing is not None and one.object_mass != 1:
+                used[f"task{number}/object_mass_kg"] = task.thing.mass * one.object_mass
+        for name in ("base_x", "base_y", "base_z", "base_yaw", "times", "object_mass"):
+            tuned.pop(name, None)
+        return used, tuned
 
 
 def run_tasks(
@@ -100,7 +126,12 @@ def run_tasks(
     for task in sorted(set(tasks)):
         began = time.perf_counter(), time.process_time()
         simulation = TaskSimulation(
-            task, repeats=repeats, physics_hz=settings.physics_hz, device=device, threads=threads
+            task,
+            repeats=repeats,
+            physics_hz=settings.physics_hz,
+            hand=settings.hand,
+            device=device,
+            threads=threads,
         )
         film = None
         if films is not None:

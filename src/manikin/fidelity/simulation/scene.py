@@ -22,6 +22,7 @@ from manikin.scene.builder import SceneBuilder
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Mesh, Shape
 from manikin.spec.scene import CompiledScene
+from manikin.sysid.importers import data_file
 
 __all__ = ["MARKERS", "OBJECT", "FidelityScene", "build_scene"]
 
@@ -29,9 +30,13 @@ ROBOT, OBJECT, TABLE, SPEED = "kinova_mico", "object", "table", "speed/"
 MARKERS = ("recorded_wrist", "recorded_object")
 """Spheres for films: nothing feels them."""
 _SENSOR, _MOUNT = "ft_sensor", "gripper_mount"
-_EDGES = 120  # of the polygon that stands for a cone's round base
+_EDGES = 1440  # of the polygon that stands for a cone's round base: of 120, each flat stops a cone that rolls slowly
 _TABLE = ((0.75, -0.02), (0.9, 0.375))  # [m] middle and half lengths of the table top
 _COLOURS = {"plastic": (0.92, 0.9, 0.82, 1), "wood": (0.72, 0.5, 0.28, 1)}
+_HAND = {"hand": "hand_3finger"} | {
+    f"b_finger_{part}{k}": f"finger_{name}" for k in (1, 2, 3) for part, name in (("", "proximal"), ("tip_", "distal"))
+}
+"""Body of the hand -> mesh of the released description, in the same frame."""
 _BITS = {"robot": (1, 0), "object": (2, 5), "table": (4, 1)}  # the robot does not collide with itself
 
 
@@ -64,13 +69,24 @@ class FidelityScene:
     sensors: tuple[int, int, int]
 
 
-def build_scene(task: BenchmarkTask, physics_hz: float) -> FidelityScene:
-    """The scene of a task, without settings: those are given to rows."""
+def build_scene(task: BenchmarkTask, physics_hz: float, hand: str = "built_in") -> FidelityScene:
+    """The scene of a task, without settings: those are given to rows.
+
+    Args:
+        task: which.
+        physics_hz: physics steps per second.
+        hand: ``built_in``, simple shapes, or ``released``: the hulls of the released description's meshes.
+
+    Raises:
+        AssetError: MANIKIN_DATA has no released description.
+    """
     chosen = chosen_robot(ROBOT)
     spec = replace(chosen.arm, gravcomp=False)
     builder = SceneBuilder([chosen._replace(arm=spec)], Physics(hz=physics_hz), [spec.joints])
     handle = builder.robot(pos=(0, 0, BASE_HEIGHT))
     prefix = handle.prefix
+    if hand == "released":
+        _use_released_hand(builder, prefix)
     world = builder.spec.worldbody
     (x, y), (half_x, half_y) = _TABLE
     contype, conaffinity = _BITS["table"]
@@ -127,6 +143,27 @@ def build_scene(task: BenchmarkTask, physics_hz: float) -> FidelityScene:
             geom.contype, geom.conaffinity = _BITS["robot"]
             geom.priority, geom.condim = 2, 4
     return _found(builder.compile(), prefix, spec.joints)
+
+
+def _use_released_hand(builder: SceneBuilder, prefix: str) -> None:
+    """Meshes of the released description collide in place of the hand's simple shapes. Its bodies are the
+    description's, so that masses and frames stay."""
+    for body, name in _HAND.items():
+        file = data_file(f"collins2020/meshes/{name}.STL")
+        owner = builder.spec.body(prefix + body)
+        for geom in owner.geoms:
+            geom.contype = geom.conaffinity = 0
+            geom.rgba = (0, 0, 0, 0)
+        if f"released/{name}" not in {mesh.name for mesh in builder.spec.meshes}:
+            builder.spec.add_mesh(name=f"released/{name}", file=str(file))
+        owner.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_MESH,
+            meshname=f"released/{name}",
+            mass=0.0,
+            rgba=(0.3, 0.3, 0.33, 1),
+            contype=1,
+            conaffinity=1,
+        )
 
 
 def _add_object(builder: SceneBuilder, thing: TrackedObject) -> None:

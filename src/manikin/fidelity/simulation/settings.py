@@ -21,7 +21,7 @@ from typing import Any
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.fidelity.protocol import HZ, benchmark_task
 
-__all__ = ["CAPS", "ROLLING", "Settings", "read_settings", "settings_toml"]
+__all__ = ["CAPS", "HANDS", "OFFSETS", "ROLLING", "Settings", "read_settings", "settings_toml"]
 
 ROLLING = (5, 6, 7, 8)
 """Tasks whose recordings have another cap, another delay and other times than the rest."""
@@ -34,6 +34,12 @@ CAPS: dict[str, dict[bool, tuple[float, ...]]] = {
 script, as the paper says, and as the recordings show."""
 _DELAYS = {"released": {False: 0.0, True: 0.0}, "fitted": {False: 0.2, True: 0.5}}
 _TIMES = ("released", "recorded")
+OFFSETS = {"recorded": {5: 6.5e-4, 6: 3.0e-4, 7: 7.4e-4, 8: 1.4e-4}}
+"""Distance of the centre of mass from the axis [m] by task, from the periods with which the recorded objects rock about
+where they come to rest, in the median 3.6, 5.3, 2.4 and 5.5 s. A cylinder of radius r and a cone of height h on its
+side swing as pendulums. For a small distance e = w^2 1.5 r^2 / g, and e = w^2 I cos(a) / (m g) with tan(a) = r / h and
+I = m 3/20 r^2 (6 h^2 + r^2) / (h^2 + r^2) about the line on which it lies."""
+HANDS = ("built_in", "released")
 JOINTS = 6
 
 
@@ -48,9 +54,11 @@ def _numbers(about: str, default: tuple[float, ...], *, low: float = 0.0, above:
     return dataclasses.field(default=default, metadata={"about": about, **limits, "count": JOINTS})
 
 
-def _word(about: str, default: str, words: tuple[str, ...], *, number: bool = False) -> Any:
+def _word(
+    about: str, default: str | float, words: tuple[str, ...], *, number: bool = False, high: float = math.inf
+) -> Any:
     """A field that is one of some words, or a number where ``number`` says so."""
-    limits = {"low": 0.0, "high": math.inf, "above": False}
+    limits = {"low": 0.0, "high": high, "above": False}
     return dataclasses.field(default=default, metadata={"about": about, "words": words, "number": number, **limits})
 
 
@@ -76,6 +84,8 @@ class Settings:
         tuple(_DELAYS),
         number=True,
     )
+    cap_factor: float = _number("times the cap", above=True, default=1.0)
+    delay_factor: float = _number("times the delay", default=1.0)
     times: str = _word("when targets change: released, or recorded (tasks 5 to 8: twice as late)", "released", _TIMES)
     stiffness: tuple[float, ...] = _numbers(
         "of a joint's servo, about where its commanded velocities lead [N m/rad]",
@@ -99,19 +109,38 @@ class Settings:
     time_constant: float = _number("of contacts: smaller is harder [s]", above=True, default=0.005)
     damping_ratio: float = _number("of contacts", above=True, default=1.0)
     object_mass: float = _number("times the published mass of the object", above=True, default=1.0)
-    object_offset: float = _number(
-        "how far a cylinder's centre of mass is off its axis, towards the table at the start [m]",
+    object_offset: str | float = _word(
+        "how far the centre of mass of a cylinder or cone is off its axis, towards the table at the start [m]: a "
+        "number, or recorded (0.14 to 0.74 mm, from the periods with which the real ones rock)",
+        0.0,
+        tuple(OFFSETS),
+        number=True,
         high=0.03,
-        default=0.0,
     )
+    offset_factor: float = _number("times that distance", default=1.0)
     arm_mass: float = _number("times the mass of each link between base and force sensor", above=True, default=1.0)
     hand_mass: float = _number("times the mass of what the force sensor carries", above=True, default=1.0)
     base_yaw: float = _number("turn of the robot's base [degrees]", low=-180.0, high=180.0, default=0.0)
     base_x: float = _number("of the robot's base [m]", low=-1.0, high=1.0, default=0.0)
     base_y: float = _number("of the robot's base [m]", low=-1.0, high=1.0, default=0.0)
     base_z: float = _number("of the robot's base above its published height [m]", low=-1.0, high=1.0, default=0.0)
+    hand: str = _word(
+        "what of the hand collides: built_in, simple shapes, or released, the meshes of the released description in "
+        "MANIKIN_DATA",
+        "built_in",
+        HANDS,
+    )
     tare: bool = dataclasses.field(
         default=True, metadata={"about": "whether the force sensor is zeroed at the start, as in the recordings"}
+    )
+    torque_scale: float = _number(
+        "times the joint torques that are written, in tasks 1 to 4, 9 and 10: calibration of the recorded sensors, "
+        "changes no motion",
+        above=True,
+        default=1.0,
+    )
+    torque_scale_rolling: float = _number(
+        "the same in tasks 5 to 8, which were recorded later", above=True, default=1.0
     )
     physics_hz: float = _number("physics steps per second, a multiple of 10", low=HZ, default=200.0)
     spread: float = _number(
@@ -141,16 +170,39 @@ class Settings:
     def cap_of(self, task: int) -> tuple[float, ...]:
         """(6,) [degrees/s] of a task."""
         found = CAPS[self.cap][task in ROLLING] if isinstance(self.cap, str) else (self.cap,)
+        found = tuple(one * self.cap_factor for one in found)
         return found * JOINTS if len(found) == 1 else found
 
     def delay_of(self, task: int) -> float:
         """[s] of a task."""
-        return _DELAYS[self.delay][task in ROLLING] if isinstance(self.delay, str) else self.delay
+        found = _DELAYS[self.delay][task in ROLLING] if isinstance(self.delay, str) else self.delay
+        return found * self.delay_factor
+
+    def offset_of(self, task: int) -> float:
+        """[m] of a task."""
+        words = OFFSETS.get(self.object_offset, {}) if isinstance(self.object_offset, str) else {}
+        found = words.get(task, 0.0) if isinstance(self.object_offset, str) else self.object_offset
+        return found * self.offset_factor
+
+    def torque_scale_of(self, task: int) -> float:
+        """Times the joint torques of a task that are written."""
+        return self.torque_scale_rolling if task in ROLLING else self.torque_scale
+
+    @property
+    def per_task(self) -> tuple[str, ...]:
+        """Settings whose word stands for other numbers in other tasks or joints."""
+        words: dict[str, Any] = {"cap": CAPS, "delay": _DELAYS, "object_offset": OFFSETS}
+        found = {name: table.get(getattr(self, name)) for name, table in words.items()}
+        return tuple(name for name, one in found.items() if one is not None and _varies(one))
 
     def segments_of(self, task: int) -> tuple[tuple[float, tuple[float, ...]], ...]:
         """(end [s], joint targets [degrees]) of a task."""
         late = 2.0 if self.times == "recorded" and task in ROLLING else 1.0
         return tuple((end * late, target) for end, target in benchmark_task(task).segments)
+
+
+def _varies(table: dict[Any, Any]) -> bool:
+    return len({x for one in table.values() for x in (one if isinstance(one, tuple) else (one,))}) > 1
 
 
 def _checked(field: Any, value: Any, file: str = "") -> Any:
