@@ -82,8 +82,8 @@ class Control:
         kp: stiffness per unit of inertia [1/s^2]; for joint_vel_pid the share of the torque range per rad/s.
         damping_ratio: 1 is critical: kd = 2 sqrt(kp) damping_ratio.
         pos, rot: displacement at +1 [m], [rad].
-        step: of a joint at +1 [rad], [rad/s] or [N m]; 0 is, of joint_target_delta_pos, the robot's own ``joint_delta``,
-            and of joint_torque each joint's own limit.
+        step: of a joint at +1 [rad], [rad/s] or [N m]. 0 is, of joint_target_delta_pos, the robot's own
+            ``joint_delta``, and of joint_torque each joint's own limit.
         gripper: of joint_target_delta_pos, by how much +1 opens the commanded gripper [rad or m]; with 0 the action is
             the commanded opening itself.
         compensate: gravity and Coriolis forces are added to the action's torques.

@@ -46,7 +46,8 @@ def tolerance(
 
     Args:
         value: of any shape.
-        low, high: the bounds, which belong to the inside; both may be infinite.
+        low: the lower bound, which belongs to the inside; it may be infinite, as may the other.
+        high: the upper bound.
         margin: so far outside the answer is ``at_margin``, in the unit of the value; 0 makes it 0 at once.
         shape: one of ``TOLERANCES``.
         at_margin: between 0 and 1; also 0 for cosine, linear and quadratic.

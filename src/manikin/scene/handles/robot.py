@@ -219,7 +219,7 @@ class Robot(Handle):
 
     @property
     def centre_velocity(self) -> Tensor:
-        """(n, 3) [m/s] of the centre of mass of all its links, in the world, at the beginning of the last substep."""
+        """(n, 3) [m/s] of the centre of mass of all its links, in the world."""
         if not self.arm.measures_centre:
             raise SceneError(f"{self.name} does not measure it; its RobotSpec needs measures_centre=True")
         return self._get(self._centre_velocity)

@@ -31,8 +31,8 @@ class AntWalk(GaitTask):
     instruction = "walk along x"
     robots = ("ant",)
     reward_terms = {
-        "walk": "moves x stands x small: dm_control's tolerances of the speed along x (from 0 to the speed, linear), of "
-        "the torso's height (0.55 m, margin a quarter of it), and of the actions, scaled to at least 4/5"
+        "walk": "moves x stands x small: dm_control's tolerances of the speed along x (from 0 to the speed, linear), "
+        "of the torso's height (0.55 m, margin a quarter of it), and of the actions, scaled to at least 4/5"
     }
     wanted = 0.5  # [m/s]
 

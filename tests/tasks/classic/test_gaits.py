@@ -1,0 +1,155 @@
+"""Walkers of the control suite: rewards beside dm_control's formulas on plain MuJoCo, success, and both devices."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+import manikin
+from dm_control import tolerance
+from manikin.errors import ConfigError, SceneError
+from manikin.plan.executor import WaypointExecutor
+
+TASKS = ("AntWalk-v1", "AntRun-v1", "HumanoidStand-v1", "HumanoidWalk-v1", "HumanoidRun-v1")
+SPEED = {"AntWalk-v1": 0.5, "AntRun-v1": 4.0, "HumanoidWalk-v1": 1.0, "HumanoidRun-v1": 10.0}
+
+
+def gait(task: str, num_envs: int = 2, **options) -> manikin.Env:
+    env = manikin.make(
+        task, num_envs, **{"autoreset": "disabled", "reward": "dense", "observe": "state_dict", **options}
+    )
+    env.reset(seed=0)
+    return env
+
+
+def small(action: np.ndarray) -> float:
+    return (4 + float(np.mean([tolerance(a, 0, 0, 1, "quadratic", 0.0) for a in action]))) / 5
+
+
+def published(task: str, height: float, up: float, speed: np.ndarray, action: np.ndarray) -> float:
+    """ManiSkill3's ant, and dm_control's humanoid, from the torso's height and the z of its z axis."""
+    inf = math.inf
+    if task.startswith("Ant"):
+        wanted = SPEED[task]
+        moves = tolerance(speed[0], wanted, inf, wanted, "linear", 0.0)
+        return moves * tolerance(height, 0.55, inf, 0.55 / 4, "gaussian", 0.1) * small(action)
+    stands = tolerance(height + 0.19 * up, 1.4, inf, 0.35, "gaussian", 0.1)
+    stands *= tolerance(up, 0.9, inf, 1.9, "linear", 0.0) * small(action)
+    if task == "HumanoidStand-v1":
+        return stands * sum(tolerance(v, 0, 0, 2, "gaussian", 0.1) for v in speed[:2]) / 2
+    moves = tolerance(math.hypot(*speed[:2]), SPEED[task], inf, SPEED[task], "linear", 0.0)
+    return stands * (5 * moves + 1) / 6
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_walker_moves_and_is_rewarded_as_published(task: str) -> None:
+    env = gait(task)
+    model, data = env.model_data(0)
+    limit = np.array([dim.scale for dim in env.controller.card.dims])
+    assert limit.tolist() == list(env.robot.arm.effort or env.robot.arm.gains.force)
+    generator, rewarded = torch.Generator().manual_seed(1), []
+    for _ in range(25):
+        action = torch.rand(2, len(limit), generator=generator) * 2 - 1
+        seen, reward, *_ = env.step(action)
+        data.ctrl[:] = action[0].double().numpy() * limit
+        for _ in range(5):
+            mujoco.mj_step(model, data)
+        now = copy(data)  # whose forces are not found anew
+        mujoco.mj_kinematics(model, now)
+        mujoco.mj_comPos(model, now)
+        mujoco.mj_comVel(model, now)
+        mujoco.mj_subtreeVel(model, now)
+        speed, torso = now.subtree_linvel[1].copy(), now.body("robot/torso")
+        assert env.robot.centre_velocity[0].numpy() == pytest.approx(speed, abs=1e-5)
+        wanted = published(task, torso.xpos[2], torso.xmat[8], speed, action[0].numpy())
+        assert reward[0].item() == pytest.approx(wanted, abs=2e-5)
+        rewarded.append(wanted)
+    assert max(rewarded) > 0.01  # so that the formulas were compared
+    frame = torso.xmat.reshape(3, 3)
+    assert seen["policy"]["up"][0].numpy() == pytest.approx(frame[2], abs=1e-6)
+    assert seen["policy"]["ahead"][0].numpy() == pytest.approx(frame[0], abs=1e-6)
+    assert seen["policy"]["centre_velocity"][0].numpy() == pytest.approx(frame.T @ speed, abs=1e-5)
+    assert seen["policy"]["height"][0].item() == pytest.approx(torso.xpos[2], abs=1e-6)
+
+
+def test_standing_counts_once_it_lasted() -> None:
+    """Without torques the humanoid stands for half a second, then falls."""
+    env = gait("HumanoidStand-v1", config={"hold_steps": 10})
+    still = torch.zeros(2, 21)
+    said = [env.step(still)[-1] for _ in range(60)]
+    success = torch.stack([info["success"] for info in said])[:, 0].tolist()
+    assert success[:11] == [False] * 9 + [True] * 2 and not success[-1]
+    upright = torch.stack([info["upright"] for info in said])[:, 0].tolist()
+    fell = upright.index(False)
+    assert success[fell] is False and not any(upright[fell:])
+    for _ in range(60):
+        env.step(still)
+    assert env.task.evaluate(env.h)["fail"].all()  # the torso is below 0.7 m
+
+
+def test_walking_counts_by_its_mean_speed() -> None:
+    env = gait("AntWalk-v1", 4, config={"hold_steps": 1})
+    env.h.pace.set(torch.tensor([0.44, 0.46, 0.46, 5.0]))
+    assert env.task.well(env.h).tolist() == [False, True, True, True]  # 0.9 of 0.5 m/s
+    env.h.robot.set_root(torch.tensor([0, 0, 0.38, 1, 0, 0, 0.0]))
+    env.world.forward()
+    assert not env.task.upright(env.h).any()  # below 0.7 of 0.55 m
+    env.h.robot.set_root(torch.tensor([0, 0, 0.6, 0, 1, 0, 0.0]))  # on its back
+    env.world.forward()
+    assert not env.task.upright(env.h).any()
+
+
+def test_the_mean_speed_follows_with_the_time_constant() -> None:
+    env = gait("AntWalk-v1", 1, config={"pace_s": 0.5})
+    pace = 0.0
+    for _ in range(20):
+        env.step(torch.ones(1, 8))
+        pace += (float(env.robot.centre_velocity[0, 0]) - pace) / (0.5 * 40)
+        assert env.h.pace.value.item() == pytest.approx(pace, abs=1e-5)
+
+
+def test_starts_differ_by_no_more_than_the_noise() -> None:
+    env = gait("AntWalk-v1", 256)
+    away = env.robot.qpos - env.robot.keyframe()
+    for value in (away, env.robot.qvel, env.robot.root_velocity):
+        assert 0.0095 < value.max() <= 0.01 and -0.01 <= value.min() < -0.0095
+
+
+@pytest.mark.parametrize("task", ["AntRun-v1", "HumanoidWalk-v1", "CartpoleSwingUp-v1"])
+def test_warp_agrees(task: str) -> None:
+    envs = [gait(task, 2, device=device) for device in ("cpu", "warp:cpu")]
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(5):
+        action = torch.rand(2, envs[0].single_action_space.shape[0], generator=generator) * 2 - 1
+        (one, here, *_), (other, there, *_) = (env.step(action) for env in envs)
+        assert torch.allclose(here, there.cpu(), atol=2e-3)
+        for name, value in one["policy"].items():
+            assert torch.allclose(value, other["policy"][name].cpu(), atol=2e-3, rtol=1e-3), name
+
+
+def test_swinging_up_is_held_at_the_top() -> None:
+    env = gait("CartpoleSwingUp-v1", 8)
+    assert (env.h.pole.qpos[:, 0] - math.pi).abs().max() < 0.05
+    expert, steady = WaypointExecutor(env), torch.zeros(8)
+    for _ in range(env.horizon):
+        action = expert.act()
+        assert action.abs().max() <= 1
+        info = env.step(action)[-1]
+        angle, place = env.h.pole.qpos[:, 0], env.robot.qpos[:, 0]
+        steady = (steady + 1) * ((torch.cos(angle) >= 0.995) & (place.abs() <= 0.25))
+        assert info["success"].tolist() == (steady >= 200).tolist()
+    assert info["success"].all()
+
+
+def test_what_a_walker_needs_is_said() -> None:
+    with pytest.raises(ConfigError, match="AntWalk-v1 needs a robot with feet"):
+        manikin.make("AntWalk-v1", robot="panda")
+    env = manikin.make("PickCube-v2", reward="none")
+    env.reset(seed=0)
+    with pytest.raises(SceneError, match="measures_centre=True"):
+        _ = env.robot.centre_velocity
