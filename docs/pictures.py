@@ -63,8 +63,13 @@ PLAYED: dict[str, Any] = {"autoreset": "disabled", "terminate": False}
 
 
 def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float = 0.75) -> Env:
-    """An environment in the middle of the expert's episode: ``share`` of the way to the first success."""
+    """An environment in the middle of the expert's episode: ``share`` of the way to the first success; at the start
+    where there is no expert."""
     kind = task_class(task_id)
+    if kind.expert is Task.expert:
+        env = Env(kind, robot=robot, autoreset="disabled", terminate=False)
+        env.reset(seed=[seed])
+        return env
     reached = None
     for steps in (None, share):
         env = Env(kind, robot=robot, autoreset="disabled", terminate=False)
@@ -81,8 +86,8 @@ def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float =
 
 def draw(env: Env, width: int, height: int) -> np.ndarray:
     view: CameraSpec | str = VIEW
-    if env.task.id in ("OpenCabinetDrawer-v2", "CartpoleBalance-v1"):
-        view = "human_camera"  # from where the fronts, or all of the rail, are seen
+    if env.task.id == "OpenCabinetDrawer-v2" or not env.robot.arm.tools:
+        view = "human_camera"  # from where the fronts, or all of a robot that stands on the floor, are seen
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
     if env.task.id.startswith(("WidowX", "Google")):  # in the world's frame of the original

@@ -62,6 +62,8 @@ BESIDE = {  # picture: robot and the maker's model: in the Menagerie, in a wheel
         "g1_simplified_legs": f"{MANISKILL}/g1_humanoid/g1_simplified_legs.urdf",
         "g1_upper_body": f"{MANISKILL}/g1_humanoid/g1_simplified_upper_body.urdf",
         "h1_upper_body": "",
+        "ant": "",
+        "humanoid": "",
     },
     "hands": {
         "allegro": ":menagerie",
