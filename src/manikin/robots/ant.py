@@ -29,24 +29,27 @@ def along(way: tuple[int, int], length: float) -> Vec3:
     return (way[0] * length, way[1] * length, 0.0)
 
 
+def hinge(name: str, axis: Vec3, low: float, high: float) -> Joint:
+    return Joint(name=name, axis=axis, range=(low, high), damping=0.1, armature=0.01)
+
+
 def leg(number: int) -> tuple[Link, ...]:
     """From the hip to the tip."""
     name, way, axis, down = LEGS[number]
     low, high = sorted((down * ANKLE[0], down * ANKLE[1]))
-    passive = {"damping": 0.1, "armature": 0.01}
     return (
         Link(
             name=f"{name}_leg",
             parent="torso",
             pos=along(way, 0.2),
-            joint=Joint(name=f"hip_{number}", axis=(0, 0, 1), range=(-HIP, HIP), **passive),
+            joint=hinge(f"hip_{number}", (0, 0, 1), -HIP, HIP),
             geoms=(capsule((0, 0, 0), along(way, 0.2), RADIUS, ORANGE),),
         ),
         Link(
             name=f"{name}_foot",
             parent=f"{name}_leg",
             pos=along(way, 0.2),
-            joint=Joint(name=f"ankle_{number}", axis=axis, range=(low, high), **passive),
+            joint=hinge(f"ankle_{number}", axis, low, high),
             geoms=(capsule((0, 0, 0), along(way, 0.4), RADIUS, DARK),),
         ),
     )

@@ -15,14 +15,16 @@ from manikin.spec.solids import solid
 
 SKIN, DARK = (0.78, 0.6, 0.45, 1), (0.45, 0.33, 0.25, 1)
 DENSITY = 1000.0  # [kg/m^3]
-SOFT, BIG, STIFF = ({"stiffness": k, "damping": d} for k, d in ((1.0, 0.2), (10.0, 5.0), (20.0, 5.0)))
+SOFT, BIG, STIFF = (1.0, 0.2), (10.0, 5.0), (20.0, 5.0)  # stiffness [N m/rad] and damping [N m s/rad]
 TORQUE = {"abdomen": 40, "hip_x": 40, "hip_z": 40, "hip_y": 120, "knee": 80, "ankle": 20, "shoulder": 20, "elbow": 40}
 
 
-def hinge(name: str, axis: Vec3, low: float, high: float, kind: dict[str, float], *, z: float = 0.0) -> Joint:
+def hinge(name: str, axis: Vec3, low: float, high: float, spring: tuple[float, float], *, z: float = 0.0) -> Joint:
     """``low`` and ``high`` in degrees."""
     limits = (math.radians(low), math.radians(high))
-    return Joint(name=name, axis=axis, range=limits, pos=(0, 0, z), armature=0.01, **kind)
+    stiffness, damping = spring
+    anchor = (0.0, 0.0, z)
+    return Joint(name=name, axis=axis, range=limits, pos=anchor, armature=0.01, stiffness=stiffness, damping=damping)
 
 
 def ball(radius: float) -> Geom:
@@ -87,8 +89,8 @@ def leg(name: str, s: int, forward: float) -> tuple[Link, ...]:
             parent=f"{name}_shin",
             pos=(0, 0, -0.39),
             joint=(
-                hinge(f"{name}_ankle_y", (0, 1, 0), -50, 50, {**SOFT, "stiffness": 6.0}, z=0.08),
-                hinge(f"{name}_ankle_x", (1, 0, 0.5), -50, 50, {**SOFT, "stiffness": 3.0}, z=0.04),
+                hinge(f"{name}_ankle_y", (0, 1, 0), -50, 50, (6.0, 0.2), z=0.08),
+                hinge(f"{name}_ankle_x", (1, 0, 0.5), -50, 50, (3.0, 0.2), z=0.04),
             ),
             geoms=(
                 capsule((-0.07, 0.02 * s, 0), (0.14, 0.04 * s, 0), 0.027, DARK),
@@ -115,7 +117,7 @@ def arm(name: str, s: int, low: float, high: float) -> tuple[Link, ...]:
             name=f"{name}_lower_arm",
             parent=f"{name}_upper_arm",
             pos=(0.18, 0.18 * s, -0.18),
-            joint=hinge(f"{name}_elbow", (0, -1, -s), -90, 50, {**SOFT, "stiffness": 0.0}),
+            joint=hinge(f"{name}_elbow", (0, -1, -s), -90, 50, (0.0, 0.2)),
             geoms=(capsule((0.01, -0.01 * s, 0.01), (0.17, -0.17 * s, 0.17), 0.031, SKIN),),
         ),
         Link(name=f"{name}_hand", parent=f"{name}_lower_arm", pos=(0.18, -0.18 * s, 0.18), geoms=(ball(0.04),)),

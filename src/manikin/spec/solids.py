@@ -37,7 +37,8 @@ def solid(link: Link, density: float) -> Link:
         away = at - com
         whole += inertia + mass * (away @ away * np.eye(3) - np.outer(away, away))
     entries = (*np.diag(whole), whole[0, 1], whole[0, 2], whole[1, 2])
-    return replace(link, mass=float(total), com=tuple(map(float, com)), inertia=tuple(map(float, entries)))
+    x, y, z = map(float, com)
+    return replace(link, mass=float(total), com=(x, y, z), inertia=tuple(map(float, entries)))
 
 
 def _of(geom: Geom, density: float) -> tuple[float, tuple[float, float, float]]:
