@@ -19,11 +19,13 @@ __all__ = ["is_own", "register", "register_gymnasium", "task_class", "task_ids",
 
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
+_DRAWING = "manikin.tasks.drawing"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
     "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
+    "DrawTriangle-v1": f"{_DRAWING}.draw_triangle:DrawTriangle",
     "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
     "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
     "GoogleOpenDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleOpenDrawer",
