@@ -25,7 +25,9 @@ _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
     "CartpoleBalance-v1": "manikin.tasks.classic.cartpole_balance:CartpoleBalance",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
+    "DrawSVG-v1": f"{_DRAWING}.draw_svg:DrawSVG",
     "DrawTriangle-v1": f"{_DRAWING}.draw_triangle:DrawTriangle",
+    "FreeDraw-v1": f"{_DRAWING}.free_draw:FreeDraw",
     "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
     "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
     "GoogleOpenDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleOpenDrawer",

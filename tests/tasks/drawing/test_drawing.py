@@ -14,10 +14,11 @@ import torch
 
 import manikin
 from manikin.cli import main
+from manikin.errors import DataError
 from manikin.plan.executor import WaypointExecutor
 from manikin.sim.dots import dot_groups
 
-TASKS = ("DrawTriangle-v1",)
+TASKS = ("DrawSVG-v1", "DrawTriangle-v1")
 TOP = 0.02  # [m]
 
 
@@ -93,8 +94,8 @@ def test_success_and_reward_are_those_of_all_dots_together(task: str) -> None:
     expert, seen = WaypointExecutor(env), set()
     for step in range(env.horizon):
         action = expert.act()
-        if 60 < step < 75:  # three rows are pushed aside
-            action[:3, 0] = 0.6
+        if 60 < step < 75:  # four rows are pushed aside
+            action[:4, 0] = torch.tensor([0.6, -0.6, 0.6, -0.6])
         _, reward, _, _, info = env.step(action)
         if step % 7 and step < env.horizon - 3:
             continue
@@ -136,6 +137,45 @@ def test_the_triangle_is_the_published_one() -> None:
     turn = torch.atan2(corners[:, 0, 1] - middle[:, 1], corners[:, 0, 0] - middle[:, 0])
     assert turn.min() < -2.5 and turn.max() > 2.5
     assert env.horizon == 300 and env.h.ink.shape == (300, 4)
+
+
+def test_free_drawing_succeeds_with_enough_dots_and_ends_with_the_ink() -> None:
+    env = make("FreeDraw-v1", 2, config={"dots": 60, "enough": 50})
+    env.reset(seed=0)
+    assert env.horizon == 1000 and not env.task.terminate
+    expert, succeeded = WaypointExecutor(env), []
+    for _ in range(130):
+        _, reward, _, _, info = env.step(expert.act())
+        shown = env.h.ink.shown.sum(1)
+        assert info["success"].tolist() == (shown >= 50).tolist()
+        torch.testing.assert_close(reward, (shown / 50).clamp_max(1))
+        succeeded.append(info["success"])
+    assert torch.stack(succeeded).any(0).all() and shown.tolist() == [60, 60]  # none left
+    first = env.h.ink.value.clone()
+    env.step(expert.act())
+    assert torch.equal(env.h.ink.value, first)
+    ink = env.h.ink.pos[..., :2] - torch.tensor([-0.12, 0.0])  # on the rose r = 0.16 cos(3 a)
+    radius, angle = ink.norm(dim=2), torch.atan2(ink[..., 1], ink[..., 0])
+    assert (radius - 0.16 * torch.cos(3 * angle).abs()).abs().max() < 0.01
+
+
+def test_an_svg_file_is_laid_out_in_its_size_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "cross.svg"
+    file.write_text('<svg><path d="M0 0H40M20 -5V5"/></svg>')
+    env = make("DrawSVG-v1", 16, config={"file": str(file), "spacing": 0.05})
+    seen, _ = env.reset(seed=0)
+    points = seen["privileged"]["outline_pos"].double()
+    assert points.shape == (16, 6 + 3, 3) and env.horizon == 500 and env.h.ink.shape == (1000, 4)
+    along, across = points[:, 5] - points[:, 0], points[:, 8] - points[:, 6]
+    torch.testing.assert_close(along.norm(dim=1), torch.full((16,), 0.25).double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(across.norm(dim=1), torch.full((16,), 0.0625).double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close((along * across).sum(1), torch.zeros(16).double(), atol=1e-6, rtol=0)
+    assert (along[:, 0] * across[:, 1] - along[:, 1] * across[:, 0] < 0).all()  # down in the file is down on the canvas
+    middle = (points[:, 0] + points[:, 5])[:, :2] / 2
+    assert (middle >= -0.1 - 1e-6).all() and (middle <= -0.08 + 1e-6).all()
+    assert along[:, 1].std() > 0.1  # turned
+    with pytest.raises(DataError, match=r"none\.svg: cannot be read"):
+        make("DrawSVG-v1", 1, config={"file": str(tmp_path / "none.svg")})
 
 
 def test_dots_cost_no_physics() -> None:

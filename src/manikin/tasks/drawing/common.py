@@ -17,12 +17,12 @@ from manikin.arenas.table import table
 from manikin.math import norm, pose
 from manikin.toolkit import ONE, ZERO, above, bonus, closeness, constant, facing_down, noisy_rest, per_step
 
-__all__ = ["TOP", "Drawing", "DrawingHandles", "Outlined", "OutlinedHandles"]
+__all__ = ["DOWN", "TOP", "UP", "Drawing", "DrawingHandles", "Outlined", "OutlinedHandles"]
 
 TOP = 0.02  # [m] height of the canvas
 _HALF, _MIDDLE = (0.4, 0.6), (-0.1, 0.0)  # [m] of the canvas
 _CAMERA = CameraSpec(name="base_camera", pos=(0.3, 0, 0.8), target=(0, 0, 0.1), fovy=1.2, width=320, height=240)
-_UP, _DOWN = 0.06, 0.024  # [m] height at which the expert's stick travels, and draws
+UP, DOWN = 0.06, 0.024  # [m] height at which the expert's stick travels, and draws
 _TRACED = 0.01  # [m] the expert has been where a dot is this near
 _APART = 0.03  # [m] the expert lifts the stick for a longer way
 
@@ -185,8 +185,8 @@ class Outlined(Drawing):
         lifted = (~near | ~left.any(1))[:, None]
         goal = torch.where(~left.any(1)[:, None], tip, goal)
         high, low = above(goal, 0.0), above(goal, 0.0)
-        high[:, 2], low[:, 2] = _UP, _DOWN
-        start = above(h.outline.pos[:, 0], _UP - TOP)
+        high[:, 2], low[:, 2] = UP, DOWN
+        start = above(h.outline.pos[:, 0], UP - TOP)
         return [
             Waypoint(name="above", pose=pose(start, down), gripper=1, pos_tol=0.01, timeout_s=3.0),
             Waypoint(name="draw", pose=pose(torch.where(lifted, high, low), down), gripper=1, speed=0.15,
