@@ -31,8 +31,9 @@ class Marked(Clutter):
 
     def scene(self, b):
         handles = super().scene(b)
-        handles["planned"] = b.markers("planned", count=MARKS, size=(0.008,), rgba=(0.1, 0.8, 0.2, 1))
-        handles["straight"] = b.markers("straight", count=MARKS, size=(0.006,), rgba=(0.9, 0.1, 0.1, 1))
+        for k in range(MARKS):
+            for name, size, rgba in (("planned", 0.008, (0.1, 0.8, 0.2, 1)), ("straight", 0.006, (0.9, 0.1, 0.1, 1))):
+                handles[f"{name}{k}"] = b.marker(f"{name}{k}", size=(size,), rgba=rgba)
         return handles
 
 
@@ -58,7 +59,8 @@ def main() -> None:
         ("straight", start[row] + share * (goal[row] - start[row])),
     ):
         places = chain.fk(q)[0].float() + base
-        getattr(env.h, name).set_places(places.expand(row + 1, MARKS, 3))
+        for k, place in enumerate(places):
+            env.h[f"{name}{k}"].set_pose(place.expand(row + 1, 3))
     env.robot.set_qpos(motion.sample(0.5 * motion.duration)[0].float().expand(row + 1, 7))
     env.world.forward()
     model, data = env.model_data(row)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from manikin.scene.builder import SceneBuilder
     from manikin.scene.handles import Marker, Part, Robot, Variable
     from manikin.scene.handles.articulation import Articulation
+    from manikin.scene.handles.dots import Dots
     from manikin.scene.handles.grasp import ContactForce, Grasp
     from manikin.scene.handles.named import Handles
     from manikin.scene.handles.variant import VariantPart
@@ -46,6 +47,7 @@ __all__ = [
     "Choice",
     "VariantPart",
     "ContactForce",
+    "Dots",
     "Env",
     "Episode",
     "Event",
@@ -86,6 +88,7 @@ _LAZY = {
     "Choice": "manikin.spec.vary",
     "VariantPart": "manikin.scene.handles.variant",
     "ContactForce": "manikin.scene.handles.grasp",
+    "Dots": "manikin.scene.handles.dots",
     "Env": "manikin.env.env",
     "Episode": "manikin.env.task",
     "Event": "manikin.spec.labels",

@@ -124,7 +124,6 @@ MODULES: dict[str, str] = {
     "manikin.scene.grasp": "manikin.scene.handles.grasp",
     "manikin.scene.handles.chosen": "manikin.scene.handles.variant",
     "manikin.scene.handles.team": "manikin.scene.handles.combined",
-    "manikin.scene.markers": "manikin.scene.handles.markers",
     "manikin.scene.sensors": "manikin.scene.handles.sensors",
     "manikin.scene.team": "manikin.scene.handles.combined",
     "manikin.scene.tool": "manikin.scene.handles.tool",

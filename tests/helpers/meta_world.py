@@ -62,7 +62,7 @@ class MetaWorld(WarpWorld):
         one = torch.zeros(1, dtype=torch.int32, device=META)
         rows = torch.zeros(num_worlds, dtype=torch.int32, device=META)
         self.mjw_data, self._counters = SimpleNamespace(qacc=None), [one.clone(), one.clone()]
-        self._views, self._reads, self._model = {}, {}, MetaModel(scene.model, num_worlds)
+        self._views, self._reads, self.dots, self._model = {}, {}, {}, MetaModel(scene.model, num_worlds)
         self._model.write = lambda writes, mask: _write(self._model, writes, mask)
         self._health, self._room = rows.clone(), Capacity({}, num_worlds, META, self._mjw.OverflowType)
         self._acc = torch.arange(scene.model.nsensordata, device=META)

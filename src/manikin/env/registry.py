@@ -20,6 +20,7 @@ __all__ = ["is_own", "register", "register_gymnasium", "task_class", "task_ids",
 _CLASSIC = "manikin.tasks.classic"
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
+_DRAWING = "manikin.tasks.drawing"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
@@ -28,6 +29,9 @@ _BUILTIN = {
     "CartpoleBalance-v1": f"{_CLASSIC}.cartpole_balance:CartpoleBalance",
     "CartpoleSwingUp-v1": f"{_CLASSIC}.cartpole_swing_up:CartpoleSwingUp",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
+    "DrawSVG-v1": f"{_DRAWING}.draw_svg:DrawSVG",
+    "DrawTriangle-v1": f"{_DRAWING}.draw_triangle:DrawTriangle",
+    "FreeDraw-v1": f"{_DRAWING}.free_draw:FreeDraw",
     "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
     "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
     "GoogleOpenDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleOpenDrawer",

@@ -21,8 +21,8 @@ class Renderer(Protocol):
     """Makes pictures of a model in a state. Not for use by two threads at once; closed by the thread that made it.
 
     All backends draw geoms and sites of the groups 0, 1, 2 before the same vertical gradient, lit by the model's
-    headlight and lights, without reflections; skyboxes, haze, skins and tendons differ or are left out. What a camera
-    is inside of it does not see.
+    headlight and lights, without reflections, and dots (:mod:`manikin.sim.dots`) on them; skyboxes, haze, skins and
+    tendons differ or are left out. What a camera is inside of it does not see.
     """
 
     outputs: frozenset[str]

@@ -27,6 +27,7 @@ from manikin.render.renderer import OUTPUTS, Renderer, check_outputs
 from manikin.render.segmentation import SegmentationTable
 from manikin.render.view import View, view_of
 from manikin.sim.device import processors
+from manikin.sim.dots import show_dots
 from manikin.sim.world import World
 from manikin.spec.camera import CameraSpec
 
@@ -227,6 +228,7 @@ class _State:
         self._fields = {name: world.model_field(name)[rows] for name in varied}
         # A world that keeps no bounding volumes has MuJoCo's own made anew where shapes differ.
         self._bounds = "bvh_aabb" not in self._fields and any(name.startswith(_SHAPES) for name in varied)
+        self._dots = {name: places.cpu().numpy()[rows] for name, places in world.dots.items()}
         good = [np.isfinite(values).all(1) for values in self._state.values()]
         bad = [int(r) for r in rows[~np.logical_and.reduce(good)]]
         if bad:
@@ -235,7 +237,7 @@ class _State:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it by name, (n, ...): two rows of equal bits give the same pictures."""
-        return {**self._state, **self._fields}
+        return {**self._state, **self._fields, **{f"dots/{name}": v for name, v in self._dots.items()}}
 
     def has_fields_of(self, drawn: _Drawn) -> bool:
         return drawn.state.keys() == self.arrays.keys()
@@ -248,6 +250,7 @@ class _State:
             target[: len(value)] = value.reshape(len(value), *target.shape[1:])  # bvh_aabb is a prefix of the model's
         if self._bounds:
             mujoco.mj_setConst(model, data)
+        show_dots(model, {name: places[i] for name, places in self._dots.items()})
         for name, source in self._state.items():
             target = getattr(data, name)
             target[...] = source[i].reshape(target.shape)

@@ -20,15 +20,16 @@ from manikin.scene.gel import Gel
 from manikin.scene.handles import sensors
 from manikin.scene.handles.articulation import Articulation
 from manikin.scene.handles.base import Handle, Scope, Variable
+from manikin.scene.handles.dots import Dots
 from manikin.scene.handles.forces import declare_link_forces
 from manikin.scene.handles.grasp import ContactForce, Grasp
-from manikin.scene.handles.markers import Markers
 from manikin.scene.handles.part import Marker, Part
 from manikin.scene.handles.robot import Robot
 from manikin.scene.handles.tool import RobotTool, equip
 from manikin.scene.handles.variant import VariantPart
 from manikin.scene.robot import assemble, folders
 from manikin.scene.varying import Variation, factors
+from manikin.sim.dots import RGBA, DotGroup
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Prop, Shape
@@ -275,16 +276,15 @@ class SceneBuilder:
         body.add_site(name=name, type=TYPES[shape], size=[*size, 0, 0][:3], rgba=rgba, group=0)
         return self._add(Marker(self.scope, name))
 
-    def markers(
-        self, name: str, *, count: int, shape: str = "sphere", size: Sequence[float], rgba: Sequence[float]
-    ) -> Markers:
-        """``count`` equal shapes for human eyes only, moved together with ``set_places``."""
-        name = self._claim(name)
-        names = [f"{name}/{i}" for i in range(count)]
-        for each in names:
-            body = self.spec.worldbody.add_body(name=each, mocap=True)
-            body.add_site(name=each, type=TYPES[shape], size=[*size, 0, 0][:3], rgba=rgba, group=0)
-        return self._add(Markers(self.scope, name, names))
+    def dots(self, name: str, *, count: int, radius: float, height: float, rgba: RGBA) -> Dots:
+        """Up to ``count`` dots on surfaces, which all pictures show and no physics knows; none is shown at the start.
+
+        A dot colours what lies within ``radius`` [m] of it sideways and ``height`` [m] up and down, as ink does."""
+        group = DotGroup(self._claim(name), count, radius, height, rgba)
+        group.declare(self.spec)
+        handle = Dots(self.scope, group)
+        self.variables.append(handle)
+        return self._add(handle)
 
     def fixture(self, name: str, shape: Shape, **geom: Any) -> None:
         """Part of the world that nobody asks about: a table top, a wall. ``geom`` are MuJoCo geom attributes."""

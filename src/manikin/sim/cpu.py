@@ -15,6 +15,7 @@ from mujoco import batch
 from manikin.compat.mujoco import DERIVED_FIELDS, SET_CONST_INPUTS, columns_in_state
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.sim.device import processors
+from manikin.sim.dots import show_dots
 from manikin.sim.forked import abandon_when_forked
 from manikin.sim.health import Health, install_log_hook, warning_bits
 from manikin.sim.snapshot import Snapshot
@@ -141,6 +142,7 @@ class CpuWorld:
         if persistent is None:
             persistent = num_worlds * _BYTES_PER_ROW < _PERSISTENT_BYTES or model.nplugin > 0
         self.scene, self.num_worlds, self.version, self.poison = scene, num_worlds, 0, poison
+        self.dots: dict[str, torch.Tensor] = {}
         self._b = batch.Batch(model, num_worlds, threads or processors(), persistent)
         self._state = self._b.state
         self._sources: dict[str, np.ndarray] = {}
@@ -441,7 +443,7 @@ class CpuWorld:
         Where rows have their own model the model is borrowed until the next call: textures make copies expensive.
         """
         model = self.scene.model
-        if self._varied:
+        if self._varied or self.dots:
             if self._shown is None:
                 self._shown = copy.copy(model)
             model = self._shown
@@ -452,6 +454,7 @@ class CpuWorld:
                     getattr(target, name)[: len(value)] = value  # bvh_aabb is a prefix of the model's
                 else:
                     setattr(target, name, value)
+            show_dots(model, {name: places[row] for name, places in self.dots.items()})
         data = mujoco.MjData(model)
         self._b.get_data(row, data)
         mujoco.mj_forward(model, data)

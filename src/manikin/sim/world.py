@@ -99,6 +99,7 @@ class World(Protocol):
     device: torch.device
     scene: CompiledScene
     version: int  # goes up whenever what read() returns may have changed
+    dots: dict[str, torch.Tensor]  # what only pictures show, by group (N, count, 4); see :mod:`manikin.sim.dots`
 
     @property
     def timestep(self) -> float: ...

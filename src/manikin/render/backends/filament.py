@@ -27,10 +27,12 @@ from manikin.compat.mujoco import load_filament
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.asset_cache import AssetCache
 from manikin.render.backends.backdrop import backdrop
+from manikin.render.backends.dots import with_dots
 from manikin.render.backends.rgb import RgbOfImages
 from manikin.render.quiet import hushed
 from manikin.render.renderer import check_outputs
 from manikin.render.view import View, view_of
+from manikin.sim.dots import dot_groups
 from manikin.spec.camera import CameraSpec
 
 __all__ = ["FilamentLook", "FilamentRenderer", "probe"]
@@ -195,14 +197,11 @@ class FilamentRenderer(RgbOfImages):
         found: dict[str, np.ndarray] = {}
         if "rgb" in outputs:
             fine = view.enlarged(self._samples)
-            found["rgb"] = self._photograph(stage, fine, sites)
+            found["rgb"] = self._photograph(stage, model, fine, sites)
         if "segmentation" in outputs:
             found["segmentation"] = self._geoms(stage, view)
         if "depth" in outputs:
-            near, far = stage.planes
-            reverse = self._draw(stage, view, "DEPTH", "R32F", np.zeros((view.height, view.width), np.float32))
-            distance = near * far / (near + reverse * (far - near))
-            found["depth"] = np.where(reverse > 0, distance, 0).astype(np.float32)
+            found["depth"] = self._depth(stage, view)
         return {word: found[word] for word in outputs}
 
     def close(self) -> None:
@@ -211,11 +210,20 @@ class FilamentRenderer(RgbOfImages):
         self._targets.clear()
         self._context = None
 
-    def _photograph(self, stage: _Stage, view: View, sites: bool) -> np.ndarray:
+    def _depth(self, stage: _Stage, view: View, *, sites: bool = False) -> np.ndarray:
+        """(H, W) float32 [m], 0 for nothing."""
+        near, far = stage.planes
+        blank = np.zeros((view.height, view.width), np.float32)
+        reverse = self._draw(stage, view, "DEPTH", "R32F", blank, sites=sites)
+        return np.where(reverse > 0, near * far / (near + reverse * (far - near)), 0).astype(np.float32)
+
+    def _photograph(self, stage: _Stage, model: mujoco.MjModel, view: View, sites: bool) -> np.ndarray:
         nothing = self._geoms(stage, view, sites=sites) == 0
         rgb = self._draw(stage, view, "DEFAULT", "RGB8", np.zeros((view.height, view.width, 3), np.uint8), sites=sites)
         if nothing.any():
             rgb[nothing] = backdrop(view.upward()[nothing]) * 255 + 0.5
+        if dot_groups(model):
+            rgb = with_dots(model, view, rgb, self._depth(stage, view, sites=sites))
         if self._samples == 1:
             return rgb
         s = self._samples

@@ -23,11 +23,13 @@ from manikin.compat.gl import free_before_platform, make_context
 from manikin.errors import ConfigError
 from manikin.render.backends.backdrop import backdrop
 from manikin.render.backends.display_lists import lay_cheaper_lists
+from manikin.render.backends.dots import with_dots
 from manikin.render.backends.meshes import lighter
 from manikin.render.backends.rgb import RgbOfImages
 from manikin.render.backends.shading import place_lights
 from manikin.render.renderer import check_outputs
 from manikin.render.view import View, view_of
+from manikin.sim.dots import dot_groups
 from manikin.spec.camera import CameraSpec
 
 __all__ = ["GlRenderer", "probe", "software"]
@@ -163,6 +165,8 @@ class GlRenderer(RgbOfImages):
             fine = view.enlarged(self._samples) if self._samples > 1 else view
             self._fill(scene, model, data, fine, sites)
             pixels, depth = self._draw(drawer, scene, fine)
+            if dot_groups(model):
+                pixels = with_dots(model, fine, pixels, _metres(depth, scene.camera[0]))
             out["rgb"] = self._finish(pixels, depth, fine, view)
             if both and "depth" in outputs:
                 out["depth"] = _metres(depth, scene.camera[0])

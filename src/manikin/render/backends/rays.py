@@ -14,6 +14,7 @@ import numpy as np
 
 from manikin.errors import ConfigError
 from manikin.render.backends.backdrop import backdrop
+from manikin.render.backends.dots import with_dots
 from manikin.render.backends.rgb import RgbOfImages
 from manikin.render.backends.shading import Light, Surfaces, lights_of, plane_colour, shade, surfaces_of
 from manikin.render.backends.solids import SOLIDS, bounding_radius, hit
@@ -88,7 +89,10 @@ class RayRenderer(RgbOfImages):
             fine_v = v[edge, None, None] + inside[None, None, :] + np.zeros((1, s, 1))
             fine, _ = picture.trace(fine_u.reshape(-1), fine_v.reshape(-1))
             colour[edge] = fine.reshape(len(edge), s * s, 3).mean(1)
-        return (colour.reshape(view.height, view.width, 3) * 255 + 0.5).astype(np.uint8)
+        rgb = (colour.reshape(view.height, view.width, 3) * 255 + 0.5).astype(np.uint8)
+        geom, distance, _ = met
+        beneath = np.where((geom >= 0) & (seen == geom), distance, 0) * (rays @ view.rotation[:, 2])  # of no site
+        return with_dots(picture.model, view, rgb, beneath.reshape(view.height, view.width))
 
     def close(self) -> None:
         """Nothing is held; pictures are refused from here on. Idempotent."""

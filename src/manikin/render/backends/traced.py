@@ -14,10 +14,12 @@ import torch
 from torch import Tensor
 
 from manikin.errors import DivergedError
+from manikin.render.backends.dots import lay_dots
 from manikin.render.backends.shading import see_through
 from manikin.render.backends.warp import WarpScene, lightened
 from manikin.render.renderer import check_outputs
 from manikin.render.view import View, mount_of, view_of
+from manikin.sim.dots import dot_groups
 from manikin.sim.warp.world import WarpWorld
 from manikin.spec.camera import CameraSpec
 
@@ -60,7 +62,7 @@ class TracedCameras:
         )
         flat = model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)
         self._flat = torch.as_tensor(flat, device=world.device)
-        self._glass = see_through(model)
+        self._glass, self._dots = see_through(model), dot_groups(model)
         self._compiled = mujoco.MjData(model)  # only says what lens a camera has
         mujoco.mj_kinematics(model, self._compiled)
         mujoco.mj_comPos(model, self._compiled)
@@ -90,7 +92,11 @@ class TracedCameras:
         view = view_of(self._world.scene.model, self._compiled, look, camera.width, camera.height)  # lens and size
         found: dict[str, Tensor] = {}
         if "rgb" in self._outputs:
-            found = self._coloured(m, d, look, view.enlarged(self._samples), pos, rotation)
+            fine = view.enlarged(self._samples)
+            found = self._coloured(m, d, look, fine, pos, rotation)
+            if self._dots:
+                shown = [(group, self._world.dots[group.name]) for group in self._dots]
+                found["rgb"] = lay_dots(found["rgb"], found["depth"], self._K(m, look, fine), pos, rotation, shown)
             if self._samples > 1:
                 s = self._samples
                 blocks = found["rgb"].view(-1, view.height, s, view.width, s, 3).float()
@@ -98,12 +104,16 @@ class TracedCameras:
         if "rgb" not in self._outputs or (self._samples > 1 and len(self._outputs) > 1):
             found |= self._traced(m, d, look, view, pos, rotation, rgb=False)
         out = {word: found[word] for word in self._outputs}
-        K = self._lenses(m, look, view)
-        if K is None:
-            K = torch.as_tensor(view.K, dtype=torch.float32).to(pos.device).repeat(len(pos), 1, 1)
         T = torch.zeros(len(pos), 4, 4, device=pos.device)
         T[:, :3, :3], T[:, :3, 3], T[:, 3, 3] = rotation, pos, 1
-        return {**out, "K": K, "T": T}
+        return {**out, "K": self._K(m, look, view), "T": T}
+
+    def _K(self, m: Any, look: str | CameraSpec, view: View) -> Tensor:
+        """(N, 3, 3) intrinsics [pixels]."""
+        lenses, world = self._lenses(m, look, view), self._world
+        if lenses is None:
+            lenses = torch.as_tensor(view.K, dtype=torch.float32).to(world.device).repeat(world.num_worlds, 1, 1)
+        return lenses
 
     def _traced(
         self, m: Any, d: Any, look: str | CameraSpec, view: View, pos: Tensor, rotation: Tensor, *, rgb: bool = True

@@ -25,6 +25,7 @@ from manikin.compat.mujoco_warp import camera_context, render, render_context, w
 from manikin.errors import ConfigError
 from manikin.render.asset_cache import AssetCache
 from manikin.render.backends.backdrop import backdrop
+from manikin.render.backends.dots import with_dots
 from manikin.render.backends.meshes import lighter
 from manikin.render.backends.rays import Picture
 from manikin.render.backends.rgb import RgbOfImages
@@ -431,6 +432,7 @@ class WarpRenderer(RgbOfImages):
                 behind = _drawn(scene, fine, lights)["rgb"]
                 found["rgb"] = (opacity * found["rgb"] + (1 - opacity) * behind + 0.5).astype(np.uint8)
                 scene.show(model, data)
+            found["rgb"] = with_dots(model, fine, found["rgb"], found["depth"])
             if sites:
                 found["rgb"] = _with_sites(model, data, fine, found["rgb"], found["depth"])
             if self._samples > 1:

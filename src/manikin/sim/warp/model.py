@@ -97,10 +97,11 @@ class RowModel:
             array = getattr(self._mjm, field)[None]
         return np.broadcast_to(array, (self._n, *array.shape[1:])).copy()
 
-    def of_row(self, model: mujoco.MjModel, row: int) -> mujoco.MjModel:
-        """The model as a row has it: ``model`` itself where rows do not differ."""
-        if self.varied:
+    def of_row(self, model: mujoco.MjModel, row: int, *, own: bool = False) -> mujoco.MjModel:
+        """The model as a row has it: ``model`` itself where rows do not differ, unless the caller wants its own."""
+        if self.varied or own:
             model = copy.copy(model)
+        if self.varied:
             for field in self.varied:
                 target = getattr(model, field)
                 target[...] = self.numpy(field)[row].reshape(target.shape)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
 from manikin.sim.device import torch_device
+from manikin.sim.dots import show_dots
 from manikin.sim.health import Health
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments
@@ -68,8 +69,7 @@ class WarpWorld:
         from manikin.sim.warp.kernels import contacts as warp_contacts  # which needs Warp
 
         self._checked = warp_contacts
-        self.scene, self.num_worlds, self.version = scene, num_worlds, 0
-        self.device = torch_device(device)
+        self.scene, self.num_worlds, self.version, self.device = scene, num_worlds, 0, torch_device(device)
         self._wp_device = warp_device(self.device)
         self._mjm = supported(scene.model)
         sizes = {"nconmax": nconmax, "njmax": njmax, "nccdmax": nconmax if nccdmax is None else nccdmax}
@@ -83,8 +83,7 @@ class WarpWorld:
             self._counters = [self._wp.to_torch(counter) for counter in (self.mjw_data.nacon, self.mjw_data.ncollision)]
         if self._wp_device.is_cuda:
             self._wp.synchronize_device(self._wp_device)  # it was made on Warp's own stream
-        self._views: dict[str, Tensor] = {}
-        self._reads: dict[str, WarpChannel] = {}
+        self._views, self._reads, self.dots = dict[str, Tensor](), dict[str, WarpChannel](), dict[str, Tensor]()
         self._model = RowModel(self._wp, self.mjw_model, self._mjm, num_worlds, self.device)
         self._health = torch.zeros(num_worlds, dtype=torch.int32, device=self.device)
         self._room = Capacity(sizes, num_worlds, self.device, self._mjw.OverflowType)
@@ -450,7 +449,8 @@ class WarpWorld:
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run."""
-        model = self._model.of_row(self.scene.model, row)
+        model = self._model.of_row(self.scene.model, row, own=bool(self.dots))
+        show_dots(model, {name: places[row].cpu() for name, places in self.dots.items()})
         data = mujoco.MjData(model)
         for field in ("qpos", "qvel", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat"):
             target = getattr(data, field)

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin import ContactForce, Episode, Handles, Quantity, Robot, SceneBuilder, Variable, Waypoint
+from manikin import ContactForce, Dots, Episode, Handles, Quantity, Robot, SceneBuilder, Variable, Waypoint
 from manikin.arenas.wipe_table import SIZE, wipe_table
 from manikin.math import atan2, norm, pose, quat_conj, quat_rotate
-from manikin.scene.handles.markers import Markers
 from manikin.tasks.robosuite.common import TCP, StagedTask, ready
 from manikin.toolkit import ONE, ZERO, above, closeness, constant, facing_down, per_step
 
 __all__ = ["Wipe"]
 
 _TURNS = 16  # directions tried where a trail meets the edge
-_GONE = torch.tensor(-0.03)  # [m] height of marks that are wiped off: inside the table
 
 
 @dataclass
@@ -26,11 +24,9 @@ class WipeHandles(Handles):
     """What the scene consists of, and ``h`` in the methods below."""
 
     robot: Robot
-    marks: Markers
+    dirt: Dots
     eraser_force: ContactForce  # on the table
     arm_force: ContactForce  # of the whole arm on the table
-    dirt: Variable  # (marks, 3) [m]
-    wiped: Variable  # (marks,) 0 or 1
     new: Variable  # marks wiped in this step
 
 
@@ -82,23 +78,20 @@ class Wipe(StagedTask):
 
     def scene(self, b: SceneBuilder) -> WipeHandles:
         c = self.config
-        robot, top, marks = wipe_table(b, marks=c.marks, radius=c.mark_radius)
+        robot, top, dirt = wipe_table(b, marks=c.marks, radius=c.mark_radius)
         self._face = torch.tensor([*c.face, c.height])
         return WipeHandles(
             robot=robot,
-            marks=marks,
+            dirt=dirt,
             eraser_force=b.contact_force(robot, top, link="eraser"),
             arm_force=b.contact_force(robot, top),
-            dirt=b.variable("dirt", (c.marks, 3)),  # [m]
-            wiped=b.variable("wiped", (c.marks,)),
             new=b.variable("new"),  # marks wiped in this step
         )
 
     def start(self, h: WipeHandles, ep: Episode) -> None:
         ready(h.robot, ep)
         spots = self._trail(ep)
-        h.dirt.set(torch.cat([spots, torch.zeros_like(spots[..., :1])], 2))
-        h.marks.set_places(h.dirt.value)
+        h.dirt.set_places(torch.cat([spots, torch.zeros_like(spots[..., :1])], 2))
 
     def _trail(self, ep: Episode) -> Tensor:
         """(n, marks, 2) [m] a walk that turns now and then, and at the edge of what may be dirty."""
@@ -124,7 +117,7 @@ class Wipe(StagedTask):
     @per_step
     def _geometry(self, h: WipeHandles) -> tuple[Tensor, Tensor, Tensor]:
         """Offsets from the TCP to the marks (n, marks, 3) [m], force of eraser and of the arm on the table (n,) [N]."""
-        offset = h.dirt.value - h.robot.tcp_pos[:, None]
+        offset = h.dirt.pos - h.robot.tcp_pos[:, None]
         eraser = h.eraser_force.value
         return offset, norm(eraser), norm(h.arm_force.value - eraser)
 
@@ -132,14 +125,9 @@ class Wipe(StagedTask):
         offset, force, _ = self._geometry(h)
         inverse = quat_conj(h.robot.tcp_quat)[:, None].expand(*offset.shape[:2], 4)
         under = (quat_rotate(inverse, offset).abs() < self._face).all(2)
-        clean = h.wiped.value > 0
-        now = under & ~clean & ((force > 0) & ~self._unsafe(h))[:, None]
+        now = under & h.dirt.shown & ((force > 0) & ~self._unsafe(h))[:, None]
         h.new.set(now.sum(1).float())
-        wiped = clean | now
-        h.wiped.set(wiped.float())
-        places = h.dirt.value.clone()
-        places[..., 2] = torch.where(wiped, _GONE, ZERO)
-        h.marks.set_places(places)
+        h.dirt.hide(now)
 
     def _unsafe(self, h: WipeHandles) -> Tensor:
         """(n,) bool: the arm touches the table, or a joint is near its limit."""
@@ -149,9 +137,8 @@ class Wipe(StagedTask):
         return near | (self._geometry(h)[2] > constant(0.1))
 
     def evaluate(self, h: WipeHandles) -> dict[str, Tensor]:
-        wiped = h.wiped.value > 0
         return {
-            "success": wiped.all(1),
+            "success": ~h.dirt.shown.any(1),
             "is_touching": self._geometry(h)[1] > constant(self.config.contact_force),
             "is_unsafe": self._unsafe(h),
         }
@@ -160,8 +147,8 @@ class Wipe(StagedTask):
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "force": h.eraser_force.value},
             "privileged": {
-                "mark_pos": h.dirt.value,
-                "mark_wiped": h.wiped.value,
+                "mark_pos": h.dirt.pos,
+                "mark_wiped": (~h.dirt.shown).float(),
                 "tcp_to_mark": self._geometry(h)[0],
             },
         }
@@ -169,7 +156,7 @@ class Wipe(StagedTask):
     def reward(self, h: WipeHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         offset, force, _ = self._geometry(h)
         safe = ONE - ev["is_unsafe"].float()
-        left = ONE - h.wiped.value
+        left = h.dirt.shown.float()
         mean = (norm(offset) * left).sum(1) / left.sum(1).clamp_min(1.0)
         over = force > constant(self.config.force_max)
         return {
@@ -183,9 +170,9 @@ class Wipe(StagedTask):
 
     def expert(self, h: WipeHandles) -> list[Waypoint]:
         down = facing_down(h.robot)
-        offset = norm(self._geometry(h)[0]) + 10.0 * h.wiped.value
-        nearest = h.dirt.value[torch.arange(h.n), offset.argmin(1)]
-        done = (h.wiped.value > 0).all(1)[:, None]
+        offset = norm(self._geometry(h)[0]) + 10.0 * ~h.dirt.shown
+        nearest = h.dirt.pos[torch.arange(h.n), offset.argmin(1)]
+        done = ~h.dirt.shown.any(1)[:, None]
         rest = pose(torch.cat([h.robot.tcp_pos[:, :2], torch.full((h.n, 1), 0.1)], 1), down)
         press = torch.where(done, rest, pose(above(nearest, -0.001), down))
         return [

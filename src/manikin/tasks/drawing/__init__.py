@@ -1,0 +1,1 @@
+"""Drawing with a stick and cleaning with an eraser."""
