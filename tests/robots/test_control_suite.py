@@ -13,8 +13,7 @@ from manikin.assets.builtin import build
 from manikin.errors import SceneError
 from manikin.robots import arm
 from manikin.scene.robot import assemble
-from manikin.spec.links import Geom, Link, box, capsule, cylinder
-from manikin.spec.solids import solid
+from manikin.spec.links import Geom, Link, box, capsule, cylinder, solid
 
 HUMANOID = {  # dm_control's humanoid.xml: joint: axis, range [degrees], gear, stiffness, damping, height of the anchor
     "abdomen_z": ((0, 0, 1), (-45, 45), 40, 20, 5, 0.065),

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 
-from manikin.spec.links import Geom, Joint, Link, Vec3, capsule
+from manikin.spec.links import Geom, Joint, Link, Vec3, capsule, solid
 from manikin.spec.robot import Base, Gains, JointGroup, RobotSpec
-from manikin.spec.solids import solid
 
 ORANGE, DARK = (0.9, 0.45, 0.15, 1), (0.35, 0.2, 0.12, 1)
 DENSITY = 5.0  # [kg/m^3]

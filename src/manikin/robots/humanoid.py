@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 
-from manikin.spec.links import Geom, Joint, Link, Vec3, capsule
+from manikin.spec.links import Geom, Joint, Link, Vec3, capsule, solid
 from manikin.spec.robot import Base, Gains, JointGroup, RobotSpec
-from manikin.spec.solids import solid
 
 SKIN, DARK = (0.78, 0.6, 0.45, 1), (0.45, 0.33, 0.25, 1)
 DENSITY = 1000.0  # [kg/m^3]

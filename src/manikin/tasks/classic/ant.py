@@ -61,7 +61,10 @@ class AntWalk(GaitTask):
 class AntRun(AntWalk):
     """Run along x with four legs, at 4 m/s.
 
-    Randomization and success are those of AntWalk-v1, with the other speed. Numbers: ManiSkill3 3.0.1.
+    Randomization: as in AntWalk-v1.
+    Success: as in AntWalk-v1, at the other speed.
+
+    Numbers: ManiSkill3 3.0.1.
     """
 
     id = "AntRun-v1"

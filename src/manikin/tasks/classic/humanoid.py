@@ -84,8 +84,11 @@ class HumanoidStand(GaitTask):
 class HumanoidWalk(HumanoidStand):
     """Walk on two legs at 1 m/s, in any direction.
 
-    Randomization and success are those of HumanoidStand-v1, but the centre of mass is to be as fast as wanted, in the
-    mean over ``pace_s``. Numbers: dm_control. ManiSkill3's reward is another one: it adds a half for nothing.
+    Randomization: as in HumanoidStand-v1.
+    Success: as in HumanoidStand-v1, but the centre of mass is at least at ``fast_share`` of the speed, in the mean over
+    ``pace_s``.
+
+    Numbers: dm_control. ManiSkill3's reward is another one: half of it is given for nothing.
     """
 
     id = "HumanoidWalk-v1"
@@ -106,8 +109,10 @@ class HumanoidWalk(HumanoidStand):
 class HumanoidRun(HumanoidWalk):
     """Run on two legs at 10 m/s, in any direction.
 
-    As HumanoidWalk-v1, with dm_control's other speed. ManiSkill3's reward has no limit and rises with the speed along
-    x.
+    Randomization: as in HumanoidStand-v1.
+    Success: as in HumanoidWalk-v1, at the other speed.
+
+    Numbers: dm_control. ManiSkill3's reward has no limit and rises with the speed along x.
     """
 
     id = "HumanoidRun-v1"
