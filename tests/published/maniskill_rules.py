@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import pytest
 
-__all__ = ["REFERENCE"]
+__all__ = ["REFERENCE", "pull_cube_tool"]
 
 
 def _near(k: float, d: Any) -> float:
@@ -97,6 +97,26 @@ def _poke_cube(s: Any) -> tuple[float, bool]:
     return (10 if success else reward), success
 
 
+def pull_cube_tool(s: Any, *, published: bool = False) -> tuple[float, bool]:
+    base = np.array([-0.615, 0, 0])
+    success = np.linalg.norm((s.cube.pos - base)[:2]) < 0.6
+    if published:
+        hold, off = s.tool.pos + np.array([0.02, 0, 0]), s.tool.pos - s.cube.pos - np.array([-0.07, -0.067, 0])
+    else:  # the cube's middle a centimetre before the hook's inner face, and before the middle of its free length
+        hold, off = s.tool.pos + s.tool.rot @ [0.02, 0, 0], s.tool.pos + s.tool.rot @ [0.12, 0.0625, 0] - s.cube.pos
+    reward = 2 * _near(5, s.tcp - hold)
+    if s.grasped:
+        reward += 2 + 1.5 * _near(3, off)
+        if np.linalg.norm(off) < 0.05:
+            home = base + np.array([0.05, 0, 0])
+            whole = np.linalg.norm([0.45, 0, 0.01] - home)
+            reward += 3 * (whole - np.linalg.norm(s.cube.pos - home)) / whole
+    reward -= 2 * (s.cube.pos[0] > 0.5)
+    if published:
+        return reward + 5 * success, success
+    return (10 if success else reward), success
+
+
 def _stack_pyramid(s: Any) -> tuple[float, bool]:
     """The success that the original's page describes, and the reward of ours, since the original's is sparse."""
     apart = np.linalg.norm((s.red.pos - s.green.pos)[:2])
@@ -175,6 +195,7 @@ REFERENCE = {
     "PlaceSphere-v2": _place_sphere,
     "PokeCube-v1": _poke_cube,
     "PullCube-v2": _pull_cube,
+    "PullCubeTool-v1": pull_cube_tool,
     "PushCube-v2": _push_cube,
     "StackCube-v2": _stack_cube,
     "StackPyramid-v1": _stack_pyramid,

@@ -27,6 +27,7 @@ CALLS = {
     "PlaceSphere-v2": 87,
     "PokeCube-v1": 101,
     "PullCube-v2": 44,
+    "PullCubeTool-v1": 83,
     "PushCube-v2": 52,
     "StackCube-v2": 83,
     "StackPyramid-v1": 136,
