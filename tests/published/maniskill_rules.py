@@ -117,6 +117,16 @@ def pull_cube_tool(s: Any, *, published: bool = False) -> tuple[float, bool]:
     return (10 if success else reward), success
 
 
+def _roll_ball(s: Any) -> tuple[float, bool]:
+    goal, away = s.variables["goal"], s.ball.pos - s.variables["goal"]
+    behind = s.ball.pos + away / np.linalg.norm(away) * (0.035 + 0.05)
+    reached = float(s.variables["reached"])  # set in this step or one before
+    assert reached or np.linalg.norm(s.tcp - behind) >= 0.04
+    success = np.linalg.norm((s.ball.pos - goal)[:2]) < 0.1
+    reward = 20 * _near(1, (s.ball.pos - goal)[:2]) * reached + _near(2, s.tcp - behind) * (1 - reached) + reached
+    return (30 if success else reward), success
+
+
 def _stack_pyramid(s: Any) -> tuple[float, bool]:
     """The success that the original's page describes, and the reward of ours, since the original's is sparse."""
     apart = np.linalg.norm((s.red.pos - s.green.pos)[:2])
@@ -197,6 +207,7 @@ REFERENCE = {
     "PullCube-v2": _pull_cube,
     "PullCubeTool-v1": pull_cube_tool,
     "PushCube-v2": _push_cube,
+    "RollBall-v1": _roll_ball,
     "StackCube-v2": _stack_cube,
     "StackPyramid-v1": _stack_pyramid,
 }

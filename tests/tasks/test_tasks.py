@@ -29,6 +29,7 @@ CALLS = {
     "PullCube-v2": 44,
     "PullCubeTool-v1": 83,
     "PushCube-v2": 52,
+    "RollBall-v1": 50,
     "StackCube-v2": 83,
     "StackPyramid-v1": 136,
 }
