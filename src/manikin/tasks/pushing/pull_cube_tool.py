@@ -175,6 +175,6 @@ class PullCubeTool(Task):
             Waypoint(name="close", pose=pose(hold, down), gripper=-1, pos_tol=0.01, dwell_s=0.2),
             Waypoint(name="lift", pose=up, gripper=-1, pos_tol=0.02, timeout_s=1.0),
             Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=1.0, timeout_s=3.0),
-            Waypoint(name="lower", pose=behind, gripper=-1, pos_tol=0.01, timeout_s=1.5),
+            Waypoint(name="lower", pose=behind, gripper=-1, pos_tol=0.01, dwell_s=0.15, timeout_s=1.5),
             Waypoint(name="pull", pose=caught_at(goal, 0.016), gripper=-1, speed=0.6).hold(),
         ]

@@ -253,9 +253,11 @@ class StackPyramid(Task):
 def _pick(cube: Tensor, turn: Tensor, tcp: Tensor, quat: Tensor, name: str) -> list[Waypoint]:
     return [
         Waypoint(
-            name=f"above {name}", pose=pose(above(cube, 0.07), turn), gripper=1, pos_tol=0.01, rot_tol=0.1, speed=1.0
+            name=f"above {name}", pose=pose(above(cube, 0.07), turn), gripper=0.6, pos_tol=0.01, rot_tol=0.1, speed=1.0
         ),
-        Waypoint(name=f"down to {name}", pose=pose(cube, turn), gripper=1, pos_tol=0.006, rot_tol=0.05, timeout_s=1.5),
+        Waypoint(
+            name=f"down to {name}", pose=pose(cube, turn), gripper=0.6, pos_tol=0.006, rot_tol=0.05, timeout_s=1.5
+        ),
         Waypoint(name=f"close on {name}", pose=pose(cube, turn), gripper=-1, pos_tol=0.01, rot_tol=0.1, dwell_s=0.2),
         Waypoint(name=f"lift {name}", pose=pose(above(tcp, 0.08), quat), gripper=-1, pos_tol=0.03),
     ]
