@@ -49,6 +49,8 @@ from manikin.spec.camera import CameraSpec
 
 IMAGES = Path(__file__).parent / "images"
 VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24), fovy=0.8)
+# tasks whose own camera for people shows the fronts, all of the rail, or the goal far ahead
+SEEN_BY_PEOPLE = ("OpenCabinetDrawer-v2", "PokeCube-v1", "PullCubeTool-v1", "RollBall-v1")
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (
     ("PickCube-v2", "panda", 5),
@@ -86,8 +88,8 @@ def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float =
 
 def draw(env: Env, width: int, height: int) -> np.ndarray:
     view: CameraSpec | str = VIEW
-    if env.task.id == "OpenCabinetDrawer-v2" or not env.robot.arm.tools:
-        view = "human_camera"  # from where the fronts, or all of a robot that stands on the floor, are seen
+    if env.task.id in SEEN_BY_PEOPLE or not env.robot.arm.tools:  # no tools: a robot that stands on the floor
+        view = "human_camera"
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
     if env.task.id.startswith(("WidowX", "Google")):  # in the world's frame of the original

@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 import pytest
 
-__all__ = ["REFERENCE"]
+__all__ = ["REFERENCE", "pull_cube_tool"]
 
 
 def _near(k: float, d: Any) -> float:
@@ -81,6 +81,75 @@ def _stack_cube(s: Any) -> tuple[float, bool]:
     return (8 if success else reward), success
 
 
+def _poke_cube(s: Any) -> tuple[float, bool]:
+    """With the peg's head at its end, and the goal's height left in the distance to it as published."""
+    goal, head = s.variables["goal"], s.peg.pos + s.peg.rot @ [0.12, 0, 0]
+    yaw = [math.atan2(thing.rot[1, 0], thing.rot[0, 0]) for thing in (s.peg, s.cube)]
+    gap, angle = np.linalg.norm((head - s.cube.pos)[:2]), abs(yaw[0] - yaw[1])
+    reward = 2 * _near(5, s.tcp - s.peg.pos)
+    if s.grasped and np.linalg.norm(s.tcp - s.peg.pos) < 0.01:
+        reward = 4 + _near(5, gap) + _near(5, angle)
+        if angle < 0.05 and gap <= 0.025:
+            reward = 7 + _near(5, goal - s.cube.pos)
+    placed = np.linalg.norm((goal - s.cube.pos)[:2]) < 0.05
+    reward += placed * _near(5, s.speed)
+    success = placed and np.abs(s.speed).max() <= 0.2
+    return (10 if success else reward), success
+
+
+def pull_cube_tool(s: Any, *, published: bool = False) -> tuple[float, bool]:
+    base = np.array([-0.615, 0, 0])
+    success = np.linalg.norm((s.cube.pos - base)[:2]) < 0.6
+    if published:
+        hold, off = s.tool.pos + np.array([0.02, 0, 0]), s.tool.pos - s.cube.pos - np.array([-0.07, -0.067, 0])
+    else:  # the cube's middle a centimetre before the hook's inner face, and before the middle of its free length
+        hold, off = s.tool.pos + s.tool.rot @ [0.02, 0, 0], s.tool.pos + s.tool.rot @ [0.12, 0.0625, 0] - s.cube.pos
+    reward = 2 * _near(5, s.tcp - hold)
+    if s.grasped:
+        reward += 2 + 1.5 * _near(3, off)
+        if np.linalg.norm(off) < 0.05:
+            home = base + np.array([0.05, 0, 0])
+            whole = np.linalg.norm([0.45, 0, 0.01] - home)
+            reward += 3 * (whole - np.linalg.norm(s.cube.pos - home)) / whole
+    reward -= 2 * (s.cube.pos[0] > 0.5)
+    if published:
+        return reward + 5 * success, success
+    return (10 if success else reward), success
+
+
+def _roll_ball(s: Any) -> tuple[float, bool]:
+    goal, away = s.variables["goal"], s.ball.pos - s.variables["goal"]
+    behind = s.ball.pos + away / np.linalg.norm(away) * (0.035 + 0.05)
+    reached = float(s.variables["reached"])  # set in this step or one before
+    assert reached or np.linalg.norm(s.tcp - behind) >= 0.04
+    success = np.linalg.norm((s.ball.pos - goal)[:2]) < 0.1
+    reward = 20 * _near(1, (s.ball.pos - goal)[:2]) * reached + _near(2, s.tcp - behind) * (1 - reached) + reached
+    return (30 if success else reward), success
+
+
+def _stack_pyramid(s: Any) -> tuple[float, bool]:
+    """The success that the original's page describes, and the reward of ours, since the original's is sparse."""
+    apart = np.linalg.norm((s.red.pos - s.green.pos)[:2])
+    beside = apart <= 0.04 * math.sqrt(2) + 0.005 and abs(s.red.pos[2] - s.green.pos[2]) <= 0.005
+    over = [s.blue.pos - thing.pos for thing in (s.red, s.green)]
+    on = beside and all(
+        np.linalg.norm(d[:2]) <= 0.02 * math.sqrt(2) + 0.005 and abs(d[2] - 0.04) <= 0.005 for d in over
+    )
+    speeds = [(np.linalg.norm(thing.v), np.linalg.norm(thing.w)) for thing in (s.red, s.green, s.blue)]
+    red, blue = s.flags["is_red_grasped"], s.flags["is_blue_grasped"]
+    success = on and not s.grasped and all(v <= 0.01 and w <= 0.5 for v, w in speeds)
+    if on or (beside and not red):
+        reward = 4.0
+        place = (s.red.pos + s.green.pos) / 2 + [0, 0, 0.04]
+        if on:
+            reward += 4 + (not blue) * (1 - math.tanh(10 * speeds[2][0] + speeds[2][1]))
+        else:
+            reward += 2 + 2 * _near(5, s.blue.pos - place) if blue else _near(5, s.tcp - s.blue.pos)
+    else:
+        reward = 2 + 2 * _near(5, max(apart - 0.04, 0)) if red else _near(5, s.tcp - s.red.pos)
+    return (10 if success else reward), success
+
+
 def _place_sphere(s: Any) -> tuple[float, bool]:
     offset = s.ball.pos - s.bin.pos
     on = np.linalg.norm(offset[:2]) <= 0.005 and abs(offset[2] - 0.0225) <= 0.005
@@ -134,7 +203,11 @@ REFERENCE = {
     "PickCube-v2": _pick_cube,
     "PickSingleYCB-v2": _pick_ycb,
     "PlaceSphere-v2": _place_sphere,
+    "PokeCube-v1": _poke_cube,
     "PullCube-v2": _pull_cube,
+    "PullCubeTool-v1": pull_cube_tool,
     "PushCube-v2": _push_cube,
+    "RollBall-v1": _roll_ball,
     "StackCube-v2": _stack_cube,
+    "StackPyramid-v1": _stack_pyramid,
 }

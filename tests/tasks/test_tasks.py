@@ -25,9 +25,13 @@ CALLS = {
     "PickCube-v2": 53,
     "PickSingleYCB-v2": 72,
     "PlaceSphere-v2": 87,
+    "PokeCube-v1": 101,
     "PullCube-v2": 44,
+    "PullCubeTool-v1": 83,
     "PushCube-v2": 52,
+    "RollBall-v1": 50,
     "StackCube-v2": 83,
+    "StackPyramid-v1": 136,
 }
 TASKS = tuple(CALLS)
 SOLVED = {**dict.fromkeys(TASKS, 0.95), "PegInsertionSide-v2": 0.85}
@@ -96,7 +100,9 @@ def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
     variables = {name: v[row].astype(float) for name, v in env.save().extra["variables"].items()}
     tcp = data.body(robot.prefix + robot.model.tcp_body).xpos.copy()
     grasped = bool(info["is_grasped"][row]) if "is_grasped" in info else False
-    return SimpleNamespace(tcp=tcp, speed=speed, gap=gap, grasped=grasped, variables=variables, model=model, **parts)
+    flags = {name: bool(v[row]) for name, v in info.items() if name.startswith("is_")}
+    known = {"tcp": tcp, "speed": speed, "gap": gap, "grasped": grasped, "variables": variables, "flags": flags}
+    return SimpleNamespace(model=model, **known, **parts)
 
 
 # ---- every task ----------------------------------------------------------------------------------------------------

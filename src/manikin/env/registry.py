@@ -21,6 +21,7 @@ _CLASSIC = "manikin.tasks.classic"
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _DRAWING = "manikin.tasks.drawing"
+_PUSHING = "manikin.tasks.pushing"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
@@ -58,10 +59,14 @@ _BUILTIN = {
     "PickPlaceMilk-v2": f"{_ROBOSUITE}.pick_place:PickPlaceMilk",
     "PickSingleYCB-v2": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
     "PlaceSphere-v2": f"{_TABLETOP}.place_sphere:PlaceSphere",
+    "PokeCube-v1": f"{_PUSHING}.poke_cube:PokeCube",
     "PullCube-v2": f"{_TABLETOP}.pull_cube:PullCube",
+    "PullCubeTool-v1": f"{_PUSHING}.pull_cube_tool:PullCubeTool",
     "PushCube-v2": f"{_TABLETOP}.push_cube:PushCube",
+    "RollBall-v1": f"{_PUSHING}.roll_ball:RollBall",
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
+    "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
     "TwoArmLift-v2": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",
     "TwoArmPegInHole-v2": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
