@@ -236,7 +236,9 @@ class Robot(Handle):
 
     def _forces_on(self, bodies: tuple[str, ...]) -> Tensor:
         links, value = self.forces.links, self.forces.value
-        return value[:, [1 + links.index(body) for body in bodies]]
+        if not bodies:
+            return value[:, :0]
+        return torch.stack([value[:, 1 + links.index(body)] for body in bodies], 1)  # a list would be uploaded
 
     def set_property(self, what: str, value: Tensor) -> None:
         """Give the rows ``gains`` (stiffness of the position servos), ``damping`` (of their joints) or
