@@ -71,7 +71,7 @@ PICTURES = {
     "benchmarks/ranking_varied.py": {"table"},  # of a reality
     "docs/pictures.py": {
         "arenas",
-        "CartpoleBalance-v1",
+        "AntRun-v1",
         "different-objects",
         "fidelity-tasks",
         "pour",

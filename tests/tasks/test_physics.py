@@ -151,6 +151,7 @@ def test_former_versions_play_and_are_not_listed() -> None:
     assert not set(FORMER) & set(task_ids())
     newest = {name.rpartition("-v")[0] for name in FORMER}
     gone = {"Lift", "NutAssembly", "NutAssemblyRound", "NutAssemblySquare", "Stack", "TwoArmHandover", "Wipe"}
+    gone |= {f"WidowX{name}" for name in ("CarrotOnPlate", "EggplantInBasket", "SpoonOnTowel", "StackCube")}
     assert newest | gone == {name.rpartition("-v")[0] for name in task_ids() if not name.endswith("-v1")}
     assert all(name < next(n for n in task_ids() if n.startswith(f"{name[:-1]}")) for name in FORMER)
     with pytest.raises(UnknownNameError, match="PickCube-v2"):

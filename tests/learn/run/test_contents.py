@@ -41,9 +41,12 @@ def recorded(tmp_path_factory):
         assert main(["collect", "PushCube-v2", "--observations", "--episodes", "2", "--out", str(out), *words]) == 0
         return out
 
+    two = collect("two", "--num-envs", "2")
+    with h5py.File(two, "a") as file:  # made at another time, which would else be the same second
+        file.attrs["created"] = "2020-01-01T00:00:00+00:00"
     return {
         "one": collect("one", "--num-envs", "1"),
-        "two": collect("two", "--num-envs", "2"),
+        "two": two,
         "other": collect("other", "--seed", "7"),
     }
 

@@ -122,6 +122,7 @@ def test_starts_differ_by_no_more_than_the_noise() -> None:
 
 @pytest.mark.parametrize("task", ["AntRun-v1", "HumanoidWalk-v1", "CartpoleSwingUp-v1"])
 def test_warp_agrees(task: str) -> None:
+    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     envs = [gait(task, 2, device=device) for device in ("cpu", "warp:cpu")]
     generator = torch.Generator().manual_seed(2)
     for _ in range(5):
