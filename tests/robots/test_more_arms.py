@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.author.card import FreeArm
+from beside_warp import ends_on_both
 from manikin.robots import arm, parse_robots, stand_together
 from test_robots import PREFIX, compiled
 
@@ -131,16 +131,5 @@ def test_two_so101_are_one_word() -> None:
 @pytest.mark.parametrize("word", ["ur10e", "xarm6", "so100", "panda+stick", "bi_so101_right"])
 def test_an_arm_moves_on_warp_as_on_the_cpu(word: str) -> None:
     """Ten control steps in the air, within 1e-4 rad: float32 against float64."""
-    pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
-    ends = {}
-    for device in ("cpu", "warp:cpu"):
-        env = manikin.make(
-            FreeArm, num_envs=2, robot=word, control="joint_target_delta_pos", device=device, reward="none"
-        )
-        env.reset(seed=0)
-        start, size = env.robot.qpos.clone(), env.controller.card.size
-        for k in range(10):
-            env.step(torch.linspace(-0.6, 0.8, 2 * size).reshape(2, size) * np.cos(0.5 * k))
-        ends[device] = env.robot.qpos.clone()
-        assert (ends[device] - start).abs().max() > 0.02
-    assert torch.allclose(ends["cpu"], ends["warp:cpu"], atol=1e-4, rtol=0)
+    here, there = ends_on_both(word, -0.6, 0.8)
+    assert torch.allclose(here, there, atol=1e-4, rtol=0)

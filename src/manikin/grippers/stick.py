@@ -6,27 +6,19 @@ The rod's is that of aluminium. The TCP is the middle of its end.
 
 from __future__ import annotations
 
-from manikin.spec.links import Link, box, cylinder
+from dataclasses import replace
+
+from manikin.grippers import panda_hand
+from manikin.spec.links import Link, cylinder
 from manikin.spec.robot import Gains, GripperSpec
 
-WHITE, SILVER, DARK = (0.98, 0.98, 0.98, 1), (0.75, 0.77, 0.79, 1), (0.25, 0.25, 0.25, 1)
+HAND, DARK = panda_hand.GRIPPER.links[0], (0.25, 0.25, 0.25, 1)
 
 GRIPPER = GripperSpec(
     name="stick",
     title="Stick",
     links=(
-        Link(
-            name="housing",
-            parent=None,
-            mass=0.73,
-            com=(-0.01, 0, 0.03),
-            inertia=(0.001, 0.0025, 0.0017),
-            geoms=(
-                box((0.025, 0.101, 0.022), (0, 0, 0.035), WHITE),
-                box((0.022, 0.092, 0.032), (0, 0, 0.034), WHITE),
-                box((0.0255, 0.075, 0.007), (0, 0, 0.02), SILVER, collide=False),
-            ),
-        ),
+        replace(HAND, name="housing", geoms=HAND.geoms[:3]),
         Link(
             name="stick",
             parent="housing",

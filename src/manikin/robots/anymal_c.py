@@ -8,6 +8,7 @@ puts the base at 0.545 m and leaves only it under gravity; here all of the robot
 
 from __future__ import annotations
 
+from manikin.spec.control import JOINT_CONTROLLERS
 from manikin.spec.links import Geom as Shape
 from manikin.spec.links import Joint, Link, Vec3, box, capsule, cylinder
 from manikin.spec.robot import Base, Gains, ImuSpec, JointGroup, RobotSpec
@@ -152,15 +153,7 @@ ROBOT = RobotSpec(
     keyframes={"rest": (0.03, 0.4, -0.8, -0.03, 0.4, -0.8, 0.03, -0.4, 0.8, -0.03, -0.4, 0.8)},
     base_pos=(0, 0, 0.541),
     gravcomp=False,
-    controllers=(
-        "joint_pos",
-        "joint_delta_pos",
-        "joint_target_delta_pos",
-        "joint_vel",
-        "joint_impedance",
-        "joint_vel_pid",
-        "joint_torque",
-    ),
+    controllers=JOINT_CONTROLLERS,
     sensors=(ImuSpec(name="imu", body="base", pos=(0.2488, 0.00835, 0.04628), quat=(H, 0, 0, H)),),
     source="ANYbotics' description, from genesis-world 1.4.5",
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from manikin.spec.control import JOINT_CONTROLLERS
 from manikin.spec.links import Geom as Shape
 from manikin.spec.links import Joint, Link, Vec3, box, capsule, cylinder, mirrored
 from manikin.spec.robot import Base, Gains, ImuSpec, JointGroup, MenagerieModel, RobotSpec
@@ -125,15 +126,7 @@ ROBOT = RobotSpec(
     keyframes={"rest": (0, 0.9, -1.8) * 4},
     base_pos=(0, 0, 0.287),
     gravcomp=False,
-    controllers=(
-        "joint_pos",
-        "joint_delta_pos",
-        "joint_target_delta_pos",
-        "joint_vel",
-        "joint_impedance",
-        "joint_vel_pid",
-        "joint_torque",
-    ),
+    controllers=JOINT_CONTROLLERS,
     sensors=(ImuSpec(name="imu", body="base", pos=(-0.02557, 0, 0.04232)),),
     source="mujoco_menagerie unitree_go2",
 )

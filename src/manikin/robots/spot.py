@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from manikin.spec.control import JOINT_CONTROLLERS
 from manikin.spec.links import Geom as Shape
 from manikin.spec.links import Joint, Link, Quat, Vec3, box, capsule, cylinder, pad
 from manikin.spec.robot import Base, Gains, ImuSpec, JointGroup, MenagerieModel, RobotSpec, Tool
@@ -227,16 +228,6 @@ BACK = (
     ),
 )
 
-LEG_CONTROL = (
-    "joint_pos",
-    "joint_delta_pos",
-    "joint_target_delta_pos",
-    "joint_vel",
-    "joint_impedance",
-    "joint_vel_pid",
-    "joint_torque",
-)
-
 SPOT = RobotSpec(
     name="spot",
     title="Boston Dynamics Spot",
@@ -259,7 +250,7 @@ SPOT = RobotSpec(
     keyframes={"rest": (0, 1.04, -1.8) * 4},
     base_pos=(0, 0, 0.463),
     gravcomp=False,
-    controllers=LEG_CONTROL,
+    controllers=JOINT_CONTROLLERS,
     excludes=tuple(("body", f"{name}_uleg") for name in ("fl", "fr", "hl", "hr")),
     sensors=(ImuSpec(name="imu", body="body"),),
     source="mujoco_menagerie boston_dynamics_spot",
@@ -289,7 +280,7 @@ WITH_ARM = replace(
         "rest": (*SPOT.keyframes["rest"], 0, -2.0, 1.9, 0, 0.6, 0),
         "stowed": (*SPOT.keyframes["rest"], 0, -3.14, 3.06, 0, 0, 0),  # Menagerie's home
     },
-    controllers=(*LEG_CONTROL, "ee_delta_pos", "ee_delta_pose", "ee_pose", "ik_pose", "osc_position", "osc_pose"),
+    controllers=(*JOINT_CONTROLLERS, "ee_delta_pos", "ee_delta_pose", "ee_pose", "ik_pose", "osc_position", "osc_pose"),
 )
 
 ROBOTS = {spec.name: spec for spec in (SPOT, WITH_ARM)}

@@ -119,10 +119,10 @@ class Jitter(Stage):
         if self.brightness:
             colour = (colour * factor("brightness")).clamp(0, 255)
         if self.contrast:
-            mean = _luma(colour).mean((1, 2, 3), keepdim=True)
+            mean = luma(colour).mean((1, 2, 3), keepdim=True)
             colour = (mean + (colour - mean) * factor("contrast")).clamp(0, 255)
         if self.saturation:
-            grey = _luma(colour)
+            grey = luma(colour)
             colour = (grey + (colour - grey) * factor("saturation")).clamp(0, 255)
         return {**picture, "rgb": colour.round().to(torch.uint8)}
 
@@ -159,7 +159,8 @@ class Resize(Stage):
         return {**{k: out.get(k, v) for k, v in picture.items()}, "K": K}
 
 
-def _luma(colour: Tensor) -> Tensor:
+def luma(colour: Tensor) -> Tensor:
+    """(..., 1) how bright colours (..., 3) are to the eye, in their unit (ITU-R BT.601)."""
     red, green, blue = (colour[..., k : k + 1] * weight for k, weight in enumerate(_GREY))
     return red + green + blue
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import manikin
+from dm_control import tolerance
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
 from manikin.robots import arm, arms, machines, register, robots
@@ -36,20 +37,11 @@ def cartpole(num_envs: int = 4, **options) -> manikin.Env:
     return env
 
 
-def tolerance(x: float, margin: float, at_margin: float, shape: str) -> float:
-    """dm_control's, for bounds (0, 0)."""
-    d = abs(x) / margin
-    if shape == "quadratic":
-        scaled = d * math.sqrt(1 - at_margin)
-        return 1 - scaled**2 if scaled < 1 else 0.0
-    return math.exp(-0.5 * (d * math.sqrt(-2 * math.log(at_margin))) ** 2)
-
-
 def published(x: float, angle: float, rate: float, action: float) -> float:
     upright = (math.cos(angle) + 1) / 2
-    centred = (1 + tolerance(x, 2, 0.1, "gaussian")) / 2
-    calm = (4 + tolerance(action, 1, 0, "quadratic")) / 5
-    slow = (1 + tolerance(rate, 5, 0.1, "gaussian")) / 2
+    centred = (1 + tolerance(x, 0, 0, 2, "gaussian", 0.1)) / 2
+    calm = (4 + tolerance(action, 0, 0, 1, "quadratic", 0)) / 5
+    slow = (1 + tolerance(rate, 0, 0, 5, "gaussian", 0.1)) / 2
     return upright * calm * slow * centred
 
 

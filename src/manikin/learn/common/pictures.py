@@ -13,11 +13,11 @@ from torch import Tensor
 from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.sense.pixels import luma
 
 __all__ = ["PictureConfig", "augmented", "augmented_with_places", "inputs_of"]
 
 _TOLD = "policy/"  # the group of what a real robot knows
-_GREY = (0.299, 0.587, 0.114)  # how bright each channel is to the eye (ITU-R BT.601)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +139,6 @@ def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator)
         out = (mean + (bright - mean) * factors[..., 4:]).round().clamp(0, 255).to(torch.uint8)
     if config.saturation:
         factor = 1 + config.saturation * (2 * torch.rand((count, 1, 1, 1), generator=generator, device=device) - 1)
-        grey = (out.float() @ torch.tensor(_GREY, device=device))[..., None]
+        grey = luma(out.float())
         out = (grey + (out - grey) * factor).round().clamp(0, 255).to(torch.uint8)
     return out.reshape(pictures.shape), moved

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
 from manikin.render.view import View
-from manikin.sim.dots import DotGroup, dot_groups
+from manikin.sim.dots import DotGroup
 
 __all__ = ["lay_dots", "with_dots"]
 
 _AT_ONCE = 1 << 21  # pixels looked at together
 
 
-def with_dots(model: mujoco.MjModel, view: View, rgb: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """A picture (h, w, 3) uint8 with the dots of the model on what is seen at ``depth`` (h, w) [m]."""
-    groups = [(group, torch.from_numpy(group.places)[None]) for group in dot_groups(model)]
-    if not groups:
-        return rgb
+def with_dots(declared: Sequence[DotGroup], view: View, rgb: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """A picture (h, w, 3) uint8 with the dots of some groups on what is seen at ``depth`` (h, w) [m]."""
+    groups = [(group, torch.from_numpy(group.places)[None]) for group in declared]
     arrays = (depth, view.K, view.pos, view.rotation)
     far, K, pos, rotation = (torch.as_tensor(np.array(array, np.float32))[None] for array in arrays)
     given = torch.from_numpy(np.ascontiguousarray(rgb))[None]

@@ -222,8 +222,8 @@ class FilamentRenderer(RgbOfImages):
         rgb = self._draw(stage, view, "DEFAULT", "RGB8", np.zeros((view.height, view.width, 3), np.uint8), sites=sites)
         if nothing.any():
             rgb[nothing] = backdrop(view.upward()[nothing]) * 255 + 0.5
-        if dot_groups(model):
-            rgb = with_dots(model, view, rgb, self._depth(stage, view, sites=sites))
+        if dots := dot_groups(model):
+            rgb = with_dots(dots, view, rgb, self._depth(stage, view, sites=sites))
         if self._samples == 1:
             return rgb
         s = self._samples

@@ -165,8 +165,8 @@ class GlRenderer(RgbOfImages):
             fine = view.enlarged(self._samples) if self._samples > 1 else view
             self._fill(scene, model, data, fine, sites)
             pixels, depth = self._draw(drawer, scene, fine)
-            if dot_groups(model):
-                pixels = with_dots(model, fine, pixels, _metres(depth, scene.camera[0]))
+            if dots := dot_groups(model):
+                pixels = with_dots(dots, fine, pixels, _metres(depth, scene.camera[0]))
             out["rgb"] = self._finish(pixels, depth, fine, view)
             if both and "depth" in outputs:
                 out["depth"] = _metres(depth, scene.camera[0])

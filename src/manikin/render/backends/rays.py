@@ -20,6 +20,7 @@ from manikin.render.backends.shading import Light, Surfaces, lights_of, plane_co
 from manikin.render.backends.solids import SOLIDS, bounding_radius, hit
 from manikin.render.renderer import check_outputs
 from manikin.render.view import View, view_of
+from manikin.sim.dots import dot_groups
 from manikin.spec.camera import CameraSpec
 
 __all__ = ["Picture", "RayRenderer"]
@@ -90,9 +91,11 @@ class RayRenderer(RgbOfImages):
             fine, _ = picture.trace(fine_u.reshape(-1), fine_v.reshape(-1))
             colour[edge] = fine.reshape(len(edge), s * s, 3).mean(1)
         rgb = (colour.reshape(view.height, view.width, 3) * 255 + 0.5).astype(np.uint8)
-        geom, distance, _ = met
-        beneath = np.where((geom >= 0) & (seen == geom), distance, 0) * (rays @ view.rotation[:, 2])  # of no site
-        return with_dots(picture.model, view, rgb, beneath.reshape(view.height, view.width))
+        if dots := dot_groups(picture.model):
+            geom, distance, _ = met
+            beneath = np.where((geom >= 0) & (seen == geom), distance, 0) * (rays @ view.rotation[:, 2])  # of no site
+            rgb = with_dots(dots, view, rgb, beneath.reshape(view.height, view.width))
+        return rgb
 
     def close(self) -> None:
         """Nothing is held; pictures are refused from here on. Idempotent."""

@@ -33,6 +33,7 @@ from manikin.render.backends.shading import Light, lights_of, see_through
 from manikin.render.quiet import hushed
 from manikin.render.renderer import check_outputs
 from manikin.render.view import View, view_of
+from manikin.sim.dots import dot_groups
 from manikin.sim.warp.library import in_torch_order
 from manikin.spec.camera import CameraSpec
 
@@ -432,7 +433,8 @@ class WarpRenderer(RgbOfImages):
                 behind = _drawn(scene, fine, lights)["rgb"]
                 found["rgb"] = (opacity * found["rgb"] + (1 - opacity) * behind + 0.5).astype(np.uint8)
                 scene.show(model, data)
-            found["rgb"] = with_dots(model, fine, found["rgb"], found["depth"])
+            if dots := dot_groups(model):
+                found["rgb"] = with_dots(dots, fine, found["rgb"], found["depth"])
             if sites:
                 found["rgb"] = _with_sites(model, data, fine, found["rgb"], found["depth"])
             if self._samples > 1:

@@ -37,12 +37,8 @@ class AntWalk(GaitTask):
     wanted = 0.5  # [m/s]
 
     @dataclass(frozen=True)
-    class Config:
-        start_noise: float = 0.01  # [rad, rad/s, m/s] to either side
+    class Config(GaitTask.Config):
         low_share: float = 0.7  # [1] the torso may be so low while the ant walks
-        fast_share: float = 0.9  # [1] of the speed is fast enough
-        pace_s: float = 1.0  # [s] time constant of the mean speed
-        hold_steps: int = 80  # [control steps] success: it went well for so long
 
     def upright(self, h: GaitHandles) -> Tensor:
         return (self.height(h) >= self.config.low_share * HEIGHT) & (self.up(h)[:, 2] > 0)
@@ -51,11 +47,8 @@ class AntWalk(GaitTask):
         return self.upright(h) & (h.pace.value >= self.config.fast_share * self.wanted)
 
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        moves = tolerance(
-            self.speed(h), low=self.wanted, high=math.inf, margin=self.wanted, shape="linear", at_margin=0.0
-        )
         stands = tolerance(self.height(h), low=HEIGHT, high=math.inf, margin=HEIGHT / 4)
-        return {"walk": moves * stands * small_control(action)}
+        return {"walk": self.moves(h) * stands * small_control(action)}
 
 
 class AntRun(AntWalk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from manikin import Episode, Event, Handles, Labels, Mode, Physics, Quantity, Robot, SceneBuilder, Task, Variable
 from manikin.arenas.ground import ground
 from manikin.math import quat_rotate_inv
-from manikin.toolkit import tolerance
+from manikin.toolkit import per_step, tolerance
 
 __all__ = ["GaitHandles", "GaitTask", "small_control"]
 
@@ -55,6 +56,15 @@ class GaitTask(Task):
         "foot_forces": Quantity("log(1 + N)", "", "of each foot on the ground"),
     }
 
+    wanted = 0.0  # [m/s]
+
+    @dataclass(frozen=True)
+    class Config:
+        start_noise: float = 0.01  # [rad, rad/s, m/s] to either side
+        fast_share: float = 0.9  # [1] of the wanted speed is fast enough
+        pace_s: float = 1.0  # [s] time constant of the mean speed
+        hold_steps: int = 80  # [control steps] success: it went well for so long
+
     def scene(self, b: SceneBuilder) -> GaitHandles:
         ground(b, height=0.0, base_camera=((0.5, -2.6, 1.4), (0, 0, 0.7)), human_camera=((1.6, -2.8, 1.7), (0, 0, 0.7)))
         return GaitHandles(robot=b.robot(), well_for=b.variable("well_for"), pace=b.variable("pace"))
@@ -70,13 +80,13 @@ class GaitTask(Task):
         """(n,) [m] of the torso."""
         return h.robot.root_pose[:, 2]
 
+    @per_step
     def up(self, h: GaitHandles) -> Tensor:
         """(n, 3) the world's z axis in the torso's frame; its last number is the torso's own z axis upward."""
         return self._in_torso(h, torch.tensor([[0.0, 0.0, 1.0]]))
 
     def _in_torso(self, h: GaitHandles, vector: Tensor) -> Tensor:
-        quat = h.robot.root_pose[:, 3:]
-        return quat_rotate_inv(quat, vector.to(quat.device).expand(h.n, 3))
+        return quat_rotate_inv(h.robot.root_pose[:, 3:], vector.expand(h.n, 3))
 
     def well(self, h: GaitHandles) -> Tensor:
         """(n,) bool: the robot does what is wanted."""
@@ -94,6 +104,11 @@ class GaitTask(Task):
     def speed(self, h: GaitHandles) -> Tensor:
         """(n,) [m/s] of the centre of mass, as the task counts it."""
         return h.robot.centre_velocity[:, 0]
+
+    def moves(self, h: GaitHandles) -> Tensor:
+        """(n,) dm_control's tolerance of the speed: from 0 at rest to 1 at the wanted speed, linear."""
+        wanted = self.wanted
+        return tolerance(self.speed(h), low=wanted, high=math.inf, margin=wanted, shape="linear", at_margin=0.0)
 
     def evaluate(self, h: GaitHandles) -> dict[str, Tensor]:
         return {"success": h.well_for.value >= self.config.hold_steps, "upright": self.upright(h), "pace": h.pace.value}

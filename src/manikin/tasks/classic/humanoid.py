@@ -38,17 +38,12 @@ class HumanoidStand(GaitTask):
         "quarter of it), the torso's z axis (0.9, margin 1.9, linear), the actions (at least 4/5), and both horizontal "
         "speeds of the centre of mass (margin 2 m/s)"
     }
-    wanted = 0.0  # [m/s]
 
     @dataclass(frozen=True)
-    class Config:
-        start_noise: float = 0.01  # [rad, rad/s, m/s] to either side
+    class Config(GaitTask.Config):
         low_share: float = 0.9  # [1] the head may be so low
         lean_cos: float = 0.8  # [1] cosine of the torso's lean that still is upright
         still: float = 0.2  # [m/s] no faster is standing
-        fast_share: float = 0.9  # [1] of the wanted speed is fast enough
-        pace_s: float = 1.0  # [s] time constant of the mean speed
-        hold_steps: int = 80  # [control steps] success: it went well for so long
 
     def head(self, h: GaitHandles) -> Tensor:
         """(n,) [m] height of the head's middle."""
@@ -100,10 +95,7 @@ class HumanoidWalk(HumanoidStand):
     wanted = 1.0
 
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        moves = tolerance(
-            self.speed(h), low=self.wanted, high=math.inf, margin=self.wanted, shape="linear", at_margin=0.0
-        )
-        return {"walk": self.standing(h, action) * (5.0 * moves + 1.0) / 6.0}
+        return {"walk": self.standing(h, action) * (5.0 * self.moves(h) + 1.0) / 6.0}
 
 
 class HumanoidRun(HumanoidWalk):
