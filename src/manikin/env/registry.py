@@ -21,6 +21,7 @@ _CLASSIC = "manikin.tasks.classic"
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _DRAWING = "manikin.tasks.drawing"
+_INSERTION = "manikin.tasks.insertion"
 _PUSHING = "manikin.tasks.pushing"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _SIMPLER = "manikin.tasks.simpler"
@@ -59,6 +60,7 @@ _BUILTIN = {
     "PickPlaceMilk-v2": f"{_ROBOSUITE}.pick_place:PickPlaceMilk",
     "PickSingleYCB-v2": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
     "PlaceSphere-v2": f"{_TABLETOP}.place_sphere:PlaceSphere",
+    "PlugCharger-v1": f"{_INSERTION}.plug_charger:PlugCharger",
     "PokeCube-v1": f"{_PUSHING}.poke_cube:PokeCube",
     "PullCube-v2": f"{_TABLETOP}.pull_cube:PullCube",
     "PullCubeTool-v1": f"{_PUSHING}.pull_cube_tool:PullCubeTool",
