@@ -28,6 +28,7 @@ _SIMPLER = "manikin.tasks.simpler"
 _BUILTIN = {
     "AntRun-v1": f"{_CLASSIC}.ant:AntRun",
     "AntWalk-v1": f"{_CLASSIC}.ant:AntWalk",
+    "AssemblingKits-v1": f"{_INSERTION}.assembling_kits:AssemblingKits",
     "CartpoleBalance-v1": f"{_CLASSIC}.cartpole_balance:CartpoleBalance",
     "CartpoleSwingUp-v1": f"{_CLASSIC}.cartpole_swing_up:CartpoleSwingUp",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
