@@ -16,7 +16,8 @@ Point = tuple[float, float]
 Outline = tuple[Point, ...]
 _LEAST = 2e-7  # [m^2] parts smaller than this are left out
 _ON = 1e-7  # [m] on a line
-_PAD = 0.009  # [m] half the width of a jaw
+_PAD = 0.0115  # [m] half the width of a jaw, and a little
+_NEAR = 0.0015  # [m] a jaw that touches no nearer to its middle sits in a notch
 _TOUCH = 1.5e-4  # [m] how far inside the first contact a jaw counts as touching
 
 
@@ -72,7 +73,7 @@ def best_grip(outline: Sequence[Point], widest: float) -> tuple[Point, float]:
     """Where two flat jaws take the shape, and the direction [rad] in which they close.
 
     Of all directions square to a side or through a corner the one where most of both jaws touches, near the middle of
-    the shape.
+    the shape, and rather flat on a side than in a notch.
 
     Raises:
         ValueError: no such place is narrower than ``widest`` [m].
@@ -100,7 +101,8 @@ def best_grip(outline: Sequence[Point], widest: float) -> tuple[Point, float]:
             one, two = (s[near & touching] for touching in (p > high - _TOUCH, p < low + _TOUCH))
             both = max(one.min(), two.min()), min(one.max(), two.max())
             shared, middle = both[1] - both[0], (both[0] + both[1]) / 2
-            score = min(shared, 0.01) - 0.7 * abs(middle) - 0.2 * abs(middle - t)
+            wedged = max(np.abs(one - middle).min(), np.abs(two - middle).min()) > _NEAR  # stuck when it should open
+            score = min(shared, 0.01) - 0.7 * abs(middle) - 0.2 * abs(middle - t) - 0.005 * wedged
             place = t * along + (high + low) / 2 * close
             found.append((round(score, 6), (float(place[0]), float(place[1])), theta))
     if not found:

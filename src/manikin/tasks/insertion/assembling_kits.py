@@ -261,7 +261,7 @@ class AssemblingKits(Task):
         return [
             Waypoint(name="swing", pose=pose(tcp, swing), gripper=1, pos_tol=0.05, rot_tol=0.5, timeout_s=1.0),
             Waypoint(name="above", pose=pose(above(grip, 0.06), take), gripper=1, pos_tol=0.015, rot_tol=0.1, speed=1.0),
-            Waypoint(name="down", pose=pose(grip, take), gripper=1, pos_tol=0.004, rot_tol=0.03, timeout_s=1.5),
+            Waypoint(name="down", pose=pose(grip, take), gripper=1, pos_tol=0.002, rot_tol=0.03, speed=0.25),
             Waypoint(name="close", pose=pose(grip, take), gripper=-1, pos_tol=0.01, rot_tol=0.1, timeout_s=0.5),
             Waypoint(name="lift", pose=pose(lift, quat), gripper=-1, pos_tol=0.02, timeout_s=1.0),
             Waypoint(name="turn", pose=pose(tcp, half), gripper=-1, pos_tol=0.03, rot_tol=0.3, timeout_s=1.0),
