@@ -14,6 +14,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from manikin.props.insertion.kit import SHAPES, kit_shape
+
 __all__ = ["REFERENCE", "pull_cube_tool"]
 
 
@@ -196,13 +198,61 @@ def _peg_insertion_side(s: Any) -> tuple[float, bool]:
     return (10 if success else reward), success
 
 
+def _plug_charger(s: Any) -> tuple[float, bool]:
+    """The original's success, and the reward of ours, since the original's is sparse."""
+    turn = s.receptacle.rot @ np.diag([-1.0, -1.0, 1.0])  # the charger looks into the face
+    away = turn.T @ (s.receptacle.pos - s.charger.pos)
+    angle = math.acos(min((np.trace(turn.T @ s.charger.rot) - 1) / 2, 1.0))
+    success = np.linalg.norm(away) <= 0.005 and angle <= 0.2
+    reward = _near(5, s.tcp - (s.charger.pos - 0.025 * s.charger.rot[:, 0]))
+    if s.grasped:
+        reward += 1 + 2 * _near(5, away[1:]) + _near(1, angle)
+        if np.linalg.norm(away[1:]) <= 0.005 and angle <= 0.2:
+            reward += 4 * _near(10, away)
+    return (10 if success else reward), success
+
+
+# how often each shape looks the same in a full turn; the others only once, a disc always
+_ORDERS = {
+    "square": 4,
+    "rectangle": 2,
+    "triangle": 3,
+    "pentagon": 5,
+    "hexagon": 6,
+    "octagon": 8,
+    "star4": 4,
+    "star5": 5,
+}
+_ORDERS |= {"star6": 6, "cross": 4, "S": 2, "H": 2, "diamond": 2, "parallelogram": 2, "ellipse": 2}
+
+
+def _assembling_kits(s: Any) -> tuple[float, bool]:
+    """The original's success, and the reward of ours, since the original's is sparse."""
+    name = SHAPES[int(s.variables["choice/piece"])]
+    goal, (x, y), height = s.recess, kit_shape(name).grip[0], 0.02
+    yaw = [math.atan2(thing.rot[1, 0], thing.rot[0, 0]) for thing in (goal, s.piece)]
+    alike = 2 * math.pi / _ORDERS.get(name, 1)
+    turn = 0.0 if name == "disc" else abs((yaw[0] - yaw[1] + alike / 2) % alike - alike / 2)
+    away = goal.pos - s.piece.pos
+    over = np.linalg.norm(away[:2]) < 0.02 and turn < math.radians(4)
+    success = over and s.piece.pos[2] < 0.003
+    reward = _near(5, s.tcp - (s.piece.pos + s.piece.rot @ [x, y, height]))
+    if s.grasped:
+        reward += 1 + 2 * _near(5, away[:2]) + _near(1, turn)
+        if over:
+            reward += 3 * _near(20, away[2])
+    return (10 if success else reward), success
+
+
 REFERENCE = {
+    "AssemblingKits-v1": _assembling_kits,
     "LiftPegUpright-v2": _lift_peg_upright,
     "PegInsertionSide-v2": _peg_insertion_side,
     "PickClutterYCB-v2": _pick_ycb,
     "PickCube-v2": _pick_cube,
     "PickSingleYCB-v2": _pick_ycb,
     "PlaceSphere-v2": _place_sphere,
+    "PlugCharger-v1": _plug_charger,
     "PokeCube-v1": _poke_cube,
     "PullCube-v2": _pull_cube,
     "PullCubeTool-v1": pull_cube_tool,

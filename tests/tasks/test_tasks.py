@@ -19,12 +19,14 @@ from maniskill_rules import REFERENCE
 
 # torch calls of one control step at one environment, all of step() included
 CALLS = {
+    "AssemblingKits-v1": 118,
     "LiftPegUpright-v2": 72,
     "PegInsertionSide-v2": 84,
     "PickClutterYCB-v2": 84,
     "PickCube-v2": 53,
     "PickSingleYCB-v2": 72,
     "PlaceSphere-v2": 87,
+    "PlugCharger-v1": 93,
     "PokeCube-v1": 101,
     "PullCube-v2": 44,
     "PullCubeTool-v1": 83,

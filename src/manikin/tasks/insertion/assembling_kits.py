@@ -24,6 +24,7 @@ from manikin import (
     Waypoint,
 )
 from manikin.arenas.table import table
+from manikin.errors import ConfigError
 from manikin.math import (
     norm,
     pose,
@@ -35,12 +36,10 @@ from manikin.math import (
     quat_to_yaw,
     wrap_to_pi,
 )
-from manikin.props.kit import DEPTH, SHAPES, TILE, WOOD, inlay, kit_shape, piece, recess
+from manikin.props.insertion.kit import DEPTH, SHAPES, TILE, WOOD, inlay, kit_shape, piece, recess
 from manikin.spec.prop import Shape
 from manikin.toolkit import (
     GRASP,
-    ONE,
-    ZERO,
     above,
     bearing,
     bonus,
@@ -81,13 +80,13 @@ class AssemblingKits(Task):
 
     Randomization: the piece's shape; which shapes are in place already; where on the board the recess is, and its turn;
     the piece's place on the board, off the recess, and its turn; the arm's joints, a little noise about rest.
-    Success: the piece is within ``goal_tol`` of the recess's middle, turned as the recess within ``goal_angle`` or as it
-    looks the same, and within ``depth_tol`` of its bottom.
+    Success: the piece is within ``goal_tol`` of the recess's middle, turned as the recess within ``goal_angle`` or as
+    it looks the same, and within ``depth_tol`` of its bottom.
 
     Numbers: ManiSkill3 3.0.1, whose reward is sparse; the dense one is manikin's own. ManiSkill3's kits are files that
-    are not part of manikin, so these are a family of outlines, see ``manikin.props.kit``: sizes of board and pieces, the
-    clearance and the places of the recesses are manikin's own. In ManiSkill3 the piece may begin in its own recess or on
-    other pieces, which stand out of the board; here the others are level with it. Friction is 1.
+    are not part of manikin, so these are a family of outlines, see ``manikin.props.insertion.kit``. Sizes of board and
+    pieces, the clearance and the places of the recesses are manikin's own. In ManiSkill3 the piece may begin in its own
+    recess or on other pieces, which stand out of the board; here the others are level with it. Friction is 1.
     """
 
     id = "AssemblingKits-v1"
@@ -105,7 +104,7 @@ class AssemblingKits(Task):
         "goal_pose": Quantity("m, quaternion wxyz", "world", "the piece's in its recess"),
         "tcp_to_grip": Quantity("m", "world", "to where the piece is held"),
         "piece_to_goal": Quantity("m", "world"),
-        "turn_to_goal": Quantity("rad", "world", "by which the piece has to be turned to look as it does in its recess"),
+        "turn_to_goal": Quantity("rad", "world", "by which the piece has to be turned to look as in its recess"),
         "symmetry": Quantity("rad", "", "turn after which the piece looks the same; 0 for a disc"),
     }
     reward_terms = {
@@ -113,8 +112,8 @@ class AssemblingKits(Task):
         "grasp": "1 while grasped",
         "place": "while grasped, 2 (1 - tanh(5 d)) + (1 - tanh(r)), d from piece to recess along the table, r the turn "
         "between them [rad]",
-        "insert": "while grasped and both are within the tolerances of success: 3 (1 - tanh(20 z)), z how high the piece "
-        "is above the bottom of the recess",
+        "insert": "while grasped and both are within the tolerances of success: 3 (1 - tanh(20 z)), z how high the "
+        "piece is above the bottom of the recess",
         "success": "what is missing to 10, in success",
     }
 
@@ -130,10 +129,14 @@ class AssemblingKits(Task):
 
     def scene(self, b: SceneBuilder) -> AssemblingKitsHandles:
         c = self.config
+        if len(set(c.shapes)) < len(_SLOTS):
+            raise ConfigError(f"a kit needs {len(_SLOTS)} different shapes of {', '.join(SHAPES)}; got {c.shapes}")
         table(b, base_camera=((0.2, 0, 0.4), (0, 0, 0)), human_camera=((0.3, 0.3, 0.6), (0, 0, 0)))
         shapes = [kit_shape(name) for name in c.shapes]
-        self._periods = torch.tensor([shape.period for shape in shapes])
-        self._grips = torch.tensor([[*shape.grip[0], _HOLD] for shape in shapes])
+        # of each: where it is held [m], its period [rad], and 1, or for a disc 0 and a period that stands for none
+        self._known = torch.tensor(
+            [[*shape.grip[0], _HOLD, shape.period or 1.0, float(shape.order > 0)] for shape in shapes]
+        )
         self._closing = torch.tensor([shape.grip[1] - math.pi / 2 for shape in shapes])
         self._slots = torch.tensor(_SLOTS)
         robot = b.robot()
@@ -145,9 +148,7 @@ class AssemblingKits(Task):
             robot=robot,
             piece=loose,
             recess=b.mesh("recess", choice=blocks, kind="kinematic", draw=False),
-            inlays=[
-                b.mesh(f"inlay{k}", choice=placed, kind="kinematic", draw=False) for k in range(len(_SLOTS) - 1)
-            ],
+            inlays=[b.mesh(f"inlay{k}", choice=placed, kind="kinematic", draw=False) for k in range(len(_SLOTS) - 1)],
             board=b.part("board", walls, kind="kinematic", rgba=WOOD, resizable=True),
             grasp=b.grasp(robot, loose),
             goal=b.variable("goal", (7,)),
@@ -177,20 +178,25 @@ class AssemblingKits(Task):
         h.piece.set_pose(torch.cat([spot, level + DEPTH], 1), full_turn(ep, "piece/yaw"))
 
     @per_step
+    def known(self, h: AssemblingKitsHandles) -> Tensor:
+        """(n, 5) of the row's piece: where it is held (3,) [m], its period [rad], whether it has one."""
+        return self._known[h.piece.choice]
+
+    @per_step
     def grip(self, h: AssemblingKitsHandles) -> Tensor:
         """(n, 3) [m] where the piece is held, in the world."""
-        return h.piece.pos + quat_rotate(h.piece.quat, self._grips[h.piece.choice])
+        return h.piece.pos + quat_rotate(h.piece.quat, self.known(h)[:, :3])
 
     @per_step
     def turn_to_goal(self, h: AssemblingKitsHandles) -> Tensor:
         """(n,) [rad] about the vertical, the least of those that make the piece look right."""
-        return self._least(h, quat_to_yaw(h.goal.value[:, 3:]) - quat_to_yaw(h.piece.quat))
+        goal, now = quat_to_yaw(torch.stack((h.goal.value[:, 3:], h.piece.quat)))
+        return self._least(h, goal - now)
 
     def _least(self, h: AssemblingKitsHandles, turn: Tensor) -> Tensor:
         """(n,) the turn or one that looks the same, nearest to 0."""
-        period = self._periods[h.piece.choice]
-        whole = torch.where(period > 0, period, ONE)
-        return torch.where(period > 0, turn - torch.round(turn / whole) * whole, ZERO)
+        period, has = self.known(h)[:, 3:].unbind(1)
+        return has * (turn - torch.round(turn / period) * period)
 
     @per_step
     def piece_to_goal(self, h: AssemblingKitsHandles) -> Tensor:
@@ -214,7 +220,7 @@ class AssemblingKits(Task):
                 "tcp_to_grip": self.grip(h) - h.robot.tcp_pos,
                 "piece_to_goal": self.piece_to_goal(h),
                 "turn_to_goal": self.turn_to_goal(h),
-                "symmetry": self._periods[h.piece.choice],
+                "symmetry": self.known(h)[:, 3] * self.known(h)[:, 4],
             },
         }
 
@@ -260,7 +266,9 @@ class AssemblingKits(Task):
         again, still = (torch.where(caught[:, None], there, h.robot.tcp_pose) for there in (at(0.012), at(0.0)))
         return [
             Waypoint(name="swing", pose=pose(tcp, swing), gripper=1, pos_tol=0.05, rot_tol=0.5, timeout_s=1.0),
-            Waypoint(name="above", pose=pose(above(grip, 0.06), take), gripper=1, pos_tol=0.015, rot_tol=0.1, speed=1.0),
+            Waypoint(
+                name="above", pose=pose(above(grip, 0.06), take), gripper=1, pos_tol=0.015, rot_tol=0.1, speed=1.0
+            ),
             Waypoint(name="down", pose=pose(grip, take), gripper=1, pos_tol=0.002, rot_tol=0.03, speed=0.25),
             Waypoint(name="close", pose=pose(grip, take), gripper=-1, pos_tol=0.01, rot_tol=0.1, timeout_s=0.5),
             Waypoint(name="lift", pose=pose(lift, quat), gripper=-1, pos_tol=0.02, timeout_s=1.0),
@@ -282,7 +290,7 @@ class AssemblingKits(Task):
         """(n,) [rad] turn of the gripper, from mid range, that brings the piece into its recess, if it is turned by
         ``yaw`` (n,) now; of all that look the same the one nearest to mid range."""
         there = yaw + quat_to_yaw(h.goal.value[:, 3:]) - quat_to_yaw(h.piece.quat) - self._mid(h, h.goal.value[:, :3])
-        free = self._periods[h.piece.choice] == 0
+        free = self.known(h)[:, 4] == 0
         return torch.where(free, wrap_to_pi(yaw - self._mid(h, h.goal.value[:, :3])), self._least(h, there))
 
 

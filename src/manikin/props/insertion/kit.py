@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from manikin.errors import UnknownNameError
-from manikin.props.outlines import Outline, Point, best_grip, centred, convex_parts, grown
+from manikin.props.insertion.outlines import Outline, Point, best_grip, centred, convex_parts, grown
 from manikin.spec.prop import Mesh, Prop, Shape
 
 __all__ = ["DEPTH", "HEIGHT", "SHAPES", "TILE", "WOOD", "KitShape", "inlay", "kit_shape", "piece", "recess"]
@@ -78,7 +78,7 @@ def piece(name: str) -> Prop:
     shape = kit_shape(name)
     inside, _ = convex_parts(shape.outline, _square(REACH * 2))
     shapes = tuple(_prism(f"kit/{name}/piece{k}", part, 0.0, HEIGHT, shape.rgba) for k, part in enumerate(inside))
-    return Prop(name=name, shapes=shapes, source="manikin.props.kit")
+    return Prop(name=name, shapes=shapes, source="manikin.props.insertion.kit")
 
 
 def recess(name: str, clearance: float) -> Prop:
@@ -92,7 +92,7 @@ def recess(name: str, clearance: float) -> Prop:
     _, outside = convex_parts(grown(shape.outline, grow), _square(TILE))
     word = f"kit/{name}/recess{round(1e6 * clearance)}"
     shapes = tuple(_prism(f"{word}/{k}", part, 0.0, DEPTH, WOOD) for k, part in enumerate(outside))
-    return Prop(name=name, shapes=shapes, mass=0.1, source="manikin.props.kit")
+    return Prop(name=name, shapes=shapes, mass=0.1, source="manikin.props.insertion.kit")
 
 
 def inlay(name: str) -> Prop:
