@@ -244,8 +244,21 @@ def _assembling_kits(s: Any) -> tuple[float, bool]:
     return (10 if success else reward), success
 
 
+def _insert_nist_peg(s: Any) -> tuple[float, bool]:
+    """Of no original: success and reward as the task's page says."""
+    away = s.hole.pos - s.peg.pos
+    off = np.linalg.norm(away[:2])
+    tilt = math.acos(min(s.peg.rot[2, 2], 1.0))
+    success = off <= 0.0025 and abs(away[2]) <= 0.001 and tilt <= 0.1
+    reward = _near(5, s.tcp - (s.peg.pos + s.peg.rot @ [0, 0, 0.036]))
+    if s.grasped:
+        reward += 1 + 3 * _near(5, off) + (off <= 0.0025) * 3 * _near(20, away[2])
+    return (10 if success else reward), success
+
+
 REFERENCE = {
     "AssemblingKits-v1": _assembling_kits,
+    "InsertNISTPeg-v1": _insert_nist_peg,
     "LiftPegUpright-v2": _lift_peg_upright,
     "PegInsertionSide-v2": _peg_insertion_side,
     "PickClutterYCB-v2": _pick_ycb,

@@ -20,6 +20,7 @@ from maniskill_rules import REFERENCE
 # torch calls of one control step at one environment, all of step() included
 CALLS = {
     "AssemblingKits-v1": 118,
+    "InsertNISTPeg-v1": 88,
     "LiftPegUpright-v2": 72,
     "PegInsertionSide-v2": 84,
     "PickClutterYCB-v2": 84,

@@ -45,6 +45,7 @@ _BUILTIN = {
     "HumanoidRun-v1": f"{_CLASSIC}.humanoid:HumanoidRun",
     "HumanoidStand-v1": f"{_CLASSIC}.humanoid:HumanoidStand",
     "HumanoidWalk-v1": f"{_CLASSIC}.humanoid:HumanoidWalk",
+    "InsertNISTPeg-v1": f"{_INSERTION}.insert_nist_peg:InsertNISTPeg",
     "Lift-v2": f"{_ROBOSUITE}.lift:Lift",
     "LiftPegUpright-v2": f"{_TABLETOP}.lift_peg_upright:LiftPegUpright",
     "NutAssembly-v3": f"{_ROBOSUITE}.nut_assembly:NutAssembly",

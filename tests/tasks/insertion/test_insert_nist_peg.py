@@ -1,0 +1,135 @@
+"""InsertNISTPeg: sizes, what counts as inserted, that pegs fit their holes and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+import manikin
+from manikin.errors import UnknownNameError
+from manikin.math import quat_mul
+from manikin.props.insertion.nist import HOLE_HEIGHT, PEGS, nist_peg
+
+ALL = len(PEGS)
+
+
+def _placed(which: torch.Tensor, offsets: torch.Tensor, tilt: torch.Tensor | None = None, **config: str) -> manikin.Env:
+    """Rows with these pegs, so far (n, 3) [m] from their place in the hole, in its frame, tilted [rad] about its x."""
+    env = manikin.make("InsertNISTPeg-v1", len(which), autoreset="disabled", terminate=False, config=config)
+    env.reset(seed=0)
+    for part in (env.h.peg, env.h.hole):
+        part.set_choice(which)
+    env.h.hole.set_pose(env.h.goal.value[:, :3])  # unturned
+    tilt = torch.zeros(len(which)) if tilt is None else tilt
+    turn = torch.stack([(tilt / 2).cos(), (tilt / 2).sin(), *[torch.zeros(len(which))] * 2], 1)
+    env.h.peg.set_pose(env.h.goal.value[:, :3] + offsets, turn)
+    env.world.forward()
+    return env
+
+
+def _touches_hole(env: manikin.Env) -> list[bool]:
+    out = []
+    for row in range(env.num_envs):
+        model, data = env.world.data(row)
+        both = {model.body("peg").id, model.body("hole").id}
+        out.append(any({int(b) for b in model.geom_bodyid[[c.geom1, c.geom2]]} == both for c in data.contact))
+    return out
+
+
+@pytest.mark.parametrize("fit", ["loose", "tight"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_pegs_have_the_published_clearance(fit: str, axis: int) -> None:
+    """A fifth less than it sideways, a peg is free; a fifth more, it touches."""
+    pegs = [nist_peg(name) for name in PEGS]
+    gaps = [(one.hole[axis] - one.size(fit)[axis]) / 2 for one in pegs]
+    assert all(0.00004 < gap < 0.0003 for gap in gaps)
+    for share, touching in ((0.8, False), (1.2, True)):
+        offsets = torch.full((ALL, 3), 0.0005)
+        offsets[:, :2] = 0.0
+        offsets[:, axis] = share * torch.tensor(gaps)
+        assert _touches_hole(_placed(torch.arange(ALL), offsets, fit=fit)) == [touching] * ALL
+
+
+def test_sizes_are_those_of_the_published_tables(data_root: Path) -> None:
+    """Read with a pattern, since the tables' indentation is all that a parser would add."""
+    table = data_root / "nist_factory/factory_yaml/factory_asset_info_insertion.yaml"
+    if not table.is_file():
+        pytest.skip("MANIKIN_DATA has no nist_factory")
+    text = table.read_text()
+    found: dict[str, dict[str, float]] = {}
+    for line in text.splitlines():
+        if match := re.fullmatch(r"    (\w+):", line):
+            part = found.setdefault(match[1], {})
+        elif match := re.fullmatch(r"        (\w+): ([0-9.]+) *", line):
+            part[match[1]] = float(match[2])
+    for name in PEGS:
+        form, size = name.split("_")
+        keys = ("diameter", "diameter") if form == "round" else ("width", "depth")
+        for fit in ("tight", "loose"):
+            assert nist_peg(name).size(fit) == tuple(found[f"{form}_peg_{size}_{fit}"][key] for key in keys)
+        block = found[f"{form}_hole_{size}"]
+        assert nist_peg(name).hole == tuple(block[key] for key in keys)
+        assert block["height"] == HOLE_HEIGHT
+        assert found[f"{form}_peg_{size}_loose"]["length"] == 0.05
+
+
+def test_a_peg_that_is_led_straight_down_goes_in_over_its_hole_and_nowhere_else() -> None:
+    """Pressed with its weight and 0.1 N for 0.3 s from a tenth of a millimetre above the rim."""
+    for beside, depth in ((0.0, HOLE_HEIGHT), (0.0006, 0.0)):
+        env = _placed(torch.arange(ALL), torch.tensor([beside, 0.0, HOLE_HEIGHT + 1e-4]).repeat(ALL, 1))
+        for row, name in enumerate(PEGS):
+            model, data = env.world.data(row)
+            first = int(model.body("peg").dofadr[0])
+            for _ in range(round(0.3 / model.opt.timestep)):
+                data.body("peg").xfrc_applied[2] = -0.1
+                mujoco.mj_step(model, data)
+                data.qvel[first : first + 6] *= [0, 0, 1, 0, 0, 0]
+            assert data.body("peg").xpos[2] == pytest.approx(HOLE_HEIGHT - depth, abs=2e-4), (name, beside)
+
+
+def test_place_depth_and_tilt_count_each() -> None:
+    """2.5 mm, 1 mm, 0.1 rad."""
+    cases = [
+        ((0, 0, 0), 0.0, True),
+        ((0.0024, 0, 0), 0.0, True),
+        ((0.0018, 0.0018, 0), 0.0, False),
+        ((0, 0, 0.0009), 0.0, True),
+        ((0, 0, 0.0011), 0.0, False),
+        ((0, 0, HOLE_HEIGHT), 0.0, False),
+        ((0, 0, 0), 0.099, True),
+        ((0, 0, 0), -0.101, False),
+    ]
+    offsets = torch.tensor([case[0] for case in cases], dtype=torch.float32)
+    env = _placed(torch.ones(len(cases), dtype=torch.int64), offsets, torch.tensor([case[1] for case in cases]))
+    assert env.task.evaluate(env.h)["success"].tolist() == [case[2] for case in cases]
+
+
+def test_pegs_start_upright_in_stands_away_from_their_holes() -> None:
+    env = manikin.make("InsertNISTPeg-v1", 256, observe="state_dict", autoreset="disabled")
+    seen, _ = env.reset(seed=0)
+    start = seen["privileged"]["peg_pose"].clone()
+    goal = seen["privileged"]["goal_pose"]
+    assert (start[:, :2] - goal[:, :2]).norm(dim=1).min() > 0.15
+    assert env.h.peg.choice.unique().numel() == ALL
+    sizes = {tuple(np.round(row, 6)) for row in seen["privileged"]["peg_size"].double().numpy().tolist()}
+    assert sizes == {tuple(np.round(nist_peg(name).loose, 6)) for name in PEGS}
+    torch.testing.assert_close(env.h.hole.choice, env.h.peg.choice)
+    torch.testing.assert_close(env.h.stand.pose, start)
+    hold = torch.zeros(256, *env.single_action_space.shape)
+    for _ in range(4):
+        env.step(hold)
+    moved = (env.h.peg.pos - start[:, :3]).norm(dim=1)
+    turned = quat_mul(env.h.peg.quat, start[:, 3:] * torch.tensor([1.0, -1, -1, -1]))[:, 1:].norm(dim=1)
+    assert moved.max() < 1e-4 and turned.max() < 1e-3
+
+
+def test_wrong_words_list_the_right_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"fit.*loose, tight|fit.*tight, loose"):
+        manikin.make("InsertNISTPeg-v1", config={"fit": "snug"})
+    with pytest.raises(UnknownNameError, match="round_8mm"):
+        manikin.make("InsertNISTPeg-v1", config={"pegs": ("round_9mm",)})
