@@ -65,7 +65,7 @@ class InsertNISTPeg(Task):
 
     Sizes of pegs and holes: Narang et al. 2022 (Factory), from its asset tables, in its loose fit or the tight one. All
     else is manikin's own: Factory's pegs begin in the hand. Round holes have sixteen flat sides. Clearances are 0.05 to
-    0.26 mm, and contacts give way by up to 0.2 mm while a peg enters, so forces in the hole are not those of steel.
+    0.26 mm, and contacts give way by as much while a peg enters, so forces in the hole are not those of steel.
     """
 
     id = "InsertNISTPeg-v1"
