@@ -48,6 +48,7 @@ _BUILTIN = {
     "NutAssembly-v3": f"{_ROBOSUITE}.nut_assembly:NutAssembly",
     "NutAssemblyRound-v3": f"{_ROBOSUITE}.nut_assembly:NutAssemblyRound",
     "NutAssemblySquare-v3": f"{_ROBOSUITE}.nut_assembly:NutAssemblySquare",
+    "OpenCabinetDoor-v1": f"{_TABLETOP}.open_cabinet_door:OpenCabinetDoor",
     "OpenCabinetDrawer-v2": f"{_TABLETOP}.open_cabinet_drawer:OpenCabinetDrawer",
     "PegInsertionSide-v2": f"{_TABLETOP}.peg_insertion_side:PegInsertionSide",
     "PickClutterYCB-v2": f"{_TABLETOP}.pick_clutter_ycb:PickClutterYCB",

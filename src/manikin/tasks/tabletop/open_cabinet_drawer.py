@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -26,16 +28,50 @@ from manikin import (
 )
 from manikin.arenas.table import table
 from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, quat_rotate
-from manikin.props.cabinet import CABINETS
+from manikin.props.cabinet import CABINETS, Cabinet
 from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step
 
-__all__ = ["OpenCabinetDrawer"]
+__all__ = ["FORWARD", "OpenCabinetDrawer", "OpenCabinetDrawerHandles", "most_joints", "opening"]
 
-_JOINTS = max(sum(map(len, cabinet.columns)) for cabinet in CABINETS.values())
 _PITCH = math.radians(50)  # how far the gripper points below the horizontal
 _TILT = (math.pi / 2 - _PITCH) / 2
 # the TCP of an arm that reaches forward and down, opening sideways: around a bar that stands upright
-_FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
+FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
+
+
+def most_joints(cabinets: Mapping[str, Cabinet]) -> int:
+    """How many drawers and doors the largest cabinet has."""
+    return max(sum(map(len, cabinet.columns)) for cabinet in cabinets.values())
+
+
+def opening(front: str) -> Labels:
+    """MS-HAB's labels of opening a ``front``, which is a drawer or a door."""
+    return Labels(
+        events=(
+            Event("contact", "contact"),
+            Event("moved", "is_moved"),
+            Event("opened", "is_open"),
+            Event("closed", "is_open", "fall"),
+            Event("success", "success"),
+            Event("lost", "success", "fall"),
+            Event("excessive_collisions", "robot_force", at_least=10_000.0),
+        ),
+        success=(
+            Mode("success_then_excessive_collisions", "excessive_collisions"),
+            Mode("open_success", "count(opened) <= 1 and not lost", "opened once, and still"),
+            Mode("success_then_lost", "last(lost) > last(success)", "it did not stay so"),
+            Mode("winding_success", "otherwise", "it took several tries"),
+        ),
+        failure=(
+            Mode("excessive_collisions", "excessive_collisions", "pressed too much on the cabinet"),
+            Mode("cant_reach", "not contact and not moved and not opened", "never touched the cabinet"),
+            Mode("cant_open", "not moved and not opened", f"touched it, and the {front} stayed shut"),
+            Mode("closed_after_open", "last(closed) > last(opened)", "it was open and went back"),
+            Mode("not_still", "opened", "open, and never at rest"),
+            Mode("slightly_opened", "otherwise", "moved, and not far enough"),
+        ),
+        source="MS-HAB's events of opening, with the limit of its code",
+    )
 
 
 @dataclass
@@ -67,32 +103,7 @@ class OpenCabinetDrawer(Task):
     instruction = "open the marked drawer of the cabinet"
     robots = ("panda",)
     layouts = tuple(CABINETS)
-    labels = Labels(
-        events=(
-            Event("contact", "contact"),
-            Event("moved", "is_moved"),
-            Event("opened", "is_open"),
-            Event("closed", "is_open", "fall"),
-            Event("success", "success"),
-            Event("lost", "success", "fall"),
-            Event("excessive_collisions", "robot_force", at_least=10_000.0),
-        ),
-        success=(
-            Mode("success_then_excessive_collisions", "excessive_collisions"),
-            Mode("open_success", "count(opened) <= 1 and not lost", "opened once, and still"),
-            Mode("success_then_lost", "last(lost) > last(success)", "it did not stay so"),
-            Mode("winding_success", "otherwise", "it took several tries"),
-        ),
-        failure=(
-            Mode("excessive_collisions", "excessive_collisions", "pressed too much on the cabinet"),
-            Mode("cant_reach", "not contact and not moved and not opened", "never touched the cabinet"),
-            Mode("cant_open", "not moved and not opened", "touched it, and the drawer stayed shut"),
-            Mode("closed_after_open", "last(closed) > last(opened)", "it was open and went back"),
-            Mode("not_still", "opened", "open, and never at rest"),
-            Mode("slightly_opened", "otherwise", "moved, and not far enough"),
-        ),
-        source="MS-HAB's events of opening, with the limit of its code",
-    )
+    labels = opening("drawer")
     reward_max = 5.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
@@ -101,7 +112,7 @@ class OpenCabinetDrawer(Task):
         "cabinet_quat": Quantity("quaternion wxyz", "world"),
         "open_share": Quantity("1", note="of the drawer's travel"),
         "joint_positions": Quantity(
-            "m for drawers, rad for doors", note="of all drawers and doors of the cabinet", padded_to=(_JOINTS,)
+            "m for drawers, rad for doors", note="of all drawers and doors of the cabinet", padded_to=(most_joints(CABINETS),)
         ),
     }
     reward_terms = {
@@ -109,6 +120,8 @@ class OpenCabinetDrawer(Task):
         "open": "2 times the share of its travel",
         "success": "what is missing to 5, in success",
     }
+
+    cabinets: ClassVar[Mapping[str, Cabinet]] = CABINETS
 
     @dataclass(frozen=True)
     class Config:
@@ -120,15 +133,17 @@ class OpenCabinetDrawer(Task):
 
     def scene(self, b: SceneBuilder) -> OpenCabinetDrawerHandles:
         table(b, human_camera=((-0.8, 0.85, 0.6), (-0.12, 0, 0.2)))  # sees the fronts
-        spec = CABINETS[self.layout]
+        spec = self.cabinets[self.layout]
         robot = b.robot()
-        model = spec.build()
-        links = [model.body(name) for name in spec.drawers]
+        model, names = spec.build(), self.fronts(spec)
+        links = [model.body(name) for name in names]
+        self._place = torch.tensor([link.pos.tolist() for link in links])
         self._closed = torch.tensor([(link.pos + link.sites[0].pos).tolist() for link in links])  # handles
+        self._middle = math.hypot(*links[0].ipos[:2])  # [m] from the joint's place to the centre of mass
         cabinet = b.articulation("cabinet", model)
-        drawers = [cabinet.joints.index(name) for name in spec.drawers]
-        handles = [cabinet.frames.index(f"handle/{name}") for name in spec.drawers]
-        self._drawers, self._handles, self._first = torch.tensor(drawers), torch.tensor(handles), drawers[0]
+        joints = [cabinet.joints.index(name) for name in names]
+        handles = [cabinet.frames.index(f"handle/{name}") for name in names]
+        self._joints, self._handles, self._first = torch.tensor(joints), torch.tensor(handles), joints[0]
         self._depth = spec.half_size[0]
         return OpenCabinetDrawerHandles(
             robot=robot,
@@ -139,10 +154,18 @@ class OpenCabinetDrawer(Task):
             marker=b.marker("handle_marker", size=(0.012,), rgba=(0.1, 0.8, 0.2, 0.8)),
         )
 
+    def fronts(self, cabinet: Cabinet) -> tuple[str, ...]:
+        """Names of the joints of which one is to be opened."""
+        return cabinet.drawers
+
+    def still(self, speed: Tensor) -> Tensor:
+        """(n,) bool: what is opened is at rest; ``speed`` (n,) is its joint's."""
+        return speed <= constant(self.config.still_speed)
+
     def start(self, h: OpenCabinetDrawerHandles, ep: Episode) -> None:
         c, n = self.config, h.n
         noisy_rest(h.robot, ep, keyframe="forward")
-        h.target.set(ep.rng.integers("target", 0, len(self._drawers)).float())
+        h.target.set(ep.rng.integers("target", 0, len(self._joints)).float())
         forth, aside = c.spread
         spot = ep.rng.uniform("cabinet/xy", -1.0, 1.0, (2,)) * torch.tensor([forth, aside])
         spot[:, 0] += h.robot.base_pose[0] + c.distance + self._depth
@@ -153,16 +176,16 @@ class OpenCabinetDrawer(Task):
         h.cabinet.set_qpos(torch.zeros(len(h.cabinet.joints)))
 
     def _handle(self, h: OpenCabinetDrawerHandles) -> Tensor:
-        """(n, 3) the handle of the drawer to open [m]."""
+        """(n, 3) the handle to open by [m]."""
         places = h.cabinet.places[:, self._handles]
         return places.gather(1, h.target.value.long()[:, None, None].expand(-1, 1, 3)).squeeze(1)
 
     @per_step
     def _geometry(self, h: OpenCabinetDrawerHandles) -> tuple[Tensor, ...]:
-        """Handle (n, 3) [m], offset from the TCP (n, 3), its length, share of the travel, speed [m/s] (n,)."""
+        """Handle (n, 3) [m], offset from the TCP (n, 3), its length, share of the travel, speed [m/s] or [rad/s] (n,)."""
         target = h.target.value.long()[:, None]
-        q = h.cabinet.qpos[:, self._drawers].gather(1, target)[:, 0]
-        v = h.cabinet.qvel[:, self._drawers].gather(1, target)[:, 0]
+        q = h.cabinet.qpos[:, self._joints].gather(1, target)[:, 0]
+        v = h.cabinet.qvel[:, self._joints].gather(1, target)[:, 0]
         handle = self._handle(h)
         reach = handle - h.robot.tcp_pos
         return handle, reach, norm(reach), q / h.cabinet.limits[self._first, 1], v.abs()
@@ -174,7 +197,7 @@ class OpenCabinetDrawer(Task):
         _, _, _, share, speed = self._geometry(h)
         opened = share >= constant(self.config.open_share)
         return {
-            "success": opened & (speed <= constant(self.config.still_speed)),
+            "success": opened & self.still(speed),
             "is_open": opened,
             "is_moved": share > constant(0.001),
             "contact": norm(h.press.value) > 0,
@@ -204,7 +227,7 @@ class OpenCabinetDrawer(Task):
 
     def expert(self, h: OpenCabinetDrawerHandles) -> list[Waypoint]:
         handle, turn = self._geometry(h)[0], h.cabinet.base_quat
-        facing = quat_mul(turn, _FORWARD.like(turn).expand_as(turn))
+        facing = quat_mul(turn, FORWARD.like(turn).expand_as(turn))
         ahead = quat_rotate(facing, torch.tensor([[0.0, 0.0, 1.0]]))  # where the fingers point
         out = quat_rotate(turn, torch.tensor([[-1.0, 0.0, 0.0]]))
         return [
