@@ -50,7 +50,7 @@ from manikin.spec.camera import CameraSpec
 IMAGES = Path(__file__).parent / "images"
 VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24), fovy=0.8)
 # tasks whose own camera for people shows the fronts, all of the rail, or the goal far ahead
-SEEN_BY_PEOPLE = ("OpenCabinetDrawer-v2", "PokeCube-v1", "PullCubeTool-v1", "RollBall-v1")
+SEEN_BY_PEOPLE = ("OpenCabinetDoor-v1", "OpenCabinetDrawer-v2", "PokeCube-v1", "PullCubeTool-v1", "RollBall-v1")
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (
     ("PickCube-v2", "panda", 5),

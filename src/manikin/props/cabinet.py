@@ -70,8 +70,10 @@ class Cabinet:
         handles = {}
         for name, kind, y, z, half_y, half_z in self._fronts():
             place = (-depth, y, z)
-            made = self._drawer(name, place, half_y, half_z) if kind == "drawer" else self._door(
-                name, place, half_y, half_z, hinge=1.0 if kind == "door" else -1.0
+            made = (
+                self._drawer(name, place, half_y, half_z)
+                if kind == "drawer"
+                else self._door(name, place, half_y, half_z, hinge=1.0 if kind == "door" else -1.0)
             )
             link, handles[name] = made
             links.append(link)

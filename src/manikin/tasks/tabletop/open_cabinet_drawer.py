@@ -112,7 +112,9 @@ class OpenCabinetDrawer(Task):
         "cabinet_quat": Quantity("quaternion wxyz", "world"),
         "open_share": Quantity("1", note="of the drawer's travel"),
         "joint_positions": Quantity(
-            "m for drawers, rad for doors", note="of all drawers and doors of the cabinet", padded_to=(most_joints(CABINETS),)
+            "m for drawers, rad for doors",
+            note="of all drawers and doors of the cabinet",
+            padded_to=(most_joints(CABINETS),),
         ),
     }
     reward_terms = {
@@ -182,7 +184,7 @@ class OpenCabinetDrawer(Task):
 
     @per_step
     def _geometry(self, h: OpenCabinetDrawerHandles) -> tuple[Tensor, ...]:
-        """Handle (n, 3) [m], offset from the TCP (n, 3), its length, share of the travel, speed [m/s] or [rad/s] (n,)."""
+        """Handle (n, 3) [m], offset from the TCP (n, 3), its length, share open, joint's speed [m/s, rad/s] (n,)."""
         target = h.target.value.long()[:, None]
         q = h.cabinet.qpos[:, self._joints].gather(1, target)[:, 0]
         v = h.cabinet.qvel[:, self._joints].gather(1, target)[:, 0]
