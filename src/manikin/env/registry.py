@@ -40,6 +40,8 @@ _BUILTIN = {
     "GooglePickObject-v1": f"{_SIMPLER}.google_pick_coke_can:GooglePickObject",
     "GooglePlaceAppleInDrawer-v1": f"{_SIMPLER}.google_place_apple:GooglePlaceAppleInDrawer",
     "GraspCube-v1": f"{_TABLETOP}.grasp_cube:GraspCube",
+    "HopperHop-v1": f"{_CLASSIC}.hopper:HopperHop",
+    "HopperStand-v1": f"{_CLASSIC}.hopper:HopperStand",
     "HumanoidRun-v1": f"{_CLASSIC}.humanoid:HumanoidRun",
     "HumanoidStand-v1": f"{_CLASSIC}.humanoid:HumanoidStand",
     "HumanoidWalk-v1": f"{_CLASSIC}.humanoid:HumanoidWalk",
