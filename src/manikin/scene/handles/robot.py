@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import SceneError, UnknownNameError
-from manikin.math import pose_inv, pose_mul
+from manikin.math import pose, pose_inv, pose_mul, quat_from_yaw, quat_to_yaw
 from manikin.scene.handles.base import Handle, Scope, declared, expand, runs
 from manikin.scene.handles.grasp import Grasp
 from manikin.scene.handles.part import Part
@@ -232,6 +232,15 @@ class Robot(Handle):
             velocity = torch.stack([velocity[:, 0], velocity[:, 2], velocity[:, 4]], 1)
         self._root.write(pose, target)
         self._root_velocity.write(velocity, target)
+
+    def base_joints(self, place: Tensor) -> Tensor:
+        """(n, 3) where the joints of a base that drives are when it stands at ``place`` (n, 3): x and y in the world
+        [m] and its turn about z [rad]."""
+        if not self.arm.base.drives:
+            raise SceneError(f"{self.name} has no base that drives")
+        flat = torch.cat([place[:, :2], self.base_pose[2:3].expand(len(place), 1)], 1)
+        local = pose_mul(pose_inv(self.base_pose).expand(len(place), 7), pose(flat, quat_from_yaw(place[:, 2])))
+        return torch.cat([local[:, :2], quat_to_yaw(local[:, 3:])[:, None]], 1)
 
     @property
     def centre_velocity(self) -> Tensor:

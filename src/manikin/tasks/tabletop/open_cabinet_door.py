@@ -93,10 +93,11 @@ class OpenCabinetDoor(OpenCabinetDrawer):
             Waypoint(name=f"open {k}", pose=at(most * k / _ARC), gripper=-1, pos_tol=0.03, rot_tol=0.3, speed=_SPEED)
             for k in range(1, _ARC)
         ]
-        return [
+        stages = [
             Waypoint(name="before", pose=at(0.0, back=0.1), gripper=1, pos_tol=0.015, speed=0.8),
             Waypoint(name="around", pose=at(0.0), gripper=1, pos_tol=0.006, speed=0.3),
             Waypoint(name="close", pose=at(0.0), gripper=-1, pos_tol=0.02),
             *arc,
             Waypoint(name="end", pose=at(most), gripper=-1, speed=_SPEED).hold(),
         ]
+        return self.from_base(h, stages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -27,7 +27,7 @@ from manikin import (
     Waypoint,
 )
 from manikin.arenas.table import table
-from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, quat_rotate
+from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.props.cabinet import CABINETS, Cabinet
 from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step
 
@@ -35,6 +35,8 @@ __all__ = ["FORWARD", "OpenCabinetDrawer", "OpenCabinetDrawerHandles", "most_joi
 
 _PITCH = math.radians(50)  # how far the gripper points below the horizontal
 _TILT = (math.pi / 2 - _PITCH) / 2
+_AWAY, _BEARING, _HEADING = (1.6, 1.8), math.pi / 10, math.pi / 20  # [m], [rad] where a robot that drives begins
+_GAP = 0.75  # [m] from the middle of its base to the handle, when it works there
 # the TCP of an arm that reaches forward and down, opening sideways: around a bar that stands upright
 FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
 
@@ -101,7 +103,7 @@ class OpenCabinetDrawer(Task):
     id = "OpenCabinetDrawer-v2"
     horizon_s = 5.0
     instruction = "open the marked drawer of the cabinet"
-    robots = ("panda",)
+    robots = ("panda", "fetch")
     layouts = tuple(CABINETS)
     labels = opening("drawer")
     reward_max = 5.0
@@ -166,7 +168,6 @@ class OpenCabinetDrawer(Task):
 
     def start(self, h: OpenCabinetDrawerHandles, ep: Episode) -> None:
         c, n = self.config, h.n
-        noisy_rest(h.robot, ep, keyframe="forward")
         h.target.set(ep.rng.integers("target", 0, len(self._joints)).float())
         forth, aside = c.spread
         spot = ep.rng.uniform("cabinet/xy", -1.0, 1.0, (2,)) * torch.tensor([forth, aside])
@@ -176,6 +177,20 @@ class OpenCabinetDrawer(Task):
         h.cabinet.set_base(place, turn)
         h.marker.set_pose(place + quat_rotate(turn, self._closed[h.target.value.long()]))
         h.cabinet.set_qpos(torch.zeros(len(h.cabinet.joints)))
+        if h.robot.arm.base.drives:
+            self._drive_up(h, ep, spot)
+        else:
+            noisy_rest(h.robot, ep, keyframe="forward")
+
+    def _drive_up(self, h: OpenCabinetDrawerHandles, ep: Episode, cabinet: Tensor) -> None:
+        """Put a robot that drives away from ``cabinet`` (n, 2) [m], facing it about."""
+        away = ep.rng.uniform("base/away", *_AWAY)
+        side = ep.rng.uniform("base/bearing", -_BEARING, _BEARING)
+        turn = side + ep.rng.uniform("base/turn", -_HEADING, _HEADING)
+        place = cabinet - away[:, None] * torch.stack([torch.cos(side), torch.sin(side)], 1)
+        base = h.robot.base_joints(torch.cat([place, turn[:, None]], 1))
+        arm = h.robot.keyframe("forward")[3:] + ep.rng.normal("arm", 0.0, 0.02, (len(h.robot.arm.joints) - 3,))
+        h.robot.set_qpos(torch.cat([base, arm], 1))
 
     def _handle(self, h: OpenCabinetDrawerHandles) -> Tensor:
         """(n, 3) the handle to open by [m]."""
@@ -232,9 +247,20 @@ class OpenCabinetDrawer(Task):
         facing = quat_mul(turn, FORWARD.like(turn).expand_as(turn))
         ahead = quat_rotate(facing, torch.tensor([[0.0, 0.0, 1.0]]))  # where the fingers point
         out = quat_rotate(turn, torch.tensor([[-1.0, 0.0, 0.0]]))
-        return [
+        stages = [
             Waypoint(name="before", pose=pose(handle - 0.1 * ahead, facing), gripper=1, pos_tol=0.015, speed=0.8),
             Waypoint(name="around", pose=pose(handle, facing), gripper=1, pos_tol=0.006, speed=0.3),
             Waypoint(name="close", pose=pose(handle, facing), gripper=-1, pos_tol=0.02),
             Waypoint(name="pull", pose=pose(handle + 0.205 * out, facing), gripper=-1, speed=0.25).hold(),
         ]
+        return self.from_base(h, stages)
+
+    def from_base(self, h: OpenCabinetDrawerHandles, stages: list[Waypoint]) -> list[Waypoint]:
+        """The same stages, at which a robot that drives stands before the closed handle."""
+        if not h.robot.arm.base.drives:
+            return stages
+        root = h.cabinet.link_pose("body")
+        closed = self._closed[h.target.value.long()]
+        place = root[:, :3] + quat_rotate(root[:, 3:], closed - torch.tensor([_GAP, 0.0, 0.0]))
+        base = torch.cat([place[:, :2], quat_to_yaw(root[:, 3:])[:, None]], 1)
+        return [replace(stage, base=base) for stage in stages]
