@@ -353,13 +353,13 @@ class _Mover:
         goal = found.q.float()
         if len(planned) and self._by_joint:
             goal[planned] = joints.to(goal)
+        if not self._torques:
+            move = self._boost * (goal - q)
+            # as much as the servo can follow; one factor for all joints keeps a long way straight
+            goal = q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
         if self._base:
             goal[:, self._base] = torch.where(self._drive.isnan(), goal[:, self._base], self._drive)
-        if self._torques:
-            return goal
-        move = self._boost * (goal - q)
-        # as much as the servo can follow; one factor for all joints keeps a long way straight
-        return q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
+        return goal
 
     def gripper(self, stage: np.ndarray) -> Tensor:
         """(N,) what the stage wants of the gripper."""

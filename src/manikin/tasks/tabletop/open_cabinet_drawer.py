@@ -104,6 +104,7 @@ class OpenCabinetDrawer(Task):
     horizon_s = 5.0
     instruction = "open the marked drawer of the cabinet"
     robots = ("panda", "fetch")
+    robot_control: ClassVar[Mapping[str, str]] = {"fetch": "base: base_vel, torso: joint_delta_pos, arm: joint_delta_pos"}
     layouts = tuple(CABINETS)
     labels = opening("drawer")
     reward_max = 5.0
