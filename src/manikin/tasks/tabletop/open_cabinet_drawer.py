@@ -27,7 +27,7 @@ from manikin import (
     Waypoint,
 )
 from manikin.arenas.table import table
-from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.math import Constant, atan2, norm, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.cabinet import CABINETS, Cabinet
 from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step
 
@@ -36,7 +36,7 @@ __all__ = ["FORWARD", "OpenCabinetDrawer", "OpenCabinetDrawerHandles", "most_joi
 _PITCH = math.radians(50)  # how far the gripper points below the horizontal
 _TILT = (math.pi / 2 - _PITCH) / 2
 _AWAY, _BEARING, _HEADING = (1.6, 1.8), math.pi / 10, math.pi / 20  # [m], [rad] where a robot that drives begins
-_GAP = 0.75  # [m] from the middle of its base to the handle, when it works there
+_GAP = 0.95  # [m] from the middle of its base to its tool, when it works
 # the TCP of an arm that reaches forward and down, opening sideways: around a bar that stands upright
 FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
 
@@ -257,11 +257,14 @@ class OpenCabinetDrawer(Task):
         return self.from_base(h, stages)
 
     def from_base(self, h: OpenCabinetDrawerHandles, stages: list[Waypoint]) -> list[Waypoint]:
-        """The same stages, at which a robot that drives stands before the closed handle."""
+        """The same stages, in which a robot that drives keeps behind its tool and faces as that does."""
         if not h.robot.arm.base.drives:
             return stages
-        root = h.cabinet.link_pose("body")
-        closed = self._closed[h.target.value.long()]
-        place = root[:, :3] + quat_rotate(root[:, 3:], closed - torch.tensor([_GAP, 0.0, 0.0]))
-        base = torch.cat([place[:, :2], quat_to_yaw(root[:, 3:])[:, None]], 1)
-        return [replace(stage, base=base) for stage in stages]
+        found = []
+        for stage in stages:
+            ahead = quat_rotate(stage.pose[:, 3:], torch.tensor([[0.0, 0.0, 1.0]]))
+            yaw = atan2(ahead[:, 1], ahead[:, 0])
+            way = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
+            base = torch.cat([stage.pose[:, :2] - _GAP * way, yaw[:, None]], 1)
+            found.append(replace(stage, base=base))
+        return found
