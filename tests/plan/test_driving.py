@@ -84,7 +84,9 @@ def test_without_a_word_of_it_the_base_stays() -> None:
 
 
 def test_a_robot_that_does_not_drive_is_named() -> None:
-    arm = type("Arm", (Drive,), {"robots": ("panda",), "start": lambda self, h, ep: h.robot.set_qpos(h.robot.keyframe())})
+    arm = type(
+        "Arm", (Drive,), {"robots": ("panda",), "start": lambda self, h, ep: h.robot.set_qpos(h.robot.keyframe())}
+    )
     env = Env(arm, robot="panda", autoreset="disabled")
     env.reset(seed=0)
     with pytest.raises(ConfigError, match="a waypoint says where the base goes, and that of robot does not drive"):

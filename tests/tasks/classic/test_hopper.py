@@ -60,7 +60,9 @@ def test_the_robot_is_dm_controls() -> None:
         joint = model.joint(name)
         assert np.allclose(joint.axis, (0, 1, 0)) and np.allclose(np.degrees(joint.range), span, atol=1e-9)
         assert joint.armature == 0.2
-    assert all(link.joints[0].damping == 0.05 for link in spec.links if link.name in ("pelvis", "thigh", "calf", "foot"))
+    assert all(
+        link.joints[0].damping == 0.05 for link in spec.links if link.name in ("pelvis", "thigh", "calf", "foot")
+    )
     for name, shapes in CAPSULES.items():
         mass = sum(1000 * math.pi * r**2 * (length + 4 / 3 * r) for length, r in shapes)
         assert float(model.body(name).mass[0]) == pytest.approx(mass, rel=1e-9)

@@ -11,9 +11,9 @@ from manikin import Quantity, Waypoint
 from manikin.math import pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.cabinet import DOOR_CABINETS, Cabinet
 from manikin.tasks.tabletop.open_cabinet_drawer import (
-    FORWARD,
     OpenCabinetDrawer,
     OpenCabinetDrawerHandles,
+    forward,
     most_joints,
     opening,
 )
@@ -82,9 +82,7 @@ class OpenCabinetDoor(OpenCabinetDrawer):
         def at(angle: float, back: float = 0.0) -> Tensor:
             """The tool around the handle, or ``back`` [m] before it, when the door is open by so much."""
             handle = hinge + quat_rotate(quat_from_yaw(angle * way), closed - hinge)
-            facing = quat_mul(
-                quat_mul(root[:, 3:], quat_from_yaw(_FOLLOW * angle * way)), FORWARD.like(root).expand(h.n, 4)
-            )
+            facing = forward(h.robot, quat_mul(root[:, 3:], quat_from_yaw(_FOLLOW * angle * way)))
             ahead = quat_rotate(facing, torch.tensor([[0.0, 0.0, 1.0]]))
             return pose(root[:, :3] + quat_rotate(root[:, 3:], handle) - back * ahead, facing)
 

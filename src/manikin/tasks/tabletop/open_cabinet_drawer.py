@@ -31,14 +31,25 @@ from manikin.math import Constant, atan2, norm, pose, quat_from_yaw, quat_mul, q
 from manikin.props.cabinet import CABINETS, Cabinet
 from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step
 
-__all__ = ["FORWARD", "OpenCabinetDrawer", "OpenCabinetDrawerHandles", "most_joints", "opening"]
+__all__ = ["OpenCabinetDrawer", "OpenCabinetDrawerHandles", "forward", "most_joints", "opening"]
 
-_PITCH = math.radians(50)  # how far the gripper points below the horizontal
-_TILT = (math.pi / 2 - _PITCH) / 2
 _AWAY, _BEARING, _HEADING = (1.6, 1.8), math.pi / 10, math.pi / 20  # [m], [rad] where a robot that drives begins
-_GAP = 0.95  # [m] from the middle of its base to its tool, when it works
-# the TCP of an arm that reaches forward and down, opening sideways: around a bar that stands upright
-FORWARD = Constant(((0.0, math.cos(_TILT), 0.0, math.sin(_TILT)),))
+_GAP = 1.0  # [m] from the middle of its base to its tool, when it works
+
+
+def _forward(pitch: float) -> Constant:
+    """The TCP of an arm that reaches forward and ``pitch`` [degrees] down, opening sideways: around an upright bar."""
+    tilt = (math.pi / 2 - math.radians(pitch)) / 2
+    return Constant(((0.0, math.cos(tilt), 0.0, math.sin(tilt)),))
+
+
+_FIXED, _DRIVEN = _forward(50), _forward(45)  # of an arm that stands on the table, and of one that drives
+
+
+def forward(robot: Robot, turn: Tensor) -> Tensor:
+    """(n, 4) how the gripper of a robot takes the handle of a cabinet that is turned by ``turn`` (n, 4)."""
+    ahead = (_DRIVEN if robot.arm.base.drives else _FIXED).like(turn)
+    return quat_mul(turn, ahead.expand_as(turn))
 
 
 def most_joints(cabinets: Mapping[str, Cabinet]) -> int:
@@ -104,7 +115,9 @@ class OpenCabinetDrawer(Task):
     horizon_s = 5.0
     instruction = "open the marked drawer of the cabinet"
     robots = ("panda", "fetch")
-    robot_control: ClassVar[Mapping[str, str]] = {"fetch": "base: base_vel, torso: joint_delta_pos, arm: joint_delta_pos"}
+    robot_control: ClassVar[Mapping[str, str]] = {
+        "fetch": "base: base_vel, torso: joint_delta_pos, arm: joint_delta_pos"
+    }
     layouts = tuple(CABINETS)
     labels = opening("drawer")
     reward_max = 5.0
@@ -245,7 +258,7 @@ class OpenCabinetDrawer(Task):
 
     def expert(self, h: OpenCabinetDrawerHandles) -> list[Waypoint]:
         handle, turn = self._geometry(h)[0], h.cabinet.base_quat
-        facing = quat_mul(turn, FORWARD.like(turn).expand_as(turn))
+        facing = forward(h.robot, turn)
         ahead = quat_rotate(facing, torch.tensor([[0.0, 0.0, 1.0]]))  # where the fingers point
         out = quat_rotate(turn, torch.tensor([[-1.0, 0.0, 0.0]]))
         stages = [
