@@ -31,12 +31,11 @@ class OpenCabinetDoor(OpenCabinetDrawer):
     """Open a door of a cabinet by its handle. Cabinets differ in size, in handles, and in where doors have hinges.
 
     Randomization: which cabinet (by the episode's seed, see ``layouts``) and which of its doors; the cabinet's place
-    and turn; the arm's joints, a little noise about a pose that points forward.
+    and turn; the robot's start, as in OpenCabinetDrawer-v2.
     Success: the door is open by ``open_share`` of its range and stands still: it turns no faster than ``still_turn``,
     and its middle moves no faster than ``still_speed``.
 
-    After ManiSkill3 3.0.1, which has scanned cabinets and a mobile robot, accepts 75 % and calls it 90 %; here it is
-    90 %, and ``open_share=0.75`` is as published. The cabinets are parametric and stand on a table. Reward terms are
+    After ManiSkill3 3.0.1, which has scanned cabinets on the floor, accepts 75 % and calls it 90 %; here it is 90 %, and ``open_share=0.75`` is as published. The cabinets are parametric and stand on a table. Reward terms are
     smaller than there before success, so that only success is worth the whole. An episode lasts 7 s, there 5 s: an arm
     that is fixed takes so long to turn its hand round the hinge.
     """
@@ -62,6 +61,7 @@ class OpenCabinetDoor(OpenCabinetDrawer):
         "success": "what is missing to 5, in success",
     }
     cabinets = DOOR_CABINETS
+    gap = 1.0
 
     @dataclass(frozen=True)
     class Config(OpenCabinetDrawer.Config):
