@@ -11,6 +11,7 @@ import torch
 
 import manikin
 from manikin.env.registry import task_class
+from manikin.math import quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 from manikin.props.cabinet import CABINETS, DOOR_CABINETS, Cabinet
 
@@ -18,9 +19,9 @@ TASK = "OpenCabinetDoor-v1"
 NAMES = tuple(DOOR_CABINETS)
 
 
-def one(layout: str, num_envs: int = 1, **options) -> manikin.Env:
+def one(layout: str, num_envs: int = 1, config: dict[str, float] | None = None, **options) -> manikin.Env:
     given = {"autoreset": "disabled", "terminate": False, "reward": "dense", "observe": "state_dict", **options}
-    env = manikin.Env(task_class(TASK)(layout=layout), num_envs=num_envs, **given)
+    env = manikin.Env(task_class(TASK)(config, layout=layout), num_envs=num_envs, **given)
     env.reset(seed=0)
     return env
 
@@ -73,7 +74,6 @@ def test_a_door_turns_outward_about_the_hinge_on_its_side(kind: str, side: int) 
 
 
 def test_handles_are_bars_that_are_touched() -> None:
-    """A ball that is dropped onto an upright bar's upper end stays above it."""
     spec = Cabinet(columns=(("door",),), half_size=(0.15, 0.15, 0.16), handle_half=(0.03, 0.07)).build()
     model = spec.compile()
     door = model.body("door0").id
@@ -144,6 +144,25 @@ def test_a_seed_decides_the_cabinet() -> None:
 def test_the_arm_opens_a_door_of_every_cabinet_and_chance_none() -> None:
     assert rate("panda", len(NAMES), 700, "expert").float().mean() >= 13 / 14 - 1e-6
     assert not rate("panda", len(NAMES), 700, "random").any()
+
+
+@pytest.mark.parametrize("task", ["OpenCabinetDrawer-v2", TASK])
+def test_fetch_begins_where_maniskill_has_it_and_opens_most(task: str) -> None:
+    env = manikin.make(task, 14, robot="fetch", autoreset="disabled", terminate=False)
+    env.reset(seed=2000)
+    for part in env.parts():
+        own = part.env
+        cabinet, base = own.h.cabinet.link_pose("body"), own.robot.root_pose
+        way = cabinet[:, :2] - base[:, :2]
+        away, bearing = way.norm(dim=1), torch.atan2(way[:, 1], way[:, 0])
+        assert ((away >= 1.6) & (away <= 1.8)).all() and (bearing.abs() <= math.pi / 10 + 1e-5).all()
+        assert ((quat_to_yaw(base[:, 3:]) - bearing).abs() <= math.pi / 20 + 1e-5).all()
+    assert [d.name for d in env.controller.card.dims][:3] == ["base/forward", "base/left", "base/turn"]
+    expert, once = WaypointExecutor(env), torch.zeros(14, dtype=torch.bool)
+    for _ in range(env.horizon):
+        *_, info = env.step(expert.act())
+        once |= info["success"]
+    assert once.float().mean() >= 0.7 and not info["health"].any()  # 90 % of 64 in benchmarks/experts.py
 
 
 def test_devices_agree() -> None:

@@ -35,9 +35,10 @@ class OpenCabinetDoor(OpenCabinetDrawer):
     Success: the door is open by ``open_share`` of its range and stands still: it turns no faster than ``still_turn``,
     and its middle moves no faster than ``still_speed``.
 
-    After ManiSkill3 3.0.1, which has scanned cabinets on the floor, accepts 75 % and calls it 90 %; here it is 90 %, and ``open_share=0.75`` is as published. The cabinets are parametric and stand on a table. Reward terms are
-    smaller than there before success, so that only success is worth the whole. An episode lasts 7 s, there 5 s: an arm
-    that is fixed takes so long to turn its hand round the hinge.
+    After ManiSkill3 3.0.1, which has scanned cabinets on the floor, accepts 75 % and calls it 90 %; here it is 90 %,
+    and ``open_share=0.75`` is as published. The cabinets are parametric and stand on a table. Reward terms are smaller
+    than there before success, so that only success is worth the whole. An episode lasts 7 s, there 5 s: an arm that is
+    fixed takes so long to turn its hand round the hinge.
     """
 
     id = "OpenCabinetDoor-v1"
