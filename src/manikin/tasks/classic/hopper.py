@@ -76,7 +76,7 @@ class HopperStand(GaitTask):
             b.camera(camera, on=view, replace=True)
         return HopperHandles(robot=robot, well_for=b.variable("well_for"), pace=b.variable("pace"), view=view)
 
-    def start(self, h: HopperHandles, ep: Episode) -> None:
+    def start(self, h: GaitHandles, ep: Episode) -> None:
         legs = h.robot.limits
         low = torch.maximum(legs[:, 0], torch.tensor([-math.inf, self.config.hip_start, -math.inf, -math.inf]))
         share = ep.rng.uniform("joints", 0.0, 1.0, (4,))
@@ -84,10 +84,11 @@ class HopperStand(GaitTask):
         turn = quat_from_axis_angle(torch.tensor([0.0, 1.0, 0.0]), ep.rng.uniform("root", -math.pi, math.pi))
         place = torch.tensor([0.0, 0.0, 1.0]).expand(h.n, 3)
         h.robot.set_root(pose(place, turn))
+        assert isinstance(h, HopperHandles)
         h.view.set_pose(torch.zeros(h.n, 3))
 
     @per_step
-    def height(self, h: HopperHandles) -> Tensor:
+    def height(self, h: GaitHandles) -> Tensor:
         """(n,) [m] of the torso's centre of mass over the foot's."""
         turn = h.robot.root_pose
         root = 2.0 * torch.atan2(turn[:, 5], turn[:, 3])
@@ -98,24 +99,25 @@ class HopperStand(GaitTask):
         ankle = sum((z * up[:, k] for k, z in enumerate(self._hinges)), torch.zeros(h.n))
         return torso - ankle - foot
 
-    def advance(self, h: HopperHandles) -> None:
+    def advance(self, h: GaitHandles) -> None:
         super().advance(h)
         place = h.robot.root_pose[:, :3].clone()
         place[:, 1:] = 0.0
+        assert isinstance(h, HopperHandles)
         h.view.set_pose(place)
 
-    def upright(self, h: HopperHandles) -> Tensor:
+    def upright(self, h: GaitHandles) -> Tensor:
         height = self.height(h)
         return (height >= HEIGHT[0]) & (height <= HEIGHT[1])
 
-    def well(self, h: HopperHandles) -> Tensor:
+    def well(self, h: GaitHandles) -> Tensor:
         return self.upright(h)
 
-    def stands(self, h: HopperHandles) -> Tensor:
+    def stands(self, h: GaitHandles) -> Tensor:
         """(n,) dm_control's tolerance of the height, which has no margin."""
         return tolerance(self.height(h), low=HEIGHT[0], high=HEIGHT[1])
 
-    def reward(self, h: HopperHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         return {"stand": self.stands(h) * small_control(action)}
 
 
@@ -137,12 +139,12 @@ class HopperHop(HopperStand):
         "speed along x (from 0 at rest to 1 at 2 m/s, linear)"
     }
 
-    def well(self, h: HopperHandles) -> Tensor:
+    def well(self, h: GaitHandles) -> Tensor:
         return h.pace.value >= self.config.fast_share * self.wanted
 
-    def evaluate(self, h: HopperHandles) -> dict[str, Tensor]:
+    def evaluate(self, h: GaitHandles) -> dict[str, Tensor]:
         ev = super().evaluate(h)
         return {**ev, "success": ev["success"] & ev["upright"]}
 
-    def reward(self, h: HopperHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         return {"hop": self.stands(h) * self.moves(h)}
