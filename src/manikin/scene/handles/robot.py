@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import SceneError, UnknownNameError
-from manikin.math import pose, pose_inv, pose_mul, quat_from_yaw, quat_to_yaw
+from manikin.math import atan2, pose, pose_inv, pose_mul, quat_from_yaw, quat_to_yaw
 from manikin.scene.handles.base import Handle, Scope, declared, expand, runs
 from manikin.scene.handles.grasp import Grasp
 from manikin.scene.handles.part import Part
@@ -227,7 +227,7 @@ class Robot(Handle):
         pose, velocity = expand(pose, n, 7, device), expand(velocity, n, 6, device)
         if self.arm.base.kind == "vertical":
             place = pose[:, :3] - self.base_pose[:3]
-            pitch = 2.0 * torch.atan2(pose[:, 5], pose[:, 3])
+            pitch = 2.0 * atan2(pose[:, 5], pose[:, 3])
             pose = torch.stack([place[:, 0], place[:, 2], pitch], 1)
             velocity = torch.stack([velocity[:, 0], velocity[:, 2], velocity[:, 4]], 1)
         self._root.write(pose, target)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manikin import Episode, Part, Quantity, SceneBuilder
 from manikin.arenas.ground import ground
-from manikin.math import pose, quat_from_axis_angle
+from manikin.math import atan2, pose, quat_from_axis_angle
 from manikin.spec.camera import CameraSpec
 from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
 from manikin.toolkit import per_step, tolerance
@@ -91,7 +91,7 @@ class HopperStand(GaitTask):
     def height(self, h: GaitHandles) -> Tensor:
         """(n,) [m] of the torso's centre of mass over the foot's."""
         turn = h.robot.root_pose
-        root = 2.0 * torch.atan2(turn[:, 5], turn[:, 3])
+        root = 2.0 * atan2(turn[:, 5], turn[:, 3])
         pitch = root[:, None] + torch.cumsum(torch.cat([torch.zeros(h.n, 1), h.robot.arm_qpos], 1), 1)
         up, ahead = torch.cos(pitch), torch.sin(pitch)
         torso = self._torso[2] * up[:, 0] - self._torso[0] * ahead[:, 0]
