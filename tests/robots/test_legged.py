@@ -339,7 +339,7 @@ class Carry(Yard):
 
 
 def test_a_task_that_needs_feet_says_which_robots_it_takes() -> None:
-    legs = "ant, anymal_c, g1, g1_simplified_legs, go2, h1, humanoid, spot, spot_arm"
+    legs = "ant, anymal_c, g1, g1_simplified_legs, go2, h1, hopper, humanoid, spot, spot_arm"
     with pytest.raises(
         ConfigError, match=f"Walk-v0 needs a robot with feet, and 'panda' has no feet; it takes {legs}$"
     ):

@@ -105,7 +105,9 @@ def test_an_arm_stays_itself_when_a_field_is_replaced() -> None:
 
 
 def test_what_is_wrong_with_a_declaration_is_said() -> None:
-    with pytest.raises(UnknownNameError, match=r"kind of base 'wheeled'.*Valid: differential, fixed, free, planar"):
+    with pytest.raises(
+        UnknownNameError, match=r"kind of base 'wheeled'.*Valid: differential, fixed, free, planar, vertical"
+    ):
         Base(kind="wheeled")
     with pytest.raises(ConfigError, match=r'write base=Base\(kind="planar", joints='):
         Base(kind="planar")

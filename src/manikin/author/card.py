@@ -28,7 +28,7 @@ class FreeArm(Task):
     instruction = "hold still"
 
     def scene(self, b: Any) -> Any:
-        if b.robots[0][0].base.kind == "free":
+        if b.robots[0][0].base.loose:
             view = ((2.0, 2.0, 1.5), (0.0, 0.0, 0.5))
             ground(b, height=0.0, base_camera=view, human_camera=view)
         return {"robot": b.robot()}

@@ -84,7 +84,7 @@ def run(options: RobotCheckOptions) -> int:
     errors = sum(f.error for f in findings)
     reached = None
     if not errors:
-        if robot.arm.base.kind == "free":
+        if robot.arm.base.loose:
             stood = standing(robot)
             how = f"the base moves by {stood.moved * 1e3:.0f} mm in 3 s"
             if stood.fell is not None:

@@ -60,7 +60,8 @@ class BaseVelocity(OncePerStep):
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:
         measured = reading.qpos[:, :3]
-        way = (qpos - measured) * servo_gain(self.rate, within)
+        # the commanded pose goes so far ahead of the measured one that the servo is at qpos in time
+        way = measured + (qpos - measured) * servo_gain(self.rate, within or self._dt) - carry
         velocity = self._turned(way, -measured[:, 2]) / (self._dt if within is None else within)
         action = velocity[:, self._at] / self._speed
         return action / action.abs().amax(1, keepdim=True).clamp_min(1.0)

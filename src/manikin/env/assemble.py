@@ -101,11 +101,13 @@ def compose(task: type[Task] | Task, options: EnvOptions) -> Composition:
         SceneError: the scene cannot be compiled.
     """
     word, chosen = arguments.robots(checked_task(task), options.robot)
+    arm = ",".join(one.arm.name for one in chosen)
     if isinstance(task, type):
-        task = task(options.config, arm=",".join(one.arm.name for one in chosen))
+        task = task(options.config, arm=arm)
     control_hz = task.control_hz if options.control_hz is None else options.control_hz
     control_hz = arguments.positive("control_hz", control_hz)
-    controls = parse_controls(task.control if options.control is None else options.control, len(chosen))
+    control = task.robot_control.get(arm, task.control) if options.control is None else options.control
+    controls = parse_controls(control, len(chosen))
     torque = [torque_joints(one, robot.arm) for one, robot in zip(controls, chosen, strict=True)]
     held_by = [one.gripper for one in chosen if one.gripper]
     physics = arguments.physics_at(task.physics, options.physics_hz, held_by, torques=any(torque))

@@ -157,6 +157,7 @@ class Task:
             "left"); a robot without it is refused with the names of those that have it.
         robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).
         control, control_hz, physics: defaults that ``make`` can override.
+        robot_control: arm name -> control, where it is another one for it (a mobile robot's base by velocity).
         observations: unit and frame of every tensor that ``observe`` returns.
         reward_max: the largest dense reward; ``normalized_dense`` divides by it, or by ``reward_norm`` where a task
             has one because the largest reward is a rare one.
@@ -182,6 +183,7 @@ class Task:
     robot_needs: ClassVar[tuple[str, ...]] = ()
     robot_config: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     control: ClassVar[str] = "joint_delta_pos"
+    robot_control: ClassVar[Mapping[str, str]] = {}
     control_hz: ClassVar[float] = 20.0
     physics: ClassVar[Physics] = Physics()
     observations: ClassVar[Mapping[str, Quantity]] = {}

@@ -248,6 +248,9 @@ class _Mover:
         self._late = np.zeros((n, 3))  # whether it never was, then how far the TCP was away [m], [rad]
         self._stages: Sequence[Waypoint] = ()
         self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
+        base = robot.arm.base.joints if robot.arm.base.drives else ()
+        self._base = [robot.arm.joints.index(joint) for joint in base]
+        self._stand, self._drive = (torch.full((n, len(base)), math.nan, device=device) for _ in range(2))
         self.planned = Planned(env, robot, margin, most=0.8 * self._most / self._boost / dt)
 
     def take(self, stages: Sequence[Waypoint]) -> None:
@@ -263,12 +266,25 @@ class _Mover:
         if not self._turns:
             self._goal[at, 3:] = tcp[at, 3:]
         self._near[rows] = -1.0
+        self._drives(at, torch.from_numpy(stage))
         self.planned.forget(rows)
         for k, one in enumerate(self._stages):
             if one.avoid and (stage == k).any():
                 away = rows[stage == k]
                 there = away[self.planned.begin(away, self._goal, one.carries)]
                 self._path[torch.from_numpy(there)] = self._goal[torch.from_numpy(there)]  # where the plan ends
+
+    def _drives(self, rows: Tensor, stage: Tensor) -> None:
+        """Where the base goes in the stage that the rows begin, and that it goes there from where it is."""
+        bases = [s.base for s in self._stages]
+        if all(base is None for base in bases):
+            return
+        if not self._base:
+            raise ConfigError(f"a waypoint says where the base goes, and that of {self.robot.name} does not drive")
+        stays = torch.full_like(self._stand, math.nan)
+        local = torch.stack([stays if base is None else self.robot.base_joints(base) for base in bases])
+        self._stand[rows] = local[stage, rows]
+        self._drive[rows] = self.robot.arm_qpos[rows][:, self._base]
 
     def over(self, stage: np.ndarray, since: np.ndarray) -> np.ndarray:
         """(N,) bool: this robot is done with the stage that it has been in since so long."""
@@ -320,6 +336,10 @@ class _Mover:
         part = (turn / angle.clamp_min(1e-9)).clamp_max(1.0)
         pos = self._path[:, :3] + share[:, None] * offset
         self._path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
+        if self._base:
+            way = self._stand - self._drive
+            late = torch.maximum(norm(way[:, :2]) / reach, way[:, 2].abs() / turn)[:, None]
+            self._drive = self._drive + way / late.clamp_min(1.0)
 
     def want(self) -> Tensor:
         """(N, arm joints) [rad] where the arm should be next."""
@@ -333,11 +353,13 @@ class _Mover:
         goal = found.q.float()
         if len(planned) and self._by_joint:
             goal[planned] = joints.to(goal)
-        if self._torques:
-            return goal
-        move = self._boost * (goal - q)
-        # as much as the servo can follow; one factor for all joints keeps a long way straight
-        return q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
+        if not self._torques:
+            move = self._boost * (goal - q)
+            # as much as the servo can follow; one factor for all joints keeps a long way straight
+            goal = q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
+        if self._base:
+            goal[:, self._base] = torch.where(self._drive.isnan(), goal[:, self._base], self._drive)
+        return goal
 
     def gripper(self, stage: np.ndarray) -> Tensor:
         """(N,) what the stage wants of the gripper."""

@@ -85,6 +85,7 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "google_robot_rt1": "google_robot_rt1",
     "h1": "h1",
     "h1_upper_body": "h1_upper_body",
+    "hopper": "hopper",
     "humanoid": "humanoid",
     "inspire": "inspire",
     "shadow": "shadow",

@@ -6,10 +6,12 @@ camera looking down as far as MS-HAB's does at rest. Force of torso and arm: the
 as others quote them; of the base: chosen. kd lets a joint of the arm reach 1.2 rad/s at its force; kp = 10 kd (base,
 torso: 5 kd, but 4 kd to turn). Armature is chosen. Gravity is compensated. Inverse kinematics moves torso and arm.
 Place and keyframe `rest` are chosen: on the floor before a table, TCP above the origin, pointing down. Keyframe `carry`
-is MS-HAB's rest.
+is MS-HAB's rest, `forward` that of ManiSkill3's tasks with cabinets.
 """
 
 from __future__ import annotations
+
+from math import pi
 
 from manikin.spec.camera import CameraSpec
 from manikin.spec.links import Joint, Link, box, capsule, cylinder
@@ -259,6 +261,7 @@ ROBOT = RobotSpec(
     },
     keyframes={
         "rest": (0, 0, 0, 0.28, 0, -0.85251, 0, 0.72161, 0, 1.70169, 0),
+        "forward": (0, 0, 0, 0.386, 0, -pi / 4, 0, pi / 4, 0, pi / 3, 0),
         "carry": (0, 0, 0, 0.386, -0.37, -1.032, 0.695, 0.955, -0.1, 2.077, 0),
     },
     base_pos=(-0.7, 0, -0.9196),

@@ -190,7 +190,8 @@ def assemble(
 
     carried = [hand for _, _, hand in made if hand is not None]
     of_hands = tuple(joint for hand in carried for joint in hand.joints)
-    _check_joints(spec, (*arm.joints, *arm.followers, *of_hands), arm.name)
+    of_base = arm.base.joints if arm.base.loose else ()
+    _check_joints(spec, (*of_base, *arm.joints, *arm.followers, *of_hands), arm.name)
     pads = [_contacts(spec, hand, name) for name, hand in _named(made)]
     if arm.foot_friction is not None:
         for geom in (geom for foot in arm.feet for geom in find_body(spec, foot, arm.name).geoms):

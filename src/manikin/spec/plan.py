@@ -41,6 +41,8 @@ class Waypoint:
         avoid: go round what is in the way, on a planned path at the arm's own pace, instead of straight. Where it
             starts and ends there must be room; ``timeout_s`` counts from when the planned motion should be over.
         carries: with ``avoid``, the part that the gripper holds and takes along.
+        base: (n, 3) where a base that drives goes meanwhile, no faster than the tool: x and y in the world [m] and the
+            turn about z [rad]; None leaves it alone.
     """
 
     pose: Tensor
@@ -54,6 +56,7 @@ class Waypoint:
     track: bool = False
     avoid: bool = False
     carries: Any = None
+    base: Tensor | None = None
     name: str = ""
 
     def hold(self, seconds: float = math.inf) -> Waypoint:

@@ -171,7 +171,8 @@ class GripperSpec:
 
 
 DRIVEN = ("planar", "differential")  # bases that drive
-BASES = ("fixed", *DRIVEN, "free")
+LOOSE = ("free", "vertical")  # bases that nothing holds
+BASES = ("fixed", *DRIVEN, *LOOSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,18 +181,20 @@ class Base:
 
     ``fixed`` is bolted down. ``planar`` and ``differential`` move along x and y and turn about z by three joints of the
     group ``base``, named here in this order; a differential one is driven forward and turned, never sideways. ``free``
-    has six degrees of freedom and nothing that holds it: it stands on its feet."""
+    has six degrees of freedom and nothing that holds it: it stands on its feet. ``vertical`` likewise, but it stays in
+    a vertical plane: three joints of its first link, in no group, slide along x and z and turn about y."""
 
     kind: str = "fixed"
-    joints: tuple[str, ...] = ()  # x, y and yaw of a planar or differential base
+    joints: tuple[str, ...] = ()  # x, y and yaw of a planar or differential base; x, z and pitch of a vertical one
 
     def __post_init__(self) -> None:
-        """Raises UnknownNameError for another kind, ConfigError where a base that drives lacks its three joints."""
+        """Raises UnknownNameError for another kind, ConfigError where a base lacks its three joints."""
         if self.kind not in BASES:
             raise UnknownNameError("kind of base", self.kind, BASES)
-        if (len(self.joints) == 3) != self.drives or (not self.drives and self.joints):
+        jointed = self.drives or self.kind == "vertical"
+        if len(self.joints) != 3 * jointed:
             raise ConfigError(
-                f"a base that is {self.kind} has {'three joints' if self.drives else 'no joints'}, not {self.joints}; "
+                f"a base that is {self.kind} has {'three joints' if jointed else 'no joints'}, not {self.joints}; "
                 'write base=Base(kind="planar", joints=("base_x", "base_y", "base_yaw")) for one that drives'
             )
 
@@ -199,6 +202,11 @@ class Base:
     def drives(self) -> bool:
         """Whether it moves over the floor by joints of its own."""
         return self.kind in DRIVEN
+
+    @property
+    def loose(self) -> bool:
+        """Whether nothing holds it and nothing drives it."""
+        return self.kind in LOOSE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,7 +387,7 @@ class RobotSpec:
     @property
     def mount(self) -> str:
         """The body that carries what is fixed to a robot without tools: the first that moves."""
-        free = self.base.kind == "free"
+        free = self.base.loose
         return next((link.name for link in self.links if link.joints or free), self.links[0].name if self.links else "")
 
     @property

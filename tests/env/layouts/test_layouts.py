@@ -350,8 +350,9 @@ def test_cabinets_have_one_to_four_drawers_and_some_have_doors():
     assert sum(any(j.startswith("door") for j in names) for names in joints.values()) >= 2
     with pytest.raises(UnknownNameError, match="kind of front"):
         Cabinet(columns=(("shelf",),), half_size=(0.1, 0.1, 0.1)).build()
-    with pytest.raises(SceneError, match="needs a drawer"):
-        Cabinet(columns=(("door",),), half_size=(0.1, 0.1, 0.1)).build()
+    for columns in ((), (("door",), ())):
+        with pytest.raises(SceneError, match="columns, each with a drawer or a door"):
+            Cabinet(columns=columns, half_size=(0.1, 0.1, 0.1)).build()
 
 
 def test_wrong_uses_say_what_is_right():

@@ -63,7 +63,7 @@ def check_robot(robot: RobotSelection) -> list[Finding]:
     ]
     if not any(f.error for f in findings):  # the rest moves it
         findings += moving_lints(built)
-        if arm.base.kind == "free":
+        if arm.base.loose:
             findings += stands(robot)
     return sorted(findings, key=lambda f: not f.error)
 

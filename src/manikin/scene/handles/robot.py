@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import SceneError, UnknownNameError
-from manikin.math import pose_inv, pose_mul
+from manikin.math import atan2, pose, pose_inv, pose_mul, quat_from_yaw, quat_to_yaw
 from manikin.scene.handles.base import Handle, Scope, declared, expand, runs
 from manikin.scene.handles.grasp import Grasp
 from manikin.scene.handles.part import Part
@@ -107,6 +107,10 @@ class Robot(Handle):
             q, v = int(model.jnt_qposadr[free]), int(model.jnt_dofadr[free])
             self._root = world.channel([("qpos", q, q + 7)])
             self._root_velocity = world.channel([("qvel", v, v + 6)])
+        elif self.arm.base.loose:
+            plane = [int(model.joint(p + j).id) for j in self.arm.base.joints]
+            self._root = world.channel(runs("qpos", [int(model.jnt_qposadr[j]) for j in plane]))
+            self._root_velocity = world.channel(runs("qvel", [int(model.jnt_dofadr[j]) for j in plane]))
         if self.arm.measures_centre:
             sensor = int(model.sensor(p + CENTRE).adr[0])
             self._centre_velocity = world.channel([("sensordata", sensor, sensor + 3)])
@@ -173,7 +177,7 @@ class Robot(Handle):
     def set_qpos(self, arm: Any, opening: float = 1.0, *, qvel: Any = 0.0) -> None:
         """Put the robot at joint positions (n, joints) or (joints,), clipped to the limits, its grippers at ``opening``
         (1 open, 0 closed), holding there; at rest, or the joints with velocities ``qvel`` like the positions. A free
-        base goes to where the scene put it; ``set_root`` moves it after that."""
+        or vertical base goes to where the scene put it; ``set_root`` moves it after that."""
         n, na, device, target = self.scope.n, len(self.arm.joints), self.scope.device, self.scope.target
         arm = torch.minimum(torch.maximum(expand(arm, n, na, device), self.limits[:na, 0]), self.limits[:na, 1])
         fingers = torch.tensor(self.model.gripper_qpos(opening).tolist(), dtype=torch.float32, device=device)
@@ -187,7 +191,7 @@ class Robot(Handle):
         self._ctrl.write(torch.stack(command, 1), target)
         if self._history is not None:  # what was commanded before an episode is what is commanded at its start
             self._history.write(torch.stack([command[k] for k in self._late], 1), target)
-        if self.arm.base.kind == "free":
+        if self.arm.base.loose:
             self.set_root(self.base_pose)
 
     def _follow(self, arm: Tensor) -> Tensor:
@@ -204,18 +208,39 @@ class Robot(Handle):
 
     @property
     def root_velocity(self) -> Tensor:
-        """(n, 6) of a free base: linear [m/s] in the world, angular [rad/s] in its own frame."""
-        if self.arm.base.kind != "free":
+        """(n, 6) of a free or vertical base: linear [m/s] in the world, angular [rad/s] in its own frame."""
+        if not self.arm.base.loose:
             raise SceneError(f"{self.name} has no free base; the speeds of one that drives are those of its joints")
-        return self._get(self._root_velocity)
+        velocity = self._get(self._root_velocity)
+        if self.arm.base.kind == "free":
+            return velocity
+        x, z, pitch = velocity.unbind(1)
+        none = torch.zeros_like(x)
+        return torch.stack([x, none, z, none, pitch, none], 1)
 
     def set_root(self, pose: Any, velocity: Any = (0.0,) * 6) -> None:
-        """Put a free base at poses (n, 7) or (7,) in the world, with velocities as :attr:`root_velocity` has them."""
-        if self.arm.base.kind != "free":
+        """Put a free base at poses (n, 7) or (7,) in the world, with velocities as :attr:`root_velocity` has them. A
+        vertical one keeps to its plane: of both only x, z and the turn about y count."""
+        if not self.arm.base.loose:
             raise SceneError(f"{self.name} has no free base; one that drives is put in place with set_qpos")
         n, device, target = self.scope.n, self.scope.device, self.scope.target
-        self._root.write(expand(pose, n, 7, device), target)
-        self._root_velocity.write(expand(velocity, n, 6, device), target)
+        pose, velocity = expand(pose, n, 7, device), expand(velocity, n, 6, device)
+        if self.arm.base.kind == "vertical":
+            place = pose[:, :3] - self.base_pose[:3]
+            pitch = 2.0 * atan2(pose[:, 5], pose[:, 3])
+            pose = torch.stack([place[:, 0], place[:, 2], pitch], 1)
+            velocity = torch.stack([velocity[:, 0], velocity[:, 2], velocity[:, 4]], 1)
+        self._root.write(pose, target)
+        self._root_velocity.write(velocity, target)
+
+    def base_joints(self, place: Tensor) -> Tensor:
+        """(n, 3) where the joints of a base that drives are when it stands at ``place`` (n, 3): x and y in the world
+        [m] and its turn about z [rad]."""
+        if not self.arm.base.drives:
+            raise SceneError(f"{self.name} has no base that drives")
+        flat = torch.cat([place[:, :2], self.base_pose[2:3].expand(len(place), 1)], 1)
+        local = pose_mul(pose_inv(self.base_pose).expand(len(place), 7), pose(flat, quat_from_yaw(place[:, 2])))
+        return torch.cat([local[:, :2], quat_to_yaw(local[:, 3:])[:, None]], 1)
 
     @property
     def centre_velocity(self) -> Tensor:

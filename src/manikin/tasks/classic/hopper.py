@@ -1,0 +1,150 @@
+"""HopperStand-v1 and HopperHop-v1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manikin import Episode, Part, Quantity, SceneBuilder
+from manikin.arenas.ground import ground
+from manikin.math import atan2, pose, quat_from_axis_angle
+from manikin.spec.camera import CameraSpec
+from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
+from manikin.toolkit import per_step, tolerance
+
+__all__ = ["HopperHandles", "HopperHop", "HopperStand"]
+
+HEIGHT = (0.6, 2.0)  # [m] of the torso's centre of mass over the foot's: what counts as standing
+EYE, FOCUS = (0.0, -2.8, 0.8), (0.0, 0.0, 0.5)
+
+
+@dataclass
+class HopperHandles(GaitHandles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    view: Part  # goes along with the hopper and carries the cameras
+
+
+class HopperStand(GaitTask):
+    """Get up and stand on one leg.
+
+    Randomization: all joints, uniform over their ranges, of the hip from ``hip_start``; how far the torso is turned,
+    the full circle. The hopper falls from 1 m.
+    Success: for the last ``hold_steps`` (2 s) the torso was at least 0.6 m over the foot.
+
+    Numbers: dm_control's hopper, also its reward; it has no success, that is chosen here. Times, 100 to 25 Hz aside,
+    are ManiSkill3 3.0.1's: 600 steps of 40 ms. ManiSkill3 takes heights from the origins of links, which gives 8 cm
+    less, and leaves out that small actions are better. It moves joints by position servos, as
+    ``control="joint_delta_pos"`` does; here the actions are the torques of dm_control's motors. Its hip bends by 144
+    degrees, as here at the start: beyond that the foot would begin inside the torso.
+    """
+
+    id = "HopperStand-v1"
+    instruction = "stand up on one leg"
+    robots = ("hopper",)
+    horizon_s = 24.0
+    control_hz = 25.0
+    observations = {
+        **GaitTask.observations,
+        "height": Quantity("m", "world", "of the torso's centre of mass over the foot's"),
+        "foot_forces": Quantity("log(1 + N)", "", "of heel and toe on the ground"),
+    }
+    reward_terms = {
+        "stand": "stands x small: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
+        "actions, scaled to at least 4/5"
+    }
+
+    @dataclass(frozen=True)
+    class Config(GaitTask.Config):
+        start_noise: float = 0.0
+        hip_start: float = math.radians(-144)  # [rad] the hip begins no further bent
+        hold_steps: int = 50  # [control steps] success: it went well for so long
+
+    def scene(self, b: SceneBuilder) -> HopperHandles:
+        ground(b, height=0.0, base_camera=(EYE, FOCUS), human_camera=(EYE, FOCUS))
+        robot = b.robot()
+        links = {link.name: link for link in robot.arm.links}
+        self._torso, self._foot = links["torso"].com, links["foot"].com
+        self._hinges = [links[name].pos[2] for name in ("pelvis", "thigh", "calf", "foot")]  # each below the one before
+        view = b.marker("view", size=(0.001,), rgba=(0.0, 0.0, 0.0, 0.0))
+        for name in ("base_camera", "human_camera"):
+            size = 512 if name == "human_camera" else 128
+            camera = CameraSpec(name=name, pos=EYE, target=FOCUS, fovy=math.pi / 4, width=size, height=size)
+            b.camera(camera, on=view, replace=True)
+        return HopperHandles(robot=robot, well_for=b.variable("well_for"), pace=b.variable("pace"), view=view)
+
+    def start(self, h: GaitHandles, ep: Episode) -> None:
+        legs = h.robot.limits
+        low = torch.maximum(legs[:, 0], torch.tensor([-math.inf, self.config.hip_start, -math.inf, -math.inf]))
+        share = ep.rng.uniform("joints", 0.0, 1.0, (4,))
+        h.robot.set_qpos(low + share * (legs[:, 1] - low))
+        turn = quat_from_axis_angle(torch.tensor([0.0, 1.0, 0.0]), ep.rng.uniform("root", -math.pi, math.pi))
+        place = torch.tensor([0.0, 0.0, 1.0]).expand(h.n, 3)
+        h.robot.set_root(pose(place, turn))
+        assert isinstance(h, HopperHandles)
+        h.view.set_pose(torch.zeros(h.n, 3))
+
+    @per_step
+    def height(self, h: GaitHandles) -> Tensor:
+        """(n,) [m] of the torso's centre of mass over the foot's."""
+        turn = h.robot.root_pose
+        root = 2.0 * atan2(turn[:, 5], turn[:, 3])
+        pitch = root[:, None] + torch.cumsum(torch.cat([torch.zeros(h.n, 1), h.robot.arm_qpos], 1), 1)
+        up, ahead = torch.cos(pitch), torch.sin(pitch)
+        torso = self._torso[2] * up[:, 0] - self._torso[0] * ahead[:, 0]
+        foot = self._foot[2] * up[:, 4] - self._foot[0] * ahead[:, 4]
+        ankle = sum((z * up[:, k] for k, z in enumerate(self._hinges)), torch.zeros(h.n))
+        return torso - ankle - foot
+
+    def advance(self, h: GaitHandles) -> None:
+        super().advance(h)
+        place = h.robot.root_pose[:, :3].clone()
+        place[:, 1:] = 0.0
+        assert isinstance(h, HopperHandles)
+        h.view.set_pose(place)
+
+    def upright(self, h: GaitHandles) -> Tensor:
+        height = self.height(h)
+        return (height >= HEIGHT[0]) & (height <= HEIGHT[1])
+
+    def well(self, h: GaitHandles) -> Tensor:
+        return self.upright(h)
+
+    def stands(self, h: GaitHandles) -> Tensor:
+        """(n,) dm_control's tolerance of the height, which has no margin."""
+        return tolerance(self.height(h), low=HEIGHT[0], high=HEIGHT[1])
+
+    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        return {"stand": self.stands(h) * small_control(action)}
+
+
+class HopperHop(HopperStand):
+    """Hop along x on one leg, at 2 m/s.
+
+    Randomization: as in HopperStand-v1.
+    Success: for the last ``hold_steps`` (2 s) the centre of mass moved along x with at least ``fast_share`` of the
+    speed, in the mean over ``pace_s``, and at the end the torso is at least 0.6 m over the foot.
+
+    Numbers: dm_control's hopper, with the times of HopperStand-v1.
+    """
+
+    id = "HopperHop-v1"
+    instruction = "hop along x"
+    wanted = 2.0
+    reward_terms = {
+        "hop": "stands x moves: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
+        "speed along x (from 0 at rest to 1 at 2 m/s, linear)"
+    }
+
+    def well(self, h: GaitHandles) -> Tensor:
+        return h.pace.value >= self.config.fast_share * self.wanted
+
+    def evaluate(self, h: GaitHandles) -> dict[str, Tensor]:
+        ev = super().evaluate(h)
+        return {**ev, "success": ev["success"] & ev["upright"]}
+
+    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        return {"hop": self.stands(h) * self.moves(h)}
