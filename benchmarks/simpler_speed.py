@@ -23,6 +23,7 @@ from common import arguments, command, spread, write
 
 import manikin
 from manikin.env.registry import task_class
+from manikin.sim.device import processors
 
 TASKS = ("WidowXSpoonOnTowel-v2", "WidowXCarrotOnPlate-v2", "WidowXStackCube-v2", "WidowXEggplantInBasket-v2")
 KINDS = ("all", "one", "states")
@@ -125,7 +126,7 @@ def main() -> None:
     rate = {name: round(per_step * value) for name, value in suite["all"]["steps_per_s"].items()}
     result = {
         "command": command(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores" if options.device == "cpu" else options.device,
+        "machine": f"{platform.machine()}, {processors()} of {os.cpu_count()} cores" if options.device == "cpu" else options.device,
         "look": options.look,
         "device": options.device,
         "rounds": 1 if options.quick else options.rounds,
