@@ -124,9 +124,10 @@ def main() -> None:
     first = task_class(TASKS[0])
     per_step = round(float(first.physics.hz or 0.0) / first.control_hz)
     rate = {name: round(per_step * value) for name, value in suite["all"]["steps_per_s"].items()}
+    here = f"{platform.machine()}, {processors()} of {os.cpu_count()} cores"
     result = {
         "command": command(),
-        "machine": f"{platform.machine()}, {processors()} of {os.cpu_count()} cores" if options.device == "cpu" else options.device,
+        "machine": options.device if options.device != "cpu" else here,
         "look": options.look,
         "device": options.device,
         "rounds": 1 if options.quick else options.rounds,

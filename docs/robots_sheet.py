@@ -64,6 +64,7 @@ BESIDE = {  # picture: robot and the maker's model: in the Menagerie, in a wheel
         "h1_upper_body": "",
         "ant": "",
         "humanoid": "",
+        "hopper": "",
     },
     "hands": {
         "allegro": ":menagerie",

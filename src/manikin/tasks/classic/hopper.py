@@ -35,10 +35,10 @@ class HopperStand(GaitTask):
     the full circle. The hopper falls from 1 m.
     Success: for the last ``hold_steps`` (2 s) the torso was at least 0.6 m over the foot.
 
-    Numbers: dm_control's hopper, also its reward; it has no success, that is chosen here. An episode has the
-    600 steps at 25 Hz of ManiSkill3 3.0.1, with 200 Hz of physics where that has 100. ManiSkill3 takes heights from the origins of links, which gives 8 cm
-    less, and leaves out that small actions are better. It moves joints by position servos, as
-    ``control="joint_delta_pos"`` does; here the actions are the torques of dm_control's motors. Its hip bends by 144
+    Numbers: dm_control's hopper, also its reward; it has no success, that is chosen here. An episode has the 600 steps
+    at 25 Hz of ManiSkill3 3.0.1, with 200 Hz of physics where that has 100. ManiSkill3 takes heights from the origins
+    of links, which gives 8 cm less, and leaves out that small actions are better. It moves joints by position servos,
+    as ``control="joint_delta_pos"`` does; here the actions are the torques of dm_control's motors. Its hip bends by 144
     degrees, as here at the start: beyond that the foot would begin inside the torso.
     """
 
