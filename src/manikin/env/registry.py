@@ -63,6 +63,7 @@ _BUILTIN = {
     "PullCube-v2": f"{_TABLETOP}.pull_cube:PullCube",
     "PullCubeTool-v1": f"{_PUSHING}.pull_cube_tool:PullCubeTool",
     "PushCube-v2": f"{_TABLETOP}.push_cube:PushCube",
+    "PushT-v1": f"{_PUSHING}.push_t:PushT",
     "RollBall-v1": f"{_PUSHING}.roll_ball:RollBall",
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
