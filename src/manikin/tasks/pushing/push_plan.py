@@ -17,6 +17,7 @@ from torch import Tensor
 __all__ = ["FlatThing", "Push"]
 
 _STEPS = (0.002,) * 6 + (0.004,) * 5 + (0.008,) * 6 + (0.015,) * 8  # [m] 0.2 m in all; short ones end a push exactly
+_RUN, _GAP = 0.015, 0.005  # [m] a push begins so far before the contact, and so far beside every edge
 _ASLANT = tuple(math.radians(a) for a in range(-40, 41, 8))  # [rad] of a push to the edge's normal
 
 
@@ -26,13 +27,15 @@ class Push:
 
     Attributes:
         contact: (n, 2) where to touch the thing, in the world [m].
-        outward: (n, 2) the edge's normal there, away from the thing.
+        start: (n, 2) where the pusher's middle begins, beside the thing [m].
+        outward: (n, 2) away from the thing, from all edges that the pusher is near.
         ahead: (n, 2) the direction to push in.
         way: (n,) how far [m]; 0 where no push makes it better.
         off: (n,) [m] how far the thing should be from its goal afterwards, see :meth:`FlatThing.best`.
     """
 
     contact: Tensor
+    start: Tensor
     outward: Tensor
     ahead: Tensor
     way: Tensor
@@ -47,6 +50,7 @@ class FlatThing:
         centre: of its friction, in its own frame [m].
         length: the largest moment of its friction by the largest force [m].
         turn_length: what a turn counts [m/rad], beside what a way does.
+        radius: of the round pusher [m].
         spacing: of the places on its edges that may be pushed [m].
         inset: how far these stay from corners [m].
     """
@@ -58,10 +62,11 @@ class FlatThing:
         centre: tuple[float, float],
         length: float,
         turn_length: float,
+        radius: float,
         spacing: float = 0.012,
         inset: float = 0.006,
     ) -> None:
-        self.length, self.turn_length = length, turn_length
+        self.length, self.turn_length, self.radius = length, turn_length, radius
         self._start = torch.tensor(corners) - torch.tensor(centre)  # (edges, 2), about the centre of friction
         along = self._start.roll(-1, 0) - self._start
         self._centre, self._long = torch.tensor(centre), along.norm(dim=1)
@@ -74,6 +79,13 @@ class FlatThing:
             places.append(start + at[:, None] * unit)
             normals.append(out.expand(count, 2))
         self._places, self._normals = torch.cat(places), torch.cat(normals)
+        inward = torch.atan2(-self._normals[:, 1], -self._normals[:, 0])
+        self._ahead = inward[:, None] + torch.tensor(_ASLANT)  # (places, directions)
+        unit = torch.stack([torch.cos(self._ahead), torch.sin(self._ahead)], -1)
+        beside = (self._places + radius * self._normals)[:, None]
+        self._starts = beside - _RUN * unit
+        free = self._distances(torch.stack([(beside + 0.001 * self._normals[:, None]).expand_as(unit), self._starts]))
+        self._has_room = (free[0].amin(-1) >= radius) & (free[1].amin(-1) >= radius + _GAP)
 
     def moved(self, turn: Tensor, arm: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """How the thing moves while the point that pushes it makes a short step and does not slip.
@@ -98,42 +110,52 @@ class FlatThing:
             goal, goal_turn: (2,) [m] and [rad] where it should be.
             allowed: (n, places) bool, which of :meth:`places` can be reached.
         """
-        n = len(pos)
-        arms, aslant = self._places[None, :, None], torch.tensor(_ASLANT)
-        inward = torch.atan2(-self._normals[:, 1], -self._normals[:, 0])
-        ahead = turn[:, None, None] + inward[None, :, None] + aslant  # (n, places, directions)
-        ways, offs = self._tried(pos, turn, arms.expand(n, -1, len(aslant), 2), ahead, goal, goal_turn)
-        offs = torch.where(allowed[:, :, None], offs, torch.inf)
+        n, count = len(pos), len(_ASLANT)
+        ahead = turn[:, None, None] + self._ahead  # (n, places, directions)
+        arms = self._places[None, :, None].expand(n, -1, count, 2)
+        ways, offs = self._tried(pos, turn, arms, ahead, goal, goal_turn)
+        offs = torch.where(allowed[:, :, None] & self._has_room, offs, torch.inf)
         # a steeper push slips more easily: of equals the straight one
-        score = (offs * (1.0 + 0.02 * aslant.abs())).flatten(1)
-        chosen = score.argmin(1)
-        row, place, slant = torch.arange(n), chosen // len(aslant), chosen % len(aslant)
+        chosen = (offs * (1.0 + 0.02 * torch.tensor(_ASLANT).abs())).flatten(1).argmin(1)
+        row, place, slant = torch.arange(n), chosen // count, chosen % count
         contact, outward = self.places(pos, turn)
-        return self._as_push(
-            contact[row, place], outward[row, place], ahead[row, place, slant], ways[row, place, slant],
-            offs[row, place, slant],
-        )  # fmt: skip
+        start = _turned(self._starts[place, slant] + self._centre, turn) + pos
+        angle = ahead[row, place, slant]
+        unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
+        return Push(contact[row, place], start, outward[row, place], unit, ways[row, place, slant], offs[row, place, slant])
 
     def onward(self, pos: Tensor, turn: Tensor, tip: Tensor, goal: Tensor, goal_turn: float) -> Push:
         """The best push from where the pusher is.
 
         Args:
-            tip: (n, 2) the pusher [m]; it touches the nearest point of the outline, or will.
+            tip: (n, 2) the pusher's middle [m]; it touches the nearest point of the outline, or will.
             pos, turn, goal, goal_turn: as for :meth:`best`.
         """
-        n = len(pos)
+        n, row = len(pos), torch.arange(len(pos))
         local = _turned(tip - pos, -turn) - self._centre
-        beyond = local[:, None] - self._start
-        at = (beyond * self._along).sum(-1).clamp_min(0.0).minimum(self._long)
-        nearest = self._start + at[..., None] * self._along  # (n, edges, 2)
-        edge = (local[:, None] - nearest).norm(dim=-1).argmin(1)
-        arm, out = nearest[torch.arange(n), edge], _turned(self._outward[edge], turn)
+        nearest, away = self._nearest(local), self._distances(local)  # (n, edges, 2), (n, edges)
+        edge = away.argmin(1)
+        arm, normal = nearest[row, edge], self._outward[edge]
         aslant = torch.tensor(_ASLANT)
-        ahead = torch.atan2(-out[:, 1], -out[:, 0])[:, None] + aslant
+        ahead = (turn + torch.atan2(-normal[:, 1], -normal[:, 0]))[:, None] + aslant
         ways, offs = self._tried(pos, turn, arm[:, None].expand(n, len(aslant), 2), ahead, goal, goal_turn)
-        chosen, row = offs.argmin(1), torch.arange(n)
+        chosen = offs.argmin(1)
+        near = (away < self.radius + _GAP) | (torch.arange(len(self._start)) == edge[:, None])
+        out = (near[..., None] * self._outward).sum(1)
+        out = _turned(out / out.norm(dim=1, keepdim=True).clamp_min(1e-6), turn)
+        angle = ahead[row, chosen]
+        unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
         contact = _turned(arm + self._centre, turn) + pos
-        return self._as_push(contact, out, ahead[row, chosen], ways[row, chosen], offs[row, chosen])
+        return Push(contact, tip, out, unit, ways[row, chosen], offs[row, chosen])
+
+    def _nearest(self, points: Tensor) -> Tensor:
+        """(..., edges, 2) of each edge the point nearest to ``points`` (..., 2), about the centre of friction [m]."""
+        at = ((points[..., None, :] - self._start) * self._along).sum(-1).clamp_min(0.0).minimum(self._long)
+        return self._start + at[..., None] * self._along
+
+    def _distances(self, points: Tensor) -> Tensor:
+        """(..., edges) [m] from ``points`` (..., 2) to the edges."""
+        return (points[..., None, :] - self._nearest(points)).norm(dim=-1)
 
     def places(self, pos: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
         """(n, places, 2) where the thing may be pushed, in the world [m], and the edges' normals there, outwards."""
@@ -163,10 +185,6 @@ class FlatThing:
             better = off < least
             way, least = torch.where(better, gone, way), torch.where(better, off, least)
         return way, least
-
-    @staticmethod
-    def _as_push(contact: Tensor, outward: Tensor, ahead: Tensor, way: Tensor, off: Tensor) -> Push:
-        return Push(contact, outward, torch.stack([torch.cos(ahead), torch.sin(ahead)], -1), way, off)
 
 
 def _turned(v: Tensor, angle: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from manikin import (
     Waypoint,
 )
 from manikin.arenas.table import table
-from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
+from manikin.math import norm, pose, quat_from_rotvec, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 from manikin.spec.prop import Shape
 from manikin.tasks.pushing.push_plan import FlatThing
 from manikin.toolkit import above, bearing, bonus, closeness, constant, facing_down, first_valid, per_step
@@ -39,8 +39,9 @@ _OUTLINE = (
 )  # fmt: skip
 _START = (0.615, 0.063, 0.148, -2.7, -0.026, 2.763, 1.573)  # [rad] the tip 0.06 m over (-0.321, 0.284)
 _STICK, _LOW, _HIGH = 0.008, 0.012, 0.07  # [m] the stick's radius; heights at which it pushes and travels
+_LEAN = 0.15  # [rad] its end goes before its middle by this
 _ROUNDS = 16  # pushes at most
-_NEAREST = 0.3  # [m] from the base, where the arm still reaches down
+_NEAREST = 0.22  # [m] from the base, where the arm still reaches down
 
 
 @dataclass
@@ -140,7 +141,7 @@ class PushT(Task):
         turn = torch.tensor(c.goal_yaw)
         self._goal_xy = torch.tensor(c.goal_xy)
         self._goal_y = torch.stack([-torch.sin(turn), torch.cos(turn)])
-        self._thing = FlatThing(_OUTLINE, centre=_CENTRE, length=0.09, turn_length=0.09)
+        self._thing = FlatThing(_OUTLINE, centre=_CENTRE, length=0.09, turn_length=0.09, radius=_STICK)
         press = b.contact_force(robot, tee)
         return PushTHandles(robot=robot, tee=tee, goal=goal, press=press)
 
@@ -228,30 +229,38 @@ class PushT(Task):
         goal = self._goal_xy, self.config.goal_yaw
         done = (self._thing.off(pos, turn, *goal) < 0.004)[:, None]
 
-        def at(spot: Tensor, height: float) -> Tensor:
-            """TCP pose [m] over a place on the table (n, 2), turned as the arm is; rows that are done stay above."""
-            place = torch.cat([spot, torch.full((h.n, 1), height)], 1)
+        def at(spot: Tensor, height: Tensor | float, lean: Tensor) -> Tensor:
+            """TCP pose [m] over a place on the table (n, 2), the stick's end ahead by ``lean`` (n, 2) [rad], else
+            turned as the arm is; rows that are done stay above."""
+            place = torch.cat([spot, torch.zeros(h.n, 1)], 1)
+            place[:, 2] = height
             place = torch.where(done, torch.cat([tip[:, :2], torch.full((h.n, 1), _HIGH)], 1), place)
-            return pose(place, quat_mul(quat_from_yaw(bearing(h.robot, place)), facing_down(h.robot)))
+            down = quat_mul(quat_from_yaw(bearing(h.robot, place)), facing_down(h.robot))
+            return pose(place, quat_mul(quat_from_rotvec(torch.stack([lean[:, 1], -lean[:, 0], 0 * lean[:, 0]], 1)), down))
 
         spots, outward = self._thing.places(pos, turn)
         base = h.robot.base_pose[:2]
         reachable = norm(spots + 0.02 * outward - base) > _NEAREST
         chosen, on = self._thing.best(pos, turn, *goal, reachable), self._thing.onward(pos, turn, tip[:, :2], *goal)
-        beside = chosen.contact + _STICK * chosen.outward - 0.015 * chosen.ahead
-        gap = ((tip[:, :2] - on.contact) * on.outward).sum(1) - _STICK
+        gap = norm(tip[:, :2] - on.contact) - _STICK
         lead = torch.where(on.way > 0, on.way.clamp_max(0.03) + gap.clamp_min(0.0), 0.0)
-        back = tip[:, :2] + 0.015 * on.outward
+        back, onto = tip[:, :2] + 0.015 * on.outward, tip[:, :2] + lead[:, None] * on.ahead
+        # touching at the T's foot and staying at one height, or friction along the stick tips the T over
+        low, aslant, upright = 2 * _LOW - tip[:, 2], _LEAN * on.ahead, torch.zeros(h.n, 2)
         rounds = [
-            Waypoint(name="over", pose=at(beside, _HIGH), gripper=1, pos_tol=0.01, speed=0.8, timeout_s=1.5),
-            Waypoint(name="down", pose=at(beside, _LOW), gripper=1, pos_tol=0.006, speed=0.6, timeout_s=0.8),
-            Waypoint(name="push", pose=at(tip[:, :2] + lead[:, None] * on.ahead, _LOW), gripper=1, pos_tol=0.003,
-                     speed=0.2, timeout_s=2.5, track=True),
-            Waypoint(name="back", pose=at(back, _LOW), gripper=1, pos_tol=0.008, speed=0.4, timeout_s=0.4),
-            Waypoint(name="up", pose=at(back, _HIGH), gripper=1, pos_tol=0.02, speed=0.8, timeout_s=0.6),
+            Waypoint(name="over", pose=at(chosen.start, _HIGH, _LEAN * chosen.ahead), gripper=1, pos_tol=0.01,
+                     rot_tol=0.1, speed=0.8, timeout_s=1.5),
+            Waypoint(name="down", pose=at(chosen.start, _LOW, _LEAN * chosen.ahead), gripper=1, pos_tol=0.003,
+                     rot_tol=0.1, speed=0.6, timeout_s=0.8),
+            Waypoint(name="push", pose=at(onto, low, aslant), gripper=1, pos_tol=0.003, rot_tol=0.2, speed=0.2,
+                     timeout_s=2.5, track=True),
+            Waypoint(name="back", pose=at(back, _LOW, aslant), gripper=1, pos_tol=0.008, rot_tol=0.2, speed=0.4,
+                     timeout_s=0.4),
+            Waypoint(name="up", pose=at(tip[:, :2], _HIGH, upright), gripper=1, pos_tol=0.02, rot_tol=0.3, speed=0.8,
+                     timeout_s=0.6),
         ]  # fmt: skip
-        rest = Waypoint(name="done", pose=at(tip[:, :2], _HIGH), gripper=1, speed=0.3).hold()
-        return [rounds[0], *rounds[1:], *rounds * (_ROUNDS - 1), rest]
+        rest = Waypoint(name="done", pose=at(tip[:, :2], _HIGH, upright), gripper=1, speed=0.3).hold()
+        return [*rounds * _ROUNDS, rest]
 
 
 def _tee(half_height: float) -> list[Shape]:
