@@ -246,14 +246,14 @@ class PushT(Task):
         lead = torch.where(on.way > 0, on.way.clamp_max(0.05) + gap.clamp_min(0.0), 0.0)
         back, onto = tip[:, :2] + 0.015 * on.outward, tip[:, :2] + lead[:, None] * on.ahead
         # touching at the T's foot and staying at one height, or friction along the stick tips the T over
-        low, aslant, upright = 0.003 + 4 * _LOW - 3 * tip[:, 2], _LEAN * on.ahead, torch.zeros(h.n, 2)
+        low, aslant, upright = 0.003 + 3 * _LOW - 2 * tip[:, 2] - 3e-4 * h.press.value[:, 2].clamp(-150, 0), _LEAN * on.ahead, torch.zeros(h.n, 2)
         rounds = [
             Waypoint(name="over", pose=at(chosen.start, _HIGH, _LEAN * chosen.ahead), gripper=1, pos_tol=0.01,
                      rot_tol=0.1, speed=0.8, timeout_s=1.5),
             Waypoint(name="down", pose=at(chosen.start, _LOW, _LEAN * chosen.ahead), gripper=1, pos_tol=0.003,
                      rot_tol=0.1, speed=0.6, timeout_s=0.8),
             Waypoint(name="push", pose=at(onto, low, aslant), gripper=1, pos_tol=0.003, rot_tol=0.2, speed=0.2,
-                     timeout_s=4.0, track=True),
+                     timeout_s=1.5, track=True),
             Waypoint(name="back", pose=at(back, _LOW, aslant), gripper=1, pos_tol=0.008, rot_tol=0.2, speed=0.4,
                      timeout_s=0.4),
             Waypoint(name="up", pose=at(tip[:, :2], _HIGH, upright), gripper=1, pos_tol=0.02, rot_tol=0.3, speed=0.8,
