@@ -68,6 +68,7 @@ _BUILTIN = {
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
+    "TurnFaucet-v1": f"{_TABLETOP}.turn_faucet:TurnFaucet",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
     "TwoArmLift-v2": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",
     "TwoArmPegInHole-v2": f"{_ROBOSUITE}.two_arm_peg_in_hole:TwoArmPegInHole",
