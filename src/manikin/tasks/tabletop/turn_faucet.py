@@ -23,15 +23,15 @@ from manikin import (
     Waypoint,
 )
 from manikin.arenas.table import table
-from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate
+from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate, quat_rotate_inv
 from manikin.props.faucet import FAUCETS
 from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step
 
 __all__ = ["TurnFaucet"]
 
 _PITCH = math.radians(40)  # how far the gripper points below the horizontal at a switch in front
-_FINGERS = 0.018  # [m] from the middle of the closed fingers to the middle of the arm that they push
-_LEAD, _SPEED = 0.45, 1.2  # [rad] and [rad/s]
+_CLEAR = 0.029  # [m] from the middle of the closed fingers to the middle of an arm that they do not touch yet
+_LEAD = 0.03  # [m] how far the fingers are led on along the circle
 
 
 @dataclass
@@ -47,11 +47,12 @@ class TurnFaucet(Task):
     """Turn the switch of a faucet until it is open. Faucets differ in their switch, its axis, limits and sense.
 
     Randomization: which faucet (by the episode's seed, see ``layouts``), its place and its turn about the vertical, a
-    little; the arm's joints, a little noise about rest. The switch is closed.
+    little; the arm's joints, a little noise about a pose that looks at the switch. The switch is closed.
     Success: the switch is beyond ``open_share`` of its range; a quarter turn where it has no limits.
 
     After ManiSkill3 3.0.1, whose 60 faucets are scans of PartNet-Mobility; here they are a parametric family of 24 that
-    stand on the table, not 1 cm above it. ManiSkill3 has no dense reward: this one is our own. Success, friction and
+    stand on the table, not 1 cm above it. ManiSkill3's arm starts with its hand where the faucet is; here it is above it.
+    ManiSkill3 has no dense reward: this one is our own. Success, friction and
     damping of the switch, places, turns and time are published.
     """
 
@@ -113,7 +114,7 @@ class TurnFaucet(Task):
 
     def start(self, h: TurnFaucetHandles, ep: Episode) -> None:
         c = self.config
-        noisy_rest(h.robot, ep)
+        noisy_rest(h.robot, ep, keyframe="forward" if self._spec.front else "raised")
         spot = ep.rng.uniform("faucet/xy", -c.spread, c.spread, (2,))
         turn = quat_from_yaw(ep.rng.uniform("faucet/yaw", -c.yaw, c.yaw))
         h.faucet.set_base(torch.cat([spot, spot.new_zeros(h.n, 1)], 1), turn)
@@ -173,7 +174,7 @@ class TurnFaucet(Task):
         tilt = (math.pi / 2 - pitch) / 2
         facing = quat_mul(base, torch.tensor([[0.0, math.cos(tilt), 0.0, math.sin(tilt)]]).expand(h.n, 4))
         ahead = quat_rotate(facing, self._axis)  # where the fingers point
-        beside = 1.25 * _FINGERS / spec.push_radius
+        beside = math.asin(min(_CLEAR / spec.push_radius, 0.95))
 
         def at(turn: Tensor, back: float = 0.0) -> Tensor:
             """TCP pose behind the arm when the switch is turned by so much (n,) [rad], or drawn back [m]."""
@@ -182,10 +183,15 @@ class TurnFaucet(Task):
             return pose(frame[:, :3] + quat_rotate(frame[:, 3:], spot) - back * ahead, facing)
 
         now = self.turned(h)
-        before, ready = at(now - beside, 0.09), at(now - beside)
-        onward = at((now + _LEAD).clamp_max(self._opened - self._closed + 0.3))
+        before, ready = at(now - beside, 0.08), at(now - beside)
+        # on from where the fingers are, along the tangent and back to the circle: never at the arm from its end
+        local = quat_rotate_inv(frame[:, 3:], h.robot.tcp_pos - frame[:, :3])
+        out = torch.cat([local[:, :2], torch.zeros(h.n, 1)], 1)
+        out = out / norm(out, keepdim=True).clamp_min(1e-6)
+        along = spec.sign * torch.stack([-out[:, 1], out[:, 0], torch.zeros(h.n)], 1)
+        onward = pose(frame[:, :3] + quat_rotate(frame[:, 3:], spec.push_radius * out + _LEAD * along), facing)
         return [
-            Waypoint(name="before", pose=before, gripper=-1, pos_tol=0.015, rot_tol=0.1, speed=0.8, timeout_s=3.0),
+            Waypoint(name="before", pose=before, gripper=-1, pos_tol=0.008, rot_tol=0.1, speed=0.8, timeout_s=3.0),
             Waypoint(name="beside", pose=ready, gripper=-1, pos_tol=0.006, rot_tol=0.1, speed=0.3, timeout_s=1.5),
-            Waypoint(name="turn", pose=onward, gripper=-1, speed=_SPEED * spec.push_radius, track=True).hold(),
+            Waypoint(name="turn", pose=onward, gripper=-1, speed=0.15, track=True).hold(),
         ]
