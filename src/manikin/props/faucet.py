@@ -83,7 +83,7 @@ class Faucet:
     @property
     def push_radius(self) -> float:
         """[m] from the axis to where an arm is to be pushed."""
-        return {"lever": 0.75, "cross": 0.75, "wheel": 0.58, "knob": 0.8}[self.switch] * self.reach
+        return {"lever": 0.75, "cross": 0.75, "wheel": 0.58, "knob": 0.65}[self.switch] * self.reach
 
     def build(self) -> mujoco.MjSpec:
         """The model: bodies ``body`` and ``switch``, the joint ``switch``, and the site ``handle/switch`` on the arm
@@ -136,31 +136,38 @@ class Faucet:
         half = self.start / 2
         turned = (math.cos(half), 0.0, 0.0, math.sin(half))
         fin = box((far, 0.005, 0.017), (0, 0, z), _DARK, quat=turned)
-        return (cylinder((0, 0, -0.01), (0, 0, 0.036), 0.8 * far, _DARK), fin)
+        return (cylinder((0, 0, -0.01), (0, 0, 0.036), 0.65 * far, _DARK), fin)
 
 
 def _drawn(number: int) -> Faucet:
     """The faucet of a number: switches and sides in turn, the rest drawn, in whole millimetres and hundredths."""
     rng = np.random.default_rng(number)
     switch, front = SWITCHES[number % 4], number // 4 % 2 == 1
-    low, high = {"lever": (0.075, 0.11), "cross": (0.05, 0.065), "wheel": (0.066, 0.08), "knob": (0.034, 0.042)}[switch]
-    reach, height = round(rng.uniform(low, high), 3), round(rng.uniform(0.14, 0.2) + 0.05 * front, 3)
-    least = round(rng.choice([0.0, 0.0, -0.4]), 2)
-    limits = (least, round(least + rng.uniform(1.2, 2.0), 2))
-    side = rng.choice([-1.0, 1.0])
+    low, high = {"lever": (0.075, 0.11), "cross": (0.05, 0.065), "wheel": (0.066, 0.08), "knob": (0.043, 0.05)}[switch]
+    reach, height = _rounded(rng.uniform(low, high), 3), _rounded(rng.uniform(0.14, 0.2) + 0.07 * front, 3)
+    least = _rounded(rng.choice([0.0, 0.0, -0.4]), 2)
+    limits = (least, _rounded(least + rng.uniform(1.2, 2.0), 2))
+    side, sign = rng.choice([-1.0, 1.0]), int(rng.choice([-1, 1]))
+    # an arm in front is pushed down at a side, from above, where there is room for a hand
+    down = (0.0 if sign < 0 else math.pi) - sign * (limits[1] - least) / 2
+    start = down + rng.uniform(-0.25, 0.25) if front else rng.uniform(-3.1, 3.1)
     return Faucet(
         switch=switch,
         front=front,
         height=height,
-        radius=round(rng.uniform(0.016, 0.022), 3),
+        radius=_rounded(rng.uniform(0.016, 0.022), 3),
         reach=reach,
-        start=round(rng.uniform(-math.pi, math.pi), 2),
-        sign=int(rng.choice([-1, 1])),
+        start=_rounded(start, 2),
+        sign=sign,
         limits=None if switch == "wheel" and number % 8 == 2 else limits,
-        spout=round(side * rng.uniform(0.0, 0.7) if front else side * rng.uniform(0.4, 1.4), 2),
-        spout_length=round(rng.uniform(0.1, 0.15), 3),
+        spout=_rounded(side * rng.uniform(0.0, 0.7) if front else side * rng.uniform(0.4, 1.4), 2),
+        spout_length=_rounded(rng.uniform(0.1, 0.15), 3),
         arched=bool(front and rng.random() < 0.6),
     )
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(round(value, digits))
 
 
 FAUCETS = {f"{'front' if one.front else 'top'}_{one.switch}_{k // 8}": one for k, one in enumerate(map(_drawn, range(24)))}

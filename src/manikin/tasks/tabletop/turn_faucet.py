@@ -25,12 +25,13 @@ from manikin import (
 from manikin.arenas.table import table
 from manikin.math import norm, pose, quat_from_yaw, quat_mul, quat_rotate, quat_rotate_inv
 from manikin.props.faucet import FAUCETS
-from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step
+from manikin.toolkit import ONE, bonus, closeness, constant, noisy_rest, per_step, top_down
 
 __all__ = ["TurnFaucet"]
 
-_PITCH = math.radians(40)  # how far the gripper points below the horizontal at a switch in front
+_PITCH = math.radians(48)  # how far the gripper points below the horizontal at a switch in front
 _CLEAR = 0.029  # [m] from the middle of the closed fingers to the middle of an arm that they do not touch yet
+_ABOVE = 0.006  # [m] the TCP is so far before the plane of the arms, the fingers' ends a little behind it
 _LEAD = 0.03  # [m] how far the fingers are led on along the circle
 
 
@@ -173,6 +174,9 @@ class TurnFaucet(Task):
         pitch = _PITCH if spec.front else math.pi / 2
         tilt = (math.pi / 2 - pitch) / 2
         facing = quat_mul(base, torch.tensor([[0.0, math.cos(tilt), 0.0, math.sin(tilt)]]).expand(h.n, 4))
+        if not spec.front:  # push with a finger's outside, or an arm comes between the fingers
+            middle = spec.start + spec.sign * (self._opened - self._closed) / 2
+            facing = top_down(quat_mul(base, quat_from_yaw(torch.tensor([middle]))), h.robot, symmetry=2)
         ahead = quat_rotate(facing, self._axis)  # where the fingers point
         beside = math.asin(min(_CLEAR / spec.push_radius, 0.95))
 
@@ -180,6 +184,7 @@ class TurnFaucet(Task):
             """TCP pose behind the arm when the switch is turned by so much (n,) [rad], or drawn back [m]."""
             angle = spec.start + spec.sign * turn
             spot = torch.stack([torch.cos(angle), torch.sin(angle), torch.zeros(h.n)], 1) * spec.push_radius
+            spot[:, 2] = _ABOVE
             return pose(frame[:, :3] + quat_rotate(frame[:, 3:], spot) - back * ahead, facing)
 
         now = self.turned(h)
@@ -189,7 +194,7 @@ class TurnFaucet(Task):
         out = torch.cat([local[:, :2], torch.zeros(h.n, 1)], 1)
         out = out / norm(out, keepdim=True).clamp_min(1e-6)
         along = spec.sign * torch.stack([-out[:, 1], out[:, 0], torch.zeros(h.n)], 1)
-        onward = pose(frame[:, :3] + quat_rotate(frame[:, 3:], spec.push_radius * out + _LEAD * along), facing)
+        onward = pose(frame[:, :3] + quat_rotate(frame[:, 3:], spec.push_radius * out + _LEAD * along + _ABOVE * self._axis), facing)
         return [
             Waypoint(name="before", pose=before, gripper=-1, pos_tol=0.008, rot_tol=0.1, speed=0.8, timeout_s=3.0),
             Waypoint(name="beside", pose=ready, gripper=-1, pos_tol=0.006, rot_tol=0.1, speed=0.3, timeout_s=1.5),
