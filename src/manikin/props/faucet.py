@@ -1,7 +1,7 @@
 """A parametric family of faucets: a foot, a column, a spout, and a switch that turns.
 
-A faucet stands on z = 0 with the middle of its foot at the origin and is used from -x. Its switch is a lever, a cross, a
-wheel with spokes or a knob with a fin, on top of the column (it turns about the vertical) or at its front (it turns
+A faucet stands on z = 0 with the middle of its foot at the origin and is used from -x. Its switch is a lever, a cross,
+a wheel with spokes or a knob with a fin, on top of the column (it turns about the vertical) or at its front (it turns
 about x). Sizes, limits and directions are drawn once from the number of the faucet.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import mujoco
 import numpy as np
@@ -63,7 +64,7 @@ class Faucet:
 
     @property
     def quat(self) -> tuple[float, float, float, float]:
-        """wxyz of the switch in the closed position: z out of the column along its axis."""
+        """Wxyz of the switch in the closed position: z out of the column along its axis."""
         return _FRONT if self.front else (1.0, 0.0, 0.0, 0.0)
 
     @property
@@ -113,8 +114,11 @@ class Faucet:
         start = self.height if self.arched else self.height - (0.07 if self.front else 0.05)
         rise = start + (0.06 if self.arched else 0.0)
         points = [out(0.0, start), out(0.35 * long, rise), out(0.8 * long, rise), out(long, rise - 0.04)]
-        pipes = [capsule(a, b, pipe, _STEEL) for a, b in zip(points, points[1:], strict=False)]
-        foot, column = cylinder((0, 0, 0), (0, 0, 0.012), 2.2 * r, _STEEL), cylinder((0, 0, 0), out(0, self.height), r, _STEEL)
+        pipes = [capsule(a, b, pipe, _STEEL) for a, b in pairwise(points)]
+        foot, column = (
+            cylinder((0, 0, 0), (0, 0, 0.012), 2.2 * r, _STEEL),
+            cylinder((0, 0, 0), out(0, self.height), r, _STEEL),
+        )
         return (foot, column, *pipes)
 
     def _switch(self) -> tuple[Geom, ...]:
@@ -170,4 +174,6 @@ def _rounded(value: float, digits: int) -> float:
     return float(round(value, digits))
 
 
-FAUCETS = {f"{'front' if one.front else 'top'}_{one.switch}_{k // 8}": one for k, one in enumerate(map(_drawn, range(24)))}
+FAUCETS = {
+    f"{'front' if one.front else 'top'}_{one.switch}_{k // 8}": one for k, one in enumerate(map(_drawn, range(24)))
+}

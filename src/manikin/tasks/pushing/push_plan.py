@@ -106,8 +106,10 @@ class FlatThing:
         """The straight push after which the thing is nearest to its goal: the way to it and the turn, as lengths.
 
         Args:
-            pos, turn: (n, 2) [m] and (n,) [rad] of the thing.
-            goal, goal_turn: (2,) [m] and [rad] where it should be.
+            pos: (n, 2) the thing's origin [m].
+            turn: (n,) the thing's turn [rad].
+            goal: (2,) where its origin should be [m].
+            goal_turn: how it should be turned [rad].
             allowed: (n, places) bool, which of :meth:`places` can be reached.
         """
         n, count = len(pos), len(_ASLANT)
@@ -122,14 +124,19 @@ class FlatThing:
         start = _turned(self._starts[place, slant] + self._centre, turn) + pos
         angle = ahead[row, place, slant]
         unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
-        return Push(contact[row, place], start, outward[row, place], unit, ways[row, place, slant], offs[row, place, slant])
+        return Push(
+            contact[row, place], start, outward[row, place], unit, ways[row, place, slant], offs[row, place, slant]
+        )
 
     def onward(self, pos: Tensor, turn: Tensor, tip: Tensor, goal: Tensor, goal_turn: float) -> Push:
         """The best push from where the pusher is.
 
         Args:
             tip: (n, 2) the pusher's middle [m]; it touches the nearest point of the outline, or will.
-            pos, turn, goal, goal_turn: as for :meth:`best`.
+            pos: (n, 2) the thing's origin [m].
+            turn: (n,) the thing's turn [rad].
+            goal: (2,) where its origin should be [m].
+            goal_turn: how it should be turned [rad].
         """
         n, row = len(pos), torch.arange(len(pos))
         local = _turned(tip - pos, -turn) - self._centre
@@ -172,12 +179,12 @@ class FlatThing:
         self, pos: Tensor, turn: Tensor, arm: Tensor, ahead: Tensor, goal: Tensor, goal_turn: float
     ) -> tuple[Tensor, Tensor]:
         """Of pushes (n, ...) the way after which the thing is nearest to its goal, and how near that is [m]."""
-        extra = ahead.dim() - 1
-        turn = turn.reshape(-1, *[1] * extra).expand_as(ahead)
-        centre = _turned(self._centre.expand(*turn.shape, 2), turn) + pos.reshape(-1, *[1] * extra, 2)
+        of_row = (-1, *[1] * (ahead.dim() - 1))
+        least = self.off(pos, turn, goal, goal_turn).reshape(of_row).expand_as(ahead)
+        turn = turn.reshape(of_row).expand_as(ahead)
+        centre = _turned(self._centre.expand(*turn.shape, 2), turn) + pos.reshape(*of_row, 2)
         unit = torch.stack([torch.cos(ahead), torch.sin(ahead)], -1)
-        way, least = torch.zeros_like(turn), self.off(pos, turn[(..., *[0] * extra)], goal, goal_turn)
-        least, gone = least.reshape(-1, *[1] * extra).expand_as(turn), 0.0
+        way, gone = torch.zeros_like(turn), 0.0
         for step in _STEPS:
             shift, more = self.moved(turn, arm, step * unit)
             centre, turn, gone = centre + shift, turn + more, gone + step

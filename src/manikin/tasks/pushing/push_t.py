@@ -26,7 +26,7 @@ from manikin.arenas.table import table
 from manikin.math import norm, pose, quat_from_rotvec, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 from manikin.spec.prop import Shape
 from manikin.tasks.pushing.push_plan import FlatThing
-from manikin.toolkit import above, bearing, bonus, closeness, constant, facing_down, first_valid, per_step
+from manikin.toolkit import bearing, bonus, closeness, constant, facing_down, first_valid, per_step
 
 __all__ = ["PushT"]
 
@@ -169,8 +169,8 @@ class PushT(Task):
         cos = stem[:, :1] * goal[0] + stem[:, 1:] * goal[1]
         sin = goal[0] * stem[:, 1:] - goal[1] * stem[:, :1]  # of the T's turn beyond the goal's
         way = h.tee.pos[:, :2] - self._goal_xy
-        x = (way[:, :1] * goal[1] - way[:, 1:] * goal[0])  # the T's place in the goal's frame
-        y = (way[:, :1] * goal[0] + way[:, 1:] * goal[1])
+        x = way[:, :1] * goal[1] - way[:, 1:] * goal[0]  # the T's place in the goal's frame
+        y = way[:, :1] * goal[0] + way[:, 1:] * goal[1]
         px, py = self._filled[:, 0], self._filled[:, 1]
         if self.config.published_overlap:
             seen = torch.stack([cos * px - sin * py + x, sin * px + cos * py + y], 2)
@@ -236,7 +236,8 @@ class PushT(Task):
             place[:, 2] = height
             place = torch.where(done, torch.cat([tip[:, :2], torch.full((h.n, 1), _HIGH)], 1), place)
             down = quat_mul(quat_from_yaw(bearing(h.robot, place)), facing_down(h.robot))
-            return pose(place, quat_mul(quat_from_rotvec(torch.stack([lean[:, 1], -lean[:, 0], 0 * lean[:, 0]], 1)), down))
+            tilt = torch.stack([lean[:, 1], -lean[:, 0], torch.zeros(h.n)], 1)
+            return pose(place, quat_mul(quat_from_rotvec(tilt), down))
 
         spots, outward = self._thing.places(pos, turn)
         base = h.robot.base_pose[:2]
@@ -245,8 +246,10 @@ class PushT(Task):
         gap = norm(tip[:, :2] - on.contact) - _STICK
         lead = torch.where(on.way > 0, on.way.clamp_max(0.05) + gap.clamp_min(0.0), 0.0)
         back, onto = tip[:, :2] + 0.015 * on.outward, tip[:, :2] + lead[:, None] * on.ahead
-        # touching at the T's foot and staying at one height, or friction along the stick tips the T over
-        low, aslant, upright = 0.003 + 3 * _LOW - 2 * tip[:, 2] - 3e-4 * h.press.value[:, 2].clamp(-150, 0), _LEAN * on.ahead, torch.zeros(h.n, 2)
+        # touch at the T's foot, stay at one height and do not press down: friction along the stick would tip the T
+        # over or hold it fast
+        low = 0.003 + 3 * _LOW - 2 * tip[:, 2] - 3e-4 * h.press.value[:, 2].clamp(-150, 0)
+        aslant, upright = _LEAN * on.ahead, torch.zeros(h.n, 2)
         rounds = [
             Waypoint(name="over", pose=at(chosen.start, _HIGH, _LEAN * chosen.ahead), gripper=1, pos_tol=0.01,
                      rot_tol=0.1, speed=0.8, timeout_s=1.5),

@@ -52,9 +52,9 @@ class TurnFaucet(Task):
     Success: the switch is beyond ``open_share`` of its range; a quarter turn where it has no limits.
 
     After ManiSkill3 3.0.1, whose 60 faucets are scans of PartNet-Mobility; here they are a parametric family of 24 that
-    stand on the table, not 1 cm above it. ManiSkill3's arm starts with its hand where the faucet is; here it is above it.
-    ManiSkill3 has no dense reward: this one is our own. Success, friction and
-    damping of the switch, places, turns and time are published.
+    stand on the table, not 1 cm above it. ManiSkill3's arm starts with its hand where the faucet is; here the arm
+    starts above it. ManiSkill3 has no dense reward: this one is our own. Success, friction and damping of the switch,
+    places, turns and time are published.
     """
 
     id = "TurnFaucet-v1"
@@ -194,7 +194,8 @@ class TurnFaucet(Task):
         out = torch.cat([local[:, :2], torch.zeros(h.n, 1)], 1)
         out = out / norm(out, keepdim=True).clamp_min(1e-6)
         along = spec.sign * torch.stack([-out[:, 1], out[:, 0], torch.zeros(h.n)], 1)
-        onward = pose(frame[:, :3] + quat_rotate(frame[:, 3:], spec.push_radius * out + _LEAD * along + _ABOVE * self._axis), facing)
+        there = spec.push_radius * out + _LEAD * along + _ABOVE * self._axis
+        onward = pose(frame[:, :3] + quat_rotate(frame[:, 3:], there), facing)
         return [
             Waypoint(name="before", pose=before, gripper=-1, pos_tol=0.008, rot_tol=0.1, speed=0.8, timeout_s=3.0),
             Waypoint(name="beside", pose=ready, gripper=-1, pos_tol=0.006, rot_tol=0.1, speed=0.3, timeout_s=1.5),
