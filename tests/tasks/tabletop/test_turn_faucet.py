@@ -86,12 +86,13 @@ def test_it_opens_beyond_nine_tenths_of_the_range_or_at_a_quarter_turn(name: str
     left = seen["privileged"]["turn_left"]
     assert left.tolist() == pytest.approx([goal - low, 0.01, -0.01, (goal - low) / 2], abs=1e-5)
     # the axis is the one about which the handle goes when the joint does
-    pivot, axis, handle = seen["policy"]["switch_pos"], seen["policy"]["switch_axis"], seen["privileged"]["handle_pos"]
+    pivot, axis = (seen["policy"][name].clone() for name in ("switch_pos", "switch_axis"))
+    handle = seen["privileged"]["handle_pos"].clone()
     env.h.faucet.set_qpos(env.h.faucet.qpos + 1e-3)
     env.world.forward()
     moved = (env.h.faucet.handle_of("switch") - handle) / 1e-3
     torch.testing.assert_close(moved, torch.linalg.cross(axis, handle - pivot), atol=1e-3, rtol=0.0)
-    # its own rate of reward: a share of the way, 2 for having begun, 5 in success
+    # its own reward: a share of the way, 2 for having begun, 5 in success
     env.h.faucet.set_qpos(torch.tensor([[low], [goal - 0.01], [goal + 0.01], [(low + goal) / 2]]))
     env.world.forward()
     terms = env.task.reward(env.h, env.task.evaluate(env.h), torch.zeros(4, 8))

@@ -121,7 +121,8 @@ class PushT(Task):
         c = self.config
         table(b, human_camera=((0.3, 0.45, 0.55), (-0.2, 0, 0.05)))
         robot = b.robot()
-        tee = b.part("tee", _tee(c.thickness / 2), mass=c.mass, friction=c.friction, rgba=(0.76, 0.08, 0.09, 1))
+        density = c.mass / (c.thickness * sum(4 * x * y for x, y in (_BAR, _STEM)))
+        tee = b.part("tee", _tee(c.thickness / 2), density=density, friction=c.friction, rgba=(0.76, 0.08, 0.09, 1))
         half = c.goal_yaw / 2
         goal = b.part(
             "goal",
