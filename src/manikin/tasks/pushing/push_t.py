@@ -64,11 +64,11 @@ class PushT(Task):
     Numbers: ManiSkill3 3.0.1, but 400 control steps instead of 100, in which an arm that lifts the stick between pushes
     gets there; ``make(..., horizon=100)`` gives the published time. Friction is what PhysX makes of the T's 3 and the
     table's 0.3, their mean. What ManiSkill3 calls the T's centre of mass is its frame's origin here, too, and lies
-    5 mm from that centre. There the stick starts with its tip at 0.024 m, 0.015 m with the stick of this library, and
-    noise then puts it into the table in every twentieth episode; here it starts at 0.06 m. ManiSkill3 moves the points
-    of the T to the goal's raster, which leaves holes in a turned T, so that even at the right place it covers too
-    little; here each point of the goal asks whether the T is there, and ``published_overlap`` gives the other. The
-    place for the stick's end that ManiSkill3 draws and never asks for is left out.
+    5 mm from that centre. The published joint positions bring this stick's end to 0.015 m, and noise puts it into the
+    table in every twentieth episode; here it starts at 0.06 m. ManiSkill3 moves the points of the T to the goal's
+    raster, which leaves holes in a turned T, so that it covers too little; here each point of the goal asks whether the
+    T is there, and ``published_overlap`` gives the other. The place for the stick's end that ManiSkill3 draws and never
+    asks for is left out.
     """
 
     id = "PushT-v1"
