@@ -166,9 +166,12 @@ def covered(pos: Any, rot: Any, goal_pos: Any, goal_rot: Any) -> float:
 
 
 def _push_t(s: Any) -> tuple[float, bool]:
-    off, tilt = s.tee.pos - s.goal.pos, s.tee.rot.T @ s.goal.rot
-    success = covered(s.tee.pos, s.tee.rot, s.goal.pos, s.goal.rot) >= 0.9 and s.tee.pos[2] < 0.025
-    reward = ((math.cos(math.atan2(tilt[1, 0], tilt[0, 0])) + 1) / 2) ** 2 / 2 + _near(5, off[:2]) ** 2 / 2
+    """A T that the stick has tipped is as it is seen from above, turned as its stem is."""
+    off, stem, there = s.tee.pos - s.goal.pos, s.tee.rot[:2, 1], s.goal.rot[:2, 1]
+    stem = stem / np.linalg.norm(stem)
+    flat = np.array([[stem[1], stem[0]], [-stem[0], stem[1]]])
+    success = covered(s.tee.pos, flat, s.goal.pos, s.goal.rot) >= 0.9 and s.tee.pos[2] < 0.025
+    reward = ((stem @ there + 1) / 2) ** 2 / 2 + _near(5, off[:2]) ** 2 / 2
     reward += math.sqrt(_near(5, s.tee.pos - s.tcp)) / 20
     return (3 if success else reward), success
 

@@ -29,7 +29,7 @@ CALLS = {
     "PullCube-v2": 44,
     "PullCubeTool-v1": 83,
     "PushCube-v2": 52,
-    "PushT-v1": 100,
+    "PushT-v1": 122,
     "RollBall-v1": 50,
     "StackCube-v2": 83,
     "StackPyramid-v1": 136,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +33,7 @@ from manikin.toolkit import bearing, bonus, closeness, constant, facing_down, fi
 
 __all__ = ["PushT"]
 
+T = TypeVar("T", np.ndarray, Tensor)
 _BAR, _STEM = (0.1, 0.025), (0.025, 0.075)  # [m] half sizes
 _BAR_AT, _STEM_AT = (0.0, -0.0375), (0.0, 0.0625)  # [m] their middles; the stem points along y
 _CENTRE = (0.0, -0.0375 + 0.1 * 3 / 7)  # [m] of mass: the stem is 3/4 of the bar and 0.1 m beside it
@@ -41,6 +45,7 @@ _START = (0.615, 0.063, 0.148, -2.7, -0.026, 2.763, 1.573)  # [rad] the tip 0.06
 _STICK, _LOW, _HIGH = 0.008, 0.012, 0.07  # [m] the stick's radius; heights at which it pushes and travels
 _LEAN = 0.15  # [rad] its end goes before its middle by this
 _ROUNDS = 16  # pushes at most
+_TURN = 0.09  # [m/rad] a turn spoils the overlap as such a way does
 _NEAREST = 0.22  # [m] from the base, where the arm still reaches down
 
 
@@ -133,16 +138,15 @@ class PushT(Task):
             quat=(math.cos(half), 0, 0, math.sin(half)),
             rgba=(0.5, 0.5, 0.5, 1),
         )
-        self._grid = torch.stack(torch.meshgrid(*[torch.arange(c.points)] * 2, indexing="ij"), 2).reshape(-1, 2)
         self._cell = c.raster / c.points
-        middle = (self._grid + 0.5 - c.points / 2) * self._cell  # (points^2, 2) [m] in the T's frame
-        self._is_tee = self._published_cells() if c.published_overlap else _inside(middle)
-        self._area = float(self._is_tee.sum())
-        self._filled = middle[self._is_tee]
+        cells = np.stack(np.meshgrid(*[np.arange(c.points)] * 2, indexing="ij"), 2).reshape(-1, 2)
+        middle = (cells + 0.5 - c.points / 2) * self._cell  # (points^2, 2) [m] in the T's frame
+        filled = self._published(cells) if c.published_overlap else _in_tee(middle)
+        self._area, self._is_tee = int(filled.sum()), torch.tensor(filled.tolist())
+        self._filled = torch.tensor(middle[filled].tolist())
         turn = torch.tensor(c.goal_yaw)
         self._goal_xy = torch.tensor(c.goal_xy)
         self._goal_y = torch.stack([-torch.sin(turn), torch.cos(turn)])
-        self._thing = FlatThing(_OUTLINE, centre=_CENTRE, length=0.09, turn_length=0.09, radius=_STICK)
         press = b.contact_force(robot, tee)
         return PushTHandles(robot=robot, tee=tee, goal=goal, press=press)
 
@@ -151,7 +155,7 @@ class PushT(Task):
         h.robot.set_qpos(torch.tensor(_START) + ep.rng.normal("robot/qpos", 0.0, c.noise, (7,)))
         shift = ep.rng.uniform("tee/xy", torch.tensor(c.spawn_low), torch.tensor(c.spawn_high), (8, 2))
         yaw = ep.rng.uniform("tee/yaw", -math.pi, math.pi, (8, 1))
-        away = norm(shift) + wrap_to_pi(yaw[..., 0] - c.goal_yaw).abs() * self._thing.turn_length
+        away = norm(shift) + wrap_to_pi(yaw[..., 0] - c.goal_yaw).abs() * _TURN
         first = first_valid(torch.cat([shift, yaw], 2), away > 0.03)  # an overlap below three quarters
         spot = first[:, :2] + torch.tensor(c.goal_xy)
         h.tee.set_pose(torch.cat([spot, torch.full((n, 1), c.thickness / 2)], 1), quat_from_yaw(first[:, 2]))
@@ -178,17 +182,16 @@ class PushT(Task):
             return self._splat(seen) / self._area
         px, py = px - x, py - y
         local = torch.stack([cos * px + sin * py, cos * py - sin * px], 2)
-        return _inside(local).sum(1) / self._area
+        return _in_tee(local).sum(1) / self._area
 
-    def _published_cells(self) -> Tensor:
+    def _published(self, cells: np.ndarray) -> np.ndarray:
         """(points^2,) bool: cells of the raster that ManiSkill3 takes for the T, ends cut off to whole numbers."""
-        out = torch.zeros(len(self._grid), dtype=torch.bool)
-        for (hx, hy), (x, y) in ((_BAR, _BAR_AT), (_STEM, _STEM_AT)):
+        out = np.zeros(len(cells), bool)
+        for half, at in ((_BAR, _BAR_AT), (_STEM, _STEM_AT)):
             low, high = (
-                torch.tensor([(x + s * hx) / self._cell, (y + s * hy) / self._cell]) + self.config.points / 2
-                for s in (-1, 1)
+                ((np.array(at) + s * np.array(half)) / self._cell + self.config.points / 2).astype(int) for s in (-1, 1)
             )
-            out |= ((self._grid >= low.long()) & (self._grid < high.long())).all(1)
+            out |= ((cells >= low) & (cells < high)).all(1)
         return out
 
     def _splat(self, seen: Tensor) -> Tensor:
@@ -222,6 +225,10 @@ class PushT(Task):
             "reach": reach.sqrt() * constant(0.05),
         }
         return bonus(terms, ev["success"], self.reward_max)
+
+    @functools.cached_property
+    def _thing(self) -> FlatThing:
+        return FlatThing(_OUTLINE, centre=_CENTRE, length=0.09, turn_length=_TURN, radius=_STICK)
 
     def expert(self, h: PushTHandles) -> list[Waypoint]:
         # choose where and how to push, push until it gets no better, go back and up, and choose anew
@@ -274,8 +281,8 @@ def _tee(half_height: float) -> list[Shape]:
     ]
 
 
-def _inside(points: Tensor) -> Tensor:
+def _in_tee(points: T) -> T:
     """(...) bool: points (..., 2) [m] of the T's own frame that are in it."""
-    x, y = points.unbind(-1)
-    bar = (x.abs() <= _BAR[0]) & ((y - _BAR_AT[1]).abs() <= _BAR[1])
-    return bar | ((x.abs() <= _STEM[0]) & ((y - _STEM_AT[1]).abs() <= _STEM[1]))
+    x, y = abs(points[..., 0]), points[..., 1]
+    bar = (x <= _BAR[0]) & (abs(y - _BAR_AT[1]) <= _BAR[1])
+    return bar | ((x <= _STEM[0]) & (abs(y - _STEM_AT[1]) <= _STEM[1]))
