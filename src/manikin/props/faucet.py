@@ -78,8 +78,8 @@ class Faucet:
 
     @property
     def plane(self) -> float:
-        """[m] from the pivot along the axis to the middle of the arms."""
-        return 0.052 if self.switch == "knob" else 0.04
+        """[m] from the pivot along the axis to the middle of the arms; to the outer part of a fin."""
+        return 0.056 if self.switch == "knob" else 0.04
 
     @property
     def push_radius(self) -> float:
@@ -139,7 +139,7 @@ class Faucet:
             return (hub, *spokes, *rim)
         half = self.start / 2
         turned = (math.cos(half), 0.0, 0.0, math.sin(half))
-        fin = box((far, 0.005, 0.017), (0, 0, z), _DARK, quat=turned)
+        fin = box((far, 0.005, 0.017), (0, 0, z - 0.004), _DARK, quat=turned)
         return (cylinder((0, 0, -0.01), (0, 0, 0.036), 0.65 * far, _DARK), fin)
 
 
