@@ -145,7 +145,7 @@ class Faucet:
 
 def _drawn(number: int) -> Faucet:
     """The faucet of a number: switches and sides in turn, the rest drawn, in whole millimetres and hundredths."""
-    rng = np.random.default_rng(number)
+    rng = np.random.default_rng(number)  # house: random, a generator of its own with the number as its seed
     switch, front = SWITCHES[number % 4], number // 4 % 2 == 1
     low, high = {"lever": (0.075, 0.11), "cross": (0.05, 0.065), "wheel": (0.066, 0.08), "knob": (0.043, 0.05)}[switch]
     reach, height = _rounded(rng.uniform(low, high), 3), _rounded(rng.uniform(0.14, 0.2) + 0.07 * front, 3)

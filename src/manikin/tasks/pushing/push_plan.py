@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manikin.math import atan2
+
 __all__ = ["FlatThing", "Push"]
 
 _STEPS = (0.002,) * 6 + (0.004,) * 5 + (0.008,) * 6 + (0.015,) * 8  # [m] 0.2 m in all; short ones end a push exactly
@@ -79,7 +81,7 @@ class FlatThing:
             places.append(start + at[:, None] * unit)
             normals.append(out.expand(count, 2))
         self._places, self._normals = torch.cat(places), torch.cat(normals)
-        inward = torch.atan2(-self._normals[:, 1], -self._normals[:, 0])
+        inward = atan2(-self._normals[:, 1], -self._normals[:, 0])
         self._ahead = inward[:, None] + torch.tensor(_ASLANT)  # (places, directions)
         unit = torch.stack([torch.cos(self._ahead), torch.sin(self._ahead)], -1)
         beside = (self._places + radius * self._normals)[:, None]
@@ -144,7 +146,7 @@ class FlatThing:
         edge = away.argmin(1)
         arm, normal = nearest[row, edge], self._outward[edge]
         aslant = torch.tensor(_ASLANT)
-        ahead = (turn + torch.atan2(-normal[:, 1], -normal[:, 0]))[:, None] + aslant
+        ahead = (turn + atan2(-normal[:, 1], -normal[:, 0]))[:, None] + aslant
         ways, offs = self._tried(pos, turn, arm[:, None].expand(n, len(aslant), 2), ahead, goal, goal_turn)
         chosen = offs.argmin(1)
         near = (away < self.radius + _GAP) | (torch.arange(len(self._start)) == edge[:, None])

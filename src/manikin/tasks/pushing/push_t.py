@@ -26,7 +26,7 @@ from manikin import (
     Waypoint,
 )
 from manikin.arenas.table import table
-from manikin.math import norm, pose, quat_from_rotvec, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
+from manikin.math import atan2, norm, pose, quat_from_rotvec, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 from manikin.spec.prop import Shape
 from manikin.tasks.pushing.push_plan import FlatThing
 from manikin.toolkit import bearing, bonus, closeness, constant, facing_down, first_valid, per_step
@@ -233,7 +233,7 @@ class PushT(Task):
     def expert(self, h: PushTHandles) -> list[Waypoint]:
         # choose where and how to push, push until it gets no better, go back and up, and choose anew
         tip, pos, stem = h.robot.tcp_pos, h.tee.pos[:, :2], self.stem(h)
-        turn = torch.atan2(-stem[:, 0], stem[:, 1])
+        turn = atan2(-stem[:, 0], stem[:, 1])
         goal = self._goal_xy, self.config.goal_yaw
         done = (self._thing.off(pos, turn, *goal) < 0.004)[:, None]
 
