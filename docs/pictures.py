@@ -4,6 +4,7 @@
     python docs/pictures.py PickCube-v2
     python docs/pictures.py robots     # every robot, built in and with the maker's meshes where there are such
     python docs/pictures.py arenas
+    python docs/pictures.py faucets
 
 A task is shown in the middle of its expert's episode. Run it when a task or a robot has changed its looks, and look at
 what comes out.
@@ -40,6 +41,7 @@ from manikin.fidelity.simulation.film import FidelityFilm
 from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
 from manikin.plan.executor import WaypointExecutor
+from manikin.props.faucet import FAUCETS
 from manikin.render import make_renderer, tile, write_png
 from manikin.render.files.caption import caption
 from manikin.robots import arm, arms, robot
@@ -57,7 +59,9 @@ SEEN_BY_PEOPLE = (
     "PlugCharger-v1",
     "PokeCube-v1",
     "PullCubeTool-v1",
+    "PushT-v1",
     "RollBall-v1",
+    "TurnFaucet-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (
@@ -241,6 +245,23 @@ def arenas(most: int | None = None) -> np.ndarray:
     return tile(pictures, columns=4)
 
 
+def faucets(most: int | None = None) -> np.ndarray:
+    """Every faucet, or the first ones, closed, from where the robot is and its left."""
+    view, pictures = CameraSpec(name="docs", pos=(-0.38, 0.22, 0.34), target=(0, 0, 0.14), fovy=0.8), []
+    renderer = make_renderer(samples=2, shadows=True)
+    for name, faucet in list(FAUCETS.items())[:most]:
+        spec = faucet.build()
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[2, 2, 1], rgba=(0.66, 0.55, 0.44, 1))
+        spec.worldbody.add_light(pos=(-1, 1, 3), dir=(0.3, -0.3, -1))
+        model = spec.compile()
+        data = mujoco.MjData(model)
+        data.qpos[0] = faucet.closed
+        mujoco.mj_forward(model, data)
+        pictures.append(caption(renderer.rgb(model, data, view, width=160, height=150), [name], scale=1))
+    renderer.close()
+    return tile(pictures, columns=8)
+
+
 def fidelity(quick: bool) -> np.ndarray:
     """Tasks of the fidelity benchmark, a row each: at the start, when the arm is at the object, and at the end."""
     settings = Settings(
@@ -267,7 +288,7 @@ def fidelity(quick: bool) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    valid = (*task_ids(), "readme", "different", "robots", "arenas", "pour", "sim-to-real", "fidelity")
+    valid = (*task_ids(), "readme", "different", "robots", "arenas", "faucets", "pour", "sim-to-real", "fidelity")
     parser.add_argument("names", nargs="*", default=valid, help="default all")
     parser.add_argument("--quick", action="store_true", help="one of each kind, to see that it runs")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
@@ -292,6 +313,8 @@ def main() -> None:
         write_png(options.out / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
     if "arenas" in options.names:
         write_png(options.out / "arenas.png", arenas(most))
+    if "faucets" in options.names:
+        write_png(options.out / "faucets.png", faucets(most))
     if "pour" in options.names:
         write_png(options.out / "pour.png", pouring(options.quick))
     if "fidelity" in options.names:

@@ -71,6 +71,7 @@ PICTURES = {
     "benchmarks/ranking_varied.py": {"table"},  # of a reality
     "docs/pictures.py": {
         "arenas",
+        "faucets",
         "AntRun-v1",
         "different-objects",
         "fidelity-tasks",

@@ -16,7 +16,7 @@ import pytest
 
 from manikin.props.insertion.kit import SHAPES, kit_shape
 
-__all__ = ["REFERENCE", "pull_cube_tool"]
+__all__ = ["REFERENCE", "covered", "pull_cube_tool"]
 
 
 def _near(k: float, d: Any) -> float:
@@ -152,6 +152,32 @@ def _stack_pyramid(s: Any) -> tuple[float, bool]:
     return (10 if success else reward), success
 
 
+def covered(pos: Any, rot: Any, goal_pos: Any, goal_rot: Any) -> float:
+    """Share of the middles of a 64 x 64 raster over 0.3 m, those in the goal's T, that are in the other T, too."""
+
+    def inside(points: Any) -> Any:
+        x, y = points[..., 0], points[..., 1]
+        bar = (np.abs(x) <= 0.1) & (y >= -0.0625) & (y <= -0.0125)
+        return bar | ((np.abs(x) <= 0.025) & (y >= -0.0125) & (y <= 0.1375))
+
+    middle = (np.arange(64) + 0.5) / 64 * 0.3 - 0.15
+    points = np.stack(np.meshgrid(middle, middle), -1).reshape(-1, 2)
+    points = points[inside(points)]
+    world = points @ np.asarray(goal_rot)[:2, :2].T + np.asarray(goal_pos)[:2]
+    return float(inside((world - np.asarray(pos)[:2]) @ np.asarray(rot)[:2, :2]).mean())
+
+
+def _push_t(s: Any) -> tuple[float, bool]:
+    """A T that the stick has tipped is as it is seen from above, turned as its stem is."""
+    off, stem, there = s.tee.pos - s.goal.pos, s.tee.rot[:2, 1], s.goal.rot[:2, 1]
+    stem = stem / np.linalg.norm(stem)
+    flat = np.array([[stem[1], stem[0]], [-stem[0], stem[1]]])
+    success = covered(s.tee.pos, flat, s.goal.pos, s.goal.rot) >= 0.9 and s.tee.pos[2] < 0.025
+    reward = ((stem @ there + 1) / 2) ** 2 / 2 + _near(5, off[:2]) ** 2 / 2
+    reward += math.sqrt(_near(5, s.tee.pos - s.tcp)) / 20
+    return (3 if success else reward), success
+
+
 def _place_sphere(s: Any) -> tuple[float, bool]:
     offset = s.ball.pos - s.bin.pos
     on = np.linalg.norm(offset[:2]) <= 0.005 and abs(offset[2] - 0.0225) <= 0.005
@@ -270,6 +296,7 @@ REFERENCE = {
     "PullCube-v2": _pull_cube,
     "PullCubeTool-v1": pull_cube_tool,
     "PushCube-v2": _push_cube,
+    "PushT-v1": _push_t,
     "RollBall-v1": _roll_ball,
     "StackCube-v2": _stack_cube,
     "StackPyramid-v1": _stack_pyramid,

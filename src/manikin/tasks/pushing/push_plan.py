@@ -1,0 +1,202 @@
+"""Where to push a flat thing on a table, and how far: quasi-static pushing with a contact that sticks.
+
+A thing that slides slowly resists with a force and a moment that lie on an ellipsoid (Goyal, Ruina and Papadopoulos
+1991; Lynch, Maekawa and Tanie 1992). Its ratio of axes is one length: the largest moment by the largest force. From it
+follows how the thing moves with the point that pushes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manikin.math import atan2
+
+__all__ = ["FlatThing", "Push"]
+
+_STEPS = (0.002,) * 6 + (0.004,) * 5 + (0.008,) * 6 + (0.015,) * 8  # [m] 0.2 m in all; short ones end a push exactly
+_RUN, _GAP = 0.015, 0.005  # [m] a push begins so far before the contact, and so far beside every edge
+_ASLANT = tuple(math.radians(a) for a in range(-40, 41, 8))  # [rad] of a push to the edge's normal
+
+
+@dataclass(frozen=True)
+class Push:
+    """One push in each of n rows.
+
+    Attributes:
+        contact: (n, 2) where to touch the thing, in the world [m].
+        start: (n, 2) where the pusher's middle begins, beside the thing [m].
+        outward: (n, 2) away from the thing, from all edges that the pusher is near.
+        ahead: (n, 2) the direction to push in.
+        way: (n,) how far [m]; 0 where no push makes it better.
+        off: (n,) [m] how far the thing should be from its goal afterwards, see :meth:`FlatThing.best`.
+    """
+
+    contact: Tensor
+    start: Tensor
+    outward: Tensor
+    ahead: Tensor
+    way: Tensor
+    off: Tensor
+
+
+class FlatThing:
+    """A thing with straight edges that is pushed along a table.
+
+    Args:
+        corners: (x, y) of its outline in turn, anticlockwise, in its own frame [m].
+        centre: of its friction, in its own frame [m].
+        length: the largest moment of its friction by the largest force [m].
+        turn_length: what a turn counts [m/rad], beside what a way does.
+        radius: of the round pusher [m].
+        spacing: of the places on its edges that may be pushed [m].
+        inset: how far these stay from corners [m].
+    """
+
+    def __init__(
+        self,
+        corners: Sequence[tuple[float, float]],
+        *,
+        centre: tuple[float, float],
+        length: float,
+        turn_length: float,
+        radius: float,
+        spacing: float = 0.012,
+        inset: float = 0.006,
+    ) -> None:
+        self.length, self.turn_length, self.radius = length, turn_length, radius
+        self._start = torch.tensor(corners) - torch.tensor(centre)  # (edges, 2), about the centre of friction
+        along = self._start.roll(-1, 0) - self._start
+        self._centre, self._long = torch.tensor(centre), along.norm(dim=1)
+        self._along = along / self._long[:, None]
+        self._outward = torch.stack([self._along[:, 1], -self._along[:, 0]], 1)
+        places, normals = [], []
+        for start, unit, out, long in zip(self._start, self._along, self._outward, self._long.tolist(), strict=True):
+            count = max(2, round((long - 2 * inset) / spacing) + 1)
+            at = torch.linspace(inset, long - inset, count)
+            places.append(start + at[:, None] * unit)
+            normals.append(out.expand(count, 2))
+        self._places, self._normals = torch.cat(places), torch.cat(normals)
+        inward = atan2(-self._normals[:, 1], -self._normals[:, 0])
+        self._ahead = inward[:, None] + torch.tensor(_ASLANT)  # (places, directions)
+        unit = torch.stack([torch.cos(self._ahead), torch.sin(self._ahead)], -1)
+        beside = (self._places + radius * self._normals)[:, None]
+        self._starts = beside - _RUN * unit
+        free = self._distances(torch.stack([(beside + 0.001 * self._normals[:, None]).expand_as(unit), self._starts]))
+        self._has_room = (free[0].amin(-1) >= radius) & (free[1].amin(-1) >= radius + _GAP)
+
+    def moved(self, turn: Tensor, arm: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        """How the thing moves while the point that pushes it makes a short step and does not slip.
+
+        Args:
+            turn: (...) of the thing [rad].
+            arm: (..., 2) from its centre of friction to the point, in its own frame [m].
+            step: (..., 2) of the point, in the world [m].
+
+        Returns:
+            (..., 2) the step of its centre [m], and (...) by how much it turns [rad].
+        """
+        r = _turned(arm, turn)
+        more = (r[..., 0] * step[..., 1] - r[..., 1] * step[..., 0]) / (self.length**2 + (r * r).sum(-1))
+        return step - more[..., None] * torch.stack([-r[..., 1], r[..., 0]], -1), more
+
+    def best(self, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float, allowed: Tensor) -> Push:
+        """The straight push after which the thing is nearest to its goal: the way to it and the turn, as lengths.
+
+        Args:
+            pos: (n, 2) the thing's origin [m].
+            turn: (n,) the thing's turn [rad].
+            goal: (2,) where its origin should be [m].
+            goal_turn: how it should be turned [rad].
+            allowed: (n, places) bool, which of :meth:`places` can be reached.
+        """
+        n, count = len(pos), len(_ASLANT)
+        ahead = turn[:, None, None] + self._ahead  # (n, places, directions)
+        arms = self._places[None, :, None].expand(n, -1, count, 2)
+        ways, offs = self._tried(pos, turn, arms, ahead, goal, goal_turn)
+        offs = torch.where(allowed[:, :, None] & self._has_room, offs, torch.inf)
+        # a steeper push slips more easily: of equals the straight one
+        chosen = (offs * (1.0 + 0.02 * torch.tensor(_ASLANT).abs())).flatten(1).argmin(1)
+        row, place, slant = torch.arange(n), chosen // count, chosen % count
+        contact, outward = self.places(pos, turn)
+        start = _turned(self._starts[place, slant] + self._centre, turn) + pos
+        angle = ahead[row, place, slant]
+        unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
+        return Push(
+            contact[row, place], start, outward[row, place], unit, ways[row, place, slant], offs[row, place, slant]
+        )
+
+    def onward(self, pos: Tensor, turn: Tensor, tip: Tensor, goal: Tensor, goal_turn: float) -> Push:
+        """The best push from where the pusher is.
+
+        Args:
+            tip: (n, 2) the pusher's middle [m]; it touches the nearest point of the outline, or will.
+            pos: (n, 2) the thing's origin [m].
+            turn: (n,) the thing's turn [rad].
+            goal: (2,) where its origin should be [m].
+            goal_turn: how it should be turned [rad].
+        """
+        n, row = len(pos), torch.arange(len(pos))
+        local = _turned(tip - pos, -turn) - self._centre
+        nearest, away = self._nearest(local), self._distances(local)  # (n, edges, 2), (n, edges)
+        edge = away.argmin(1)
+        arm, normal = nearest[row, edge], self._outward[edge]
+        aslant = torch.tensor(_ASLANT)
+        ahead = (turn + atan2(-normal[:, 1], -normal[:, 0]))[:, None] + aslant
+        ways, offs = self._tried(pos, turn, arm[:, None].expand(n, len(aslant), 2), ahead, goal, goal_turn)
+        chosen = offs.argmin(1)
+        near = (away < self.radius + _GAP) | (torch.arange(len(self._start)) == edge[:, None])
+        out = (near[..., None] * self._outward).sum(1)
+        out = _turned(out / out.norm(dim=1, keepdim=True).clamp_min(1e-6), turn)
+        angle = ahead[row, chosen]
+        unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
+        contact = _turned(arm + self._centre, turn) + pos
+        return Push(contact, tip, out, unit, ways[row, chosen], offs[row, chosen])
+
+    def _nearest(self, points: Tensor) -> Tensor:
+        """(..., edges, 2) of each edge the point nearest to ``points`` (..., 2), about the centre of friction [m]."""
+        at = ((points[..., None, :] - self._start) * self._along).sum(-1).clamp_min(0.0).minimum(self._long)
+        return self._start + at[..., None] * self._along
+
+    def _distances(self, points: Tensor) -> Tensor:
+        """(..., edges) [m] from ``points`` (..., 2) to the edges."""
+        return (points[..., None, :] - self._nearest(points)).norm(dim=-1)
+
+    def places(self, pos: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, places, 2) where the thing may be pushed, in the world [m], and the edges' normals there, outwards."""
+        spots = _turned(self._places + self._centre, turn[:, None]) + pos[:, None]
+        return spots, _turned(self._normals.expand_as(spots), turn[:, None])
+
+    def off(self, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float) -> Tensor:
+        """(...) [m] how far the thing is from its goal, with a turn counted as a length."""
+        way = pos - goal
+        rest = torch.remainder(turn - goal_turn + math.pi, 2 * math.pi) - math.pi
+        return ((way * way).sum(-1) + (self.turn_length * rest) ** 2).sqrt()
+
+    def _tried(
+        self, pos: Tensor, turn: Tensor, arm: Tensor, ahead: Tensor, goal: Tensor, goal_turn: float
+    ) -> tuple[Tensor, Tensor]:
+        """Of pushes (n, ...) the way after which the thing is nearest to its goal, and how near that is [m]."""
+        of_row = (-1, *[1] * (ahead.dim() - 1))
+        least = self.off(pos, turn, goal, goal_turn).reshape(of_row).expand_as(ahead)
+        turn = turn.reshape(of_row).expand_as(ahead)
+        centre = _turned(self._centre.expand(*turn.shape, 2), turn) + pos.reshape(*of_row, 2)
+        unit = torch.stack([torch.cos(ahead), torch.sin(ahead)], -1)
+        way, gone = torch.zeros_like(turn), 0.0
+        for step in _STEPS:
+            shift, more = self.moved(turn, arm, step * unit)
+            centre, turn, gone = centre + shift, turn + more, gone + step
+            off = self.off(centre - _turned(self._centre.expand(*turn.shape, 2), turn), turn, goal, goal_turn)
+            better = off < least
+            way, least = torch.where(better, gone, way), torch.where(better, off, least)
+        return way, least
+
+
+def _turned(v: Tensor, angle: Tensor) -> Tensor:
+    """(..., 2) vectors turned by ``angle`` (...) [rad]."""
+    c, s = torch.cos(angle), torch.sin(angle)
+    return torch.stack([c * v[..., 0] - s * v[..., 1], s * v[..., 0] + c * v[..., 1]], -1)
