@@ -42,9 +42,10 @@ def test_warp_agrees_with_the_cpu() -> None:
 PARITY = script("parity")
 
 
-@pytest.mark.parametrize("task", PARITY.with_layouts())
+@pytest.mark.parametrize("task", PARITY.with_layouts(most=8))
 def test_every_task_takes_the_same_first_step(task: str) -> None:
-    """Of other joints than PickCube's, and of every layout; benchmarks/parity.py goes on for fifty steps with each."""
+    """Of other joints than PickCube's, and of up to eight layouts of a task; benchmarks/parity.py goes on for fifty
+    steps with each."""
     found = PARITY.free(task, None, "warp:cpu", rows=2, steps=1)
     assert not PARITY.broken(found) and found["share_free"] == 1
 
