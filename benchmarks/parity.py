@@ -59,6 +59,7 @@ PENDING = (
     "GooglePickObject-v1",
     "GooglePlaceAppleInDrawer-v1",
     "GraspCube-v1",
+    "InsertNISTPeg-v1",
     "OpenCabinetDoor-v1",
     "PushT-v1",
     "TurnFaucet-v1",
