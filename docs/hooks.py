@@ -20,7 +20,7 @@ from manikin.assets.paths import cache_root
 from manikin.author.card import measured_card
 from manikin.author.sheet import table, task_sheet
 from manikin.env.make import make
-from manikin.env.registry import task_class, task_ids
+from manikin.env.registry import family_title, task_class, task_families, task_family, task_ids
 from manikin.env.task import Task
 from manikin.errors import AssetError
 from manikin.policy.expert import ExpertPolicy
@@ -43,7 +43,10 @@ def on_config(config: Any) -> Any:
     for entry in config.nav:
         for page in next(iter(entry.values())):  # each entry is a group: {"Start": [{"Overview": "index.md"}, ...]}
             if page.get("Tasks") == "tasks/index.md":
-                page["Tasks"] = [{"Overview": "tasks/index.md"}, *({i: f"tasks/{i}.md"} for i in task_ids())]
+                families = (
+                    {family_title(f): [{i: f"tasks/{i}.md"} for i in ids]} for f, ids in task_families().items()
+                )
+                page["Tasks"] = [{"Overview": "tasks/index.md"}, *families]
     return config
 
 
@@ -140,19 +143,24 @@ def task_page(task_id: str, *, filmed: bool = False) -> str:
     if issubclass(kind, StagedTask):
         page += "\nEpisodes last 500 steps, as in robosuite's benchmark; 1000 is only its constructor's default. "
         page += "[Where these tasks differ from robosuite, and how far](../robosuite.md).\n"
+    family = task_family(task_id)
+    page += f"\nOther tasks of its family: [{family_title(family)}](../families.md#{family}).\n"
     page += f"\nThe task is one file, `{source}`; the same page in a terminal: `manikin info {task_id}`.\n"
     return page
 
 
 def tasks_table() -> str:
     measured = json.loads(EXPERTS.read_text(encoding="utf-8"))
-    rows = []
-    for task_id in task_ids():
-        kind = task_class(task_id)
-        words = f"{kind.instruction}<br>robots: {', '.join(kind.robots)}"
-        rows.append((picture(task_id, width=200), f"[{task_id}]({task_id}.md)", words, expert(task_id, measured)))
+    parts = []
+    for family, tasks in task_families().items():
+        rows = []
+        for task_id in tasks:
+            kind = task_class(task_id)
+            words = f"{kind.instruction}<br>robots: {', '.join(kind.robots)}"
+            rows.append((picture(task_id, width=200), f"[{task_id}]({task_id}.md)", words, expert(task_id, measured)))
+        parts += [f"## {family_title(family)} {{ #{family} }}", table(("", "task", "what to do", "expert"), rows)]
     note = f"Episodes that the expert solves, of the seeds 0, 1, 2 and so on. Measured with `{measured['command']}`."
-    return table(("", "task", "what to do", "expert"), rows) + f"\n\n{note}"
+    return "\n\n".join([*parts, note])
 
 
 def expert(task_id: str, measured: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@
     python docs/pictures.py robots     # every robot, built in and with the maker's meshes where there are such
     python docs/pictures.py arenas
     python docs/pictures.py faucets
+    python docs/pictures.py families   # a sheet per family, of the tasks' pictures that are there
 
 A task is shown in the middle of its expert's episode. Run it when a task or a robot has changed its looks, and look at
 what comes out.
@@ -30,10 +31,11 @@ from manikin.arenas.table import table
 from manikin.arenas.two_bins import two_bins
 from manikin.arenas.wall import wall
 from manikin.arenas.wipe_table import wipe_table
+from manikin.assets.pictures import read_picture
 from manikin.env.env import Env
 from manikin.env.make import make
 from manikin.env.observe import Vision
-from manikin.env.registry import task_class, task_ids
+from manikin.env.registry import task_class, task_families, task_ids
 from manikin.env.task import Task
 from manikin.errors import UnknownNameError
 from manikin.eval.protocol import load_protocol
@@ -286,9 +288,21 @@ def fidelity(quick: bool) -> np.ndarray:
     return tile(pictures, columns=3)
 
 
+def family(tasks: list[str]) -> np.ndarray:
+    """The pictures of tasks at half their size, side by side, each with the task's id."""
+    shown = []
+    for task_id in tasks:
+        picture = read_picture(IMAGES / "tasks" / f"{task_id}.png", what="picture of a task")
+        high, wide = picture.shape[0] // 2, picture.shape[1] // 2
+        small = picture[: 2 * high, : 2 * wide].reshape(high, 2, wide, 2, 3).mean((1, 3)).astype(np.uint8)
+        shown.append(caption(small, [task_id], scale=1))
+    return tile(shown, columns=4)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    valid = (*task_ids(), "readme", "different", "robots", "arenas", "faucets", "pour", "sim-to-real", "fidelity")
+    shown = ("readme", "different", "robots", "arenas", "faucets", "pour", "sim-to-real", "fidelity", "families")
+    valid = (*task_ids(), *shown)
     parser.add_argument("names", nargs="*", default=valid, help="default all")
     parser.add_argument("--quick", action="store_true", help="one of each kind, to see that it runs")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder of the pictures")
@@ -322,6 +336,9 @@ def main() -> None:
     if "sim-to-real" in options.names:
         write_png(options.out / "sim-to-real.png", seen_by_policy(options.quick))
         write_png(options.out / "sim-to-real-settings.png", settings(options.quick))
+    if "families" in options.names:
+        for name, tasks in list(task_families().items())[:most]:
+            write_png(options.out / "families" / f"{name}.png", family(tasks))
 
 
 if __name__ == "__main__":

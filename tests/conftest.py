@@ -47,6 +47,15 @@ def forget_own_robots() -> Iterator[None]:
             sys.modules[name].forget()
 
 
+@pytest.fixture
+def no_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test knows none of the tasks that others registered, and they none of its own."""
+    from manikin.env import registry
+
+    monkeypatch.setattr(registry, "_registered", {})  # house: private, tests' modules register theirs once
+    monkeypatch.setattr(registry, "_tell_gymnasium", lambda task_id: None)  # house: private, which cannot forget
+
+
 def _root(variable: str) -> Path:
     value = os.environ.get(variable)
     if not value:

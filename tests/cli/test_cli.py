@@ -20,7 +20,7 @@ from manikin.cli.common.options import file_name
 from manikin.data.recorder import largest_episode
 from manikin.data.recording.read import read_episodes
 from manikin.env.make import make
-from manikin.env.registry import task_ids
+from manikin.env.registry import family_title, task_families, task_ids
 from manikin.errors import ConfigError
 from manikin.robots import arm, arms, robots
 
@@ -65,7 +65,38 @@ def test_list_names_every_task_robot_and_controller(capsys) -> None:
     out = capsys.readouterr().out
     for word in (*task_ids(), *arms(), *(c for a in arms() for c in arm(a).controllers)):
         assert word in out
-    assert len(out.splitlines()) < len(task_ids()) + len(robots()) + 40  # a line each
+    most = len(task_ids()) + 2 * len(task_families()) + len(robots()) + 40  # a line each, and two per family
+    assert len(out.splitlines()) < most
+
+
+def test_list_has_a_heading_per_family_and_lists_one_alone(capsys) -> None:
+    assert main(["list"]) == 0
+    lines, at = [line.rstrip() for line in capsys.readouterr().out.splitlines()], 0
+    for family, tasks in task_families().items():  # in this order, every task under its heading
+        at = next(k for k in range(at, len(lines)) if lines[k].startswith(family_title(family)))
+        assert f"--family {family}" in lines[at]
+        assert [line.split()[0] for line in lines[at + 1 : at + 1 + len(tasks)]] == tasks
+        assert lines[at + 1 + len(tasks)] == ""
+    assert main(["list", "--family", "drawing"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == task_families()["drawing"]
+    assert main(["list", "--family", "drawings"]) == 2
+    said = capsys.readouterr().err
+    assert "Did you mean 'drawing'?" in said and all(family in said for family in task_families())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["info", "AntWalk-v1", "--robot", "panda"], "it takes ant, humanoid"),
+        (["collect", "DrawTriangle-v1", "--robot", "panda"], "panda+stick"),
+        (["info", "HumanoidStand-v1", "--robot", "go2"], "has no measures_centre; it takes ant, humanoid"),
+        (["info", "PickCube-v2", "--robot", "go2"], "PickCube-v2 is tested with 'panda' or 'ur5e'"),
+    ],
+)
+def test_a_command_says_which_robots_a_task_takes(words: list[str], said: str, capsys) -> None:
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_info_says_what_a_task_is(capsys, tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from manikin.assets.pictures import read_picture
 from manikin.author.scaffold import write_task
 from manikin.author.sheet import task_sheet
-from manikin.env.registry import task_class, task_ids
+from manikin.env.registry import task_class, task_families, task_ids
 from script import script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +47,38 @@ def test_every_task_has_a_picture(task_id: str) -> None:
     path = ROOT / "docs" / "images" / "tasks" / f"{task_id}.png"
     assert path.is_file(), f"python docs/pictures.py {task_id}"
     assert path.stat().st_size < 200_000
+
+
+@pytest.mark.usefixtures("no_own_tasks")
+def test_every_family_has_a_sheet_of_its_tasks() -> None:
+    pictures, page = script("pictures", "docs"), (ROOT / "docs" / "families.md").read_text()
+    folder = ROOT / "docs" / "images" / "families"
+    assert {path.stem for path in folder.iterdir()} == set(task_families())
+    for family, tasks in task_families().items():
+        path = folder / f"{family}.png"
+        made = pictures.family(tasks)  # of the pictures that are there, with every id
+        assert np.array_equal(read_picture(path), made), "python docs/pictures.py families"
+        assert path.stat().st_size < 300_000
+        assert f"![{', '.join(tasks)}](images/families/{family}.png)" in page
+
+
+@pytest.mark.usefixtures("no_own_tasks")
+def test_the_page_of_families_names_every_task() -> None:
+    families = script("families", "docs")
+    page = families.PAGE.read_text()
+    assert families.filled(page, task_families()) == page, "python docs/families.py"
+    assert set(families.SUMMARIES) == set(task_families())
+    assert "| `PickCube-v2` |" not in families.filled(page, {"drawing": task_families()["drawing"]})
+
+
+@pytest.mark.usefixtures("no_own_tasks")
+def test_the_overview_of_tasks_has_a_heading_per_family() -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'manikin[docs]'")
+    made = script("hooks", "docs").tasks_table()
+    parts = re.split(r"^## .* \{ #([a-z-]+) \}$", made, flags=re.MULTILINE)
+    assert parts[1::2] == list(task_families())
+    for family, part in zip(parts[1::2], parts[2::2], strict=True):
+        assert re.findall(r"\| \[(\S+)\]\(", part) == task_families()[family]
 
 
 def test_the_page_on_other_libraries_shows_its_results() -> None:

@@ -16,7 +16,7 @@ __all__ = ["COMMANDS", "main"]
 
 # subcommand -> (module in this folder, what `manikin --help` says about it)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "list": ("listing", "List the tasks, and the robots with their controllers."),
+    "list": ("listing", "List the tasks by family, and the robots with their controllers."),
     "info": ("info", "Show a task: what is observed, what an action means, how it is rewarded."),
     "demo": ("demo", "Collect, replay, evaluate and film a task; ends with a page of report."),
     "collect": ("collect", "Run a policy on a task and keep its episodes."),

@@ -9,15 +9,18 @@ from manikin.cli.common.terminal import OK, console, show_table
 __all__ = ["main"]
 
 
-def main() -> int:
-    """List the tasks, and the robots with their controllers.
+def main(*, family: str | None = None) -> int:
+    """List the tasks by family, and the robots with their controllers.
+
+    Args:
+        family: list the tasks of this family alone.
 
     Returns:
         0.
     """
     from rich.table import Table
 
-    from manikin.env.registry import task_class, task_ids
+    from manikin.env.registry import family_title, task_class, task_families, task_ids
     from manikin.grippers import gripper, grippers
     from manikin.robots import arm
     from manikin.robots import robots as robot_names
@@ -33,11 +36,17 @@ def main() -> int:
     def shown(table: Any) -> None:  # a pipe has no width that anything need fit into
         out.print(table) if out.is_terminal else show_table(out, table)
 
-    tasks = listed("task", "robots", "what to do")
-    for task_id in task_ids():
-        task = task_class(task_id)
-        tasks.add_row(task_id, " ".join(task.robots), task.instruction)
+    tasks = listed("task", "robots", "what to do")  # one table, so that the columns of all families stand in line
+    for name, members in (task_families() if family is None else {family: task_ids(family)}).items():
+        if tasks.row_count:
+            tasks.add_row()
+        tasks.add_row(family_title(name), f"--family {name}", style="bold")
+        for task_id in members:
+            task = task_class(task_id)
+            tasks.add_row(task_id, " ".join(task.robots), task.instruction)
     shown(tasks)
+    if family is not None:
+        return OK
 
     robots = listed("robot", "joints", "base", "groups", "gripper", "")
     sharing: dict[tuple[str, ...], list[str]] = {}  # controllers: the robots that have just these

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.errors import ActionError, ConfigError, UnknownNameError
-from manikin.robots import RobotSelection, arm, members, robot
+from manikin.errors import ActionError, ConfigError, SceneError, UnknownNameError
+from manikin.grippers import grippers
+from manikin.robots import RobotSelection, arms, members, robot
 from manikin.robots import robots as every_robot
 from manikin.spec.action import ActionCard
 from manikin.spec.budget import Budget
 from manikin.spec.physics import Physics
-from manikin.spec.robot import GripperSpec, RobotSpec
+from manikin.spec.robot import GripperSpec
 
 if TYPE_CHECKING:
     from manikin.env.task import Task
@@ -34,6 +36,7 @@ __all__ = [
     "mask",
     "mask_on",
     "mask_shape",
+    "naming_robots",
     "numbers",
     "one_of",
     "own_hz",
@@ -70,22 +73,50 @@ def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[
     chosen = tuple(robot(one) for one in words)
     if len(chosen) != task.robot_count:
         hint = f"; for example robot={','.join(words[:1] * task.robot_count)!r}" if len(words) == 1 else ""
-        raise ConfigError(f"{task.id} takes {task.robot_count} robots, but {word!r} is {len(chosen)}{hint}")
+        takes = "1 robot" if task.robot_count == 1 else f"{task.robot_count} robots"
+        raise ConfigError(f"{task.id} takes {takes}, but {word!r} is {len(chosen)}{hint or f'; {_tested(task)}'}")
     for one, selection in zip(words, chosen, strict=True):
-        if lacking := [what for what in task.robot_needs if not _has(selection.arm, what)]:
-            able = [name for name in every_robot() if all(_has(arm(name), what) for what in task.robot_needs)]
+        if lacking := [what for what in task.robot_needs if not _has(selection, what)]:
             raise ConfigError(
                 f"{task.id} needs a robot with {' and '.join(task.robot_needs)}, and {one!r} has no "
-                f"{' and no '.join(lacking)}; it takes {', '.join(able) or 'none of the built-in robots'}"
+                f"{' and no '.join(lacking)}; it takes {', '.join(_able(task)) or 'none of the built-in robots'}"
             )
     return word, chosen
 
 
-def _has(spec: RobotSpec, what: str) -> bool:
-    """Whether a robot has ``feet``, a ``gripper`` on one of its tools, or a group or tool of that name."""
-    if what in ("feet", "gripper"):
-        return bool(spec.feet) if what == "feet" else any(tool.gripper for tool in spec.tools.values())
-    return what in spec.groups or what in spec.tools
+def _able(task: type[Task] | Task) -> list[str]:
+    """Words of the robots that have what a task needs; a gripper that it needs is put on every arm with a flange."""
+    held = next((f"+{what}" for what in task.robot_needs if what in grippers()), "")
+    words = [f"{name}{held}" for name in (arms() if held else every_robot()) if not held or robot(name).arm.flange_body]
+    return [word for word in words if all(_has(robot(word), what) for what in task.robot_needs)]
+
+
+def _has(selection: RobotSelection, what: str) -> bool:
+    """Whether a robot has ``feet``, a ``gripper`` on one of its tools, a measurement of its centre of mass
+    (``measures_centre``), or a group, tool or gripper of that name."""
+    spec = selection.arm
+    if what in ("feet", "measures_centre"):
+        return bool(getattr(spec, what))
+    tools = [tool.gripper for tool in spec.tools.values()] if len(spec.tools) > 1 else [selection.gripper]
+    hands = [hand for hand in tools if isinstance(hand, GripperSpec)]
+    if what == "gripper":
+        return any(hand.fingers for hand in hands)
+    return what in (*spec.groups, *spec.tools, *(hand.name for hand in hands))
+
+
+def _tested(task: type[Task] | Task) -> str:
+    return f"{task.id} is tested with {' or '.join(map(repr, task.robots))}"
+
+
+@contextmanager
+def naming_robots(task: Task, word: str) -> Iterator[None]:
+    """Where a robot that the task is not tested with does not fit, the error also says which ones do."""
+    try:
+        yield
+    except (ConfigError, SceneError, UnknownNameError) as error:
+        if word not in task.robots:
+            error.add_note(_tested(task))
+        raise
 
 
 def robot_word(given: Any) -> str | None:

@@ -121,12 +121,13 @@ def compose(task: type[Task] | Task, options: EnvOptions) -> Composition:
         vision = task.pictures(vision)
 
     on, builder = on_device(torch_device(options.device)), SceneBuilder(chosen, physics, torque)
-    with on:
+    with on, arguments.naming_robots(task, word):
         declared = task.scene(builder)
     vision.declare(builder)
     sources = {source.name: source.declare(builder) for source in observation.sources}
     dresser = Dresser(options.looks or (task.looks() if observation.needs else None), builder)
-    scene = builder.compile()
+    with arguments.naming_robots(task, word):
+        scene = builder.compile()
     if scene.model.nbuffer > HEAVY:
         gc.collect()  # a task may refer to itself; environments with meshes hold hundreds of megabytes
     count = len(builder.robot_handles)
@@ -181,13 +182,14 @@ def assemble(task: type[Task] | Task, options: EnvOptions, *, find_budget: FindB
         for one, chain in zip(robots, chains, strict=True):
             one.solver = IkSolver(chain)
         driven: Robot | CombinedRobot = robots[0]
-        if len(robots) == 1:
-            whole: Controller = controller(made.controls[0], robots[0], chains[0], made.control_hz)
-            each: tuple[Controller, ...] = (whole,)
-        else:
-            driven = CombinedRobot(robots)
-            whole = both = side_by_side(made.controls, robots, chains, made.control_hz)
-            each = tuple(part.controller for part in both.parts)
+        with arguments.naming_robots(made.task, made.robot_word):
+            if len(robots) == 1:
+                whole: Controller = controller(made.controls[0], robots[0], chains[0], made.control_hz)
+                each: tuple[Controller, ...] = (whole,)
+            else:
+                driven = CombinedRobot(robots)
+                whole = both = side_by_side(made.controls, robots, chains, made.control_hz)
+                each = tuple(part.controller for part in both.parts)
         for one in robots:
             one.set_qpos(one.keyframe())
         world.set_home()

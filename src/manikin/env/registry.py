@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from typing import TYPE_CHECKING
 
 import gymnasium
@@ -15,7 +16,17 @@ from manikin.moved import old_names
 if TYPE_CHECKING:
     from manikin.env.task import Task
 
-__all__ = ["is_own", "register", "register_gymnasium", "task_class", "task_ids", "task_versions"]
+__all__ = [
+    "family_title",
+    "is_own",
+    "register",
+    "register_gymnasium",
+    "task_class",
+    "task_families",
+    "task_family",
+    "task_ids",
+    "task_versions",
+]
 
 _CLASSIC = "manikin.tasks.classic"
 _BIMANUAL = "manikin.tasks.bimanual"
@@ -90,9 +101,42 @@ _BUILTIN = {
 _registered: dict[str, type[Task]] = {}
 
 
-def task_ids() -> list[str]:
-    """Ids of all tasks, built in and registered, sorted; of each the newest version."""
-    return sorted({*_BUILTIN, *_registered})
+def task_ids(family: str | None = None) -> list[str]:
+    """Ids of all tasks, built in and registered, or of those of one family, sorted; of each the newest version.
+
+    Raises:
+        UnknownNameError: no task is of that family; lists those that there are.
+    """
+    if family is None:
+        return sorted({*_BUILTIN, *_registered})
+    families = task_families()
+    if family not in families:
+        raise UnknownNameError("family of tasks", family, families)
+    return families[family]
+
+
+def task_families() -> dict[str, list[str]]:
+    """Ids of the tasks of every family that has any: built-in families in the order of lists, then others, sorted."""
+    found: dict[str, list[str]] = {}
+    for task_id in task_ids():
+        found.setdefault(task_family(task_id), []).append(task_id)
+    known = importlib.import_module("manikin.tasks.families").FAMILIES
+    return {name: found[name] for name in (*known, *sorted(found.keys() - known)) if name in found}
+
+
+def task_family(word: str | type[Task]) -> str:
+    """The family of a task: what its class says, or else that of the folder of manikin.tasks that it is from, or else
+    ``own``. Raises as :func:`task_class`."""
+    task, families = task_class(word), importlib.import_module("manikin.tasks.families")
+    within = [base.__module__.split(".") for base in task.__mro__]  # a task that derives from a built-in one is like it
+    folders = [place[2] for place in within if place[:2] == ["manikin", "tasks"]]
+    return task.family or next((families.FOLDERS[name] for name in folders if name in families.FOLDERS), families.OWN)
+
+
+def family_title(family: str) -> str:
+    """What lists call a family; of one that is not built in, its name."""
+    title: str = importlib.import_module("manikin.tasks.families").FAMILIES.get(family, family)
+    return title
 
 
 def task_versions() -> list[str]:
@@ -106,10 +150,20 @@ def is_own(word: str) -> bool:
 
 
 def register(task: type[Task]) -> type[Task]:
-    """Class decorator: make a task known by its id, here and to Gymnasium as ``manikin/<id>``."""
+    """Class decorator: make a task known by its id, here and to Gymnasium as ``manikin/<id>``.
+
+    Raises:
+        ConfigError: it is no task, its id is taken, or its family is no word.
+    """
     from manikin.env.task import checked_task
 
     known = _registered.get(checked_task(task).id)
+    if not isinstance(task.family, str) or not re.fullmatch("[a-z0-9-]*", task.family):
+        built_in = ", ".join(importlib.import_module("manikin.tasks.families").FAMILIES)
+        raise ConfigError(
+            f"the family of {task.id} must be a word of lower-case letters, digits and hyphens, not {task.family!r}; "
+            f"built in: {built_in}"
+        )
     if task.id in _BUILTIN or (known is not None and known.__qualname__ != task.__qualname__):
         raise ConfigError(f"a task {task.id!r} is already registered; choose another name or a higher version")
     _registered[task.id] = task

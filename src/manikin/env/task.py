@@ -149,12 +149,15 @@ class Task:
 
     Class attributes:
         id: ``Name-v1``; changing physics, reward, observation or success means a new version.
+        family: which tasks it is listed with, such as "drawing"; :mod:`manikin.tasks.families` has the built-in ones,
+            and a word of your own makes another. By default that of its folder, or ``own``.
         horizon_s: episode length [s].
         robots: robot words that the task is tested with; the first is the default.
         robot_count: how many robots it takes; ``scene`` calls ``b.robot`` that often. With several, name them
             ``robot0``, ``robot1``, and what each of them observes ``robot0_tcp_pose`` and so on.
-        robot_needs: what a robot must have for the task: "feet", "gripper", or a group or tool of that name ("fingers",
-            "left"); a robot without it is refused with the names of those that have it.
+        robot_needs: what a robot must have for the task: "feet", "gripper", "measures_centre", or a group, tool or
+            gripper of that name ("fingers", "left", "stick"); a robot without it is refused with the names of those
+            that have it.
         robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).
         control, control_hz, physics: defaults that ``make`` can override.
         robot_control: arm name -> control, where it is another one for it (a mobile robot's base by velocity).
@@ -176,6 +179,7 @@ class Task:
     """
 
     id: ClassVar[str]
+    family: ClassVar[str] = ""
     horizon_s: ClassVar[float]
     instruction: ClassVar[str] = ""
     robots: ClassVar[tuple[str, ...]] = ("panda",)

@@ -44,7 +44,7 @@ class GaitTask(Task):
     control_hz = 40.0
     physics = Physics(hz=200.0)
     terminate = False
-    robot_needs = ("feet", "legs")
+    robot_needs = ("feet", "legs", "measures_centre")
     labels = GAIT
     observations = {
         "up": Quantity("1", "", "the world's z axis in the frame of the torso"),

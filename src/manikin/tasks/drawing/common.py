@@ -40,6 +40,7 @@ class Drawing(Task):
     """A canvas on the table, and a stick that leaves a dot in every control step in which its tip is near it."""
 
     robots = ("panda+stick",)
+    robot_needs = ("stick",)  # with fingers nothing is drawn: their tips are lower than the TCP
 
     @dataclass(frozen=True)
     class Config:

@@ -80,6 +80,7 @@ class PushT(Task):
     horizon_s = 20.0
     instruction = "push the T into its outline with the stick"
     robots = ("panda+stick",)
+    robot_needs = ("stick",)
     labels = Labels(
         events=(Event("touched", "is_touched"), Event("success", "success"), Event("lost", "success", "fall")),
         success=(

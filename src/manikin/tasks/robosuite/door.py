@@ -40,6 +40,7 @@ class Door(StagedTask):
     """
 
     id = "Door-v2"
+    family = "cabinets"
     instruction = "turn the lever and pull the door open"
     reward_max = 1.0
     observations = {

@@ -57,6 +57,7 @@ class TwoArmHandover(StagedTask):
     """
 
     id = "TwoArmHandover-v2"
+    family = "two-arms"
     instruction = "hand the hammer from one arm to the other"
     robot_count = 2
     robots = ("panda,panda", "baxter")

@@ -49,6 +49,7 @@ class TwoArmLift(StagedTask):
     """
 
     id = "TwoArmLift-v2"
+    family = "two-arms"
     instruction = "lift the pot by its two handles"
     robot_count = 2
     robots = ("panda,panda", "baxter")

@@ -44,6 +44,7 @@ class TwoArmPegInHole(StagedTask):
     """
 
     id = "TwoArmPegInHole-v2"
+    family = "two-arms"
     instruction = "put the peg through the hole in the plate"
     robot_count = 2
     robots = ("panda+none,panda+none", "baxter+none")

@@ -42,8 +42,10 @@ class Wipe(StagedTask):
     """
 
     id = "Wipe-v2"
+    family = "drawing"
     instruction = "wipe all the dirt off the table"
     robots = ("panda+eraser",)
+    robot_needs = ("eraser",)
     reward_max = 2525.51
     reward_norm = (50 * 50 + 500 * (0.01 + 25.5)) / 500
     observations = {

@@ -57,6 +57,7 @@ class PegInsertionSide(Task):
     """
 
     id = "PegInsertionSide-v2"
+    family = "insertion"
     horizon_s = 5.0
     labels = GRASP
     segments = (Segment("peg", until="gripper", after_s=0.5), Segment("hole", moves="head"))

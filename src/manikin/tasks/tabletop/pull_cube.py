@@ -36,6 +36,7 @@ class PullCube(Task):
     """
 
     id = "PullCube-v2"
+    family = "pushing"
     horizon_s = 2.5
     instruction = "pull the cube back into the red disc"
     robots = ("panda", "ur5e", "xarm7")

@@ -36,6 +36,7 @@ class PushCube(Task):
     """
 
     id = "PushCube-v2"
+    family = "pushing"
     horizon_s = 2.5
     instruction = "push the cube forward into the red disc"
     robots = ("panda",)
