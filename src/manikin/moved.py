@@ -140,6 +140,7 @@ MODULES: dict[str, str] = {
     "manikin.tasks.labels": "manikin.toolkit.labels",
     "manikin.tasks.robosuite.staged": "manikin.tasks.robosuite.staged_reward",
     "manikin.tasks.tabletop.common": "manikin.toolkit",
+    "manikin.tasks.tabletop.open_cabinet_drawer": "manikin.tasks.cabinets.open_cabinet_drawer",
     "manikin.tasks.two_arms": "manikin.toolkit.two_arms",
 }
 """Old module -> new module."""

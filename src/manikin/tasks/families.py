@@ -21,6 +21,7 @@ FAMILIES: dict[str, str] = {
 
 FOLDERS: dict[str, str] = {
     "bimanual": "two-arms",
+    "cabinets": "cabinets",
     "classic": "control-suite",
     "drawing": "drawing",
     "insertion": "insertion",

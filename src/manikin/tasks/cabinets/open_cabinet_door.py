@@ -10,7 +10,7 @@ from torch import Tensor
 from manikin import Quantity, Waypoint
 from manikin.math import pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.props.cabinet import DOOR_CABINETS, Cabinet
-from manikin.tasks.tabletop.open_cabinet_drawer import (
+from manikin.tasks.cabinets.open_cabinet_drawer import (
     OpenCabinetDrawer,
     OpenCabinetDrawerHandles,
     forward,

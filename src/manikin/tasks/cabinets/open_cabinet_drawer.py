@@ -113,7 +113,6 @@ class OpenCabinetDrawer(Task):
     """
 
     id = "OpenCabinetDrawer-v2"
-    family = "cabinets"
     horizon_s = 5.0
     instruction = "open the marked drawer of the cabinet"
     robots = ("panda", "fetch")

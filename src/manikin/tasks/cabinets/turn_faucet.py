@@ -58,7 +58,6 @@ class TurnFaucet(Task):
     """
 
     id = "TurnFaucet-v1"
-    family = "cabinets"
     horizon_s = 10.0
     instruction = "turn the dark switch of the faucet until it is open"
     robots = ("panda",)
