@@ -41,22 +41,24 @@ def _drawn(config: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return found | {name: (value, value) for name, value in fixed.items()}
 
 
-def test_every_setting_draws_something_that_training_never_does() -> None:
-    """In at least one quantity no value of the setting lies in the range from which training draws."""
+@pytest.mark.parametrize("algorithm", ["distill", "ppo"])
+def test_every_setting_draws_something_that_training_never_does(algorithm: str) -> None:
+    """Neither the student's nor the teacher's: in at least one quantity no value of the setting lies in the range from
+    which training draws."""
     suite, kind = load_protocol("sim-to-real"), task_class("GraspCube-v1")
     declared = dataclasses.asdict(kind.Config())
-    student = declared | dict(recipe_for("distill", "GraspCube-v1")[0].env["config"])
+    learned = declared | dict(recipe_for(algorithm, "GraspCube-v1")[0].env["config"])
     assert len(suite.tasks) == 20 and suite.trials == 20 * 64
     for word in suite.tasks:
         given = suite.config[word]
-        setting, shown = _drawn(declared | dict(given)), _drawn(student)
+        setting, shown = _drawn(declared | dict(given)), _drawn(learned)
         apart = {
             name: bool(((setting[name][1] <= shown[name][0]) | (setting[name][0] >= shown[name][1])).any())
             and not all(np.array_equal(a, b) for a, b in zip(setting[name], shown[name], strict=True))
             for name in setting
         }
         new = [name for name, is_apart in apart.items() if is_apart and any(name in key for key in given)]
-        textured = not set(given.get("table_textures", ("plain",))) & set(student["table_textures"])
+        textured = not set(given.get("table_textures", ("plain",))) & set(learned["table_textures"])
         assert new or textured, f"{word}: training draws it, too"
 
 

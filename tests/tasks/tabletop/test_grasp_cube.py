@@ -204,3 +204,15 @@ def test_the_robots_colours_stay_within_their_range_and_fill_it() -> None:
     assert (drawn >= low - 1e-6).all() and (drawn <= high + 1e-6).all()
     assert (drawn.min(0) < low + 0.05).all() and (drawn.max(0) > high - 0.05).all()
     env.close()
+
+
+def test_a_share_of_the_episodes_begins_with_the_jaw_closed() -> None:
+    env = manikin.make("GraspCube-v1", num_envs=200, config={"closed": 0.3}, autoreset="disabled")
+    env.reset(seed=0)
+    jaw, command = env.h.robot.qpos[:, -1], env.h.robot.ctrl[:, -1]
+    spec = env.h.robot.gripper
+    closed = (jaw - spec.closed_q[0]).abs() < 1e-5
+    assert torch.equal(~closed, (jaw - spec.open_q[0]).abs() < 1e-5)
+    assert abs(closed.float().mean().item() - 0.3) < 4 * (0.3 * 0.7 / 200) ** 0.5  # four standard deviations
+    assert torch.equal(jaw, command)  # it holds there
+    env.close()

@@ -132,13 +132,28 @@ def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator)
         out = out[torch.arange(count, device=device)[:, None, None], down[:, :, None], across[:, None, :]]
         steps = torch.stack([2.0 * moves[1] / (width - 1), 2.0 * moves[0] / (height - 1)], -1)
         moved = steps.reshape(*pictures.shape[:-3], 1, 2)
-    if config.jitter:
-        factors = 1 + config.jitter * (2 * torch.rand((count, 1, 1, 5), generator=generator, device=device) - 1)
-        bright = out.float() * factors[..., :3] * factors[..., 3:4]
-        mean = bright.mean((1, 2), keepdim=True)
-        out = (mean + (bright - mean) * factors[..., 4:]).round().clamp(0, 255).to(torch.uint8)
-    if config.saturation:
-        factor = 1 + config.saturation * (2 * torch.rand((count, 1, 1, 1), generator=generator, device=device) - 1)
-        grey = luma(out.float())
-        out = (grey + (out - grey) * factor).round().clamp(0, 255).to(torch.uint8)
+    if config.jitter or config.saturation:
+        out = _recoloured(out, config, generator)
     return out.reshape(pictures.shape), moved
+
+
+def _recoloured(pictures: Tensor, config: PictureConfig, generator: torch.Generator) -> Tensor:
+    """(B, H, W, 3) uint8 as such. Brightness, contrast and saturation together are one matrix per picture, and one pass
+    over its pixels."""
+    count, height, width = pictures.shape[:3]
+    device = pictures.device
+    before = pictures.reshape(count, height * width, 3).float()
+    matrix = torch.eye(3, device=device).repeat(count, 1, 1)
+    offset = torch.zeros((count, 1, 3), device=device)
+    if config.jitter:
+        factors = 1 + config.jitter * (2 * torch.rand((count, 1, 5), generator=generator, device=device) - 1)
+        bright, contrast = factors[..., :3] * factors[..., 3:4], factors[..., 4:]
+        offset = (1 - contrast) * bright * before.mean(1, keepdim=True)
+        matrix = torch.diag_embed((contrast * bright)[:, 0])
+    if config.saturation:
+        factor = 1 + config.saturation * (2 * torch.rand((count, 1, 1), generator=generator, device=device) - 1)
+        grey = luma(torch.eye(3, device=device)).expand(3, 3)  # a row of colours times this is their grey
+        saturated = factor * torch.eye(3, device=device) + (1 - factor) * grey
+        matrix, offset = matrix @ saturated, offset @ saturated
+    after = torch.baddbmm(offset, before, matrix)
+    return after.round_().clamp_(0, 255).to(torch.uint8).reshape(pictures.shape)

@@ -174,17 +174,22 @@ class Robot(Handle):
             raise UnknownNameError(f"keyframe of {self.arm.name}", name, self.arm.keyframes)
         return torch.tensor(self.arm.keyframes[name], device=self.scope.device)
 
-    def set_qpos(self, arm: Any, opening: float = 1.0, *, qvel: Any = 0.0) -> None:
+    def set_qpos(self, arm: Any, opening: float | Tensor = 1.0, *, qvel: Any = 0.0) -> None:
         """Put the robot at joint positions (n, joints) or (joints,), clipped to the limits, its grippers at ``opening``
-        (1 open, 0 closed), holding there; at rest, or the joints with velocities ``qvel`` like the positions. A free
-        or vertical base goes to where the scene put it; ``set_root`` moves it after that."""
+        (1 open, 0 closed; one for all rows or (n,)), holding there; at rest, or the joints with velocities ``qvel``
+        like the positions. A free or vertical base goes to where the scene put it; ``set_root`` moves it after
+        that."""
         n, na, device, target = self.scope.n, len(self.arm.joints), self.scope.device, self.scope.target
         arm = torch.minimum(torch.maximum(expand(arm, n, na, device), self.limits[:na, 0]), self.limits[:na, 1])
-        fingers = torch.tensor(self.model.gripper_qpos(opening).tolist(), dtype=torch.float32, device=device)
-        whole = torch.cat([arm, self._follow(arm), fingers.expand(n, len(fingers))], 1)
+        closed, opened = (
+            torch.tensor(self.model.gripper_qpos(at).tolist(), dtype=torch.float32, device=device) for at in (0.0, 1.0)
+        )
+        share = torch.as_tensor(opening, dtype=torch.float32, device=device).expand(n).unsqueeze(1)
+        fingers = torch.lerp(closed, opened, share)
+        whole = torch.cat([arm, self._follow(arm), fingers], 1)
         self._place.write(whole, target)
         moving = torch.as_tensor(qvel, dtype=torch.float32, device=device).expand(n, na)
-        still = torch.zeros(n, len(fingers), device=device)
+        still = torch.zeros_like(fingers)
         self._place_vel.write(torch.cat([moving, self._follow(moving), still], 1), target)
         none = torch.zeros_like(whole[:, 0])
         command = [none if k in self._by_torque else whole[:, c] for k, c in enumerate(self._command)]

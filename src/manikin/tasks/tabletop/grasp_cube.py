@@ -85,6 +85,7 @@ class GraspCube(Task):
         darkest: tuple[float, float, float] = (0.0, 0.0, 0.0)  # the cube's colour, least of each channel
         brightest: tuple[float, float, float] = (1.0, 1.0, 1.0)  # and most
         rest_std: float = 0.02  # [rad] noise of the arm's joints at the start
+        closed: float = 0.0  # share of the episodes that begin with the jaw closed
         servo_gain: float = 1.0  # times the stiffness of the arm's servos
         at_rest: float = 0.2  # [rad] norm of what the commanded arm joints may be off rest in success
         lifted: float = 0.001  # [m] the cube must be so far off the table
@@ -174,7 +175,8 @@ class GraspCube(Task):
 
     def start(self, h: GraspCubeHandles, ep: Episode) -> None:
         half = self.config.spawn_half_size
-        noisy_rest(h.robot, ep, self.config.rest_std)
+        opening = (ep.rng.uniform("jaw", 0.0, 1.0) >= self.config.closed).float() if self.config.closed else 1.0
+        noisy_rest(h.robot, ep, self.config.rest_std, opening=opening)
         spot = ep.rng.uniform("cube/xy", -half, half, (2,))
         spot = spot + torch.tensor([self.config.spawn_x, 0.0])
         h.cube.set_pose(torch.cat([spot, h.cube.size[:, 2:]], 1), full_turn(ep, "cube/yaw"))
