@@ -56,6 +56,7 @@ UNPUBLISHED = {  # of no result
     "docs/ranking.py": "python docs/ranking.py --check",
     "docs/robots_pick.py": "python docs/robots_pick.py --quick",
     "docs/robots_sheet.py": "python docs/robots_sheet.py --quick --out OUT",
+    "docs/sim_to_real.py": "python docs/sim_to_real.py --check",
     "docs/simpler_experts.py": "python docs/simpler_experts.py --check",
     "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
     "docs/simpler_sheet.py": "python docs/simpler_sheet.py --quick --out OUT",
