@@ -243,12 +243,13 @@ def handed_over(teacher: Path, student: Path, suite: Protocol, word: str) -> tup
         observation, _ = env.reset(seed=seeds)
         pupil.reset(torch.ones(len(seeds), dtype=torch.bool))
         solved = torch.zeros(len(seeds), dtype=torch.bool)
+        left = len(seeds)
         for step in range(env.horizon):
-            if step == HANDED:
-                left = int((~solved).sum())
-            told = leader(observation) if step >= HANDED else pupil.act(observation, [""] * len(seeds))[:, 0]
+            led = step >= min(HANDED, env.horizon // 2)
+            told = leader(observation) if led else pupil.act(observation, [""] * len(seeds))[:, 0]
             observation, _, _, _, info = env.step(told)
             solved |= info["success"]
+            left = left if led else int((~solved).sum())
         return left, left - int((~solved).sum())
 
 
