@@ -55,7 +55,8 @@ def free(spec: mujoco.MjSpec) -> mujoco.MjModel:
         for element in list(kind):
             spec.delete(element)
     root = spec.worldbody.first_body()
-    if not any(int(joint.type) == int(mujoco.mjtJoint.mjJNT_FREE) for joint in root.joints):
+    loose = len(root.joints) == 3 or any(int(joint.type) == int(mujoco.mjtJoint.mjJNT_FREE) for joint in root.joints)
+    if not loose:  # nor free to move in a vertical plane
         root.add_freejoint()
     for joint in spec.joints:
         joint.armature = 0.0

@@ -563,7 +563,7 @@ def test_a_page_names_base_groups_and_tools() -> None:
 
 def test_the_list_shows_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert rows["go2"][1:4] == ["12", "free", "legs"] and rows["tiago"][2] == "differential"
     assert rows["h1"][3:7] == ["legs", "torso", "left_arm", "right_arm"] and rows["allegro"][3] == "fingers"
 

@@ -181,11 +181,7 @@ class Robot(Handle):
         that."""
         n, na, device, target = self.scope.n, len(self.arm.joints), self.scope.device, self.scope.target
         arm = torch.minimum(torch.maximum(expand(arm, n, na, device), self.limits[:na, 0]), self.limits[:na, 1])
-        closed, opened = (
-            torch.tensor(self.model.gripper_qpos(at).tolist(), dtype=torch.float32, device=device) for at in (0.0, 1.0)
-        )
-        share = torch.as_tensor(opening, dtype=torch.float32, device=device).expand(n).unsqueeze(1)
-        fingers = torch.lerp(closed, opened, share)
+        fingers = self._fingers(opening).expand(n, -1)
         whole = torch.cat([arm, self._follow(arm), fingers], 1)
         self._place.write(whole, target)
         moving = torch.as_tensor(qvel, dtype=torch.float32, device=device).expand(n, na)
@@ -198,6 +194,14 @@ class Robot(Handle):
             self._history.write(torch.stack([command[k] for k in self._late], 1), target)
         if self.arm.base.loose:
             self.set_root(self.base_pose)
+
+    def _fingers(self, opening: float | Tensor) -> Tensor:
+        """(1 or n, gripper joints) where the grippers' joints are."""
+        if not isinstance(opening, Tensor):
+            found = torch.tensor(self.model.gripper_qpos(opening).tolist(), dtype=torch.float32)
+            return found.unsqueeze(0).to(self.scope.device)
+        closed, opened = self._fingers(0.0), self._fingers(1.0)
+        return torch.lerp(closed, opened, opening.to(closed).unsqueeze(1))
 
     def _follow(self, arm: Tensor) -> Tensor:
         """(n, followers) where joints that follow others are, or how fast, given those (n, arm joints)."""
