@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin.math import atan2
+from manikin.math import atan2, wrap_to_pi
 
 __all__ = ["FlatThing", "Push"]
 
@@ -88,6 +88,7 @@ class FlatThing:
         self._starts = beside - _RUN * unit
         free = self._distances(torch.stack([(beside + 0.001 * self._normals[:, None]).expand_as(unit), self._starts]))
         self._has_room = (free[0].amin(-1) >= radius) & (free[1].amin(-1) >= radius + _GAP)
+        self._paths = self._path(self._places[:, None].expand_as(unit), self._ahead)[None]
 
     def moved(self, turn: Tensor, arm: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """How the thing moves while the point that pushes it makes a short step and does not slip.
@@ -115,16 +116,14 @@ class FlatThing:
             allowed: (n, places) bool, which of :meth:`places` can be reached.
         """
         n, count = len(pos), len(_ASLANT)
-        ahead = turn[:, None, None] + self._ahead  # (n, places, directions)
-        arms = self._places[None, :, None].expand(n, -1, count, 2)
-        ways, offs = self._tried(pos, turn, arms, ahead, goal, goal_turn)
+        ways, offs = self._stops(self._paths, pos, turn, goal, goal_turn)  # (n, places, directions)
         offs = torch.where(allowed[:, :, None] & self._has_room, offs, torch.inf)
         # a steeper push slips more easily: of equals the straight one
         chosen = (offs * (1.0 + 0.02 * torch.tensor(_ASLANT).abs())).flatten(1).argmin(1)
         row, place, slant = torch.arange(n), chosen // count, chosen % count
         contact, outward = self.places(pos, turn)
         start = _turned(self._starts[place, slant] + self._centre, turn) + pos
-        angle = ahead[row, place, slant]
+        angle = turn + self._ahead[place, slant]
         unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
         return Push(
             contact[row, place], start, outward[row, place], unit, ways[row, place, slant], offs[row, place, slant]
@@ -145,14 +144,14 @@ class FlatThing:
         nearest, away = self._nearest(local), self._distances(local)  # (n, edges, 2), (n, edges)
         edge = away.argmin(1)
         arm, normal = nearest[row, edge], self._outward[edge]
-        aslant = torch.tensor(_ASLANT)
-        ahead = (turn + atan2(-normal[:, 1], -normal[:, 0]))[:, None] + aslant
-        ways, offs = self._tried(pos, turn, arm[:, None].expand(n, len(aslant), 2), ahead, goal, goal_turn)
+        ahead = atan2(-normal[:, 1], -normal[:, 0])[:, None] + torch.tensor(_ASLANT)
+        path = self._path(arm[:, None].expand(n, len(_ASLANT), 2), ahead)
+        ways, offs = self._stops(path, pos, turn, goal, goal_turn)
         chosen = offs.argmin(1)
         near = (away < self.radius + _GAP) | (torch.arange(len(self._start)) == edge[:, None])
         out = (near[..., None] * self._outward).sum(1)
         out = _turned(out / out.norm(dim=1, keepdim=True).clamp_min(1e-6), turn)
-        angle = ahead[row, chosen]
+        angle = turn + ahead[row, chosen]
         unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
         contact = _turned(arm + self._centre, turn) + pos
         return Push(contact, tip, out, unit, ways[row, chosen], offs[row, chosen])
@@ -174,26 +173,37 @@ class FlatThing:
     def off(self, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float) -> Tensor:
         """(...) [m] how far the thing is from its goal, with a turn counted as a length."""
         way = pos - goal
-        rest = torch.remainder(turn - goal_turn + math.pi, 2 * math.pi) - math.pi
+        rest = wrap_to_pi(turn - goal_turn)
         return ((way * way).sum(-1) + (self.turn_length * rest) ** 2).sqrt()
 
-    def _tried(
-        self, pos: Tensor, turn: Tensor, arm: Tensor, ahead: Tensor, goal: Tensor, goal_turn: float
-    ) -> tuple[Tensor, Tensor]:
-        """Of pushes (n, ...) the way after which the thing is nearest to its goal, and how near that is [m]."""
-        of_row = (-1, *[1] * (ahead.dim() - 1))
-        least = self.off(pos, turn, goal, goal_turn).reshape(of_row).expand_as(ahead)
-        turn = turn.reshape(of_row).expand_as(ahead)
-        centre = _turned(self._centre.expand(*turn.shape, 2), turn) + pos.reshape(*of_row, 2)
+    def _path(self, arm: Tensor, ahead: Tensor) -> Tensor:
+        """(..., steps, 3) where pushes bring the thing after each of the steps: its origin [m] and its turn [rad], as
+        seen from where it begins.
+
+        Args:
+            arm: (..., 2) from the centre of friction to the contact [m].
+            ahead: (...) direction of the push [rad], likewise in the thing's own frame.
+        """
         unit = torch.stack([torch.cos(ahead), torch.sin(ahead)], -1)
-        way, gone = torch.zeros_like(turn), 0.0
+        turn, centre, path = torch.zeros_like(ahead), self._centre.expand_as(unit), []
         for step in _STEPS:
             shift, more = self.moved(turn, arm, step * unit)
-            centre, turn, gone = centre + shift, turn + more, gone + step
-            off = self.off(centre - _turned(self._centre.expand(*turn.shape, 2), turn), turn, goal, goal_turn)
-            better = off < least
-            way, least = torch.where(better, gone, way), torch.where(better, off, least)
-        return way, least
+            centre, turn = centre + shift, turn + more
+            origin = centre - _turned(self._centre.expand_as(unit), turn)
+            path.append(torch.cat([origin, turn[..., None]], -1))
+        return torch.stack(path, -2)
+
+    def _stops(self, path: Tensor, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float) -> tuple[Tensor, Tensor]:
+        """Of pushes with a ``path`` (n or 1, ..., steps, 3) the way after which the thing is nearest to its goal, and
+        how near that is [m]: both (n, ...)."""
+        of_row = (-1, *[1] * (path.dim() - 2))
+        now = self.off(pos, turn, goal, goal_turn).reshape(of_row[:-1])
+        aim = _turned(goal - pos, -turn).reshape(*of_row, 2)
+        after = self.off(path[..., :2], path[..., 2] + turn.reshape(of_row), aim, goal_turn)
+        least, at = after.min(-1)
+        better = least < now
+        gone = torch.tensor(_STEPS).cumsum(0)[at]
+        return torch.where(better, gone, 0.0), torch.where(better, least, now)
 
 
 def _turned(v: Tensor, angle: Tensor) -> Tensor:
