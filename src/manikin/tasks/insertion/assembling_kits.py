@@ -36,8 +36,8 @@ from manikin.math import (
     quat_to_yaw,
     wrap_to_pi,
 )
+from manikin.props.holed_box import bars, frame
 from manikin.props.insertion.kit import DEPTH, SHAPES, TILE, WOOD, inlay, kit_shape, piece, recess
-from manikin.spec.prop import Shape
 from manikin.toolkit import (
     GRASP,
     above,
@@ -55,7 +55,7 @@ from manikin.toolkit import (
 __all__ = ["AssemblingKits"]
 
 _BOARD = (0.15, 0.23)  # [m] half size of the board
-_OPENING = TILE / math.sqrt(2) - 5e-4  # [m] half the side of its opening, which the block covers however it is turned
+_OPENING = (TILE / math.sqrt(2) - 5e-4,) * 2  # [m] half of its opening, which the block covers however it is turned
 _SLOTS = ((0.0, 0.0), (0.055, 0.12), (0.055, -0.12), (-0.055, 0.12), (-0.055, -0.12))  # [m] places in the board
 _HOLD = 0.02  # [m] above the bottom of the piece, where it is held
 _MIDDLE = math.pi / 4  # [rad] turn of the gripper to where the arm faces, at which the wrist is in mid range
@@ -141,7 +141,6 @@ class AssemblingKits(Task):
         self._slots = torch.tensor(_SLOTS)
         robot = b.robot()
         loose = b.mesh("piece", choice=[piece(name) for name in c.shapes], draw=False)
-        walls = [Shape(type="box", size=size, pos=pos) for size, pos in zip(*_frame((0.0, 0.0)), strict=True)]
         blocks = [recess(name, c.clearance) for name in c.shapes]
         placed = [inlay(name) for name in c.shapes]
         return AssemblingKitsHandles(
@@ -149,7 +148,7 @@ class AssemblingKits(Task):
             piece=loose,
             recess=b.mesh("recess", choice=blocks, kind="kinematic", draw=False),
             inlays=[b.mesh(f"inlay{k}", choice=placed, kind="kinematic", draw=False) for k in range(len(_SLOTS) - 1)],
-            board=b.part("board", walls, kind="kinematic", rgba=WOOD, resizable=True),
+            board=b.part("board", frame(_BOARD, _OPENING, DEPTH), kind="kinematic", rgba=WOOD, resizable=True),
             grasp=b.grasp(robot, loose),
             goal=b.variable("goal", (7,)),
         )
@@ -169,7 +168,7 @@ class AssemblingKits(Task):
         for k, part in enumerate(h.inlays, 1):
             part.set_choice(shapes[:, k])
             part.set_pose(torch.cat([slots[:, k], level], 1), full_turn(ep, f"inlay{k}/yaw"))
-        sizes, places = _walls(slots[:, 0])
+        sizes, places = bars(_BOARD, _OPENING, DEPTH, slots[:, 0])
         h.board.set_size(sizes)
         h.board.set_offsets(places)
         h.board.set_pose(_UNDER)
@@ -292,30 +291,3 @@ class AssemblingKits(Task):
         there = yaw + quat_to_yaw(h.goal.value[:, 3:]) - quat_to_yaw(h.piece.quat) - self._mid(h, h.goal.value[:, :3])
         free = self.known(h)[:, 4] == 0
         return torch.where(free, wrap_to_pi(yaw - self._mid(h, h.goal.value[:, :3])), self._least(h, there))
-
-
-def _walls(opening: Tensor) -> tuple[Tensor, Tensor]:
-    """Half sizes and places (n, 4, 3) [m] of the four parts of the board around an opening at (n, 2)."""
-    (x, y), a, z = _BOARD, _OPENING, DEPTH / 2
-    u, v = opening[:, 0], opening[:, 1]
-    full, half = torch.full_like(u, y), torch.full_like(u, a)
-    height = torch.full_like(u, z)
-    sizes = [
-        ((x - a - u) / 2, full, height),
-        ((x - a + u) / 2, full, height),
-        (half, (y - a - v) / 2, height),
-        (half, (y - a + v) / 2, height),
-    ]
-    zero = torch.zeros_like(u)
-    places = [
-        ((x + a + u) / 2, zero, height),
-        ((u - a - x) / 2, zero, height),
-        (u, (y + a + v) / 2, height),
-        (u, (v - a - y) / 2, height),
-    ]
-    return tuple(torch.stack([torch.stack(row, 1) for row in rows], 1) for rows in (sizes, places))  # type: ignore[return-value]
-
-
-def _frame(opening: tuple[float, float]) -> tuple[list[tuple[float, ...]], list[tuple[float, float, float]]]:
-    sizes, places = _walls(torch.tensor([opening], device="cpu"))
-    return [tuple(size) for size in sizes[0].tolist()], [tuple(place) for place in places[0].tolist()]
