@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import gymnasium
@@ -120,14 +121,14 @@ def task_families() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for task_id in task_ids():
         found.setdefault(task_family(task_id), []).append(task_id)
-    known = importlib.import_module("manikin.tasks.families").FAMILIES
+    known = _families().FAMILIES
     return {name: found[name] for name in (*known, *sorted(found.keys() - known)) if name in found}
 
 
 def task_family(word: str | type[Task]) -> str:
     """The family of a task: what its class says, or else that of the folder of manikin.tasks that it is from, or else
     ``own``. Raises as :func:`task_class`."""
-    task, families = task_class(word), importlib.import_module("manikin.tasks.families")
+    task, families = task_class(word), _families()
     within = [base.__module__.split(".") for base in task.__mro__]  # a task that derives from a built-in one is like it
     folders = [place[2] for place in within if place[:2] == ["manikin", "tasks"]]
     return task.family or next((families.FOLDERS[name] for name in folders if name in families.FOLDERS), families.OWN)
@@ -135,7 +136,7 @@ def task_family(word: str | type[Task]) -> str:
 
 def family_title(family: str) -> str:
     """What lists call a family; of one that is not built in, its name."""
-    title: str = importlib.import_module("manikin.tasks.families").FAMILIES.get(family, family)
+    title: str = _families().FAMILIES.get(family, family)
     return title
 
 
@@ -149,6 +150,11 @@ def is_own(word: str) -> bool:
     return word.removeprefix("manikin/") in _registered or word.endswith(".py") or ":" in word
 
 
+def _families() -> ModuleType:
+    """Their names; found by name as the tasks themselves are, which lie above this room."""
+    return importlib.import_module("manikin.tasks.families")
+
+
 def register(task: type[Task]) -> type[Task]:
     """Class decorator: make a task known by its id, here and to Gymnasium as ``manikin/<id>``.
 
@@ -159,7 +165,7 @@ def register(task: type[Task]) -> type[Task]:
 
     known = _registered.get(checked_task(task).id)
     if not isinstance(task.family, str) or not re.fullmatch("[a-z0-9-]*", task.family):
-        built_in = ", ".join(importlib.import_module("manikin.tasks.families").FAMILIES)
+        built_in = ", ".join(_families().FAMILIES)
         raise ConfigError(
             f"the family of {task.id} must be a word of lower-case letters, digits and hyphens, not {task.family!r}; "
             f"built in: {built_in}"
