@@ -10,8 +10,7 @@ network of every validation is kept. Each of these plays 64 starts of the task a
 starts of the suite, as ``manikin eval sim-to-real --policy runs/sim-to-real/student`` does. Episodes end at success.
 What the folder and the file have already is not made again.
 
-Recipes are chosen in the settings of ``CHOOSING``, which neither training nor the suite draws, so that the suite says
-something of settings that nobody looked at.
+Recipes can be compared in the settings of ``CHOOSING``, which neither training nor the suite draws.
 """
 
 from __future__ import annotations
@@ -277,7 +276,7 @@ def played(policy: Path, suite: Protocol, episodes: int) -> dict[str, Any]:
 def chosen_by(
     policy: Path, suite: Protocol, *, episodes: int = SIMULATED, names: Sequence[str] = tuple(CHOOSING)
 ) -> dict[str, Any]:
-    """Success of a network in the settings that recipes are chosen by."""
+    """Success of a network in the settings of :data:`CHOOSING`."""
     words = {f"{TASK}#{name}": CHOOSING[name] for name in names}
     other = dataclasses.replace(suite, name="choosing", tasks=tuple(words), config=words)
     found = {word.partition("#")[2]: successes(policy, other, word, episodes) for word in words}

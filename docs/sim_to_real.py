@@ -78,7 +78,7 @@ def settings(result: dict[str, Any], earlier: dict[str, Any]) -> str:
 
 
 def chosen(result: dict[str, Any]) -> str:
-    """Success in the settings that the recipe was chosen by."""
+    """Success in settings that neither training nor the suite draws."""
     found = result["choosing"]
     lines = ["| setting | success |", "|---|---:|"]
     lines += [f"| `{name}` | {100 * won / found['episodes']:.0f} % |" for name, won in found["settings"].items()]
