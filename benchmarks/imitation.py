@@ -39,7 +39,7 @@ TASKS = {  # horizon [control steps], controller
     "PlaceSphere-v2": (200, "ee_delta_pos"),
     "Lift-v2": (400, "osc_pose"),
     "PickPlaceCan-v2": (400, "osc_pose"),
-    "NutAssemblySquare-v3": (400, "osc_pose"),
+    "NutAssemblySquare-v4": (400, "osc_pose"),
 }
 NEAR = '[{ name = "near", pos = [0.45, 0.0, 0.3], target = [0.0, 0.0, 0.08], fovy = 0.8 }]'
 PICTURES = {  # what a policy is shown and told in place of the state

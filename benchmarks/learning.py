@@ -72,8 +72,10 @@ def manikin(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "manikin.cli", *words], check=True)
 
 
-def limits(run: str, *, loaded: bool) -> list[str]:
-    """Minutes of a run, where they are not the recipe's: those of an idle machine."""
+def limits(run: str, *, loaded: bool, most: float | None = None) -> list[str]:
+    """Minutes of a run, where they are not the recipe's: those of an idle machine, or ``most``."""
+    if most is not None:
+        return ["--minutes", f"{most:g}"]
     name, task = run.split(":")
     algorithm, demos = ("sac", True) if name in DEMONSTRATED else (name, False)
     minutes = TARGETS[run].minutes if run in TARGETS else recipe_for(algorithm, task, demos=demos)[0].minutes
@@ -178,6 +180,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--threads", type=int, default=0, help="of the physics; never changes a result")
     parser.add_argument("--loaded", action="store_true", help="other work runs here: keep processor time, not seconds")
+    parser.add_argument("--minutes", type=float, help="wall-clock limit of a run, default that of its target")
     parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
@@ -196,7 +199,7 @@ def main() -> None:
             return dict(seeds[str(seed)])
         taught = teacher_of(run)
         teacher = None if taught is None else measured(*taught, again=False)
-        words = [*limits(run, loaded=args.loaded), *more]
+        words = [*limits(run, loaded=args.loaded, most=args.minutes), *more]
         one = train(run, seed, words, loaded=args.loaded, keep=args.keep, quick=args.quick)
         seeds[str(seed)] = one if teacher is None else with_teacher(one, teacher)
         args.out.write_text(json.dumps(done, indent=1) + "\n")

@@ -35,10 +35,10 @@ PUBLISHED: dict[str, Sequence[tuple[float, float | None] | None]] = {
     "Lift-v2": ((425, 25), (291, 42), (363, 50), (71, 25)),
     "Stack-v2": ((56, None), (37, None), (43, None), (19, None)),
     "PickPlaceCan-v2": ((23, None), None, (51, None), None),
-    "NutAssemblyRound-v3": ((80, None), None, (108, None), None),
+    "NutAssemblyRound-v4": ((80, None), None, (108, None), None),
     "Door-v2": ((452, 4), (199, 123), (299, 182), (133, 96)),
     "Wipe-v2": ((64, None), (-20, None), (46, None), (-21, None)),
-    "TwoArmLift-v2": ((107, None), None, (138, None), None),
+    "TwoArmLift-v3": ((107, None), None, (138, None), None),
     "TwoArmPegInHole-v2": ((442, 42), None, (442, 18), None),
     "TwoArmHandover-v2": ((84, None), None, (64, None), None),
 }

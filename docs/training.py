@@ -39,7 +39,7 @@ SEEN = {"PickCube-v2": {"diffusion": {100: 76, 1000: 100}}}  # 128 x 128 pixels,
 HUMAN = {  # 200 human demonstrations: LSTM-GMM and DP-CNN, best checkpoint; Chi et al. (2023), table I
     "Lift-v2": {"bc": 100, "diffusion": 100},
     "PickPlaceCan-v2": {"bc": 100, "diffusion": 100},
-    "NutAssemblySquare-v3": {"bc": 95, "diffusion": 100},
+    "NutAssemblySquare-v4": {"bc": 95, "diffusion": 100},
 }
 BASELINES = "https://github.com/haosulab/ManiSkill/tree/main/examples/baselines"
 FLASH = "https://github.com/Holiday-Robot/FlashSAC"

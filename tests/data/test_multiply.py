@@ -203,7 +203,7 @@ def test_frames_have_names():
     env.close()
 
 
-@pytest.mark.parametrize("task", ["Stack-v2", "NutAssembly-v3", "NutAssemblySquare-v3", "NutAssemblyRound-v3", STACK])
+@pytest.mark.parametrize("task", ["Stack-v2", "NutAssembly-v4", "NutAssemblySquare-v4", "NutAssemblyRound-v4", STACK])
 def test_segments_name_flags_and_frames_of_their_task(task):
     env = manikin.make(task, 1, autoreset="disabled")
     env.reset(seed=0)

@@ -41,7 +41,7 @@ def test_every_folder_of_tasks_has_a_family() -> None:
         ("PegInsertionSide-v2", "insertion"),
         ("Door-v2", "cabinets"),
         ("Wipe-v2", "drawing"),
-        ("TwoArmLift-v2", "two-arms"),
+        ("TwoArmLift-v3", "two-arms"),
         ("Lift-v2", "robosuite"),
         ("HumanoidStand-v1", "control-suite"),
         ("WidowXStackCube-v2", "simpler"),

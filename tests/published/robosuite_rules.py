@@ -118,9 +118,9 @@ def _handover(s: Any) -> tuple[float, bool]:
 REFERENCE = {
     "Door-v2": _door,
     "Lift-v2": _lift,
-    "NutAssembly-v3": functools.partial(_nuts, ("square", "round")),
-    "NutAssemblyRound-v3": functools.partial(_nuts, ("round",)),
-    "NutAssemblySquare-v3": functools.partial(_nuts, ("square",)),
+    "NutAssembly-v4": functools.partial(_nuts, ("square", "round")),
+    "NutAssemblyRound-v4": functools.partial(_nuts, ("round",)),
+    "NutAssemblySquare-v4": functools.partial(_nuts, ("square",)),
     "PickPlace-v2": functools.partial(_pick_place, ("milk", "bread", "cereal", "can")),
     "PickPlaceBread-v2": functools.partial(_pick_place, ("bread",)),
     "PickPlaceCan-v2": functools.partial(_pick_place, ("can",)),
@@ -128,6 +128,6 @@ REFERENCE = {
     "PickPlaceMilk-v2": functools.partial(_pick_place, ("milk",)),
     "Stack-v2": _stack,
     "TwoArmHandover-v2": _handover,
-    "TwoArmLift-v2": _pot,
+    "TwoArmLift-v3": _pot,
     "TwoArmPegInHole-v2": _peg,
 }

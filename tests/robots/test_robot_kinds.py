@@ -442,7 +442,7 @@ def test_each_arm_is_asked_what_it_holds() -> None:
 
 
 def test_a_team_names_groups_and_tools_as_one_robot_does() -> None:
-    env = manikin.make("TwoArmLift-v2", robot="baxter")
+    env = manikin.make("TwoArmLift-v3", robot="baxter")
     team = env.driven
     assert list(team.groups) == ["robot0/arm", "robot1/arm"] and team.groups["robot1/arm"] == slice(7, 14)
     assert torch.equal(team.tools["robot1/tool"].tcp_pose, env.robots[1].tcp_pose)

@@ -64,7 +64,7 @@ def test_forces_are_the_norm_of_what_all_contacts_do_to_each_link() -> None:
 
 
 def test_forces_of_two_robots_are_one_table() -> None:
-    env = make("TwoArmLift-v2", num_envs=1, autoreset="disabled")
+    env = make("TwoArmLift-v3", num_envs=1, autoreset="disabled")
     env.reset(seed=0)
     several = [name for name in env.force_names if name != "total"]
     assert len(set(several)) == len(several) and {name.split("/")[0] for name in several} == {

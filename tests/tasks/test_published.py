@@ -81,8 +81,8 @@ def test_the_rules_give_what_maniskill_gives(name: str) -> None:
 
 # ---- starts: where each thing is, over many resets -------------------------------------------------------------------
 
-STARTS = {"Lift-v2": ["cube"], "Stack-v2": ["red", "green"], "TwoArmLift-v2": ["pot"], "TwoArmHandover-v2": ["hammer"]}
-STARTS |= {"NutAssembly-v3": ["square", "round"], "PickPlace-v2": ["milk", "bread", "cereal", "can"]}
+STARTS = {"Lift-v2": ["cube"], "Stack-v2": ["red", "green"], "TwoArmLift-v3": ["pot"], "TwoArmHandover-v2": ["hammer"]}
+STARTS |= {"NutAssembly-v4": ["square", "round"], "PickPlace-v2": ["milk", "bread", "cereal", "can"]}
 
 
 @pytest.mark.parametrize("task", STARTS)

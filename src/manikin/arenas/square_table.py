@@ -18,6 +18,7 @@ def square_table(
     centre: tuple[float, float] = (0.0, 0.0),
     height: float = 0.8,
     top: float = 0.0,
+    surface: bool = False,
     base: tuple[float, float, float] = (-0.56, 0.0, 0.113),
     base_camera: View = ((0.5, 0, 0.55), (-0.1, 0, 0.05)),
     human_camera: View = ((0.6, 0.6, 0.55), (-0.12, 0, 0.15)),
@@ -26,8 +27,18 @@ def square_table(
 
     Sizes and places as in robosuite's table arena: 0.8 x 0.8 m, 0.8 m high, the base 0.16 m before the table's edge and
     0.113 m above its top. The uppermost ``top`` [m] are left out for a caller who makes them something else.
+    ``surface`` is as for ``b.fixture``.
     """
-    small_table(b, size=size, centre=centre, height=height, top=top, base_camera=base_camera, human_camera=human_camera)
+    small_table(
+        b,
+        size=size,
+        centre=centre,
+        height=height,
+        top=top,
+        surface=surface,
+        base_camera=base_camera,
+        human_camera=human_camera,
+    )
     return on_stand(b, pos=base, floor=-height)
 
 
@@ -38,6 +49,7 @@ def small_table(
     centre: tuple[float, float] = (0.0, 0.0),
     height: float = 0.8,
     top: float = 0.0,
+    surface: bool = False,
     base_camera: View,
     human_camera: View,
 ) -> None:
@@ -48,5 +60,5 @@ def small_table(
         pos=(centre[0], centre[1], -(height + top) / 2),
         rgba=(0.66, 0.55, 0.44, 1),
     )
-    b.fixture("table", block)  # one block: a thin top lets fast objects through
+    b.fixture("table", block, surface=surface)  # one block: a thin top lets fast objects through
     ground(b, height=-height, base_camera=base_camera, human_camera=human_camera)

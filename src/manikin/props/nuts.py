@@ -6,7 +6,7 @@ import math
 
 from manikin.spec.prop import Shape
 
-__all__ = ["HANDLE", "HALF_HEIGHT", "round_nut", "square_nut"]
+__all__ = ["HALF_HEIGHT", "HANDLE", "nut_rests", "round_nut", "square_nut"]
 
 HANDLE = {"square": 0.054, "round": 0.06}  # [m] along x from the nut's centre to its handle's
 HALF_HEIGHT = 0.01  # [m]
@@ -35,3 +35,16 @@ def round_nut() -> list[Shape]:
         place = (radius * math.cos(angle), radius * math.sin(angle), 0)
         out.append(Shape(type="box", size=(0.01125, 0.0225, HALF_HEIGHT), pos=place, quat=turn))
     return [*out, Shape(type="box", size=_GRIP, pos=(HANDLE["round"], 0, 0))]
+
+
+def nut_rests(name: str) -> list[Shape]:
+    """Two or three boxes with the hull of the ``"square"`` or ``"round"`` nut's ring, to 0.2 mm, and of its handle."""
+    handle = Shape(type="box", size=_GRIP, pos=(HANDLE[name], 0, 0))
+    if name == "square":
+        return [Shape(type="box", size=(0.04375, 0.04375, HALF_HEIGHT)), handle]
+    long, short = 0.0537, 0.0225  # the eight corners of a cross of two boxes are those of the ring
+    return [
+        Shape(type="box", size=(long, short, HALF_HEIGHT)),
+        Shape(type="box", size=(short, long, HALF_HEIGHT)),
+        handle,
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from manikin.spec.prop import RGBA, Shape
 
-__all__ = ["HALF", "HANDLES", "HANDLE_SHAPES", "pot"]
+__all__ = ["HALF", "HANDLES", "HANDLE_SHAPES", "pot", "pot_rests"]
 
 HALF = 0.07  # [m] of the body's sides and height
 HANDLES = ((0.0, -0.155, 0.06), (0.0, 0.155, 0.06))  # [m] where each is held, in the pot's frame
@@ -30,3 +30,13 @@ def pot() -> list[Shape]:
         bar = (_BAR, _LENGTH / 2, _BAR)
         out += [Shape(type="box", size=bar, pos=(x, y, z), rgba=colour) for x in (-_WIDTH / 2, _WIDTH / 2)]
     return out
+
+
+def pot_rests() -> list[Shape]:
+    """Three boxes with the hulls of the pot's body and of its handles."""
+    y = HALF + (_LENGTH + _BAR) / 2
+    handle = (_WIDTH / 2 + _BAR, (_LENGTH + _BAR) / 2, _BAR)
+    return [
+        Shape(type="box", size=(HALF, HALF, HALF)),
+        *(Shape(type="box", size=handle, pos=(0, s * y, HALF - _BAR)) for s in (-1, 1)),
+    ]

@@ -42,6 +42,9 @@ __all__ = ["SceneBuilder"]
 H = TypeVar("H", bound=Handle)
 _AUTOMATIC_GRASPS = 32  # forty contact sensors cost nothing measurable
 _NET_FORCE = (2, 3, 1)  # data="force", reduce="netforce", num=1
+# (contype, conaffinity); two shapes touch where one's type is in the other's affinity. All else has (1, 1). Surfaces
+# touch all but the shapes of a compound that has others to rest on, and these touch surfaces alone.
+_SURFACE, _COMPOUND, _RESTS = (0, 3), (4, 5), (2, 0)
 
 
 @dataclass
@@ -126,6 +129,7 @@ class SceneBuilder:
         resizable: bool = False,
         collide: bool = True,
         looks: Sequence[Shape] = (),
+        rests_on: Sequence[Shape] = (),
         on: Robot | None = None,
     ) -> Part:
         """An object made of primitives and meshes. ``kind`` is dynamic, kinematic (moved by the task) or fixed.
@@ -133,7 +137,12 @@ class SceneBuilder:
         ``mass`` [kg] overrides ``density`` [kg/m^3] (one shape only). ``mass``, ``friction`` and ``rgba`` may vary per
         episode; ``resizable`` allows ``set_size`` and ``set_offsets``. ``looks`` are seen instead of the shapes; they
         neither collide nor weigh anything. With ``on`` the part is fixed to a robot's TCP, ``pos`` and ``quat`` in it.
+
+        ``rests_on`` are few simple shapes that touch a ``surface`` (see :meth:`fixture`) instead of the many that a
+        compound is made of. They touch nothing else and weigh nothing. Their hull must be that of the shapes.
         """
+        if rests_on and (isinstance(friction, Vary) or resizable or not collide):
+            raise SceneError(f"{name}: a part with rests_on has one friction and one size, and collides")
         if on is not None:
             kind = "fixed"
         if kind not in ("dynamic", "kinematic", "fixed"):
@@ -158,12 +167,19 @@ class SceneBuilder:
                 geom.density = density if shape.density is None else shape.density
             if not collide:
                 geom.contype = geom.conaffinity = 0
+            elif rests_on:
+                geom.contype, geom.conaffinity = _COMPOUND
             if looks:
                 geom.group = HIDDEN
             names.append(geom.name)
         for i, shape in enumerate(looks):
             geom = add_geom(self.spec, body, shape, name=f"{name}/look{i}")
             geom.mass = geom.contype = geom.conaffinity = 0
+        for i, shape in enumerate(rests_on):
+            geom = add_geom(self.spec, body, shape, name=f"{name}/rest{i}")
+            geom.friction = (slide, 0.005, 0.0001)
+            geom.mass, geom.group = 0, HIDDEN
+            geom.contype, geom.conaffinity = _RESTS
         size = None
         if resizable:
             size = self.variable(f"size/{name}", (3,) if len(shapes) == 1 else (len(shapes), 3), persist=True)
@@ -286,8 +302,13 @@ class SceneBuilder:
         self.variables.append(handle)
         return self._add(handle)
 
-    def fixture(self, name: str, shape: Shape, **geom: Any) -> None:
-        """Part of the world that nobody asks about: a table top, a wall. ``geom`` are MuJoCo geom attributes."""
+    def fixture(self, name: str, shape: Shape, *, surface: bool = False, **geom: Any) -> None:
+        """Part of the world that nobody asks about: a table top, a wall. ``geom`` are MuJoCo geom attributes.
+
+        On a ``surface`` things lie: compound parts touch it with their ``rests_on``.
+        """
+        if surface:
+            geom = {"contype": _SURFACE[0], "conaffinity": _SURFACE[1], **geom}
         self.spec.worldbody.add_geom(
             name=self._claim(name),
             type=TYPES[shape.type],

@@ -29,10 +29,16 @@ FORMER: dict[str, dict[str, Any]] = {
         f"{name}-v1": {"physics": _AT_500}
         for name in (
             *("Door", "PickPlace", "PickPlaceBread", "PickPlaceCan", "PickPlaceCereal", "PickPlaceMilk"),
-            *("TwoArmLift", "TwoArmPegInHole"),
+            "TwoArmPegInHole",
         )
     },
-    **{f"{name}-v2": {"pads": None} for name in ("NutAssembly", "NutAssemblyRound", "NutAssemblySquare")},
+    "TwoArmLift-v1": {"physics": _AT_500, "rests": False},
+    "TwoArmLift-v2": {"rests": False},
+    **{
+        f"{name}-{version}": {"rests": False, **more}
+        for name in ("NutAssembly", "NutAssemblyRound", "NutAssemblySquare")
+        for version, more in (("v2", {"pads": None}), ("v3", {}))
+    },
 }
 """Id of a former version -> what its class has otherwise than the newest. Where starts, rewards, successes or the robot
 were wrong (version 1 of Lift, Stack, NutAssembly, TwoArmHandover, Wipe, of the WidowX's four), the former version is

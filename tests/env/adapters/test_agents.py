@@ -13,7 +13,7 @@ from manikin.errors import ActionError, ConfigError
 from manikin.sense.imu import Imu
 from manikin.sense.stack import Stack
 
-TASK = "TwoArmLift-v2"
+TASK = "TwoArmLift-v3"
 PAIR = "TwoRobotPickCube-v2"
 
 

@@ -26,9 +26,9 @@ ROWS = 4
 TASKS = {
     "Door-v2": (125, 4, 60),
     "Lift-v2": (40, 4, 70),
-    "NutAssembly-v3": (400, 2, 140),
-    "NutAssemblyRound-v3": (180, 3, 120),
-    "NutAssemblySquare-v3": (180, 3, 120),
+    "NutAssembly-v4": (400, 2, 140),
+    "NutAssemblyRound-v4": (180, 3, 120),
+    "NutAssemblySquare-v4": (180, 3, 120),
     "PickPlace-v2": (400, 2, 160),
     "PickPlaceBread-v2": (110, 3, 120),
     "PickPlaceCan-v2": (110, 3, 120),
@@ -90,9 +90,9 @@ def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
 
 THINGS = {
     "Lift-v2": ("cube",),
-    "NutAssembly-v3": ("square", "round"),
-    "NutAssemblyRound-v3": ("round",),
-    "NutAssemblySquare-v3": ("square",),
+    "NutAssembly-v4": ("square", "round"),
+    "NutAssemblyRound-v4": ("round",),
+    "NutAssemblySquare-v4": ("square",),
     "PickPlace-v2": ("milk", "bread", "cereal", "can"),
     "PickPlaceBread-v2": ("bread",),
     "PickPlaceCan-v2": ("can",),
@@ -116,7 +116,7 @@ def test_expert_solves_and_chance_does_not(task: str) -> None:
 def test_rates_and_scales_are_the_published_ones(task: str) -> None:
     env = _episodes(task, "random").env
     assert (env.horizon, env.control_hz, env.physics_hz, env.terminates) == (500, 20.0, 100.0, False)
-    most = {"Lift-v2": 2.25, "Stack-v2": 2.0, "PickPlace-v2": 4.0, "NutAssembly-v3": 2.0}
+    most = {"Lift-v2": 2.25, "Stack-v2": 2.0, "PickPlace-v2": 4.0, "NutAssembly-v4": 2.0}
     assert env.task.reward_max == most.get(task, 1.0)
 
 
@@ -255,7 +255,7 @@ def test_groceries_start_inside_the_first_bin_and_apart() -> None:
     assert masses == pytest.approx([d * v for d, v in zip((100, 50, 150, 100), volumes, strict=True)], rel=1e-3)
 
 
-@pytest.mark.parametrize(("task", "y"), [("NutAssemblySquare-v3", 0.1), ("NutAssemblyRound-v3", -0.1)])
+@pytest.mark.parametrize(("task", "y"), [("NutAssemblySquare-v4", 0.1), ("NutAssemblyRound-v4", -0.1)])
 def test_nut_counts_around_its_peg_and_low(task: str, y: float) -> None:
     env = _make(task, 6)
     env.reset(seed=0)
@@ -265,12 +265,12 @@ def test_nut_counts_around_its_peg_and_low(task: str, y: float) -> None:
     assert _judge(env).tolist() == [True, True, False, False, False, False]
 
 
-@pytest.mark.parametrize("task", ["NutAssemblySquare-v3", "NutAssemblyRound-v3"])
+@pytest.mark.parametrize("task", ["NutAssemblySquare-v4", "NutAssemblyRound-v4"])
 def test_nut_falls_over_its_peg_and_only_there(task: str) -> None:
     """Dropped over the peg's middle it slides down to the table; held to the peg's edge it stays on top."""
     env = _make(task, 2)
     env.reset(seed=0)
-    x, y = (0.23, 0.1 if task == "NutAssemblySquare-v3" else -0.1)
+    x, y = (0.23, 0.1 if task == "NutAssemblySquare-v4" else -0.1)
     _put(env.h.parts[0], [(x, y, 0.15), (x + 0.04, y, 0.15)])
     hold = torch.zeros(2, 8)
     for _ in range(16):
@@ -281,7 +281,7 @@ def test_nut_falls_over_its_peg_and_only_there(task: str) -> None:
 
 
 def test_nuts_start_in_their_strips() -> None:
-    env = _make("NutAssembly-v3", 64)
+    env = _make("NutAssembly-v4", 64)
     env.reset(seed=0)
     for part, low, high in zip(env.h.parts, (0.11, -0.225), (0.225, -0.11), strict=True):
         assert (part.pos[:, 0] >= -0.115).all() and (part.pos[:, 0] <= -0.11).all()

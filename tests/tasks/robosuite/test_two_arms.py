@@ -26,7 +26,7 @@ from robosuite_rules import REFERENCE
 ROWS = 4
 TASKS = {
     "TwoArmHandover-v2": (350, 3, 190, 2.0),
-    "TwoArmLift-v2": (75, 4, 160, 3.0),
+    "TwoArmLift-v3": (75, 4, 160, 3.0),
     "TwoArmPegInHole-v2": (75, 4, 150, 5.0),
 }
 
@@ -153,7 +153,7 @@ def _judge(env: manikin.Env) -> dict[str, torch.Tensor]:
 
 
 def test_pot_is_lifted_by_ten_centimetres_and_flat() -> None:
-    env = _make("TwoArmLift-v2", 4)
+    env = _make("TwoArmLift-v3", 4)
     env.reset(seed=0)
     pos = torch.tensor([[0.0, 0.0, 0.07 + z] for z in (0.0999, 0.1001, 0.2, 0.2)])
     tilt = torch.tensor([0.0, 0.0, math.radians(29), math.radians(31)])
@@ -164,7 +164,7 @@ def test_pot_is_lifted_by_ten_centimetres_and_flat() -> None:
 
 
 def test_pot_stands_within_its_square_and_turn() -> None:
-    env = _make("TwoArmLift-v2", 64)
+    env = _make("TwoArmLift-v3", 64)
     env.reset(seed=0)
     assert env.h.pot.pos[:, :2].abs().max() <= 0.03 and env.h.pot.pos[:, :2].std(0).min() > 0.01
     turn = 2 * torch.atan(env.h.pot.quat[:, 3] / env.h.pot.quat[:, 0])

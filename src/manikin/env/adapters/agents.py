@@ -17,7 +17,7 @@ __all__ = ["AgentsEnv"]
 
 
 class AgentsEnv(VectorWrapper):
-    """N rows of a task whose robots are agents: ``manikin.make("TwoArmLift-v2", 64, agents=True)``.
+    """N rows of a task whose robots are agents: ``manikin.make("TwoArmLift-v3", 64, agents=True)``.
 
     Actions are ``{"robot0": (N, A0), "robot1": (N, A1)}`` in [-1, 1], observations a dictionary of the same names. An
     agent observes its own robot and what belongs to none, never another robot's own values. Rewards (N,) and ends (N,)

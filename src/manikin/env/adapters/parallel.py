@@ -20,7 +20,7 @@ __all__ = ["ParallelTask"]
 
 
 class ParallelTask(ParallelEnv):  # type: ignore[misc]
-    """A task whose robots are agents: ``ParallelTask("TwoArmLift-v2")``. Needs ``pip install pettingzoo``.
+    """A task whose robots are agents: ``ParallelTask("TwoArmLift-v3")``. Needs ``pip install pettingzoo``.
 
     An agent is called as its robot is in the scene (``robot0``). Its action is its robot's part of the action card. It
     observes, as one flat vector, its own robot and what belongs to none (the objects), never another robot's own

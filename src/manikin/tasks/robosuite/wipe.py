@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -10,13 +9,12 @@ from torch import Tensor
 
 from manikin import ContactForce, Dots, Episode, Handles, Quantity, Robot, SceneBuilder, Variable, Waypoint
 from manikin.arenas.wipe_table import SIZE, wipe_table
-from manikin.math import atan2, norm, pose, quat_conj, quat_rotate
+from manikin.math import norm, pose, quat_conj, quat_rotate
+from manikin.tasks.drawing.trail import trail
 from manikin.tasks.robosuite.common import TCP, StagedTask, ready
 from manikin.toolkit import ONE, ZERO, above, closeness, constant, facing_down, per_step
 
 __all__ = ["Wipe"]
-
-_TURNS = 16  # directions tried where a trail meets the edge
 
 
 @dataclass
@@ -92,29 +90,10 @@ class Wipe(StagedTask):
 
     def start(self, h: WipeHandles, ep: Episode) -> None:
         ready(h.robot, ep)
-        spots = self._trail(ep)
-        h.dirt.set_places(torch.cat([spots, torch.zeros_like(spots[..., :1])], 2))
-
-    def _trail(self, ep: Episode) -> Tensor:
-        """(n, marks, 2) [m] a walk that turns now and then, and at the edge of what may be dirty."""
-        c, rng, n = self.config, ep.rng, ep.rng.n
+        c = self.config
         edge = torch.tensor([c.coverage * side / 2 - c.mark_radius for side in SIZE])
-        at = rng.uniform("trail/start", -edge, edge, (2,))
-        direction = rng.uniform("trail/direction", -math.pi, math.pi)
-        bends = (rng.uniform("trail/bend", 0.0, 1.0, (c.marks,)) < c.bend) * rng.normal(
-            "trail/angle", 0.0, c.bend_std, (c.marks,)
-        )
-        turns = rng.normal("trail/turn", 0.0, c.bend_std, (c.marks, _TURNS)).cumsum(2)
-        row, out = torch.arange(n), [at]
-        for k in range(1, c.marks):
-            direction = direction + bends[:, k]
-            tried = direction[:, None] + torch.cat([torch.zeros(n, 1), turns[:, k]], 1)
-            tried = torch.cat([tried, atan2(-at[:, 0], -at[:, 1])[:, None]], 1)
-            way = at[:, None] + c.step * torch.stack([torch.sin(tried), torch.cos(tried)], 2)
-            first = (way.abs() <= edge).all(2).to(torch.uint8).argmax(1)
-            direction, at = tried[row, first], way[row, first]
-            out.append(at)
-        return torch.stack(out, 1)
+        spots = trail(ep.rng, edge, marks=c.marks, step=c.step, bend=c.bend, bend_std=c.bend_std)
+        h.dirt.set_places(torch.cat([spots, torch.zeros_like(spots[..., :1])], 2))
 
     @per_step
     def _geometry(self, h: WipeHandles) -> tuple[Tensor, Tensor, Tensor]:
