@@ -26,6 +26,7 @@ SUMMARIES = {
     "drawing": "Leave marks on a surface, or wipe them off.",
     "two-arms": "Use two arms that hand over, lift or hold together.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",
+    "locomotion": "Robots on legs that go where they are told, reach a mark, turn or stand.",
     "simpler": "The scenes of real robots' evaluations, after SIMPLER. See [SIMPLER](simpler.md).",
     "robosuite": "robosuite's other tasks for one arm. See [Tasks after robosuite](robosuite.md).",
 }

@@ -9,6 +9,7 @@ import torch
 import manikin
 from manikin.author.card import FreeArm, displacement, hold_action, measured_card, where
 from manikin.control import Chain, IkSolver
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_conj, quat_mul, quat_to_rotvec
 from manikin.robots import arm, arms, robot
 from manikin.spec.control import Control
@@ -241,3 +242,27 @@ def test_a_card_is_measured_at_rates_that_do_not_divide_the_usual_rate_of_physic
     card = measured_card(name, control, hz)
     assert card.realised is None or 0.2 < card.realised < 1.2
     assert card.hold_drift < 1e-3
+
+
+def test_joint_positions_about_a_keyframe() -> None:
+    """0 is the keyframe and 1 is so far beside it, but never beyond the joint's limits."""
+    env = env_of("panda", "joint_pos:about=rest,step=0.8", 3)
+    rest, limits = env.robot.keyframe(), env.robot.limits[:7]
+    assert [d.offset for d in env.controller.card.dims[:7]] == pytest.approx(rest.tolist())
+    assert [d.scale for d in env.controller.card.dims[:7]] == pytest.approx([0.8] * 7)
+    env.step(torch.tensor([[0.0] * 8, [1.0] * 8, [-0.5] * 8]))
+    wanted = rest + torch.tensor([[0.0], [0.8], [-0.4]])
+    torch.testing.assert_close(env.robot.ctrl[:, :7], torch.clamp(wanted, limits[:, 0], limits[:, 1]))
+    assert (env.robot.ctrl[1, :7] < rest + 0.79).any()  # one joint is at its limit
+    action = env.towards((rest + 0.3).expand(3, 7))
+    torch.testing.assert_close(action[:, :7], torch.full((3, 7), 0.3 / 0.8), atol=1e-5, rtol=0)
+    own = env_of("panda", "joint_pos:about=rest", 1).controller.card.dims[:7]
+    assert [d.scale for d in own] == pytest.approx(arm("panda").joint_delta or [0.1] * 7)
+
+
+def test_a_keyframe_that_is_not_there_and_a_step_without_one_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown keyframe of panda 'sitting'.*rest"):
+        env_of("panda", "joint_pos:about=sitting", 1)
+    with pytest.raises(ConfigError, match=r"step is how far .* about=rest"):
+        Control.of("joint_pos", step=0.5)
+    assert Control.of("joint_pos", about="rest", step=0.5).word == "joint_pos:about=rest,step=0.5"

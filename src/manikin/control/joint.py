@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manikin.control.base import Kinematics, Limb, OncePerStep, Reading
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import quat_slerp
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
@@ -94,7 +94,8 @@ class GripperMap:
 class JointController(OncePerStep):
     """Joint position (absolute, delta on measured, delta on commanded) and joint velocity.
 
-    ``joint_pos``: [-1, 1] spans the joint's range. ``joint_delta_pos``: adds to the measured position.
+    ``joint_pos``: [-1, 1] spans the joint's range; with the option ``about`` it is ``step`` to either side of a
+    keyframe, within the range. ``joint_delta_pos``: adds to the measured position.
     ``joint_target_delta_pos``: adds to the commanded position, so that delays and load do not swallow motion; with the
     option ``gripper`` the gripper's number does, too.
     ``joint_vel``: the commanded position advances at the given velocity, at most ``lead`` ahead of the measured one.
@@ -113,7 +114,12 @@ class JointController(OncePerStep):
         step = torch.tensor(arm.joint_delta or (0.1,) * self._n, device="cpu")
         middle = torch.zeros(self._n, device="cpu")
         per, reference = "", "measured"
-        if name == "joint_pos":
+        if name == "joint_pos" and control.about:
+            if control.about not in arm.keyframes:
+                raise UnknownNameError(f"keyframe of {arm.name}", control.about, arm.keyframes)
+            middle, reference = torch.tensor(arm.keyframes[control.about], dtype=low.dtype, device="cpu"), "absolute"
+            step = torch.full_like(step, control.step) if control.step else step
+        elif name == "joint_pos":
             middle, step, reference = (low + high) / 2, (high - low) / 2, "absolute"
         elif name == "joint_target_delta_pos":
             reference = "commanded"

@@ -34,6 +34,7 @@ _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _DRAWING = "manikin.tasks.drawing"
 _INSERTION = "manikin.tasks.insertion"
+_LOCOMOTION = "manikin.tasks.locomotion"
 _PUSHING = "manikin.tasks.pushing"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _SIMPLER = "manikin.tasks.simpler"
@@ -88,6 +89,7 @@ _BUILTIN = {
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
+    "TrackVelocity-v1": f"{_LOCOMOTION}.track_velocity:TrackVelocity",
     "TurnFaucet-v1": "manikin.tasks.cabinets.turn_faucet:TurnFaucet",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
     "TwoArmLift-v3": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",

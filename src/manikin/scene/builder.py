@@ -91,15 +91,22 @@ class SceneBuilder:
         gains: Vary | None = None,
         damping: Vary | None = None,
         finger_friction: Vary | None = None,
+        foot_friction: Vary | None = None,
+        trunk_mass: Vary | None = None,
+        declared: Callable[[RobotSpec], RobotSpec] | None = None,
     ) -> Robot:
         """The next robot the user chose, its base at ``pos`` and ``quat``; default the robot file's place.
 
         These vary per episode, as factors of the robot's own, with which controllers and plans go on: ``gains`` of the
-        position servos, ``damping`` of the driven joints (one number, or one each), ``finger_friction`` of the fingers.
+        position servos, ``damping`` of the driven joints (one number, or one each), ``finger_friction`` of the fingers,
+        ``foot_friction`` of the feet, ``trunk_mass`` of the heaviest link with its inertia.
+
+        ``declared`` returns the declaration with what the task has otherwise, such as gains or a delay.
         """
         if len(self.robot_handles) >= len(self.robots):
             raise SceneError(f"the scene asks for {len(self.robots) + 1} robots but {len(self.robots)} were chosen")
         arm, gripper, menagerie = self.robots[len(self.robot_handles)]
+        arm = arm if declared is None else declared(arm)
         torque = self.torque[len(self.robot_handles)] if self.torque else ()
         model = delayed(assemble(arm, gripper, menagerie=menagerie, torque=torque), self.physics.hz)
         for geom in model.spec.geoms:
@@ -110,7 +117,14 @@ class SceneBuilder:
         handle = Robot(self.scope, name, model, prefix, pos, quat)
         self.robot_handles.append(handle)
         self.handles += equip(self.spec, handle)
-        self.variations += factors(handle, gains=gains, damping=damping, finger_friction=finger_friction)
+        self.variations += factors(
+            handle,
+            gains=gains,
+            damping=damping,
+            finger_friction=finger_friction,
+            foot_friction=foot_friction,
+            trunk_mass=trunk_mass,
+        )
         handle.forces = self._add(declare_link_forces(self.spec, handle))
         return self._add(handle)
 

@@ -42,7 +42,7 @@ ALIASES = {
 _GAINS = {"impedance": "fixed", "kp": 150.0, "damping_ratio": 1.0, "refresh": 1, "ramp": 0.0}
 _OSC = {**_GAINS, "frame": "base", "goal": "measured", "pos": 0.05, "uncouple": True, "posture": 10.0}
 CONTROLLERS: dict[str, dict[str, Any]] = {
-    "joint_pos": {},
+    "joint_pos": {"about": "", "step": 0.0},
     "joint_delta_pos": {},
     "joint_target_delta_pos": {"step": 0.0, "gripper": 0.0},
     "joint_vel": {},
@@ -77,13 +77,15 @@ class Control:
         start: where ``ee_delta_pose_planned`` begins a motion of the arm: ``plan``, where the last one is now, as
             SIMPLER's code does; or ``measured``, where the arm is, as its paper says.
         frame: axes of the action: ``base`` (of the robot), ``world`` or ``tcp``.
+        about: of joint_pos, the keyframe that an action of 0 asks for, such as ``rest``; +-1 is then ``step`` to either
+            side of it. Without it [-1, 1] spans the joint's range.
         goal: what a relative action adds to, ``measured`` or ``commanded``; or ``absolute``.
         impedance: ``fixed``; ``variable_kp``: the action sets the stiffness too; ``variable``: damping ratio too.
         kp: stiffness per unit of inertia [1/s^2]; for joint_vel_pid the share of the torque range per rad/s.
         damping_ratio: 1 is critical: kd = 2 sqrt(kp) damping_ratio.
         pos, rot: displacement at +1 [m], [rad].
-        step: of a joint at +1 [rad], [rad/s] or [N m]. 0 is, of joint_target_delta_pos, the robot's own
-            ``joint_delta``, and of joint_torque each joint's own limit.
+        step: of a joint at +1 [rad], [rad/s] or [N m]. 0 is, of joint_pos and joint_target_delta_pos, the
+            robot's own ``joint_delta``, and of joint_torque each joint's own limit.
         gripper: of joint_target_delta_pos, by how much +1 opens the commanded gripper [rad or m]; with 0 the action is
             the commanded opening itself.
         compensate: gravity and Coriolis forces are added to the action's torques.
@@ -96,6 +98,7 @@ class Control:
 
     name: str
     start: str = "plan"
+    about: str = ""
     frame: str = "base"
     goal: str = "measured"
     impedance: str = "fixed"
@@ -146,6 +149,11 @@ class Control:
             raise ConfigError(f"{name}: needs refresh >= 1, 0 <= ramp <= 1, kp and posture >= 0; got {options}")
         if not (0 <= control.step < math.inf and 0 <= control.gripper < math.inf):
             raise ConfigError(f"{name}: step and gripper must not be negative, they are what +1 means; got {options}")
+        if name == "joint_pos" and control.step and not control.about:
+            raise ConfigError(
+                f"{name}: step is how far +-1 is from a keyframe; name it, about=rest, or leave step out, and [-1, 1] "
+                "spans the joint's range"
+            )
         if name == "ee_target_delta_pose" and min(control.pos, control.rot) <= 0:
             raise ConfigError(f"{name}: pos and rot must be positive, they are what +1 means; got {options}")
         return control

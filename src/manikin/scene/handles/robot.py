@@ -93,8 +93,11 @@ class Robot(Handle):
         servos = [None if k in self._by_torque else a for k, a in enumerate(actuators)]
         bodies = [int(model.body(p + name).id) for tool in self.model.tools for name in tool.finger_bodies]
         collides = (model.geom_contype | model.geom_conaffinity) > 0
-        fingers = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & collides).tolist()
-        self._servos = Servos(self.name, vadr, servos, fingers)
+        own = [int(model.body(p + name).id) for name in self.model.bodies]
+        feet = [int(model.body(p + name).id) for name in self.arm.feet]
+        fingers, on_feet = (np.flatnonzero(np.isin(model.geom_bodyid, k) & collides).tolist() for k in (bodies, feet))
+        trunk = max(own, key=lambda body: float(model.body_mass[body]))
+        self._servos = Servos(self.name, vadr, servos, fingers, on_feet, trunk)
         if self.gripper is not None and self.gripper.drivers:
             self._open = torch.tensor(self.gripper.open_q, device=device)
             self._closed = torch.tensor(self.gripper.closed_q, device=device)
@@ -107,6 +110,8 @@ class Robot(Handle):
             q, v = int(model.jnt_qposadr[free]), int(model.jnt_dofadr[free])
             self._root = world.channel([("qpos", q, q + 7)])
             self._root_velocity = world.channel([("qvel", v, v + 6)])
+            self._time = world.channel([("time", 0, 1)])
+            self._push = world.channel([("xfrc_applied", 6 * root, 6 * root + 3)])
         elif self.arm.base.loose:
             plane = [int(model.joint(p + j).id) for j in self.arm.base.joints]
             self._root = world.channel(runs("qpos", [int(model.jnt_qposadr[j]) for j in plane]))
@@ -242,6 +247,19 @@ class Robot(Handle):
         self._root.write(pose, target)
         self._root_velocity.write(velocity, target)
 
+    def push(self, force: Tensor) -> None:
+        """From now on push the free base with forces (n, 3) [N] in the world, at its centre of mass; 0 ends it."""
+        if self.arm.base.kind != "free":
+            raise SceneError(f"{self.name} has no free base that could be pushed")
+        self._push.write(expand(force, self.scope.n, 3, self.scope.device), self.scope.target)
+
+    @property
+    def time(self) -> Tensor:
+        """(n,) [s] that a robot with a free base has been simulated since its episode began, ``settle_s`` included."""
+        if self.arm.base.kind != "free":
+            raise SceneError(f"{self.name} has no free base; only robots with one keep time")
+        return self._get(self._time)[:, 0]
+
     def base_joints(self, place: Tensor) -> Tensor:
         """(n, 3) where the joints of a base that drives are when it stands at ``place`` (n, 3): x and y in the world
         [m] and its turn about z [rad]."""
@@ -275,9 +293,10 @@ class Robot(Handle):
         return torch.stack([value[:, 1 + links.index(body)] for body in bodies], 1)  # a list would be uploaded
 
     def set_property(self, what: str, value: Tensor) -> None:
-        """Give the rows ``gains`` (stiffness of the position servos), ``damping`` (of their joints) or
-        ``finger_friction`` (of all shapes of the fingers) that are so many times the robot's own: (n,); of joints also
-        (n, joints). Joints driven by torque have no gains. What touches a pad has the pad's friction, and what touches
+        """Give the rows ``gains`` (stiffness of the position servos), ``damping`` (of their joints),
+        ``finger_friction`` or ``foot_friction`` (of all shapes of the fingers or feet) or ``trunk_mass`` (of the
+        heaviest body, and its inertia) that are so many times the robot's own: (n,); of joints also (n, joints).
+        Joints driven by torque have no gains. What touches a pad has the pad's friction, and what touches
         another shape of a finger the larger of the two."""
         self._servos.set(self.scope, what, value)
 

@@ -1,4 +1,4 @@
-"""Servos and fingers that differ between rows."""
+"""Servos, fingers, feet and trunks that differ between rows."""
 
 from __future__ import annotations
 
@@ -15,22 +15,44 @@ __all__ = ["Servos"]
 
 
 class Servos:
-    """The driven joints of a robot and its fingers, as far as rows can differ in them.
+    """The driven joints of a robot, its fingers, feet and trunk, as far as rows can differ in them.
 
     Args:
         name: the robot's.
         dofs: each joint's degree of freedom.
         actuators: each joint's actuator, None where it is driven by torque.
         fingers: geoms of the fingers that collide, pads and what is beside them.
+        feet: geoms of the feet that collide.
+        trunk: the heaviest body.
     """
 
-    def __init__(self, name: str, dofs: Sequence[int], actuators: Sequence[int | None], fingers: Sequence[int]) -> None:
-        self._name, self._counts = name, {"gains": len(dofs), "damping": len(dofs), "finger_friction": len(fingers)}
+    def __init__(
+        self,
+        name: str,
+        dofs: Sequence[int],
+        actuators: Sequence[int | None],
+        fingers: Sequence[int],
+        feet: Sequence[int],
+        trunk: int,
+    ) -> None:
+        self._name = name
+        self._counts = {
+            "gains": len(dofs),
+            "damping": len(dofs),
+            "finger_friction": len(fingers),
+            "foot_friction": len(feet),
+            "trunk_mass": 1,
+        }
         servos = {k: a for k, a in enumerate(actuators) if a is not None}
         gains = {"actuator_gainprm": servos, "actuator_biasprm": servos} if servos else {}
-        friction = {"geom_friction": dict(enumerate(fingers))} if fingers else {}
-        # property: {model field: {joint or geom: its id there}}
-        self._fields = {"gains": gains, "damping": {"dof_damping": dict(enumerate(dofs))}, "finger_friction": friction}
+        # property: {model field: {joint, geom or body: its id there}}
+        self._fields = {
+            "gains": gains,
+            "damping": {"dof_damping": dict(enumerate(dofs))},
+            "finger_friction": _friction(fingers),
+            "foot_friction": _friction(feet),
+            "trunk_mass": {"body_mass": {0: trunk}},
+        }
 
     def set(self, scope: Scope, what: str, factor: Tensor) -> None:
         """Give the rows in view a property so many times the compiled one, (n,) for all joints or geoms, or (n, joints)
@@ -49,3 +71,7 @@ class Servos:
             times = torch.stack([each[k] for k in ids], 1)
             values[field, tuple(ids.values())] = times.reshape(n, len(ids), *[1] * (own.ndim - 1)) * compiled
         scope.world.set_model(values, scope.target)
+
+
+def _friction(geoms: Sequence[int]) -> dict[str, dict[int, int]]:
+    return {"geom_friction": dict(enumerate(geoms))} if geoms else {}

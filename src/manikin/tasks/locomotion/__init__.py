@@ -1,0 +1,1 @@
+"""Robots on legs that go where they are told."""
