@@ -33,6 +33,7 @@ _CLASSIC = "manikin.tasks.classic"
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _DRAWING = "manikin.tasks.drawing"
+_HANDS = "manikin.tasks.hands"
 _INSERTION = "manikin.tasks.insertion"
 _LOCOMOTION = "manikin.tasks.locomotion"
 _PUSHING = "manikin.tasks.pushing"
@@ -86,6 +87,7 @@ _BUILTIN = {
     "PushCube-v2": f"{_TABLETOP}.push_cube:PushCube",
     "PushT-v1": f"{_PUSHING}.push_t:PushT",
     "RollBall-v1": f"{_PUSHING}.roll_ball:RollBall",
+    "RotateValve-v1": f"{_HANDS}.rotate_valve:RotateValve",
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",

@@ -53,7 +53,10 @@ class Articulation(Handle):
         sites = [int(model.site(p + f).id) for f in self.frames]
         pieces = [piece for s in sites for piece in runs("site_xpos", list(range(3 * s, 3 * s + 3)))]
         self._places = world.channel(pieces, (len(sites), 3)) if sites else None
-        self._body = bodies[0]
+        self._body, self._bodies = bodies[0], bodies
+        self._shapes = [
+            range(int(g), int(g) + int(n)) for g, n in zip(model.body_geomadr, model.body_geomnum, strict=True)
+        ]
         quat = ("xquat", 4 * self._body, 4 * self._body + 4)
         self._quat = world.channel([quat], quat_at=0)
 
@@ -128,4 +131,32 @@ class Articulation(Handle):
             ("body_pos", (self._body,)): pos.reshape(n, 1, 3),
             ("body_quat", (self._body,)): quat.reshape(n, 1, 4),
         }
+        self.scope.world.set_model(values, self.scope.target)
+
+    def set_links(self, names: Sequence[str], poses: Tensor, sizes: Tensor | None = None) -> None:
+        """Fasten links of the rows elsewhere on what carries them.
+
+        Args:
+            names: of the links.
+            poses: (n, links, 7) position [m] and quaternion wxyz in the frame of the link that carries each.
+            sizes: (n, links, 3) of the one shape that each of them has, as in MJCF [m]; None leaves them as they are.
+
+        Raises:
+            UnknownNameError: no such link; lists the links.
+            SceneError: a link whose size is to change has no shape, or several.
+        """
+        n, k = self.scope.n, len(names)
+        bodies = tuple(self._bodies[self._number("link", name, self.links)] for name in names)
+        values: dict[Any, Any] = {
+            ("body_pos", bodies): poses[..., :3].reshape(n, k, 3),
+            ("body_quat", bodies): poses[..., 3:].reshape(n, k, 4),
+        }
+        if sizes is not None:
+            for name, body in zip(names, bodies, strict=True):
+                if len(self._shapes[body]) != 1:
+                    raise SceneError(
+                        f"link {name!r} of {self.name} has {len(self._shapes[body])} shapes; only the size of a link "
+                        "with one shape can differ between rows"
+                    )
+            values["geom_size", tuple(self._shapes[body][0] for body in bodies)] = sizes.reshape(n, k, 3)
         self.scope.world.set_model(values, self.scope.target)
