@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import webbrowser
@@ -20,6 +21,9 @@ from manikin.cli.common.terminal import OK, console, counted
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
     from manikin.teleop.device import Device
+    from manikin.teleop.loop import TeleopLoop
+    from manikin.view.hand import HandSession
+    from manikin.view.stream import StreamViewer
 
 __all__ = ["TeleopOptions", "main", "run"]
 
@@ -33,7 +37,8 @@ class TeleopOptions(TaskOptions):
     task: tyro.conf.Positional[str] = "PickCube-v2"
     """Task id (PickCube-v2), module:Class or file.py:Class."""
     device: str = "keyboard"
-    """keyboard (keys and mouse in the browser), spacemouse, gamepad, scripted (shows what happens, without hands), a
+    """keyboard (keys and mouse in the browser), headset (WebXR, hands or controllers; options as in
+    headset:scale=0.5,turn=90,hand=left,smooth=off,mask=torso/0.5), spacemouse, gamepad, scripted (shows what happens, without hands), a
     leader arm as leader:so101_leader,port=/dev/ttyACM0,id=NAME,python=PATH (the Python that has LeRobot), or a Device
     of your own as module:function or file.py:Class."""
     out: Path | None = None
@@ -53,7 +58,11 @@ class TeleopOptions(TaskOptions):
     port: int = 0
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
-    """Address to listen on. Others than this machine's own let anybody who can reach it move the robot."""
+    """Address to listen on. Others than this machine's own let anybody who can reach it move the robot. A headset's page
+    is served encrypted there."""
+    certificate: Path | None = None
+    """PEM file with a key and a certificate of your own; by default a headset's page has one that is made once and
+    signed by itself."""
     renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     size: tuple[int, int] = (640, 480)
     """Width and height of the picture [pixels]."""
@@ -69,28 +78,24 @@ def main(options: Annotated[TeleopOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer: None) -> int:
     """Serve until interrupted. ``ready`` is told the viewer (which has ``url``) once it serves."""
     from manikin.errors import ConfigError
-    from manikin.render import make_renderer
     from manikin.teleop.loop import TeleopLoop
-    from manikin.view.hand import HandSession
-    from manikin.view.picture import Painter
-    from manikin.view.stream import StreamViewer
 
     if not options.seconds > 0:
         raise ConfigError(f"--seconds must be positive; got {options.seconds}")
     device = _device(options.device)
-    env = _env(options, steered=not device.joints)
+    env = _env(options, device)
     loop = None
     try:
         with device:
             path = options.out or Path("runs") / f"{env.task.id}-teleop.h5"
             loop = TeleopLoop(env, device, out=path, resume=options.resume, seed=options.seed, speed=options.speed)
-            session = HandSession(loop)
-            painter = Painter(session, make_renderer(options.renderer), width=options.size[0], height=options.size[1])
-            viewer = StreamViewer(session, painter, host=options.host, port=options.port)
+            session, viewer, notes = _served(loop, options)
             out = console()
             try:
                 what = f"{env.task.id}, {env.controller.name}, {device.name}"
                 out.print(f"[bold]{viewer.url}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
+                for note in notes:
+                    out.print(note, soft_wrap=True)
                 ready(viewer)
                 if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
                     webbrowser.open(viewer.url)
@@ -113,8 +118,33 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
     return OK
 
 
-def _env(options: TeleopOptions, *, steered: bool) -> BatchEnv:
-    """The task, with time enough and, unless joints are given, a controller that can be steered."""
+def _served(loop: TeleopLoop, options: TeleopOptions) -> tuple[HandSession, StreamViewer, list[str]]:
+    """What shows the loop and who serves it, and what else there is to say of that."""
+    from manikin.render import make_renderer
+    from manikin.view.hand import HandSession
+    from manikin.view.headset.certificate import encrypted, fingerprint, tls_context
+    from manikin.view.headset.session import HeadsetSession
+    from manikin.view.headset.viewer import HeadsetViewer
+    from manikin.view.picture import Painter
+    from manikin.view.stream import StreamViewer
+
+    wears = loop.device.hands is not None
+    pem = encrypted(options.host, options.certificate) if wears or options.certificate else None
+    tls = None if pem is None else tls_context(pem)
+    session = HeadsetSession(loop) if wears else HandSession(loop)
+    painter = Painter(session, make_renderer(options.renderer), width=options.size[0], height=options.size[1])
+    where: dict[str, Any] = {"host": options.host, "port": options.port, "tls": tls}
+    if not isinstance(session, HeadsetSession):
+        return session, StreamViewer(session, painter, **where), []
+    viewer = HeadsetViewer(session, painter, **where)
+    notes = [f"in the headset: [bold]{viewer.headset_url}[/]"]
+    if pem is not None:
+        notes.append(f"its certificate has the SHA-256 fingerprint {fingerprint(pem)}; the browser asks once")
+    return session, viewer, notes
+
+
+def _env(options: TeleopOptions, device: Device) -> BatchEnv:
+    """The task, with time enough and a controller that the device can steer."""
     from manikin.env.make import make
     from manikin.teleop.pilot import CONTROLS
 
@@ -124,7 +154,8 @@ def _env(options: TeleopOptions, *, steered: bool) -> BatchEnv:
     rate, has = first.control_hz, first.robot.arm.controllers
     first.close()
     # without any that can, the task's own is refused with an error that names the robot's
-    control = options.control or (next((c for c in CONTROLS if c in has), None) if steered else None)
+    wanted = () if device.joints else ("joint_pos",) if device.hands is not None else CONTROLS
+    control = options.control or next((c for c in wanted if c in has), None)
     return make(task, options=replace(chosen, control=control, horizon=max(1, round(options.seconds * rate))))
 
 
@@ -146,9 +177,14 @@ def _device(word: str) -> Device:
         return known[word]()
     if word.partition(":")[0] == "leader":
         return _leader(word)
+    if word.partition(":")[0] == "headset":
+        return _headset(word)
     if ":" not in word:
         raise UnknownNameError(
-            "device", word, [*known, "leader:KIND,port=PORT"], "Or give your own as module:function or file.py:Class."
+            "device",
+            word,
+            [*known, "headset", "leader:KIND,port=PORT"],
+            "Or give your own as module:function or file.py:Class.",
         )
     made = named_callable(word, "device")()
     if not isinstance(made, Device):
@@ -171,3 +207,34 @@ def _leader(word: str) -> Device:
         )
     options: dict[str, Any] = {**given, "flip": given["flip"].split("+")} if "flip" in given else dict(given)
     return LeaderArm(kind, **options)
+
+
+def _headset(word: str) -> Device:
+    """``headset:scale=0.5,turn=90,hand=left,smooth=off,mask=torso/0.5+base/0.1``; ``turn`` is in degrees."""
+    from manikin.errors import ConfigError, UnknownNameError
+    from manikin.teleop.device import HandOptions
+    from manikin.teleop.headset.headset import Headset
+
+    pairs = [pair.partition("=") for pair in word.partition(":")[2].split(",") if pair]
+    valid = ("scale", "turn", "hand", "smooth", "mask")
+    given: dict[str, Any] = {}
+    smooth = True
+    for name, equals, value in pairs:
+        if name not in valid:
+            raise UnknownNameError("option of a headset", name, valid)
+        try:
+            if name == "smooth":
+                smooth = {"on": True, "off": False}[value]
+            elif name == "mask":
+                parts = [part.partition("/") for part in value.split("+")]
+                given["masks"] = {group: float(weight) for group, _, weight in parts}
+            elif name == "hand":
+                given[name] = value
+            else:
+                given[name] = math.radians(float(value)) if name == "turn" else float(value)
+        except (ValueError, KeyError):
+            raise ConfigError(
+                f"{name}{equals}{value} of a headset cannot be read; write it as in "
+                "headset:scale=0.5,turn=90,hand=left,smooth=off,mask=torso/0.5+base/0.1"
+            ) from None
+    return Headset(HandOptions(**given), smooth=smooth)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
+
+import numpy as np
 
 from manikin.errors import ConfigError, UnknownNameError
 
-__all__ = ["BUTTONS", "STILL", "Device", "Motion", "ScriptedDevice", "square"]
+__all__ = ["BUTTONS", "SIDES", "STILL", "Device", "Hand", "HandOptions", "Motion", "ScriptedDevice", "square"]
 
 BUTTONS = {
     "gripper": "close or open the gripper",
@@ -19,12 +21,70 @@ BUTTONS = {
     "faster": "move faster",
     "slower": "move slower",
     "switch": "move the other arm, where there are several",
+    "calibrate": "the hands are turned as the tools are, and the person looks forward",
     "save": "keep the episode and begin the next",
     "reset": "discard the episode and begin it again",
 }
 """The buttons a device may have, and what they do."""
 
 STILL = (0.0, 0.0, 0.0)
+
+
+SIDES = ("left", "right")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hand:
+    """A person's hand, in axes that point forward, left and up.
+
+    Attributes:
+        pos: (3,) [m].
+        quat: (4,) wxyz, how it is turned in these axes.
+        held: whether it holds its tool, which then moves as it does.
+        pinched: whether thumb and index finger of a hand that is seen touch.
+        grip: how far the gripper is to be open, from -1 (closed) to 1.
+        tips: (5, 3) [m] fingertips from the thumb on, from the wrist, in a frame whose z points out of the palm and
+            whose x points along the fingers; None where they are not seen.
+    """
+
+    pos: np.ndarray
+    quat: np.ndarray
+    held: bool = False
+    pinched: bool = False
+    grip: float = 1.0
+    tips: np.ndarray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandOptions:
+    """How hands drive tools.
+
+    Attributes:
+        scale: how far a tool moves for each metre of its hand.
+        turn: [rad] about the vertical, from the robot's forward to the person's.
+        hand: which hand drives the tool of a robot that has one.
+        masks: group of joints -> how freely they move, from 0 to 1, where not as they do by themselves.
+
+    Raises:
+        ConfigError: a number out of range.
+        UnknownNameError: no such hand.
+    """
+
+    scale: float = 1.0
+    turn: float = 0.0
+    hand: str = "right"
+    masks: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0.05 <= self.scale <= 5.0:
+            raise ConfigError(f"scale of a hand's way must be from 0.05 to 5; got {self.scale}")
+        if not math.isfinite(self.turn):
+            raise ConfigError(f"turn must be a number; got {self.turn}")
+        if self.hand not in SIDES:
+            raise UnknownNameError("hand", self.hand, SIDES)
+        for group, weight in self.masks.items():
+            if not 0.0 <= weight <= 1.0:
+                raise ConfigError(f"the mask of {group} must be from 0 to 1; got {weight}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +99,7 @@ class Motion:
         at: when this input arrived, in seconds of ``time.monotonic()``; None if it is not known.
         joints: [rad] where the robot's joints are to be, from a leader arm; None from others.
         grip: how far its gripper is open, from -1 (closed) to 1.
+        hands: ``left`` and ``right``, those of a person that are seen.
 
     Raises:
         ConfigError: not three numbers from -1 to 1, or joints that are not finite.
@@ -51,6 +112,7 @@ class Motion:
     at: float | None = None
     joints: tuple[float, ...] | None = None
     grip: float = 1.0
+    hands: Mapping[str, Hand] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("linear", "angular"):
@@ -66,7 +128,8 @@ class Motion:
     @property
     def moves(self) -> bool:
         """Whether it asks for anything at all."""
-        return any(self.linear) or any(self.angular)
+        held = any(hand.held or hand.pinched for hand in self.hands.values())
+        return held or any(self.linear) or any(self.angular)
 
 
 class Device(ABC):
@@ -77,12 +140,14 @@ class Device(ABC):
         help: its keys and what they do, for people.
         over: whether nothing more will come; a script ends.
         joints: of how many joints it gives the places; 0 if it says how the tool is to move.
+        hands: how hands drive tools, of a device that says where hands are.
     """
 
     name = "device"
     help: ClassVar[Iterable[tuple[str, str]]] = ()
     over = False
     joints = 0
+    hands: HandOptions | None = None
 
     def start(self) -> None:  # noqa: B027  most devices need nothing
         """Open it. Called once, before the first :meth:`read`.

@@ -16,6 +16,7 @@ from manikin.data.recorder import Recorder
 from manikin.errors import ConfigError
 from manikin.moved import old_names
 from manikin.teleop.device import Device, Motion
+from manikin.teleop.headset.pilot import HandPilot
 from manikin.teleop.pilot import Pilot
 
 if TYPE_CHECKING:
@@ -126,7 +127,12 @@ class TeleopLoop:
                 f"{env.autoreset!r}: make(task, 1, autoreset='disabled')"
             )
         self.env, self.device, self.seed = env, device, seed
-        self.pilot, self.latency = Pilot(env, speed=speed, joints=device.joints), Latency()
+        self.pilot: Pilot | HandPilot
+        if device.hands is not None:
+            self.pilot = HandPilot(env, device.hands)
+        else:
+            self.pilot = Pilot(env, speed=speed, joints=device.joints)
+        self.latency = Latency()
         self.recorder = None if out is None else Recorder(env, out, policy="teleop", first_seed=seed, resume=resume)
         self.number = max(self.recorder.finished, default=-1) + 1 if self.recorder is not None else 0
         self.phase, self.said = "ready", ""
@@ -181,7 +187,7 @@ class TeleopLoop:
         pressed = frozenset(motion.buttons) - self._down
         self._down = frozenset(motion.buttons)
         for button in sorted(pressed):
-            self.pilot.press(button)
+            self.pilot.press(button, motion)
         if "save" in pressed:
             return self.keep()
         if "reset" in pressed:
@@ -195,7 +201,7 @@ class TeleopLoop:
     def _moves(self, motion: Motion) -> bool:
         """Whether an episode that waits begins: a leader arm begins it where it leaves the place it waits in."""
         if motion.joints is None:
-            return motion.moves
+            return self.pilot.begins(motion)
         self._posture = self._posture or motion.joints
         return any(abs(a - b) > STIR for a, b in zip(motion.joints, self._posture, strict=True))
 

@@ -97,7 +97,11 @@ class Pilot:
         self._goal: tuple[torch.Tensor, torch.Tensor] | None = None
         self._moved = (False, False)
 
-    def press(self, button: str) -> None:
+    def begins(self, motion: Motion) -> bool:
+        """Whether a motion begins an episode that waits."""
+        return motion.moves
+
+    def press(self, button: str, motion: Motion | None = None) -> None:
         """A button has gone down; those that are not for the pilot do nothing."""
         if button == "gripper":
             self._closed ^= {self.limb}

@@ -111,8 +111,12 @@ class HandSession(Session):
 
     def publish(self) -> None:
         model, data = super().look()
-        self._shown = model, copy.copy(data)
+        self.show(model, copy.copy(data))
         super().publish()
+
+    def show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        """From now on this is what :meth:`look` gives. ``data`` is a copy."""
+        self._shown = model, data
 
     def _take(self, wish: str, checked: dict[str, Any]) -> None:
         device = self.loop.device

@@ -23,6 +23,7 @@ __all__ = ["FREE", "FreeCamera", "Painter", "free_camera", "word_colour"]
 
 FREE = "free"
 MOST_TILES = 16
+EYES = 0.064  # [m] between a person's eyes
 PULL = 50.0  # [m/s^2] for a body that is pulled over the height of the picture
 
 
@@ -92,7 +93,10 @@ class Painter:
         camera: the one in use.
         forces: whether contact forces are drawn.
         tiles: whether all rows are shown (at most sixteen) instead of the session's one.
+        stereo: whether one row is shown twice side by side, for the left and the right eye.
     """
+
+    wishes = ("camera", "forces", "tiles", "move", "stereo")
 
     def __init__(self, session: Session, renderer: Renderer, *, width: int = 640, height: int = 480) -> None:
         self.session, self.renderer, self.width, self.height = session, renderer, width, height
@@ -101,15 +105,15 @@ class Painter:
         named = [model.camera(i).name for i in range(model.ncam)]
         self.cameras = [*(name for name in named if name), FREE]
         self.camera: str = self.people if isinstance(self.people, str) else FREE
-        self.forces, self.tiles = False, False
+        self.forces, self.tiles, self.stereo = False, False, False
         self._free = free_camera(model, data, self.people)
 
     def ask(self, wish: str, **values: Any) -> None:
         """Ask for a change of the picture.
 
         Args:
-            wish: ``camera`` (``value``: name), ``forces`` (``value``: bool), ``tiles`` (``value``: bool), or ``move``
-                the free camera (``turn``, ``tilt`` [rad], ``zoom`` factor of distance, ``right``, ``up`` in heights of
+            wish: ``camera`` (``value``: name), ``forces``, ``tiles`` or ``stereo`` (``value``: bool), or ``move`` the
+                free camera (``turn``, ``tilt`` [rad], ``zoom`` factor of distance, ``right``, ``up`` in heights of
                 the picture), which also chooses it.
             values: see there.
 
@@ -121,14 +125,14 @@ class Painter:
             if values.get("value") not in self.cameras:
                 raise UnknownNameError("camera", values.get("value"), self.cameras)
             self.camera = values["value"]
-        elif wish in ("forces", "tiles"):
+        elif wish in ("forces", "tiles", "stereo"):
             if not isinstance(values.get("value"), bool):
                 raise ConfigError(f"{wish} must be true or false; got {values.get('value')!r}")
             setattr(self, wish, values["value"])
         elif wish == "move":
             self._move(values)
         else:
-            raise UnknownNameError("wish", wish, ("camera", "forces", "tiles", "move"))
+            raise UnknownNameError("wish", wish, self.wishes)
 
     def paint(self) -> tuple[np.ndarray, list[dict[str, Any]]]:
         """The picture (height, width, 3) uint8 as things are now, and the contacts of the row in view."""
@@ -139,7 +143,11 @@ class Painter:
             {"on": t.names[1], "by": t.names[0], "newtons": round(t.newtons, 2), "points": t.points} for t in pairs
         ]
         if not self.tiles or session.env.num_envs == 1:
-            return self._one(model, data, self.width, self.height, pairs if self.forces else []), listed
+            shown = pairs if self.forces else []
+            if not self.stereo:
+                return self._one(model, data, self.width, self.height, shown), listed
+            eyes = [self._one(model, data, self.width, self.height, shown, aside) for aside in (-EYES / 2, EYES / 2)]
+            return np.concatenate(eyes, 1), listed
         words = session.status["words"]
         rows = range(min(session.env.num_envs, MOST_TILES))
         columns = math.ceil(math.sqrt(len(rows)))
@@ -167,7 +175,7 @@ class Painter:
         if self.tiles and self.session.env.num_envs > 1:
             return None
         model, data = self.session.look()
-        view = self._view(model, data, self.width, self.height)
+        view = self.view(model, data, self.width, self.height)
         ray = view.rays(np.array(x * view.width - 0.5), np.array(y * view.height - 0.5))
         geom = np.array([-1], np.int32)
         shown = np.array([1, 1, 1, 0, 0, 0], np.uint8)
@@ -178,14 +186,25 @@ class Painter:
         force = PULL * float(model.body_mass[body]) * (right * view.rotation[:, 0] - up * view.rotation[:, 1])
         return model.body(body).name, np.clip(force, -MOST_FORCE, MOST_FORCE).tolist()
 
-    def _one(self, model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int, pairs: list[Any]) -> np.ndarray:
-        view = self._view(model, data, width, height)
+    def _one(
+        self,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        width: int,
+        height: int,
+        pairs: list[Any],
+        aside: float = 0.0,
+    ) -> np.ndarray:
+        view = self.view(model, data, width, height)
+        if aside:
+            view = View(view.pos + aside * view.rotation[:, 0], view.rotation, view.K, view.width, view.height)
         image = self.renderer.rgb(model, data, view)
         if pairs:
             draw_touches(image, view, pairs)
         return image
 
-    def _view(self, model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int) -> View:
+    def view(self, model: mujoco.MjModel, data: mujoco.MjData, width: int, height: int) -> View:
+        """Where the picture is taken from, at another size [pixels]."""
         if self.camera != FREE:
             return view_of(model, data, self.camera, width, height)
         return view_of(model, data, self._free.spec(), width, height)

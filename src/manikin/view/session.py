@@ -109,6 +109,8 @@ class Session:
     """
 
     wishes: ClassVar[Wishes] = WISHES
+    moves = False  # whether what is shown goes on changing by itself since it was published
+    pictured: Mapping[str, Any] = {}  # what there is to say of what :meth:`look` gave last
 
     def __init__(
         self,

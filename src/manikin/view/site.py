@@ -12,7 +12,10 @@ import logging
 import math
 import secrets
 import socket
+import ssl
+import sys
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
@@ -104,17 +107,30 @@ class Site:
         host: address to listen on.
         port: 0 is the first free one from 8080 on.
         handler: answers requests.
+        more: other pages, by their paths.
+        tls: encrypts what is served, with a certificate that it has loaded; None serves plain HTTP.
 
     Raises:
         ConfigError: the port is taken.
     """
 
-    def __init__(self, page: str, *, host: str, port: int, handler: type[Handler]) -> None:
-        self.host, self._page = host, page
+    def __init__(
+        self,
+        page: str,
+        *,
+        host: str,
+        port: int,
+        handler: type[Handler],
+        more: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.host, self.tls, self._pages = host, tls, {"/": page, **(more or {})}
         self.token, self._nonce = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
         listening = bound(host, port)
         self.port: int = listening.getsockname()[1]
-        self.server = ThreadingHTTPServer((host, self.port), handler, bind_and_activate=False)
+        if tls is not None:  # the threads that answer shake hands, so that a slow one keeps nobody else waiting
+            listening = tls.wrap_socket(listening, server_side=True, do_handshake_on_connect=False)
+        self.server = _Server((host, self.port), handler, bind_and_activate=False)
         self.server.socket.close()
         self.server.socket, self.server.daemon_threads = listening, True
         self.server.site = self  # type: ignore[attr-defined]
@@ -134,7 +150,7 @@ class Site:
     def url(self) -> str:
         """Address of the page."""
         name = "localhost" if is_loopback(self.host) or self.host in ("0.0.0.0", "::") else self.host
-        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
+        return f"http{'s' * (self.tls is not None)}://{f'[{name}]' if ':' in name else name}:{self.port}/"
 
     @property
     def policy(self) -> str:
@@ -144,16 +160,18 @@ class Site:
             "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         )
 
-    def page(self) -> bytes:
-        """The page, with its token."""
+    def page(self, path: str = "/") -> bytes | None:
+        """The page at a path, with its token; None where there is none."""
+        if path not in self._pages:
+            return None
         folder = resources.files("manikin.view") / "pages"
-        text, theme = (folder.joinpath(name).read_text(encoding="utf-8") for name in (self._page, "theme.css"))
+        text, theme = (folder.joinpath(name).read_text(encoding="utf-8") for name in (self._pages[path], "theme.css"))
         for word, value in (("theme", theme.rstrip()), ("token", self.token), ("nonce", self._nonce)):
             text = text.replace("{{" + word + "}}", value)
         return text.encode()
 
     def get(self, path: str, query: dict[str, str]) -> Answer | None:
-        """What there is at a path other than ``/``; None for nothing. Called from many threads."""
+        """What there is at a path other than those of pages; None for nothing. Called from many threads."""
         raise NotImplementedError
 
     def welcome(self, host: str | None) -> bool:
@@ -161,11 +179,22 @@ class Site:
         return called_by_name(host, self.host)
 
 
+class _Server(ThreadingHTTPServer):
+    """A connection that breaks is no news for the terminal."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if isinstance(sys.exc_info()[1], OSError):  # also of a handshake that failed
+            log.debug("a connection from %s broke", client_address, exc_info=True)
+        else:
+            super().handle_error(request, client_address)
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers GET for a :class:`Site`."""
 
     protocol_version, server_version, sys_version = "HTTP/1.1", "manikin", ""
     timeout = 60
+    disable_nagle_algorithm = True  # an answer goes out in two pieces, and the second is not to wait for the first
 
     @property
     def site(self) -> Site:
@@ -177,8 +206,9 @@ class Handler(BaseHTTPRequestHandler):
         if not self.site.welcome(self.headers.get("Host")):
             return self.say(421, {"error": "this server answers to localhost only"})
         where = urlsplit(self.path)
-        if where.path == "/":
-            return self.send(200, self.site.page(), "text/html; charset=utf-8")
+        page = self.site.page(where.path)
+        if page is not None:
+            return self.send(200, page, "text/html; charset=utf-8")
         found = self.site.get(where.path, {name: values[0] for name, values in parse_qs(where.query).items()})
         if found is None:
             return self.say(404, {"error": "there is nothing here; the page is at /"})

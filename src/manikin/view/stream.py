@@ -5,10 +5,11 @@ from __future__ import annotations
 import hmac
 import json
 import queue
+import ssl
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,11 +22,9 @@ from manikin.view.site import Answer, Handler, Site, as_json, from_elsewhere
 __all__ = ["StreamViewer"]
 
 LARGEST = 10_000  # of a request's body [bytes]
-FASTEST = 1 / 30  # between pictures [s]
 PATIENCE = 1.0  # how long a question for news is kept open [s]
 WATCHED = 3.0  # without a question for this long nobody watches, and no pictures are made [s]
 PUSH_S = 0.2  # how long a body that was pulled with the mouse is pushed [s]
-PICTURE = ("camera", "forces", "tiles", "move")  # what the painter is asked, the rest is for the session
 
 
 class StreamViewer(Site):
@@ -42,13 +41,25 @@ class StreamViewer(Site):
         painter: makes its pictures.
         host: address to listen on.
         port: 0 is the first free one from 8080 on.
+        tls: encrypts what is served; None serves plain HTTP.
 
     Raises:
         ConfigError: the port is taken.
     """
 
-    def __init__(self, session: Session, painter: Painter, *, host: str = "127.0.0.1", port: int = 0) -> None:
-        super().__init__("page.html", host=host, port=port, handler=_Handler)
+    pages: ClassVar[Mapping[str, str]] = {}  # beside the first, by their paths
+    fastest = 1 / 30  # [s] between pictures
+
+    def __init__(
+        self,
+        session: Session,
+        painter: Painter,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__("page.html", host=host, port=port, handler=_Handler, more=self.pages, tls=tls)
         self.session, self.painter = session, painter
         self._news = threading.Condition()
         self._frame, self._shown, self._asked_at = 0, (-1, -1), time.monotonic()
@@ -72,12 +83,17 @@ class StreamViewer(Site):
             pause = self.session.advance()
             now = time.monotonic()
             watched = now - self._asked_at < WATCHED
-            if watched and now >= self._next_paint and self._shown != (self.session.version, self._changes):
+            news = self.session.moves or self._shown != (self.session.version, self._changes)
+            if watched and news and now >= self._next_paint:
                 self._paint()
-            else:
+            elif not self.beside():
                 time.sleep(max(pause, 0.0005))
 
     # ---- the thread of the simulation ------------------------------------------------------------------------------
+
+    def beside(self) -> bool:
+        """Make what is shown beside pictures, where it is time to; whether anything was made."""
+        return False
 
     def _paint(self) -> None:
         began, shown = time.monotonic(), (self.session.version, self._changes)
@@ -86,10 +102,11 @@ class StreamViewer(Site):
         with self._news:
             self._image, self._status, self._shown = image, self.session.status, shown
             self._frame += 1
-            self._picture = {"frame": self._frame, "contacts": contacts, "milliseconds": round(1000 * spent, 1)}
+            about = {"frame": self._frame, "contacts": contacts, "milliseconds": round(1000 * spent, 1)}
+            self._picture = {**about, **self.session.pictured}
             self._news.notify_all()
         # half of the time at most is spent on pictures, so that physics goes on
-        self._next_paint = time.monotonic() + max(FASTEST - spent, spent if self.session.playing else 0.0)
+        self._next_paint = time.monotonic() + max(self.fastest - spent, spent if self.session.playing else 0.0)
 
     # ---- threads that answer ---------------------------------------------------------------------------------------
 
@@ -115,18 +132,26 @@ class StreamViewer(Site):
 
     def png(self) -> bytes:
         """The newest picture."""
+        return self.newest()[1]
+
+    def newest(self, after: int | None = None) -> tuple[dict[str, Any], bytes]:
+        """What is known of the newest picture, and the picture; waits a second for one newer than number ``after``."""
         with self._news:
-            frame, image = self._frame, self._image
+            if after is not None:
+                self._asked_at = time.monotonic()
+                self._news.wait_for(lambda: self._frame != after, PATIENCE)
+                self._asked_at = time.monotonic()
+            about, image = self._picture, self._image
         with self._png_lock:  # several browsers share one encoding
-            if self._png[0] != frame:
-                self._png = (frame, encode_png(image, level=1))
-            return self._png[1]
+            if self._png[0] != about["frame"]:
+                self._png = (about["frame"], encode_png(image, level=1))
+            return about, self._png[1]
 
     def do(self, wish: dict[str, Any]) -> None:
         """Pass a wish on to the painter or the session; raises what they raise."""
         values = dict(wish)
         name = values.pop("wish", None)
-        if name in PICTURE:
+        if name in self.painter.wishes:
             self.painter.ask(name, **values)
             self._changes += 1
         elif name == "pull" and "push" in self.session.wishes:
