@@ -64,6 +64,7 @@ UNPUBLISHED = {  # of no result
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
     "docs/sysid.py": "python docs/sysid.py --check",
+    "docs/tactile.py": "python docs/tactile.py --check",
     "docs/task_speed.py": "python docs/task_speed.py --check",
     "docs/training.py": "python docs/training.py --check",
     "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",

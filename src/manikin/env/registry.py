@@ -91,6 +91,8 @@ _BUILTIN = {
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
+    "TactileLock-v1": f"{_INSERTION}.tactile_insert:TactileLock",
+    "TactilePeg-v1": f"{_INSERTION}.tactile_insert:TactilePeg",
     "TrackVelocity-v1": f"{_LOCOMOTION}.track_velocity:TrackVelocity",
     "TurnFaucet-v1": "manikin.tasks.cabinets.turn_faucet:TurnFaucet",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
