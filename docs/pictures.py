@@ -64,6 +64,8 @@ SEEN_BY_PEOPLE = (
     "PushT-v1",
     "RollBall-v1",
     "RotateValve-v1",
+    "TactileLock-v1",
+    "TactilePeg-v1",
     "TurnFaucet-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom
@@ -154,6 +156,29 @@ def pouring(quick: bool) -> np.ndarray:
             pictures.append(renderer.rgb(model, data, view, width=320, height=240))
     renderer.close()
     return tile(pictures, columns=4)
+
+
+def touched(quick: bool) -> np.ndarray:
+    """TactilePeg while the peg stands on the rim, 3 mm off along the gripper's opening, and both prints."""
+    config = {"search": "none", "resolution": (48, 45)}
+    env = make("TactilePeg-v1", config=config, **PLAYED)
+    env.reset(seed=0)
+    off = torch.cat([env.h.said.value + torch.tensor([0.0, 0.003]), torch.zeros(1, 1)], 1)
+    env.h.block.set_pose(off, torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    expert = WaypointExecutor(env)
+    for _ in range(1 if quick else 80):
+        env.step(expert.act())
+    model, data = env.model_data(0)
+    renderer = make_renderer(samples=3, shadows=True)
+    view = CameraSpec(name="docs", pos=(0.14, 0.16, 0.1), target=(*off[0, :2].tolist(), 0.03), fovy=0.7)
+    shown = [renderer.rgb(model, data, view, width=320, height=240)]
+    renderer.close()
+    depth = env.task.prints(env.h)[0][0].numpy()  # (2, H, W) [m]
+    for share in depth / max(float(depth.max()), 1e-9):
+        colour = np.stack([255 * share, 190 * share**2, 40 + 60 * (1 - share)], -1).astype(np.uint8)
+        shown += [np.full((240, 12, 3), 255, np.uint8), np.kron(colour, np.ones((5, 5, 1), np.uint8))]
+    env.close()
+    return np.concatenate(shown, 1)
 
 
 def seen_by_policy(quick: bool) -> np.ndarray:
@@ -302,7 +327,18 @@ def family(tasks: list[str]) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    shown = ("readme", "different", "robots", "arenas", "faucets", "pour", "sim-to-real", "fidelity", "families")
+    shown = (
+        "readme",
+        "different",
+        "robots",
+        "arenas",
+        "faucets",
+        "pour",
+        "sim-to-real",
+        "fidelity",
+        "touch",
+        "families",
+    )
     valid = (*task_ids(), *shown)
     parser.add_argument("names", nargs="*", default=valid, help="default all")
     parser.add_argument("--quick", action="store_true", help="one of each kind, to see that it runs")
@@ -337,6 +373,8 @@ def main() -> None:
     if "sim-to-real" in options.names:
         write_png(options.out / "sim-to-real.png", seen_by_policy(options.quick))
         write_png(options.out / "sim-to-real-settings.png", settings(options.quick))
+    if "touch" in options.names:
+        write_png(options.out / "tactile-insert.png", touched(options.quick))
     if "families" in options.names:
         for name, tasks in list(task_families().items())[:most]:
             write_png(options.out / "families" / f"{name}.png", family(tasks))

@@ -84,6 +84,7 @@ PICTURES = {
         "sim-to-real",
         "sim-to-real-settings",
         "table-top",
+        "tactile-insert",
         "tasks",
     },
     "docs/planning.py": {"planning"},
