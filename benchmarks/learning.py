@@ -10,6 +10,9 @@ all its threads and children. On a machine that does nothing else with two cores
 the former. A run of ``distill`` has a teacher, which is trained first; its time is part of both, and ``teacher`` says
 how much. ``loop`` is the training loop alone: its wall-clock, and what that was spent on.
 
+``--finished`` takes in what ``manikin train`` left in a folder: its processor time is that of the loop alone, added up
+over ``--resume``.
+
 The target of a rate holds where the lower end of the tested interval is above it. That of a return holds where the mean
 return in the validations of the last tenth of a run is as large. The file is written after every run; what it has
 already is not run again, unless ``--again``.
@@ -147,21 +150,25 @@ def train(
             manikin("collect", task, "--episodes", "100", "--keep", "success", "--observations", "--out", str(demos))
         manikin(*words)
         seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-        found = summary_of(folder)
-        rows = read_progress(folder / "progress.csv")
-    cpu = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+        cpu = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+        return record(folder, None if loaded else seconds, cpu)
+
+
+def record(folder: Path, seconds: float | None, cpu_seconds: float) -> dict[str, Any]:
+    """What is kept of a finished run."""
+    found = summary_of(folder)
     curve = [
         [
             int(row["steps"]),
             round(row["seconds"], 1),
             *(round(row[f"validated_{name}"], 4) for name in ("success", "return")),
         ]
-        for row in rows
+        for row in read_progress(folder / "progress.csv")
         if "validated_success" in row
     ]
     return {
-        "seconds": None if loaded else round(seconds, 1),
-        "cpu_seconds": round(cpu, 1),
+        "seconds": None if seconds is None else round(seconds, 1),
+        "cpu_seconds": round(cpu_seconds, 1),
         "steps": found["steps"],
         "tested": {k: round(v, 4) for k, v in found["tested"].items()},
         "validated": round(found["best"], 4),
@@ -183,6 +190,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="wall-clock limit of a run, default that of its target")
     parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
+    parser.add_argument(
+        "--finished", nargs="+", type=Path, default=[], help="folders of runs to take in; trains nothing"
+    )
     args = parsed(parser, OUT)
     more = ["--threads", str(args.threads)] if args.threads else []
     if args.quick:
@@ -192,6 +202,15 @@ def main() -> None:
     done |= {"command": "python benchmarks/learning.py", "versions": versions()}
     done["machine"] = {**machine(), "cores": os.cpu_count()}
     runs = done.setdefault("runs", {})
+    for folder in args.finished:
+        about = read_about(folder / "policy.safetensors")
+        spent = read_progress(folder / "progress.csv")[-1]["cpu_seconds"]
+        run, seed = f"{about['algorithm']}:{about['task']}", str(about["seed"])
+        runs.setdefault(run, {})[seed] = record(folder, None, spent)
+        print(run, seed, json.dumps({k: v for k, v in runs[run][seed].items() if k != "curve"}), flush=True)
+        args.out.write_text(json.dumps(done, indent=1) + "\n")
+    if args.finished:
+        return
 
     def measured(run: str, seed: int, *, again: bool) -> dict[str, Any]:
         seeds = runs.setdefault(run, {})

@@ -32,7 +32,9 @@ ERRORS = (0.0, 1.0, 2.0, 4.0, 6.0)  # [mm]
 def cell(task: str, search: str, error: float, seeds: int) -> dict[str, Any]:
     """Successes of an expert where holes are off by up to ``error`` [mm]."""
     config = {"search": search, "error": error / 1000}
-    env = manikin.make(task, seeds, config=config, observe="state", reward="none", autoreset="disabled", terminate=False)
+    env = manikin.make(
+        task, seeds, config=config, observe="state", reward="none", autoreset="disabled", terminate=False
+    )
     env.reset(seed=list(range(seeds)))
     expert, first = WaypointExecutor(env), torch.full((seeds,), torch.nan)
     for step in range(env.horizon):

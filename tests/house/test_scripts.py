@@ -61,6 +61,7 @@ UNPUBLISHED = {  # of no result
     "docs/simpler_numbers.py": "python docs/simpler_numbers.py --check",
     "docs/simpler_sheet.py": "python docs/simpler_sheet.py --quick --out OUT",
     "docs/simpler_speed.py": "python docs/simpler_speed.py --check",
+    "docs/solved.py": "python docs/solved.py --check",
     "docs/speed.py": "python docs/speed.py --check",
     "docs/stages.py": "python docs/stages.py --out OUT",
     "docs/sysid.py": "python docs/sysid.py --check",

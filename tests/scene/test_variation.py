@@ -421,7 +421,9 @@ def test_servos_that_cannot_vary_so_are_refused():
     arm = b.robot()
     world = CpuWorld(b.compile(), 2)
     b.bind(world)
-    with pytest.raises(UnknownNameError, match=r"'mass'.*Valid: damping, finger_friction, foot_friction, gains, trunk_mass"):
+    with pytest.raises(
+        UnknownNameError, match=r"'mass'.*Valid: damping, finger_friction, foot_friction, gains, trunk_mass"
+    ):
         arm.set_property("mass", torch.ones(2))
     for factors in (torch.ones(2, 7), torch.ones(3), [1.0, 2.0], 1.0):
         with pytest.raises(ConfigError, match=r"damping of robot: factors must be a tensor \(2,\) or \(2, 9\), not "):

@@ -148,18 +148,18 @@ def test_no_expert_looks_at_the_hole(search: str) -> None:
         acts.append(WaypointExecutor(env))
     assert not torch.equal(one.h.block.pos, other.h.block.pos)
     assert torch.equal(one.h.said.value, other.h.said.value)
-    for step in range(100):
-        if any(outside_forces(env, row) for env in (one, other) for row in range(4)):
-            break
+    steps = 0
+    while not any(outside_forces(env, row) for env in (one, other) for row in range(4)):
+        steps += 1
         actions = [act.act() for act in acts]
         assert torch.equal(*actions)
         for env, action in zip((one, other), actions, strict=True):
             env.step(action)
-    assert 5 <= step < 40
+    assert 5 <= steps < 40
 
 
 def test_another_search_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UnknownNameError, match="touch, spiral, none|none, spiral, touch"):
+    with pytest.raises(UnknownNameError, match=r"touch.*spiral"):
         make("TactilePeg-v1", 1, {"search": "eyes"})
 
 

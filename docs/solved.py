@@ -1,0 +1,103 @@
+"""Fill docs/solved.md: which tasks are solved, by an expert or by a policy that was trained here, and which are not.
+
+python docs/solved.py            # after benchmarks/experts.py and benchmarks/learning.py
+python docs/solved.py --check    # only say whether it is up to date (exit status 1: it is not)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from filling import finish, sections
+
+from manikin.author.sheet import table
+from manikin.env.registry import family_title, task_families
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "solved.md"
+EXPERTS = ROOT / "benchmarks" / "results" / "experts.json"
+LEARNING = ROOT / "benchmarks" / "results" / "learning.json"
+SIMPLER = ROOT / "benchmarks" / "results" / "simpler_experts.json"
+SIM_TO_REAL = ROOT / "benchmarks" / "results" / "sim_to_real.json"
+LEAST = 0.9  # share of successes of what counts as solved
+ABOVE = {"AntWalk-v1": 700.0, "HopperStand-v1": 350.0}  # or this mean return, where success is not what is asked for
+
+
+class Way(NamedTuple):
+    """How a task is done: by whom, how well as text, whether that solves it, processor time of training [h]."""
+
+    who: str
+    how_well: str
+    solves: bool
+    hours: float
+
+
+def read(file: Path) -> dict[str, Any]:
+    return dict(json.loads(file.read_text()))
+
+
+def experts() -> dict[str, tuple[int, int]]:
+    """Task -> successes and starts of its scripted expert, all layouts or settings together."""
+    found: dict[str, tuple[int, int]] = {}
+
+    def more(task: str, won: int, tried: int) -> None:
+        before = found.get(task, (0, 0))
+        found[task] = before[0] + won, before[1] + tried
+
+    for name, entry in read(EXPERTS)["entries"].items():
+        more(name.partition("/")[0], entry["successes"], entry["seeds"])
+    for suite in read(SIMPLER)["suites"]:
+        for one in suite["tasks"] if suite["kinds"] == "stand-ins" else ():
+            more(one["task"], one["solved"], one["trials"])
+    return found
+
+
+def policies() -> dict[str, list[Way]]:
+    """Task -> the policies that were trained on it from its reward alone."""
+    found: dict[str, list[Way]] = {}
+    for run, seeds in read(LEARNING)["runs"].items():
+        algorithm, _, task = run.partition(":")
+        for one in seeds.values() if algorithm in ("ppo", "sac") else ():
+            rate, paid = one["tested"]["rate"], one["tested"].get("return", 0.0)
+            solves = paid >= ABOVE[task] if task in ABOVE else rate >= LEAST
+            well = f"{rate:.0%}, return {paid:.0f}" if task in ABOVE else f"{rate:.0%}"
+            found.setdefault(task, []).append(Way(f"`{algorithm}`", well, solves, one["cpu_seconds"] / 3600))
+    teacher = read(SIM_TO_REAL)["teacher"]
+    rate = teacher["tested"]["rate"]
+    grasp = Way("`ppo`", f"{rate:.0%}", rate >= LEAST, teacher["cpu_seconds"] / 3600)
+    found.setdefault("GraspCube-v1", []).append(grasp)
+    return found
+
+
+def row(task: str, ways: list[Way]) -> tuple[str, ...]:
+    """A line for a task."""
+    shown = "; ".join(f"{way.who}: {way.how_well}" for way in ways)
+    hours = max((way.hours for way in ways), default=0.0)
+    return (f"`{task}`", shown or "nobody tried yet", f"{hours:.1f}" if hours else "-")
+
+
+def filled(page: str) -> str:
+    """The page with its tables made from the results."""
+    solved, open_, counts = [], [], []
+    shown, trained = experts(), policies()
+    for family, tasks in task_families().items():
+        done = 0
+        for task in tasks:
+            ways = sorted(trained.get(task, []), key=lambda way: (way.solves, way.how_well))[-1:]
+            if task in shown:
+                won, tried = shown[task]
+                ways.insert(0, Way("expert", f"{won} of {tried}", won >= LEAST * tried, 0.0))
+            good = any(way.solves for way in ways)
+            done += good
+            (solved if good else open_).append(row(task, ways))
+        counts.append((family_title(family), f"{done} of {len(tasks)}"))
+    head = ("task", "best", "CPU hours of training")
+    made = {"count": table(("family", "solved"), counts), "open": table(head, open_), "solved": table(head, solved)}
+    return sections(page, made)
+
+
+if __name__ == "__main__":
+    sys.exit(finish(sys.argv[1:], __doc__, lambda: {PAGE: filled(PAGE.read_text())}))
