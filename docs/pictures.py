@@ -56,6 +56,7 @@ VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24)
 # tasks whose own camera for people shows the fronts, the holes, all of the rail, or the goal far ahead
 SEEN_BY_PEOPLE = (
     "InsertNISTPeg-v1",
+    "LeggedStand-v1",
     "OpenCabinetDoor-v1",
     "OpenCabinetDrawer-v2",
     "PlugCharger-v1",

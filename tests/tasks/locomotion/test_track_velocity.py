@@ -15,6 +15,10 @@ import manikin
 from manikin.errors import ConfigError, SceneError
 
 ROBOTS = ("go2", "anymal_c", "h1", "g1")
+ALIKE = (
+    *("TrackVelocity-v1", "QuadrupedReach-v1", "QuadrupedSpin-v1", "LeggedStand-v1"),
+    pytest.param("TrackVelocityRough-v1", marks=pytest.mark.slow),  # minutes to compile the kernels of a height field
+)
 WARP = find_spec("mujoco_warp") is not None
 DT = 0.02
 
@@ -294,7 +298,7 @@ def test_every_robot_stands_for_a_while_and_nothing_of_it_collides_with_itself(r
 
 
 @pytest.mark.skipif(not WARP, reason="needs pip install 'manikin[gpu]'")
-@pytest.mark.parametrize("task", ["TrackVelocity-v1"])
+@pytest.mark.parametrize("task", ALIKE)
 def test_both_devices_agree(task: str) -> None:
     envs = [walker(2, task, device=device) for device in ("cpu", "warp:cpu")]
     for action in actions(envs[0], 5, 0.5):

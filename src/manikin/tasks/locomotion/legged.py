@@ -22,7 +22,7 @@ __all__ = ["ABOUT_REST", "LEGS_ABOUT_REST", "LeggedHandles", "LeggedTask", "betw
 
 ABOUT_REST = "joint_pos:about=rest,step=0.5"
 LEGS_ABOUT_REST = f"legs: {ABOUT_REST}"
-EYE, FOCUS = (-2.2, -2.2, 1.3), (0.0, 0.0, 0.3)  # of the cameras, which go along with the robot
+EYE, FOCUS = (-2.2, -2.2, 1.3), (0.0, 0.0, 0.3)  # of a scene before it has a robot
 TOUCH = 1.0  # [N] what is pressed harder touches the ground
 
 SERVOS: Mapping[str, Mapping[str, tuple[tuple[float, ...], tuple[float, ...], str]]] = {
@@ -111,10 +111,12 @@ class LeggedTask(Task):
         self._trunk = [1 + links.index(name) for name in links if name in trunks]
         self._height = arm.base_pos[2]
         view = b.marker("view", size=(0.001,), rgba=(0.0, 0.0, 0.0, 0.0))
+        away = 0.9 + 1.9 * self._height  # so that a dog and a human fill the picture
+        eye, focus = (-away, -away, 0.6 * away + 0.1), (0.0, 0.0, 0.8 * self._height)
         for name in ("base_camera", "human_camera"):
             size = 512 if name == "human_camera" else 128
             b.camera(
-                CameraSpec(name=name, pos=EYE, target=FOCUS, fovy=math.pi / 4, width=size, height=size),
+                CameraSpec(name=name, pos=eye, target=focus, fovy=math.pi / 4, width=size, height=size),
                 on=view,
                 replace=True,
             )
