@@ -43,6 +43,7 @@ from manikin.fidelity.simulation.film import FidelityFilm
 from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
 from manikin.plan.executor import WaypointExecutor
+from manikin.policy.choices import policy_maker
 from manikin.props.faucet import FAUCETS
 from manikin.render import make_renderer, tile, write_png
 from manikin.render.files.caption import caption
@@ -180,6 +181,23 @@ def touched(quick: bool) -> np.ndarray:
         shown += [np.full((240, 12, 3), 255, np.uint8), np.kron(colour, np.ones((5, 5, 1), np.uint8))]
     env.close()
     return np.concatenate(shown, 1)
+
+
+def walking(quick: bool) -> np.ndarray:
+    """Eight moments of a second in which Go2 walks by the policy that comes along."""
+    env = make("TrackVelocity-v1", **PLAYED)
+    seen, _ = env.reset(seed=[5])
+    policy = policy_maker("ppo-TrackVelocity-v1")(env)
+    policy.reset(torch.arange(1))
+    shown, renderer = [], make_renderer(samples=3, shadows=True)
+    for step in range(1 if quick else 250):
+        if quick or (step >= 200 and step % 6 == 0 and len(shown) < 8):
+            model, data = env.model_data(0)
+            shown.append(renderer.rgb(model, data, "human_camera", width=320, height=240))
+        seen = env.step(policy.act(seen, env.instruction)[:, 0])[0]
+    renderer.close()
+    env.close()
+    return tile(shown, columns=4)
 
 
 def seen_by_policy(quick: bool) -> np.ndarray:
@@ -376,6 +394,8 @@ def main() -> None:
         write_png(options.out / "sim-to-real-settings.png", settings(options.quick))
     if "touch" in options.names:
         write_png(options.out / "tactile-insert.png", touched(options.quick))
+    if "walking" in options.names:
+        write_png(options.out / "walking.png", walking(options.quick))
     if "families" in options.names:
         for name, tasks in list(task_families().items())[:most]:
             write_png(options.out / "families" / f"{name}.png", family(tasks))

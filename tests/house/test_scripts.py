@@ -87,6 +87,7 @@ PICTURES = {
         "table-top",
         "tactile-insert",
         "tasks",
+        "walking",
     },
     "docs/planning.py": {"planning"},
     "docs/robots_sheet.py": {"arms-and-grippers", "hands", "legged-robots", "robot-kinds"},
