@@ -56,6 +56,7 @@ IMAGES = Path(__file__).parent / "images"
 VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24), fovy=0.8)
 # tasks whose own camera for people shows the fronts, the holes, all of the rail, or the goal far ahead
 SEEN_BY_PEOPLE = (
+    "InsertFlower-v1",
     "InsertNISTPeg-v1",
     "LeggedStand-v1",
     "OpenCabinetDoor-v1",
@@ -64,10 +65,13 @@ SEEN_BY_PEOPLE = (
     "PokeCube-v1",
     "PullCubeTool-v1",
     "PushT-v1",
+    "ReorientCube-v1",
     "RollBall-v1",
+    "RotateInHand-v1",
     "RotateValve-v1",
     "TactileLock-v1",
     "TactilePeg-v1",
+    "TriFingerRotateCube-v1",
     "TurnFaucet-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom

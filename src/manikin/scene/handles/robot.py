@@ -213,7 +213,7 @@ class Robot(Handle):
         at, ratio = self.model.following
         if not at:
             return arm[:, :0]
-        return arm[:, list(at)] * torch.tensor(ratio, dtype=torch.float32, device=arm.device)
+        return torch.stack([arm[:, k] * times for k, times in zip(at, ratio, strict=True)], 1)  # a list would upload
 
     @property
     def root_pose(self) -> Tensor:
