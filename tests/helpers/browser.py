@@ -19,12 +19,22 @@ QUIET = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --hide-scrollbars --remote-debugging-pipe"
 ).split()
+IWER = ("node_modules", "iwer", "build", "iwer.min.js")
+ROOT = Path(__file__).resolve().parents[2]
 SOFTWARE_WEBGL = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 
 
 def chromium() -> str | None:
     """The browser's path, or None where there is none."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+def iwer() -> Path | None:
+    """The emulated headset (the npm package iwer), or None where it is not: in the folder MANIKIN_IWER, else in
+    .venv/iwer, where .ci/run installs it."""
+    folder = Path(os.environ.get("MANIKIN_IWER") or ROOT / ".venv" / "iwer")
+    file = folder.joinpath(*IWER)
+    return file if file.is_file() else None
 
 
 class Browser:

@@ -28,7 +28,8 @@ esac
 def run(folder: Path, broken: str = "") -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """CI's script with the stand-in, for somebody who has set this and that; and the calls."""
     (folder / "bin").mkdir()
-    for name, text in (("make", MAKE), ("id", "#!/bin/bash\necho 1000\n")):  # not root: no packages are installed
+    npm = "#!/bin/bash\necho \"$*\" > npm\n"  # nothing is fetched
+    for name, text in (("make", MAKE), ("npm", npm), ("id", "#!/bin/bash\necho 1000\n")):  # not root: no packages
         (folder / "bin" / name).write_text(text)
         (folder / "bin" / name).chmod(0o755)
     clone = folder / "clone"
@@ -53,6 +54,8 @@ def test_the_two_commands_come_first_and_as_they_are_typed(tmp_path: Path) -> No
         ("--no-print-directory test ARGS=-k YCB", ""),
     ]
     assert [word for word in ("lint", "docs") if any(word in call for call in calls[3:])] == ["lint", "docs"]
+    installed = (tmp_path / "clone" / "npm").read_text()
+    assert re.search(r"--prefix \.venv/iwer iwer@\d+\.\d+\.\d+$", installed.strip())
     lines = done.stdout.splitlines()
     tested = [line for line in lines if re.fullmatch(r"=== \d+ passed, 7 skipped in 5.25s ===", line)]
     assert lines[-3:] == tested[:3] and len(tested) == 6  # the last line of each run is shown again at the end

@@ -20,7 +20,7 @@ import scipy.stats
 import torch
 
 import manikin
-from browser import chromium
+from browser import chromium, iwer
 from manikin.data.formats.convert import to_maniskill, to_robomimic
 from manikin.data.recorder import Recorder
 from manikin.env.registry import task_ids, task_versions
@@ -50,6 +50,7 @@ UNPUBLISHED = {  # of no result
     "docs/devices.py": "python docs/devices.py --check",
     "docs/families.py": "python docs/families.py --check",
     "docs/fidelity.py": "python docs/fidelity.py --check",
+    "docs/headset.py": "python docs/headset.py --quick --draw --out OUT",
     "docs/physics.py": "python docs/physics.py --check",
     "docs/pictures.py": "python docs/pictures.py --quick --out OUT",
     "docs/planning.py": "python docs/planning.py --quick --out OUT",
@@ -89,6 +90,7 @@ PICTURES = {
         "tasks",
         "walking",
     },
+    "docs/headset.py": {"headset"},
     "docs/planning.py": {"planning"},
     "docs/robots_sheet.py": {"arms-and-grippers", "hands", "legged-robots", "robot-kinds"},
     "docs/simpler_sheet.py": {"simpler"},
@@ -260,6 +262,8 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -> None:
     if name == "docs/view_recording.py" and chromium() is None:
         pytest.skip("no Chromium is installed")
+    if name == "docs/headset.py" and (chromium() is None or iwer() is None):
+        pytest.skip("needs Chromium and the npm package iwer: npm install --prefix .venv/iwer iwer")
     if name == "benchmarks/lerobot_policies.py":
         pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
     said = run(words_of(UNPUBLISHED[name], {"OUT": tmp_path, **recordings}), tmp_path)

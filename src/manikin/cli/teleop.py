@@ -37,10 +37,10 @@ class TeleopOptions(TaskOptions):
     task: tyro.conf.Positional[str] = "PickCube-v2"
     """Task id (PickCube-v2), module:Class or file.py:Class."""
     device: str = "keyboard"
-    """keyboard (keys and mouse in the browser), headset (WebXR, hands or controllers; options as in
-    headset:scale=0.5,turn=90,hand=left,smooth=off,mask=torso/0.5), spacemouse, gamepad, scripted (shows what happens, without hands), a
-    leader arm as leader:so101_leader,port=/dev/ttyACM0,id=NAME,python=PATH (the Python that has LeRobot), or a Device
-    of your own as module:function or file.py:Class."""
+    """keyboard (keys and mouse in the browser), headset (WebXR; with options as in
+    headset:scale=0.5,turn=90,hand=left,smooth=off,mask=torso/0.5), spacemouse, gamepad, scripted (shows what happens,
+    without hands), a leader arm as leader:so101_leader,port=/dev/ttyACM0,id=NAME,python=PATH (the Python that has
+    LeRobot), or a Device of your own as module:function or file.py:Class."""
     out: Path | None = None
     """The recording; by default runs/TASK-teleop.h5."""
     resume: bool = False
@@ -58,8 +58,8 @@ class TeleopOptions(TaskOptions):
     port: int = 0
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
-    """Address to listen on. Others than this machine's own let anybody who can reach it move the robot. A headset's page
-    is served encrypted there."""
+    """Address to listen on. Others than this machine's own let anybody who can reach it move the robot. A page for a
+    headset is encrypted there."""
     certificate: Path | None = None
     """PEM file with a key and a certificate of your own; by default a headset's page has one that is made once and
     signed by itself."""

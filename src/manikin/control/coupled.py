@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.scene.robot import assemble
+from manikin.scene.robot import ToolModel, assemble
 from manikin.spec.robot import GripperSpec, RobotSpec
 
 __all__ = ["CoupledIk", "CoupledResult", "ToolFrames"]
@@ -50,6 +50,10 @@ class ToolFrames:
             if name not in bodies:
                 raise UnknownNameError(f"tool of {arm.name}", name, bodies)
         self._bodies = [bodies[name] for name in self.tools]
+        self._pads = {
+            tool.name: [(int(model.body(body).id), int(model.site(site).id)) for body, site in _pads(tool)]
+            for tool in robot.tools
+        }
         self.joints = robot.arm_joints
         ids = [int(model.joint(name).id) for name in self.joints]
         commanded = [int(model.actuator(name).id) for name in robot.arm_actuators]
@@ -87,6 +91,22 @@ class ToolFrames:
             mujoco.mj_jacBody(model, data, one[:3], one[3:], body)
         return each @ self._speeds
 
+    def pressing(self, tool: str, q: np.ndarray) -> np.ndarray:
+        """(joints,) [m/rad] how far each joint moves the pads of a tool's fingers the way in which they press, the sum
+        over fingers; zeros for a tool without fingers."""
+        self._put(q)
+        model, data = self._model, self._data
+        mujoco.mj_comPos(model, data)
+        found, jac = np.zeros(model.nv), np.zeros((3, model.nv))
+        for body, site in self._pads[tool]:
+            shapes = np.flatnonzero(model.geom_bodyid == body)
+            middle = data.geom_xpos[shapes].mean(0) if len(shapes) else data.xpos[body]
+            turn = np.zeros(9)
+            mujoco.mju_quat2Mat(turn, _times(data.xquat[body], model.site_quat[site]))
+            mujoco.mj_jac(model, data, jac, None, middle, body)
+            found += turn.reshape(3, 3)[:, 2] @ jac
+        return np.asarray(found @ self._speeds)
+
     def carrier(self, tool: str) -> np.ndarray:
         """(3,) [m] where the body that carries a tool has its origin, in the tool's frame."""
         model, body = self._model, self._bodies[self.tools.index(tool)]
@@ -94,6 +114,16 @@ class ToolFrames:
         mujoco.mju_negQuat(back, model.body_quat[body])
         mujoco.mju_rotVecQuat(out, -model.body_pos[body], back)
         return out
+
+
+def _pads(tool: ToolModel) -> list[tuple[str, str]]:
+    return list(zip(tool.finger_bodies, tool.finger_sites, strict=True))
+
+
+def _times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    out = np.zeros(4)
+    mujoco.mju_mulQuat(out, a, b)
+    return out
 
 
 @dataclass(frozen=True)
@@ -114,9 +144,9 @@ class CoupledResult:
 class CoupledIk:
     """Finds joint positions that bring all tools to their poses.
 
-    Each joint has a weight, its soft mask: 1 moves freely, 0 stays, and between them a joint moves less than a free one
-    that could do the same. With W the weights, J the tools' Jacobians and e their errors, one above the other, a step is
-    W Jᵀ (J W Jᵀ + damping)⁻¹ e. Where a task leaves joints free they are drawn to rest.
+    Each joint has a weight, its soft mask: 1 moves freely, 0 stays, and between them a joint moves less than a free
+    one that could do the same. With W the weights, J the tools' Jacobians and e their errors, one above the other, a
+    step is W Jᵀ (J W Jᵀ + damping)⁻¹ e. Where a task leaves joints free they are drawn to rest.
 
     Args:
         frames: the tools.

@@ -13,6 +13,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.spec.robot import FULL_POSE, RobotSpec
 from manikin.teleop.device import SIDES, Hand, HandOptions, Motion
 from manikin.teleop.headset import turns
+from manikin.teleop.headset.grip import FingerGrip
 from manikin.teleop.headset.retarget import HandRetarget, fingers_of
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class _Follower:
     side: str
     gripper: int | None  # its number in an action
     fingers: HandRetarget | None
+    close: FingerGrip | None
     goal: tuple[np.ndarray, np.ndarray]
     anchor: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None  # hand and tool where it was held
     wrist: np.ndarray | None = None  # from the turn of the hand to that of the tool, once they were calibrated
@@ -101,8 +103,8 @@ class HandPilot:
         robots = list(env.part(0)[0].robots)
         named = [(k, tool) for k, robot in enumerate(robots) for tool in driven_tools(robot.arm)]
         if len(named) > len(SIDES):
-            tools = ", ".join(f"{robots[k].name}/{tool}" for k, tool in named)
-            raise ConfigError(f"two hands drive two tools, and there are {len(named)}: {tools}; use --device keyboard")
+            those = ", ".join(f"{robots[k].name}/{tool}" for k, tool in named)
+            raise ConfigError(f"two hands drive two tools, and there are {len(named)}: {those}; use --device keyboard")
         self._solvers: list[CoupledIk] = []
         self._slices: list[slice] = []
         start = 0
@@ -121,7 +123,13 @@ class HandPilot:
         sides = self._sides(robots, named)
         self._tools = [
             _Follower(
-                k, tool, side, self._gripper(robots, k, tool), self._fingers(robots[k], tool), self._rest(k, tool)
+                robot=k,
+                tool=tool,
+                side=side,
+                gripper=self._gripper(robots, k, tool),
+                fingers=self._fingers(robots[k], tool),
+                close=self._close(robots[k], tool),
+                goal=self._rest(k, tool),
             )
             for (k, tool), side in zip(named, sides, strict=True)
         ]
@@ -163,7 +171,8 @@ class HandPilot:
 
     def begins(self, motion: Motion) -> bool:
         """Whether a motion begins an episode that waits."""
-        return any([self._holds(one, motion) for one in self._tools])
+        held = [self._holds(one, motion) for one in self._tools]  # of each, as that arms it
+        return any(held)
 
     def action(self, motion: Motion) -> torch.Tensor:
         """(1, A) for a motion, from the state as it is. A tool that no hand holds stays."""
@@ -194,6 +203,10 @@ class HandPilot:
             if one.fingers is not None and hand is not None and hand.tips is not None:
                 own = self._slices[one.robot]
                 want[own] = one.fingers.solve(hand.tips, want[own])
+                moved = True
+            elif one.close is not None:
+                own = self._slices[one.robot]
+                want[own] = one.close.solve(one.grip, want[own])
                 moved = True
         if moved:
             self._q = now = now + np.clip(want - now, -self._most, self._most)
@@ -281,6 +294,14 @@ class HandPilot:
         words += [tool] if len(opening) > 1 else []
         name = "/".join([*words, "gripper"])
         return next((k for k, dim in enumerate(self.env.controller.card.dims) if dim.name == name), None)
+
+    def _close(self, robot: Robot, tool: str) -> FingerGrip | None:
+        """How a trigger closes a tool's fingers, where no command of a gripper does."""
+        named = robot.tools.get(tool)
+        if named is None or named.drivers:
+            return None
+        close = FingerGrip(ToolFrames(robot.arm, robot.gripper, [tool]), robot.arm.keyframes.get("fist"))
+        return close if close.moves.any() else None
 
     def _fingers(self, robot: Robot, tool: str) -> HandRetarget | None:
         """How a tool's fingers follow a person's, where it is a hand whose fingertips are tools."""

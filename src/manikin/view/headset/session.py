@@ -59,7 +59,7 @@ class HeadsetSession(HandSession):
         self.headset = loop.device
         self._latest: tuple[mujoco.MjModel, mujoco.MjData, int] | None = None  # and the report that led there
         self._before: tuple[np.ndarray, int, float] | None = None  # where the way begins: qpos, report, when
-        self._sides = {side: tool for side, tool in loop.pilot.sides.items()}
+        self._sides = dict(loop.pilot.sides)
         super().__init__(loop)
 
     def show(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.render.view import view_of
+from manikin.view.headset.certificate import address_in_network
 from manikin.view.headset.cloud import SIZE, around_person, cloud_bytes, cloud_of
 from manikin.view.headset.session import HeadsetSession
 from manikin.view.picture import FREE
@@ -50,7 +51,10 @@ class HeadsetViewer(StreamViewer):
     @property
     def headset_url(self) -> str:
         """Address of the page for the headset."""
-        return f"{self.url}headset"
+        url = self.url
+        if self.host in ("0.0.0.0", "::"):
+            url = url.replace("localhost", address_in_network())
+        return f"{url}headset"
 
     def get(self, path: str, query: dict[str, str]) -> Answer | None:
         after = query.get("after", "")
