@@ -294,11 +294,8 @@ def broken(entry: dict[str, Any]) -> list[str]:
 
 def with_layouts(most: int | None = None) -> list[str]:
     """All tasks; one with layouts once for each, as ID/LAYOUT, or for ``most`` of them, evenly apart in their order.
-    Robots on feet are left out: they touch the ground all the time. Tests compare them, in tests/tasks/classic and
-    tests/tasks/locomotion."""
-    layouts = {task: task_class(task).layouts for task in task_ids() if "feet" not in task_class(task).robot_needs}
-    Robots on feet are left out, which touch the ground all the time, and palms on which something lies;
-    tests/tasks/classic/test_gaits.py and tests/tasks/hands compare them."""
+    Robots on feet are left out, which touch the ground all the time, and palms on which something lies. Tests compare
+    them, in tests/tasks/classic, tests/tasks/locomotion and tests/tasks/hands."""
     kinds = {task: task_class(task) for task in task_ids()}
     layouts = {task: kind.layouts for task, kind in kinds.items() if not {"feet", "palm"} & set(kind.robot_needs)}
     chosen = {task: of[:: -(-len(of) // most)] if most and of else of for task, of in layouts.items()}
