@@ -246,16 +246,16 @@ def test_a_card_is_measured_at_rates_that_do_not_divide_the_usual_rate_of_physic
 
 def test_joint_positions_about_a_keyframe() -> None:
     """0 is the keyframe and 1 is so far beside it, but never beyond the joint's limits."""
-    env = env_of("panda", "joint_pos:about=rest,step=0.8", 3)
+    env = env_of("panda", "joint_pos:about=rest,step=1.5", 3)
     rest, limits = env.robot.keyframe(), env.robot.limits[:7]
     assert [d.offset for d in env.controller.card.dims[:7]] == pytest.approx(rest.tolist())
-    assert [d.scale for d in env.controller.card.dims[:7]] == pytest.approx([0.8] * 7)
+    assert [d.scale for d in env.controller.card.dims[:7]] == pytest.approx([1.5] * 7)
     env.step(torch.tensor([[0.0] * 8, [1.0] * 8, [-0.5] * 8]))
-    wanted = rest + torch.tensor([[0.0], [0.8], [-0.4]])
+    wanted = rest + torch.tensor([[0.0], [1.5], [-0.75]])
     torch.testing.assert_close(env.robot.ctrl[:, :7], torch.clamp(wanted, limits[:, 0], limits[:, 1]))
-    assert (env.robot.ctrl[1, :7] < rest + 0.79).any()  # one joint is at its limit
+    assert (env.robot.ctrl[1, :7] < rest + 1.49).any()  # one joint is at its limit
     action = env.towards((rest + 0.3).expand(3, 7))
-    torch.testing.assert_close(action[:, :7], torch.full((3, 7), 0.3 / 0.8), atol=1e-5, rtol=0)
+    torch.testing.assert_close(action[:, :7], torch.full((3, 7), 0.3 / 1.5), atol=1e-5, rtol=0)
     own = env_of("panda", "joint_pos:about=rest", 1).controller.card.dims[:7]
     assert [d.scale for d in own] == pytest.approx(arm("panda").joint_delta or [0.1] * 7)
 
