@@ -360,6 +360,7 @@ def main() -> None:
         "sim-to-real",
         "fidelity",
         "touch",
+        "walking",
         "families",
     )
     valid = (*task_ids(), *shown)

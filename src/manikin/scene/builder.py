@@ -14,7 +14,7 @@ import numpy as np
 from manikin.assets.compiled import compiled
 from manikin.errors import SceneError, UnknownNameError
 from manikin.scene.cameras import add_camera
-from manikin.scene.candidates import HIDDEN, TYPES, Candidates, add_geom
+from manikin.scene.candidates import TYPES, Candidates
 from manikin.scene.delays import delayed
 from manikin.scene.gel import Gel
 from manikin.scene.handles import sensors
@@ -27,7 +27,10 @@ from manikin.scene.handles.part import Marker, Part
 from manikin.scene.handles.robot import Robot
 from manikin.scene.handles.tool import RobotTool, equip
 from manikin.scene.handles.variant import VariantPart
+from manikin.scene.questions import add_contact_sensor
 from manikin.scene.robot import assemble, folders
+from manikin.scene.settings import set_physics
+from manikin.scene.shapes import SURFACE, add_shapes
 from manikin.scene.varying import Variation, factors
 from manikin.sim.dots import RGBA, DotGroup
 from manikin.spec.camera import CameraSpec
@@ -41,10 +44,6 @@ __all__ = ["SceneBuilder"]
 
 H = TypeVar("H", bound=Handle)
 _AUTOMATIC_GRASPS = 32  # forty contact sensors cost nothing measurable
-_NET_FORCE = (2, 3, 1)  # data="force", reduce="netforce", num=1
-# (contype, conaffinity); two shapes touch where one's type is in the other's affinity. All else has (1, 1). Surfaces
-# touch all but the shapes of a compound that has others to rest on, and these touch surfaces alone.
-_SURFACE, _COMPOUND, _RESTS = (0, 3), (4, 5), (2, 0)
 
 
 @dataclass
@@ -70,13 +69,7 @@ class SceneBuilder:
         self.scope = Scope()
         self.spec = mujoco.MjSpec()
         self.spec.copy_during_attach = True
-        p, option = self.physics, self.spec.option
-        option.timestep, option.impratio, option.gravity = 1.0 / p.hz, p.impratio, p.gravity
-        option.integrator = _enum(mujoco.mjtIntegrator, "mjINT_", p.integrator, "integrator")
-        option.cone = _enum(mujoco.mjtCone, "mjCONE_", p.cone, "cone")
-        option.iterations, option.ls_iterations = p.iterations, p.ls_iterations
-        option.noslip_iterations = p.noslip_iterations
-        self.spec.default.geom.solref[:2] = p.solref
+        set_physics(self.spec, self.physics)
         self._free: list[Part] = []
         self._names: set[str] = set()
 
@@ -169,31 +162,19 @@ class SceneBuilder:
             body.gravcomp = float(on.arm.gravcomp)
         colour = (0.7, 0.7, 0.7, 1) if isinstance(rgba, Vary) else tuple(rgba)
         slide = 1.0 if isinstance(friction, Vary) else friction
-        names = []
-        for i, shape in enumerate(shapes):
-            geom = add_geom(self.spec, body, shape, name=f"{name}/{i}")
-            if shape.rgba is None and not geom.material:
-                geom.rgba = colour
-            geom.friction = (slide if shape.friction is None else shape.friction, 0.005, 0.0001)
-            if isinstance(mass, int | float):
-                geom.mass = mass / len(shapes)
-            else:
-                geom.density = density if shape.density is None else shape.density
-            if not collide:
-                geom.contype = geom.conaffinity = 0
-            elif rests_on:
-                geom.contype, geom.conaffinity = _COMPOUND
-            if looks:
-                geom.group = HIDDEN
-            names.append(geom.name)
-        for i, shape in enumerate(looks):
-            geom = add_geom(self.spec, body, shape, name=f"{name}/look{i}")
-            geom.mass = geom.contype = geom.conaffinity = 0
-        for i, shape in enumerate(rests_on):
-            geom = add_geom(self.spec, body, shape, name=f"{name}/rest{i}")
-            geom.friction = (slide, 0.005, 0.0001)
-            geom.mass, geom.group = 0, HIDDEN
-            geom.contype, geom.conaffinity = _RESTS
+        names = add_shapes(
+            self.spec,
+            body,
+            name,
+            shapes,
+            colour=colour,
+            friction=slide,
+            mass=mass if isinstance(mass, int | float) else None,
+            density=density,
+            collide=collide,
+            looks=looks,
+            rests_on=rests_on,
+        )
         size = None
         if resizable:
             size = self.variable(f"size/{name}", (3,) if len(shapes) == 1 else (len(shapes), 3), persist=True)
@@ -322,7 +303,7 @@ class SceneBuilder:
         On a ``surface`` things lie: compound parts touch it with their ``rests_on``.
         """
         if surface:
-            geom = {"contype": _SURFACE[0], "conaffinity": _SURFACE[1], **geom}
+            geom = {"contype": SURFACE[0], "conaffinity": SURFACE[1], **geom}
         self.spec.worldbody.add_geom(
             name=self._claim(name),
             type=TYPES[shape.type],
@@ -392,7 +373,7 @@ class SceneBuilder:
             raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
         handle = Grasp(self.scope, robot, part, min_force, max_angle, [part.geom_names[k] for k in shapes])
         for question in handle.sensors():
-            self._contact_sensor(*question, finger=True, geom=bool(shapes))
+            add_contact_sensor(self.spec, *question, finger=True, geom=bool(shapes))
         if not shapes:
             robot.grasps[part.name] = handle
         return self._add(handle)
@@ -411,7 +392,7 @@ class SceneBuilder:
             one = first.prefix + link
         elif link is not None and isinstance(second, Articulation):
             two = second.prefix + link
-        self._contact_sensor(name, one, two)
+        add_contact_sensor(self.spec, name, one, two)
         return self._add(ContactForce(self.scope, name, one, two))
 
     # ---- sensors of touch ------------------------------------------------------------------------------------------
@@ -466,19 +447,6 @@ class SceneBuilder:
         declare(self.spec, handle)
         return self._add(handle)
 
-    def _contact_sensor(self, name: str, first: str, second: str, *, finger: bool = False, geom: bool = False) -> None:
-        xbody = mujoco.mjtObj.mjOBJ_XBODY  # a body with all that hangs on it; a finger counts alone
-        self.spec.add_sensor(
-            name=name,
-            type=mujoco.mjtSensor.mjSENS_CONTACT,
-            objtype=mujoco.mjtObj.mjOBJ_BODY if finger else xbody,
-            objname=first,
-            # all that there is hangs on the world: of that body only its own geoms are meant, the fixtures
-            reftype=mujoco.mjtObj.mjOBJ_GEOM if geom else mujoco.mjtObj.mjOBJ_BODY if second == "world" else xbody,
-            refname=second,
-            intprm=_NET_FORCE,
-        )
-
     # ---- compiling -------------------------------------------------------------------------------------------------
 
     def compile(self) -> CompiledScene:
@@ -525,10 +493,3 @@ def _body_of(handle: Part | Robot | Articulation) -> str:
     if isinstance(handle, Robot):
         return f"{handle.prefix}{handle.model.base_body}"
     return handle.root if isinstance(handle, Articulation) else handle.name
-
-
-def _enum(kind: Any, prefix: str, name: str, what: str) -> int:
-    values = {v.removeprefix(prefix).lower(): getattr(kind, v) for v in dir(kind) if v.startswith(prefix)}
-    if name.lower() not in values:
-        raise UnknownNameError(what, name, values)
-    return int(values[name.lower()])

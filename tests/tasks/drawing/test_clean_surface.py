@@ -66,13 +66,13 @@ def test_what_is_no_scan_is_refused_by_name(tmp_path: Path) -> None:
 def test_the_heights_are_those_that_rays_meet(tmp_path: Path, scanned: bool) -> None:
     env = make(1, config={"scan": str(dome(tmp_path / "dome.obj"))} if scanned else {})
     env.reset(seed=0)
-    relief, model, data = env.task._relief, *env.world.data(0)
+    model, data = env.world.data(0)
     rng, worst, down = np.random.default_rng(0), 0.0, np.array([0.0, 0.0, -1.0])
     for xy in rng.uniform(-0.14, 0.14, (200, 2)) + np.array([-0.05, 0.0]):
         start = np.array([*xy, 1.0])
         distance = mujoco.mj_rayHfield(model, data, model.geom("surface").id, start, down, None)
         assert distance >= 0
-        worst = max(worst, abs(1.0 - distance - float(relief.height(torch.tensor(xy, dtype=torch.float32)))))
+        worst = max(worst, abs(1.0 - distance - float(env.task.height(torch.tensor(xy, dtype=torch.float32)))))
     assert worst < (4e-3 if scanned else 4e-4)  # [m] a cell is two triangles for MuJoCo; the dome's rim is a step
 
 
@@ -83,7 +83,7 @@ def test_marks_are_wiped_where_the_tip_is_low_and_near_and_the_reward_says_so() 
     for step in range(200):
         _, reward, _, _, info = env.step(expert.act())
         tip, pos = env.h.robot.tcp_pos.double().numpy(), env.h.dirt.pos.double().numpy()
-        height = tip[:, 2] - env.task._relief.height(env.h.robot.tcp_pos[:, :2]).double().numpy()
+        height = tip[:, 2] - env.task.height(env.h.robot.tcp_pos[:, :2]).double().numpy()
         sideways = np.linalg.norm(pos[..., :2] - tip[:, None, :2], axis=2)
         now = torch.from_numpy((sideways < 0.015) & (height < 0.008)[:, None])
         unsure = torch.from_numpy((abs(sideways - 0.015) < 1e-6) | (abs(height - 0.008) < 1e-6)[:, None])

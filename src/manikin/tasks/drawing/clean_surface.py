@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from manikin import Dots, Episode, Handles, Quantity, Robot, SceneBuilder, Task, Waypoint
-from manikin.arenas.relief import Relief, mounds
+from manikin.arenas.height_field import HeightField, lay, mounds
 from manikin.arenas.table import table
 from manikin.assets.heights import scan_heights
 from manikin.math import norm, pose
@@ -80,8 +80,12 @@ class CleanSurface(Task):
     def scene(self, b: SceneBuilder) -> CleanSurfaceHandles:
         c = self.config
         table(b, base_camera=((0.35, 0, 0.45), (-0.05, 0, 0.02)), human_camera=((0.4, 0.5, 0.45), (-0.1, 0, 0.1)))
-        heights = scan_heights(c.scan, c.side, cells=c.cells, scale=c.scale) if c.scan else mounds(c.cells)
-        self._relief = Relief(b, "surface", heights, c.side, middle=_MIDDLE, friction=c.friction)
+        self.surface = mounds(c.side, c.cells)
+        if c.scan:
+            seen = scan_heights(c.scan, c.side, cells=c.cells, scale=c.scale)
+            self.surface = HeightField(seen, c.side / (c.cells - 1))
+        lay(b, self.surface, name="surface", pos=_MIDDLE, rgba=(0.93, 0.92, 0.88, 1.0), friction=c.friction)
+        self._heights, self._middle = self.surface.tensor(), torch.tensor(_MIDDLE[:2])
         dirt = b.dots("dirt", count=c.marks, radius=c.mark_radius, height=0.01, rgba=(0.37, 0.27, 0.17, 1))
         return CleanSurfaceHandles(robot=b.robot(), dirt=dirt)
 
@@ -90,14 +94,18 @@ class CleanSurface(Task):
         noisy_rest(h.robot, ep)
         edge = torch.full((2,), c.coverage * c.side / 2)
         flat = trail(ep.rng, edge, marks=c.marks, step=c.step, bend=c.bend, bend_std=c.bend_std)
-        flat = flat + torch.tensor(_MIDDLE[:2])
-        h.dirt.set_places(torch.cat([flat, self._relief.height(flat)[..., None]], 2))
+        flat = flat + self._middle
+        h.dirt.set_places(torch.cat([flat, self.height(flat)[..., None]], 2))
+
+    def height(self, xy: Tensor) -> Tensor:
+        """Height [m] of the surface at ``xy`` (..., 2) [m] in the world; beside it, that of its rim."""
+        return self.surface.at(self._heights, xy - self._middle)
 
     @per_step
     def _geometry(self, h: CleanSurfaceHandles) -> tuple[Tensor, Tensor]:
         """Offsets from the tip to the marks (n, marks, 3) and the tip's height above the surface (n,) [m]."""
         tip = h.robot.tcp_pos
-        return h.dirt.pos - tip[:, None], tip[:, 2] - self._relief.height(tip[:, :2])
+        return h.dirt.pos - tip[:, None], tip[:, 2] - self.height(tip[:, :2])
 
     def advance(self, h: CleanSurfaceHandles) -> None:
         offset, height = self._geometry(h)
@@ -130,8 +138,8 @@ class CleanSurface(Task):
         near = norm(h.dirt.pos[row, first, :2] - tip[:, :2]) < constant(_APART)
         ahead = torch.where(near, (first + _AHEAD).clamp_max(self.config.marks - 1), first)
         goal = torch.where(done[:, None], tip, h.dirt.pos[row, ahead])
-        high = torch.full_like(tip[:, 2], self._relief.top + _LIFT)
-        level = torch.where(~near | done, high, self._relief.height(goal[:, :2]) + 0.003)
+        high = torch.full_like(tip[:, 2], float(self.surface.heights.max()) + _LIFT)
+        level = torch.where(~near | done, high, self.height(goal[:, :2]) + 0.003)
         over = torch.cat([h.dirt.pos[:, 0, :2], high[:, None]], 1)
         return [
             Waypoint(name="above", pose=pose(over, down), gripper=1, pos_tol=0.01, timeout_s=3.0),

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Quantity, SceneBuilder
-from manikin.arenas.terrain import lay, patchwork
+from manikin.arenas.height_field import lay
+from manikin.arenas.terrain import patchwork
 from manikin.math import pose, quat_from_yaw, quat_rotate, quat_to_yaw
 from manikin.tasks.locomotion.legged import LeggedHandles
 from manikin.tasks.locomotion.track_velocity import TrackVelocity, TrackVelocityHandles
@@ -50,9 +51,9 @@ class TrackVelocityRough(TrackVelocity):
 
     def floor(self, b: SceneBuilder) -> None:
         super().floor(b)
-        self._terrain = patchwork(self.config.terrain_seed)
-        self._heights = self._terrain.tensor()
-        lay(b, self._terrain)
+        self.terrain = patchwork(self.config.terrain_seed)
+        self.heights = self.terrain.tensor()
+        lay(b, self.terrain, name="terrain")
 
     def scene(self, b: SceneBuilder) -> TrackVelocityHandles:
         made = super().scene(b)
@@ -62,21 +63,21 @@ class TrackVelocityRough(TrackVelocity):
         return made
 
     def place(self, h: LeggedHandles, ep: Episode) -> Tensor:
-        field = self._terrain
+        field = self.terrain
         count = round(2 * field.half / field.tile)
         rows = max(1, min(count, round(self.config.hardest * count)))
         column, row = ep.rng.integers("column", 0, count).float(), ep.rng.integers("row", 0, rows).float()
         spot = torch.stack([column, row], 1) * field.tile - field.half + field.tile / 2
         spot = spot + ep.rng.uniform("spot", -0.2, 0.2, (2,))
         corners = torch.tensor([[x, y] for x in (-FEET, 0.0, FEET) for y in (-FEET, 0.0, FEET)])
-        ground = field.at(self._heights, spot[:, None, :] + corners).amax(1)
+        ground = field.at(self.heights, spot[:, None, :] + corners).amax(1)
         up = ground + h.robot.base_pose[2]
         yaw = ep.rng.uniform("heading", -math.pi, math.pi)
         return pose(torch.cat([spot, up[:, None]], 1), quat_from_yaw(yaw))
 
     def clearance(self, h: LeggedHandles) -> Tensor:
         place = h.robot.root_pose
-        return place[:, 2] - self._terrain.at(self._heights, place[:, :2])
+        return place[:, 2] - self.terrain.at(self.heights, place[:, :2])
 
     @per_step
     def scan(self, h: LeggedHandles) -> Tensor:
@@ -86,7 +87,7 @@ class TrackVelocityRough(TrackVelocity):
         turn = quat_from_yaw(quat_to_yaw(place[:, 3:]))
         points = place[:, None, :2] + quat_rotate(turn[:, None, :], self._grid)[..., :2]
         beneath = place[:, 2:3] - self._height
-        return (self._terrain.at(self._heights, points) - beneath).clamp(-1.0, 1.0)
+        return (self.terrain.at(self.heights, points) - beneath).clamp(-1.0, 1.0)
 
     def observe(self, h: LeggedHandles) -> dict[str, dict[str, Tensor]]:
         seen = super().observe(h)
