@@ -28,7 +28,7 @@ esac
 def run(folder: Path, broken: str = "") -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """CI's script with the stand-in, for somebody who has set this and that; and the calls."""
     (folder / "bin").mkdir()
-    npm = "#!/bin/bash\necho \"$*\" > npm\n"  # nothing is fetched
+    npm = '#!/bin/bash\necho "$*" > npm\n'  # nothing is fetched
     for name, text in (("make", MAKE), ("npm", npm), ("id", "#!/bin/bash\necho 1000\n")):  # not root: no packages
         (folder / "bin" / name).write_text(text)
         (folder / "bin" / name).chmod(0o755)
