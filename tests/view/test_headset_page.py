@@ -121,12 +121,14 @@ def test_poses_move_the_tool_and_pictures_say_which_of_them_they_show(env):
             held["pose"] = [0.2, 1.2 + 0.001 * max(0, k - 10), *STILL[2:]]
             assert ask(viewer, poses(k, right=held)) == (200, {"ok": True})
             time.sleep(0.014)
-        until, seen = time.monotonic() + 20, [about["pose"]]
-        while seen[-1] < 59 or about["step"] < 20:  # the last report counts for half a second
+        until, seen, heights = time.monotonic() + 20, [about["pose"]], [0.0] * 8 + [1.0]
+        # the last report counts for half a second; the tool follows until it is there
+        while seen[-1] < 59 or about["step"] < 20 or abs(heights[-1] - heights[-8]) > 1e-4:
             assert time.monotonic() < until
             ask(viewer, poses(60 + len(seen), right={"pose": [0.2, 1.249, *STILL[2:]], "squeeze": 1.0}))
             about, _ = picture(viewer, about["frame"])
             seen.append(about["pose"])
+            heights.append(float(env.robot.tcp_pos[0, 2]))
         assert seen == sorted(seen)
         assert float(env.robot.tcp_pos[0, 2] - before[2]) == pytest.approx(0.049, abs=0.004)
         assert about["hand"]["sides"] == {"right": "robot/tool"}
