@@ -44,10 +44,11 @@ def patchwork(seed: int, *, tiles: int = 8, tile: float = 4.0, cell: float = 0.1
     side = round(tile / cell)
     if tiles < 1 or side < 4 or abs(side * cell - tile) > 1e-6:
         raise ConfigError(f"patches need at least 1 of at least 4 whole cells, not {tiles} of {tile} m and {cell} m")
-    seeds, count = torch.tensor([seed]), tiles * side + 1
-    rng = EpisodeRng(seeds, torch.zeros_like(seeds))
-    firsts = rng.integers("terrain/kinds", 0, len(KINDS), (tiles,))[0].tolist()
-    noise = rng.integers("terrain/noise", 0, 9, (tiles, tiles, side + 1, side + 1))[0].cpu().numpy() / 8
+    with torch.device("cpu"):  # the scene is made there, whatever it is simulated on
+        seeds, count = torch.tensor([seed]), tiles * side + 1
+        rng = EpisodeRng(seeds, torch.zeros_like(seeds))
+        firsts = rng.integers("terrain/kinds", 0, len(KINDS), (tiles,))[0].tolist()
+        noise = rng.integers("terrain/noise", 0, 9, (tiles, tiles, side + 1, side + 1))[0].numpy() / 8
     heights = np.zeros((count, count))
     along = (np.arange(side + 1) - side / 2) * cell
     outside = np.maximum(np.abs(along)[:, None], np.abs(along)[None, :])  # [m] from the middle of a patch
