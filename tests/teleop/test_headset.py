@@ -18,7 +18,7 @@ from manikin.teleop.headset import turns
 from manikin.teleop.headset.filter import GAP, OneEuro, TurnFilter
 from manikin.teleop.headset.headset import LEASE, Headset, heading, palm_axes
 from manikin.teleop.headset.pilot import LEAD, HandPilot
-from manikin.teleop.headset.poses import Seen, hand_said, head_said
+from manikin.teleop.headset.poses import SeenHand, hand_said, head_said
 from manikin.teleop.loop import TeleopLoop
 
 NONE = np.array([1.0, 0.0, 0.0, 0.0])
@@ -142,7 +142,7 @@ def test_hands_are_reported_forward_left_and_up_of_where_the_person_looks():
     looks = Rotation.from_euler("Y", math.radians(90))  # to the left: forward is the headset's -x
     headset = Headset()
     held = Rotation.from_rotvec([0.2, -0.4, 0.9])
-    told = {"head": (np.array([0, 1.6, 0]), quat(looks)), "right": Seen(np.array([-0.5, 1.2, 0.1]), quat(held))}
+    told = {"head": (np.array([0, 1.6, 0]), quat(looks)), "right": SeenHand(np.array([-0.5, 1.2, 0.1]), quat(held))}
     headset.tell(order=1, seconds=10.0, **told)
     hand = headset.read().hands["right"]
     np.testing.assert_allclose(hand.pos, [0.5, 0.1, 1.2], atol=1e-12)  # what was behind is to the left
@@ -151,7 +151,7 @@ def test_hands_are_reported_forward_left_and_up_of_where_the_person_looks():
     ahead = (np.array([0, 1.6, 0]), NONE)
     headset.tell(order=2, seconds=10.01, head=ahead, right=told["right"])  # the head may turn
     np.testing.assert_allclose(headset.read().hands["right"].pos, [0.5, 0.1, 1.2], atol=1e-12)
-    pressed = Seen(told["right"].pos, told["right"].quat, pressed=frozenset({"stick"}))
+    pressed = SeenHand(told["right"].pos, told["right"].quat, pressed=frozenset({"stick"}))
     headset.tell(order=3, seconds=10.02, head=ahead, right=pressed)
     motion = headset.read()
     assert set(motion.buttons) == {"calibrate"}
@@ -164,7 +164,7 @@ def test_buttons_taps_late_reports_and_silence():
     here = np.array([0.0, 1.0, 0.0])
 
     def tell(order, **options):
-        headset.tell(order=order, seconds=now[0], head=None, right=Seen(here, NONE, **options))
+        headset.tell(order=order, seconds=now[0], head=None, right=SeenHand(here, NONE, **options))
 
     tell(1, pressed=frozenset({"lower"}))
     now[0] += 0.01
@@ -175,7 +175,7 @@ def test_buttons_taps_late_reports_and_silence():
     tell(3, squeeze=1.0, trigger=0.75)
     hand = headset.read().hands["right"]
     assert hand.held and hand.grip == -0.5
-    headset.tell(order=2, seconds=now[0] - 0.01, head=None, right=Seen(here, NONE))  # overtaken on the way
+    headset.tell(order=2, seconds=now[0] - 0.01, head=None, right=SeenHand(here, NONE))  # overtaken on the way
     assert headset.read().hands["right"].held
     for squeeze, held in ((0.5, True), (0.39, False), (0.5, False), (0.61, True)):
         now[0] += 0.01
@@ -187,7 +187,7 @@ def test_buttons_taps_late_reports_and_silence():
     motion = headset.read()
     assert not motion.hands and not motion.buttons
     now[0] += 1
-    headset.tell(order=1, seconds=now[0], head=None, right=Seen(here, NONE))  # the page was loaded again
+    headset.tell(order=1, seconds=now[0], head=None, right=SeenHand(here, NONE))  # the page was loaded again
     assert "right" in headset.read().hands
     headset.press("save")
     assert set(headset.read().buttons) == {"save"}
@@ -201,7 +201,7 @@ def test_a_hand_that_is_seen_holds_with_two_fingers_and_grips_with_the_others(si
 
     def told(order, **shape):
         joints = hand_joints(side, **shape)
-        headset.tell(order=order, seconds=order / 72, head=None, **{side: Seen(joints[0], NONE, joints=joints)})
+        headset.tell(order=order, seconds=order / 72, head=None, **{side: SeenHand(joints[0], NONE, joints=joints)})
         return headset.read().hands[side]
 
     flat = told(1)

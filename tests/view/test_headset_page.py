@@ -21,8 +21,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from browser import SOFTWARE_WEBGL, Browser, chromium, iwer
-from emulated import EmulatedHeadset
+from browser import SOFTWARE_WEBGL, Browser, EmulatedHeadset, chromium, iwer
 from manikin.cli import main as command_line
 from manikin.cli.teleop import TeleopOptions
 from manikin.cli.teleop import run as teleop_command

@@ -13,7 +13,7 @@ from manikin.errors import ConfigError
 from manikin.teleop.device import SIDES, Device, Hand, HandOptions, Motion
 from manikin.teleop.headset import turns
 from manikin.teleop.headset.filter import OneEuro, PoseFilter
-from manikin.teleop.headset.poses import BUTTONS_OF, TIPS, Seen
+from manikin.teleop.headset.poses import BUTTONS_OF, TIPS, SeenHand
 
 __all__ = ["AXES", "Headset", "heading", "palm_axes"]
 
@@ -96,8 +96,8 @@ class Headset(Device):
         order: int,
         seconds: float,
         head: tuple[np.ndarray, np.ndarray] | None,
-        left: Seen | None = None,
-        right: Seen | None = None,
+        left: SeenHand | None = None,
+        right: SeenHand | None = None,
     ) -> None:
         """What the headset sees now. From any thread.
 
@@ -152,7 +152,7 @@ class Headset(Device):
             at = self._heard if math.isfinite(self._heard) else None
             return Motion(hands={side: self._faced(hand) for side, hand in self._now.items()}, buttons=buttons, at=at)
 
-    def _hand(self, side: str, seen: Seen, seconds: float) -> Hand:
+    def _hand(self, side: str, seen: SeenHand, seconds: float) -> Hand:
         """A hand in the headset's axes, filtered."""
         poses, gaps = self._filters[side]
         quat = seen.quat

@@ -10,7 +10,7 @@ import numpy as np
 
 from manikin.errors import ConfigError, UnknownNameError
 
-__all__ = ["BUTTONS_OF", "JOINTS", "TIPS", "Seen", "hand_said", "head_said"]
+__all__ = ["BUTTONS_OF", "JOINTS", "TIPS", "SeenHand", "hand_said", "head_said"]
 
 JOINTS = 25
 """Joints of a hand in the order of the WebXR Hand Input Module: wrist, thumb (4), then five of each other finger."""
@@ -32,7 +32,7 @@ _CURLED, _STRAIGHT = 1.0, 1.25  # fingertips' distance from the wrist, in the kn
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SeenHand:
     """A hand, in the headset's axes: x right, y up, z backward.
 
     Attributes:
@@ -103,7 +103,7 @@ def head_said(name: str, value: Any) -> tuple[np.ndarray, np.ndarray] | None:
     return None if value is None else _pose(name, value)
 
 
-def hand_said(name: str, value: Any) -> Seen | None:
+def hand_said(name: str, value: Any) -> SeenHand | None:
     """A hand, from ``pose`` as :func:`head_said` has it, with ``trigger``, ``squeeze`` and ``pressed`` of a controller
     or the ``joints`` (75 numbers) of a hand that is seen; None where it is not.
 
@@ -132,4 +132,4 @@ def hand_said(name: str, value: Any) -> Seen | None:
     )
     joints = value.get("joints")
     points = None if joints is None else _numbers(f"{name}.joints", joints, 3 * JOINTS, FAR).reshape(JOINTS, 3)
-    return Seen(pos, quat, trigger, squeeze, frozenset(pressed), points)
+    return SeenHand(pos, quat, trigger, squeeze, frozenset(pressed), points)
