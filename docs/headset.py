@@ -23,8 +23,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests" / "helpers"))
 
-from browser import chromium, iwer  # noqa: E402
-from emulated import EmulatedHeadset  # noqa: E402
+from browser import EmulatedHeadset, chromium, iwer  # noqa: E402
 from manikin.env.make import make  # noqa: E402
 from manikin.render import make_renderer  # noqa: E402
 from manikin.teleop.headset.headset import Headset  # noqa: E402

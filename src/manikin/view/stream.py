@@ -103,7 +103,8 @@ class StreamViewer(Site):
             self._image, self._status, self._shown = image, self.session.status, shown
             self._frame += 1
             about = {"frame": self._frame, "contacts": contacts, "milliseconds": round(1000 * spent, 1)}
-            self._picture = {**about, **self.session.pictured}
+            both = image.shape[1] == 2 * self.painter.width  # eyes, as it was painted
+            self._picture = {**about, "stereo": both, **self.session.pictured}
             self._news.notify_all()
         # half of the time at most is spent on pictures, so that physics goes on
         self._next_paint = time.monotonic() + max(self.fastest - spent, spent if self.session.playing else 0.0)

@@ -62,11 +62,10 @@ class HeadsetViewer(StreamViewer):
         if path == "/headset/picture":
             about, png = self.newest(number)
             status = self.session.status
-            said = {key: about.get(key) for key in ("frame", "pose", "milliseconds")} | {
+            said = {key: about.get(key) for key in ("frame", "pose", "milliseconds", "stereo")} | {
                 "hand": {k: v for k, v in status["hand"].items() if k not in ("help", "keys")},
                 "word": status["word"],
                 "step": status["step"],
-                "stereo": self.painter.stereo,
             }
             text = as_json(said)[1]
             return 200, struct.pack("<I", len(text)) + text + (png if about["frame"] != number else b""), BINARY
