@@ -39,7 +39,7 @@ import torch
 from common import arguments, command, parsed
 
 import manikin
-from manikin.env.registry import task_class, task_ids
+from manikin.env.registry import task_class, task_family, task_ids
 from manikin.env.state.provenance import processor, versions
 from manikin.env.task import Task
 from manikin.errors import ConfigError
@@ -292,8 +292,9 @@ def broken(entry: dict[str, Any]) -> list[str]:
 def with_layouts(most: int | None = None) -> list[str]:
     """All tasks; one with layouts once for each, as ID/LAYOUT, or for ``most`` of them, evenly apart in their order.
     Robots on feet are left out: they touch the ground all the time, and tests/tasks/classic/test_gaits.py compares
-    them."""
-    layouts = {task: task_class(task).layouts for task in task_ids() if "feet" not in task_class(task).robot_needs}
+    them. So are grains and ropes, which tests/props/soft compare."""
+    tasks = [task for task in task_ids() if "feet" not in task_class(task).robot_needs and task_family(task) != "soft"]
+    layouts = {task: task_class(task).layouts for task in tasks}
     chosen = {task: of[:: -(-len(of) // most)] if most and of else of for task, of in layouts.items()}
     return [f"{task}/{layout}" if layout else task for task, of in chosen.items() for layout in of or (None,)]
 

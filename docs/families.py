@@ -24,6 +24,7 @@ SUMMARIES = {
     "insertion": "Bring a part into a hole, a recess or a receptacle.",
     "cabinets": "Open what hangs on a hinge or runs on a rail.",
     "drawing": "Leave marks on a surface, or wipe them off.",
+    "soft": "Pour, fill, scoop and hang. See [how grains and ropes work](#grains).",
     "two-arms": "Use two arms that hand over, lift or hold together.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",
     "simpler": "The scenes of real robots' evaluations, after SIMPLER. See [SIMPLER](simpler.md).",

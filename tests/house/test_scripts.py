@@ -39,6 +39,7 @@ ELSEWHERE = {  # who runs them
 UNPUBLISHED = {  # of no result
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
+    "benchmarks/grains.py": "python benchmarks/grains.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",
@@ -266,6 +267,7 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
     elif name == "benchmarks/demonstrations.py":
         assert "tool apart 0.0 mm after 10" in said
     elif name == "benchmarks/few_demonstrations.py":
+    "benchmarks/grains.py": "python benchmarks/grains.py --quick",
         made = json.loads(said[said.rindex("\n{\n") :])
         assert (made["few"], made["played"]) == (3, 6) and 0 < made["kept"] <= 6
         assert made["teacher"]["steps"] == 160 and made["student"]["tested"]["episodes"] == 512

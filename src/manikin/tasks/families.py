@@ -11,6 +11,7 @@ FAMILIES: dict[str, str] = {
     "insertion": "Insertion",
     "cabinets": "Cabinets and doors",
     "drawing": "Drawing and cleaning",
+    "soft": "Grains and soft things",
     "two-arms": "Two arms",
     "control-suite": "Control suite",
     "simpler": "Real to sim (SIMPLER)",
@@ -28,6 +29,7 @@ FOLDERS: dict[str, str] = {
     "pushing": "pushing",
     "robosuite": "robosuite",
     "simpler": "simpler",
+    "soft": "soft",
     "tabletop": "table-top",
 }
 """Folder of manikin.tasks -> the family of its tasks that name none."""
