@@ -39,7 +39,7 @@ import torch
 from common import arguments, command, parsed
 
 import manikin
-from manikin.env.registry import task_class, task_ids
+from manikin.env.registry import task_class, task_family, task_ids
 from manikin.env.state.provenance import processor, versions
 from manikin.env.task import Task
 from manikin.errors import ConfigError
@@ -294,9 +294,9 @@ def broken(entry: dict[str, Any]) -> list[str]:
 
 def with_layouts(most: int | None = None) -> list[str]:
     """All tasks; one with layouts once for each, as ID/LAYOUT, or for ``most`` of them, evenly apart in their order.
-    Robots on feet are left out, which touch the ground all the time, and palms on which something lies. Tests compare
-    them, in tests/tasks/classic, tests/tasks/locomotion and tests/tasks/hands."""
-    kinds = {task: task_class(task) for task in task_ids()}
+    Robots on feet are left out, which touch the ground all the time, palms on which something lies, grains and ropes.
+    Tests compare them, in tests/tasks/classic, tests/tasks/locomotion, tests/tasks/hands and tests/props/soft."""
+    kinds = {task: task_class(task) for task in task_ids() if task_family(task) != "soft"}
     layouts = {task: kind.layouts for task, kind in kinds.items() if not {"feet", "palm"} & set(kind.robot_needs)}
     chosen = {task: of[:: -(-len(of) // most)] if most and of else of for task, of in layouts.items()}
     return [f"{task}/{layout}" if layout else task for task, of in chosen.items() for layout in of or (None,)]

@@ -25,6 +25,7 @@ SUMMARIES = {
     "cabinets": "Open what hangs on a hinge or runs on a rail.",
     "drawing": "Leave marks on a surface, or wipe them off.",
     "hands": "Turn things with fingers: a valve, what lies in the hand, a cube on the table.",
+    "soft": "Pour, fill, scoop and hang. See [how grains and ropes work](#grains).",
     "two-arms": "Use two arms that hand over, lift or hold together.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",
     "locomotion": "Robots on legs that go where they are told, reach a mark, turn or stand.",

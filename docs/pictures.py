@@ -57,12 +57,16 @@ VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24)
 # tasks whose own camera for people shows the fronts, the holes, all of the rail, or the goal far ahead
 SEEN_BY_PEOPLE = (
     "InsertFlower-v1",
+    "Excavate-v1",
+    "Fill-v1",
+    "Hang-v1",
     "InsertNISTPeg-v1",
     "LeggedStand-v1",
     "OpenCabinetDoor-v1",
     "OpenCabinetDrawer-v2",
     "PlugCharger-v1",
     "PokeCube-v1",
+    "Pour-v1",
     "PullCubeTool-v1",
     "PushT-v1",
     "ReorientCube-v1",

@@ -39,6 +39,7 @@ ELSEWHERE = {  # who runs them
 UNPUBLISHED = {  # of no result
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
+    "benchmarks/grains.py": "python benchmarks/grains.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",

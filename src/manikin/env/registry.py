@@ -39,6 +39,7 @@ _LOCOMOTION = "manikin.tasks.locomotion"
 _PUSHING = "manikin.tasks.pushing"
 _ROBOSUITE = "manikin.tasks.robosuite"
 _SIMPLER = "manikin.tasks.simpler"
+_SOFT = "manikin.tasks.soft"
 _BUILTIN = {
     "AntRun-v1": f"{_CLASSIC}.ant:AntRun",
     "AntWalk-v1": f"{_CLASSIC}.ant:AntWalk",
@@ -49,6 +50,8 @@ _BUILTIN = {
     "Door-v2": f"{_ROBOSUITE}.door:Door",
     "DrawSVG-v1": f"{_DRAWING}.draw_svg:DrawSVG",
     "DrawTriangle-v1": f"{_DRAWING}.draw_triangle:DrawTriangle",
+    "Excavate-v1": f"{_SOFT}.excavate:Excavate",
+    "Fill-v1": f"{_SOFT}.fill:Fill",
     "FreeDraw-v1": f"{_DRAWING}.free_draw:FreeDraw",
     "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
     "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
@@ -57,6 +60,7 @@ _BUILTIN = {
     "GooglePickObject-v1": f"{_SIMPLER}.google_pick_coke_can:GooglePickObject",
     "GooglePlaceAppleInDrawer-v1": f"{_SIMPLER}.google_place_apple:GooglePlaceAppleInDrawer",
     "GraspCube-v1": f"{_TABLETOP}.grasp_cube:GraspCube",
+    "Hang-v1": f"{_SOFT}.hang:Hang",
     "HopperHop-v1": f"{_CLASSIC}.hopper:HopperHop",
     "HopperStand-v1": f"{_CLASSIC}.hopper:HopperStand",
     "HumanoidRun-v1": f"{_CLASSIC}.humanoid:HumanoidRun",
@@ -84,6 +88,7 @@ _BUILTIN = {
     "PlaceSphere-v2": f"{_TABLETOP}.place_sphere:PlaceSphere",
     "PlugCharger-v1": f"{_INSERTION}.plug_charger:PlugCharger",
     "PokeCube-v1": f"{_PUSHING}.poke_cube:PokeCube",
+    "Pour-v1": f"{_SOFT}.pour:Pour",
     "PullCube-v2": f"{_TABLETOP}.pull_cube:PullCube",
     "PullCubeTool-v1": f"{_PUSHING}.pull_cube_tool:PullCubeTool",
     "PushCube-v2": f"{_TABLETOP}.push_cube:PushCube",

@@ -12,6 +12,7 @@ FAMILIES: dict[str, str] = {
     "cabinets": "Cabinets and doors",
     "drawing": "Drawing and cleaning",
     "hands": "Hands",
+    "soft": "Grains and soft things",
     "two-arms": "Two arms",
     "control-suite": "Control suite",
     "locomotion": "Locomotion",
@@ -32,6 +33,7 @@ FOLDERS: dict[str, str] = {
     "pushing": "pushing",
     "robosuite": "robosuite",
     "simpler": "simpler",
+    "soft": "soft",
     "tabletop": "table-top",
 }
 """Folder of manikin.tasks -> the family of its tasks that name none."""

@@ -1,0 +1,1 @@
+"""Tasks with grains and with things that are not rigid."""
