@@ -25,6 +25,7 @@ SUMMARIES = {
     "cabinets": "Open what hangs on a hinge or runs on a rail.",
     "drawing": "Leave marks on a surface, or wipe them off.",
     "two-arms": "Use two arms that hand over, lift or hold together.",
+    "humanoids": "Work with the upper body of a humanoid: a torso that turns, two arms, two hands.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",
     "simpler": "The scenes of real robots' evaluations, after SIMPLER. See [SIMPLER](simpler.md).",
     "robosuite": "robosuite's other tasks for one arm. See [Tasks after robosuite](robosuite.md).",

@@ -63,6 +63,7 @@ SEEN_BY_PEOPLE = (
     "PullCubeTool-v1",
     "PushT-v1",
     "RollBall-v1",
+    "TransportBox-v1",
     "TurnFaucet-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom

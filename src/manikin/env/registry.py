@@ -33,6 +33,7 @@ _CLASSIC = "manikin.tasks.classic"
 _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _DRAWING = "manikin.tasks.drawing"
+_HUMANOIDS = "manikin.tasks.humanoids"
 _INSERTION = "manikin.tasks.insertion"
 _PUSHING = "manikin.tasks.pushing"
 _ROBOSUITE = "manikin.tasks.robosuite"
@@ -87,6 +88,7 @@ _BUILTIN = {
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
+    "TransportBox-v1": f"{_HUMANOIDS}.transport_box:TransportBox",
     "TurnFaucet-v1": "manikin.tasks.cabinets.turn_faucet:TurnFaucet",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
     "TwoArmLift-v2": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",
