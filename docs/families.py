@@ -27,6 +27,7 @@ SUMMARIES = {
     "hands": "Turn things with fingers: a valve, what lies in the hand, a cube on the table.",
     "soft": "Pour, fill, scoop and hang. See [how grains and ropes work](#grains).",
     "two-arms": "Use two arms that hand over, lift or hold together.",
+    "humanoids": "Work with the upper body of a humanoid: a torso that turns, two arms, two hands.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",
     "locomotion": "Robots on legs that go where they are told, reach a mark, turn or stand.",
     "simpler": "The scenes of real robots' evaluations, after SIMPLER. See [SIMPLER](simpler.md).",

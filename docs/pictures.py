@@ -76,6 +76,7 @@ SEEN_BY_PEOPLE = (
     "TactileLock-v1",
     "TactilePeg-v1",
     "TriFingerRotateCube-v1",
+    "TransportBox-v1",
     "TurnFaucet-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom

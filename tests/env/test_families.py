@@ -42,6 +42,7 @@ def test_every_folder_of_tasks_has_a_family() -> None:
         ("Door-v2", "cabinets"),
         ("Wipe-v2", "drawing"),
         ("TwoArmLift-v3", "two-arms"),
+        ("TransportBox-v1", "humanoids"),
         ("Lift-v2", "robosuite"),
         ("HumanoidStand-v1", "control-suite"),
         ("WidowXStackCube-v2", "simpler"),

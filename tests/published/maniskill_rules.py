@@ -1,7 +1,8 @@
 """ManiSkill3's rewards and success, written a second time from what is published, on plain numbers.
 
 Each rule takes a state and gives reward and success. A state has things by name, each with ``pos``, ``rot`` and speeds
-``v`` and ``w``; ``tcp``, the arm's ``speed``, the gripper's ``gap``, ``grasped``, and a task's ``variables``.
+``v`` and ``w``; ``tcp``, the arm's ``speed``, the gripper's ``gap``, ``grasped``, and a task's ``variables``; of robots
+with several tools also ``joints``, the places of the ``tools``, and their ``forces``.
 ``test_published.py`` holds the rules to ManiSkill3's own numbers.
 """
 
@@ -127,6 +128,24 @@ def _roll_ball(s: Any) -> tuple[float, bool]:
     success = np.linalg.norm((s.ball.pos - goal)[:2]) < 0.1
     reward = 20 * _near(1, (s.ball.pos - goal)[:2]) * reached + _near(2, s.tcp - behind) * (1 - reached) + reached
     return (30 if success else reward), success
+
+
+def _transport_box(s: Any) -> tuple[float, bool]:
+    """The height at which the box succeeds is MuJoCo's and not PhysX's."""
+    q, right, left = s.joints, s.joints["right_shoulder_roll_joint"], s.joints["left_shoulder_roll_joint"]
+    places = {side: s.box.pos + s.box.rot @ [x, 0.07, 0.05] for side, x in (("right", -0.165), ("left", 0.165))}
+    ways = {side: place - s.tools[side] for side, place in places.items()}
+    held = all(force > 10 and ways[side][2] > -0.04 for side, force in zip(("right", "left"), s.forces, strict=True))
+    over = abs(s.box.pos[0]) < 0.78 and 0.3 < s.box.pos[1] < 1
+    reward = _near(1, q["torso_joint"] + 1.4)
+    if -1.7 < q["torso_joint"] < -1.4:
+        reward = 1 + (_near(1, right) + _near(1, left) + _near(3, ways["right"]) + _near(3, ways["left"])) / 4
+    if held:
+        reward = 3 - math.tanh(abs(q["torso_joint"] - 1.4) / 5)
+    if over:
+        reward = 3 + (_near(1, left - 1.25) + _near(1, right + 1.25)) / 2
+    success = over and not held and abs(s.box.pos[2] - (2 * 0.315306137 + 0.12)) <= 0.002
+    return (5 if success else reward), success
 
 
 def _stack_pyramid(s: Any) -> tuple[float, bool]:
@@ -300,4 +319,5 @@ REFERENCE = {
     "RollBall-v1": _roll_ball,
     "StackCube-v2": _stack_cube,
     "StackPyramid-v1": _stack_pyramid,
+    "TransportBox-v1": _transport_box,
 }

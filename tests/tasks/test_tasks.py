@@ -36,6 +36,7 @@ CALLS = {
     "RollBall-v1": 50,
     "StackCube-v2": 83,
     "StackPyramid-v1": 136,
+    "TransportBox-v1": 200,
 }
 TASKS = tuple(CALLS)
 SOLVED = {**dict.fromkeys(TASKS, 0.95), "PegInsertionSide-v2": 0.85, "PushT-v1": 0.9}
@@ -104,9 +105,14 @@ def _state(env: manikin.Env, row: int, info: dict[str, Any]) -> SimpleNamespace:
     variables = {name: v[row].astype(float) for name, v in env.save().extra["variables"].items()}
     tcp = data.body(robot.prefix + robot.model.tcp_body).xpos.copy()
     grasped = bool(info["is_grasped"][row]) if "is_grasped" in info else False
+    more = {
+        "joints": {j: float(data.joint(robot.prefix + j).qpos[0]) for j in robot.arm.joints},
+        "tools": {k: data.body(robot.prefix + t.model.tcp_body).xpos.copy() for k, t in robot.tools.items()},
+        "forces": [press.value[row].norm().item() for press in getattr(env.h, "presses", ())],
+    }
     flags = {name: bool(v[row]) for name, v in info.items() if name.startswith("is_")}
     known = {"tcp": tcp, "speed": speed, "gap": gap, "grasped": grasped, "variables": variables, "flags": flags}
-    return SimpleNamespace(model=model, **known, **parts)
+    return SimpleNamespace(model=model, **known, **more, **parts)
 
 
 # ---- every task ----------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ _BIMANUAL = "manikin.tasks.bimanual"
 _TABLETOP = "manikin.tasks.tabletop"
 _DRAWING = "manikin.tasks.drawing"
 _HANDS = "manikin.tasks.hands"
+_HUMANOIDS = "manikin.tasks.humanoids"
 _INSERTION = "manikin.tasks.insertion"
 _LOCOMOTION = "manikin.tasks.locomotion"
 _PUSHING = "manikin.tasks.pushing"
@@ -107,6 +108,7 @@ _BUILTIN = {
     "TrackVelocity-v1": f"{_LOCOMOTION}.track_velocity:TrackVelocity",
     "TrackVelocityRough-v1": f"{_LOCOMOTION}.track_velocity_rough:TrackVelocityRough",
     "TriFingerRotateCube-v1": f"{_HANDS}.trifinger_rotate_cube:TriFingerRotateCube",
+    "TransportBox-v1": f"{_HUMANOIDS}.transport_box:TransportBox",
     "TurnFaucet-v1": "manikin.tasks.cabinets.turn_faucet:TurnFaucet",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",
     "TwoArmLift-v3": f"{_ROBOSUITE}.two_arm_lift:TwoArmLift",

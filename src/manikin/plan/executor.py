@@ -212,7 +212,7 @@ class _SceneExecutor:
             return
         self._stages = [each_robot(stage) for stage in said]
         if self._avoid:
-            around = [tuple(replace(one, avoid=True) for one in stage) for stage in self._stages[:-1]]
+            around = [tuple(replace(w, avoid=w.pose is not None) for w in stage) for stage in self._stages[:-1]]
             self._stages = [*around, *self._stages[-1:]]
         if not self._movers:
             pairs = zip(self.env.robots, self.env.controllers, strict=True)
@@ -248,6 +248,8 @@ class _Mover:
         self._late = np.zeros((n, 3))  # whether it never was, then how far the TCP was away [m], [rad]
         self._stages: Sequence[Waypoint] = ()
         self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
+        many = len(robot.arm.joints)  # where the stage is one of poses, the joints are not a number
+        self._joints, self._bend = (torch.full((n, many), math.nan, device=device) for _ in range(2))
         base = robot.arm.base.joints if robot.arm.base.drives else ()
         self._base = [robot.arm.joints.index(joint) for joint in base]
         self._stand, self._drive = (torch.full((n, len(base)), math.nan, device=device) for _ in range(2))
@@ -260,8 +262,9 @@ class _Mover:
     def enter(self, rows: np.ndarray, stage: np.ndarray) -> None:
         """The rows begin their stage, from where the TCP is."""
         at, tcp = torch.from_numpy(rows), self.robot.tcp_pose
-        poses = torch.stack([s.pose for s in self._stages])  # (stages, N, 7)
+        poses = torch.stack([tcp if s.pose is None else s.pose for s in self._stages])  # (stages, N, 7)
         self._goal[at] = poses[torch.from_numpy(stage), at]
+        self._bends(at, torch.from_numpy(stage))
         self._path[at] = tcp[at]
         if not self._turns:
             self._goal[at, 3:] = tcp[at, 3:]
@@ -273,6 +276,18 @@ class _Mover:
                 away = rows[stage == k]
                 there = away[self.planned.begin(away, self._goal, one.carries)]
                 self._path[torch.from_numpy(there)] = self._goal[torch.from_numpy(there)]  # where the plan ends
+
+    def _bends(self, rows: Tensor, stage: Tensor) -> None:
+        """Where the joints go in the stage that the rows begin; from where they are, or where such a stage before had
+        them go, so that what presses on something goes on pressing."""
+        joints = [s.joints for s in self._stages]
+        if all(one is None for one in joints):
+            return
+        none = torch.full_like(self._joints, math.nan)
+        self._joints[rows] = torch.stack([none if one is None else one.to(none) for one in joints])[stage, rows]
+        q, begins = self.robot.arm_qpos[rows], (stage == 0)[:, None]
+        self._bend[rows] = torch.where(self._bend[rows].isnan() | begins, q, self._bend[rows])
+        self._bend[rows] = torch.where(self._joints[rows].isnan(), math.nan, self._bend[rows])
 
     def _drives(self, rows: Tensor, stage: Tensor) -> None:
         """Where the base goes in the stage that the rows begin, and that it goes there from where it is."""
@@ -295,9 +310,12 @@ class _Mover:
         tcp = self.robot.tcp_pose
         away = norm(self._goal[:, :3] - tcp[:, :3]).cpu().numpy()
         turned = quat_angle(self._goal[:, 3:], tcp[:, 3:]).cpu().numpy()
+        bent = ~self._joints[:, 0].isnan().cpu().numpy()
+        if bent.any():
+            most = (self._joints - self.robot.arm_qpos).abs().amax(1).cpu().numpy()
+            away, turned = np.where(bent, 0.0, away), np.where(bent, most, turned)
         near = away <= column("pos_tol")
-        if self._turns:
-            near &= turned <= column("rot_tol")
+        near &= (turned <= column("rot_tol")) | (~bent & (not self._turns))
         late = (since >= column("timeout_s") + self.planned.duration) & ~near
         first = (near | late) & (self._near < 0)
         self._late[first] = np.stack([late & (column("pos_tol") > 0), away, turned], 1)[first]
@@ -326,7 +344,10 @@ class _Mover:
         for k, one in enumerate(self._stages):
             if one.track and (stage == k).any():
                 rows = torch.from_numpy(np.flatnonzero(stage == k))
-                self._goal[rows] = one.pose[rows]
+                if one.pose is not None:
+                    self._goal[rows] = one.pose[rows]
+                elif one.joints is not None:
+                    self._joints[rows] = one.joints[rows].to(self._joints)
         at = torch.from_numpy(stage)
         reach = torch.tensor([s.speed for s in self._stages])[at] * self._dt
         turn = torch.tensor([s.turn for s in self._stages])[at] * self._dt
@@ -336,6 +357,8 @@ class _Mover:
         part = (turn / angle.clamp_min(1e-9)).clamp_max(1.0)
         pos = self._path[:, :3] + share[:, None] * offset
         self._path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
+        bend = self._joints - self._bend
+        self._bend = self._bend + bend / (bend.abs().amax(1) / turn).clamp_min(1.0)[:, None]
         if self._base:
             way = self._stand - self._drive
             late = torch.maximum(norm(way[:, :2]) / reach, way[:, 2].abs() / turn)[:, None]
@@ -349,14 +372,21 @@ class _Mover:
             self._path[planned] = self.planned.tool(joints).to(self._path)
         local = pose_mul(self._base_inv.expand_as(self._path), self._path)
         q = robot.arm_qpos
-        found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
-        goal = found.q.float()
+        bent = ~self._bend[:, :1].isnan()
+        if bool(bent.all()):
+            goal = self._bend
+        else:
+            found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
+            goal = torch.where(bent, self._bend, found.q.float())
         if len(planned) and self._by_joint:
             goal[planned] = joints.to(goal)
         if not self._torques:
             move = self._boost * (goal - q)
-            # as much as the servo can follow; one factor for all joints keeps a long way straight
-            goal = q + move / (move.abs() / self._most).amax(1, keepdim=True).clamp_min(1.0)
+            # as much as the servo can follow; one factor for all joints keeps a long way straight, but a joint that
+            # something stops must not hold up the others
+            much = move.abs() / self._most
+            much = torch.where(bent, much, much.amax(1, keepdim=True))
+            goal = q + move / much.clamp_min(1.0)
         if self._base:
             goal[:, self._base] = torch.where(self._drive.isnan(), goal[:, self._base], self._drive)
         return goal

@@ -12,6 +12,8 @@ from typing import Any
 
 from torch import Tensor
 
+from manikin.errors import ConfigError
+
 __all__ = ["GRIPPER", "WORLD", "Segment", "Waypoint", "each_robot"]
 
 WORLD = "world"
@@ -30,7 +32,10 @@ class Waypoint:
     waypoint each in a stage and go on together, when all are done.
 
     Attributes:
-        pose: (n, 7) TCP pose in the world.
+        pose: (n, 7) TCP pose in the world; or, instead of it:
+        joints: (n, joints) where the arm's joints go [rad or m], each as far on its way as the others: for robots with
+            several tools that work together, and for fingers that are joints. ``rot_tol`` and ``turn`` then hold for
+            every joint, and ``pos_tol`` and ``speed`` mean nothing.
         gripper: 1 open, -1 commanded closed.
         pos_tol, rot_tol: the stage is over when the TCP is this near [m], [rad] ...
         speed: ... moving there at most this fast [m/s] ...
@@ -43,9 +48,12 @@ class Waypoint:
         carries: with ``avoid``, the part that the gripper holds and takes along.
         base: (n, 3) where a base that drives goes meanwhile, no faster than the tool: x and y in the world [m] and the
             turn about z [rad]; None leaves it alone.
+
+    Raises:
+        ConfigError: it has both a pose and joints, or neither, or joints and ``avoid`` or ``base``.
     """
 
-    pose: Tensor
+    pose: Tensor | None = None
     gripper: float
     pos_tol: float = 0.005
     rot_tol: float = 0.05
@@ -58,6 +66,15 @@ class Waypoint:
     carries: Any = None
     base: Tensor | None = None
     name: str = ""
+    joints: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if (self.pose is None) == (self.joints is None):
+            both = "both a pose and joints" if self.joints is not None else "neither a pose nor joints"
+            raise ConfigError(f"the waypoint {self.name!r} has {both}; it takes one of them")
+        if self.joints is not None and (self.avoid or self.base is not None):
+            what = "avoid" if self.avoid else "base"
+            raise ConfigError(f"the waypoint {self.name!r} has joints and {what}=; that goes with a pose alone")
 
     def hold(self, seconds: float = math.inf) -> Waypoint:
         """The same waypoint, stayed at for so long [s]; by default until the episode ends."""

@@ -3,6 +3,7 @@
 from manikin.toolkit.geometry import above, along_x, lies_on
 from manikin.toolkit.grasps import all_fingers_touch, fingers_touch
 from manikin.toolkit.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
+from manikin.toolkit.palms import Palm
 from manikin.toolkit.rewards import bonus, closeness
 from manikin.toolkit.robots import base_yaw, bearing, facing_down, finger_gap, is_still, top_down
 from manikin.toolkit.starts import first_valid, full_turn, noisy_rest
@@ -15,6 +16,7 @@ __all__ = [
     "above",
     "along_x",
     "lies_on",
+    "Palm",
     "bonus",
     "closeness",
     "base_yaw",
