@@ -267,7 +267,6 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
     elif name == "benchmarks/demonstrations.py":
         assert "tool apart 0.0 mm after 10" in said
     elif name == "benchmarks/few_demonstrations.py":
-    "benchmarks/grains.py": "python benchmarks/grains.py --quick",
         made = json.loads(said[said.rindex("\n{\n") :])
         assert (made["few"], made["played"]) == (3, 6) and 0 < made["kept"] <= 6
         assert made["teacher"]["steps"] == 160 and made["student"]["tested"]["episodes"] == 512

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manikin import Episode, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Shape, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.math import norm, pose, pose_inv, pose_mul
+from manikin.math import atan2, norm, pose, pose_inv, pose_mul
 from manikin.props.soft.grains import Grains, grain_radius, grains, upright_axis
 from manikin.props.soft.ladle import RAISED, WALL, ladle, tipped
 from manikin.toolkit import ONE, above, bonus, closeness, constant, per_step
@@ -174,7 +174,7 @@ class Excavate(Task):
 
     def expert(self, h: ExcavateHandles) -> list[Waypoint]:
         c = self.config
-        tilt = torch.atan2(upright_axis(h.ladle.quat)[:, 0], upright_axis(h.ladle.quat)[:, 2])
+        tilt = atan2(upright_axis(h.ladle.quat)[:, 0], upright_axis(h.ladle.quat)[:, 2])
         flat, dig = torch.zeros_like(tilt), torch.full_like(tilt, _DIG)
         near, far = -c.box_half[0] + 0.075, c.box_half[0] - 0.012  # [m] of the lip, from the middle of the box
         floor, high = 0.01, c.up + 0.05

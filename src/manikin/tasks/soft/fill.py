@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manikin import Episode, Handles, Part, Quantity, Robot, SceneBuilder, Task, Waypoint
 from manikin.arenas.table import table
-from manikin.math import norm, pose, pose_inv, pose_mul
+from manikin.math import atan2, norm, pose, pose_inv, pose_mul
 from manikin.props.soft.grains import Grains, column, grain_radius, grains, upright_axis
 from manikin.props.soft.ladle import FLOOR, RAISED, WALL, ladle, tipped
 from manikin.props.soft.vessel import vessel
@@ -145,7 +145,7 @@ class Fill(Task):
         return bonus(terms, ev["success"], self.reward_max)
 
     def expert(self, h: FillHandles) -> list[Waypoint]:
-        tilt = torch.atan2(upright_axis(h.ladle.quat)[:, 0], upright_axis(h.ladle.quat)[:, 2])
+        tilt = atan2(upright_axis(h.ladle.quat)[:, 0], upright_axis(h.ladle.quat)[:, 2])
         first = torch.full_like(tilt, 0.3)
         over = torch.where(self.shares(h)[:, 1] > 0.01, (tilt + 0.2).clamp(0.6, 2.1), first)
         return [

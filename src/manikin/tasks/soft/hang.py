@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manikin import Episode, Grasp, Handles, Part, Quantity, Robot, SceneBuilder, Shape, Task, Waypoint
 from manikin.arenas.table import table
-from manikin.math import norm, pose, quat_from_yaw, quat_mul
+from manikin.math import atan2, norm, pose, quat_from_yaw, quat_mul
 from manikin.props.soft.rope import Rope, rope
 from manikin.toolkit import GRASP, above, bonus, closeness, constant, facing_down, noisy_rest, per_step
 
@@ -144,7 +144,7 @@ class Hang(Task):
     def expert(self, h: HangHandles) -> list[Waypoint]:
         points, rod, half = h.rope.points, h.rod.pos, h.rope.length / 2
         ahead = points[:, 0] - points[:, 2]
-        yaw = torch.atan2(ahead[:, 1], ahead[:, 0])
+        yaw = atan2(ahead[:, 1], ahead[:, 0])
         first, over = (quat_mul(quat_from_yaw(turn), facing_down(h.robot)) for turn in (yaw, yaw * 0 + math.pi / 2))
         held = above(points[:, 0] - 0.015 * ahead / norm(ahead)[:, None], 0.004)  # the fingers clear of the table
         lifted = torch.stack([points[:, 0, 0], rod[:, 1] - 0.06, rod[:, 2] + 0.08], 1)
