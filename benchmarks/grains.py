@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import time
 
-import manikin
+from manikin.env.env import Env
+from manikin.env.registry import task_class
 from manikin.plan.executor import WaypointExecutor
 
 
 def measure(count: int, seconds: float) -> tuple[float, float, int, int]:
     """[ms] of a physics step while the cup stands and while it pours, most contacts, most iterations of the solver."""
-    env = manikin.make("Pour-v1", config={"count": count}, autoreset="disabled", terminate=False, reward="none")
+    env = Env(task_class("Pour-v1"), config={"count": count}, autoreset="disabled", terminate=False, reward="none")
     env.reset(seed=0)
     expert, steps = WaypointExecutor(env), round(seconds * env.control_hz)
     physics, spent, seen = env.physics_hz / env.control_hz, [0.0, 0.0], [0, 0]
