@@ -117,3 +117,10 @@ def test_a_new_episode_begins_from_where_the_arm_is() -> None:
 def test_what_does_not_go_together_is_refused(given: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Waypoint(gripper=1, name="one", **given)
+
+
+def test_only_a_waypoint_of_a_tool_has_a_pose() -> None:
+    there = torch.zeros(2, 7)
+    assert Waypoint(pose=there, gripper=1).at is there
+    with pytest.raises(ConfigError, match="'reach' has joints"):
+        _ = Waypoint(joints=torch.zeros(2, 7), gripper=1, name="reach").at

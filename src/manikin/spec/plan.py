@@ -76,6 +76,13 @@ class Waypoint:
             what = "avoid" if self.avoid else "base"
             raise ConfigError(f"the waypoint {self.name!r} has joints and {what}=; that goes with a pose alone")
 
+    @property
+    def at(self) -> Tensor:
+        """(n, 7) TCP pose in the world. Raises :class:`ConfigError` where the waypoint says where joints go."""
+        if self.pose is None:
+            raise ConfigError(f"the waypoint {self.name!r} has joints, and no pose of a tool")
+        return self.pose
+
     def hold(self, seconds: float = math.inf) -> Waypoint:
         """The same waypoint, stayed at for so long [s]; by default until the episode ends."""
         return dataclasses.replace(self, pos_tol=0.0, timeout_s=min(seconds, _FOREVER))

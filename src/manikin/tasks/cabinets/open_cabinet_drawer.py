@@ -278,9 +278,9 @@ class OpenCabinetDrawer(Task):
             return stages
         found = []
         for stage in stages:
-            ahead = quat_rotate(stage.pose[:, 3:], torch.tensor([[0.0, 0.0, 1.0]]))
+            ahead = quat_rotate(stage.at[:, 3:], torch.tensor([[0.0, 0.0, 1.0]]))
             yaw = atan2(ahead[:, 1], ahead[:, 0])
             way = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
-            base = torch.cat([stage.pose[:, :2] - self.gap * way, yaw[:, None]], 1)
+            base = torch.cat([stage.at[:, :2] - self.gap * way, yaw[:, None]], 1)
             found.append(replace(stage, base=base))
         return found

@@ -192,7 +192,7 @@ class NutAssembly(StagedTask):
         home = torch.cat([torch.full((h.n, 1), -0.05), torch.zeros(h.n, 1), torch.full((h.n, 1), 0.25)], 1)
         rest = pose(home, facing_down(h.robot))
         done = there.all(1)[:, None]
-        one = [dataclasses.replace(stage, pose=torch.where(done, rest, stage.pose)) for stage in one]
+        one = [dataclasses.replace(stage, pose=torch.where(done, rest, stage.at)) for stage in one]
         return [*one * self.rounds, Waypoint(name="end", pose=rest, gripper=1).hold()]
 
 

@@ -174,7 +174,7 @@ class PickPlace(StagedTask):
             Waypoint(name="away", pose=away, gripper=1, pos_tol=0.05, rot_tol=0.5, speed=0.8),
         ]
         done = there.all(1)[:, None]
-        one = [dataclasses.replace(stage, pose=torch.where(done, away, stage.pose)) for stage in one]
+        one = [dataclasses.replace(stage, pose=torch.where(done, away, stage.at)) for stage in one]
         last = Waypoint(name="end", pose=away, gripper=1).hold()
         return [*one * self.rounds, last]
 
