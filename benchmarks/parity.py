@@ -62,6 +62,7 @@ PENDING = (
     "InsertNISTPeg-v1",
     "OpenCabinetDoor-v1",
     "PushT-v1",
+    "TransportBox-v1",
     "TurnFaucet-v1",
     "WidowXCarrotOnPlate-v2",
     "WidowXEggplantInBasket-v2",
