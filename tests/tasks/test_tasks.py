@@ -36,7 +36,7 @@ CALLS = {
     "RollBall-v1": 50,
     "StackCube-v2": 83,
     "StackPyramid-v1": 136,
-    "TransportBox-v1": 200,
+    "TransportBox-v1": 116,
 }
 TASKS = tuple(CALLS)
 SOLVED = {**dict.fromkeys(TASKS, 0.95), "PegInsertionSide-v2": 0.85, "PushT-v1": 0.9}
@@ -303,8 +303,15 @@ def test_pick_cube_expert_on_other_robots(robot: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("control", ["joint_pos", "ee_delta_pose", "ee_pose"])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    ("task", "control"),
+    [
+        (task, control)
+        for task in TASKS
+        for control in ("joint_pos", "ee_delta_pose", "ee_pose")
+        if control == "joint_pos" or task != "TransportBox-v1"  # whose arms have five joints
+    ],
+)
 def test_expert_with_other_controllers(task: str, control: str) -> None:
     assert _rate(task, 50, "expert", control=control) >= SOLVED[task] - 0.02
 
