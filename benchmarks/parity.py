@@ -78,7 +78,11 @@ PENDING = (
     "WidowXEggplantInBasket-v2",
     "WidowXSpoonOnTowel-v2",
     "WidowXStackCube-v2",
-)
+)  # tasks that nobody has measured yet; at 500 Hz of physics, or for many layouts, that takes minutes each
+ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.01, 1e-5  # bounds that every entry has to keep
+SHARE_FREE, SAME_ROWS = 0.25, 0.6  # of how much at least they have to be true
+AMPLE = Budget(nconmax=128, njmax=512)  # where little touches; saves the probe
+STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_quat")
 
 
 def make(task: str, control: str | None, device: str, n: int, **more: Any) -> manikin.Env:
