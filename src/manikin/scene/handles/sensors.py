@@ -129,9 +129,11 @@ class Tactile(Handle):
                     raise SceneError(
                         f"tactile sensing of {part.name!r}: geom {name!r} is not one of {', '.join(SHAPES.values())}"
                     )
-                pieces = [("geom_xpos", 3 * g, 3 * g + 3), ("geom_xquat", 4 * g, 4 * g + 4)]
+                b = int(model.geom_bodyid[g])  # Warp has no quaternions of geoms, so they follow from those of bodies
+                pieces = [("geom_xpos", 3 * g, 3 * g + 3), ("xquat", 4 * b, 4 * b + 4)]
                 size = torch.from_numpy(model.geom_size[g].astype(np.float32)).to(self.scope.device)
-                self._shapes.append((part, k, kind, world.channel(pieces), size))
+                turn = torch.from_numpy(model.geom_quat[g].copy()).to(self.scope.device)
+                self._shapes.append((part, k, kind, world.channel(pieces, quat_at=3), size, turn))
 
     def _place_image(self, model: mujoco.MjModel, body: int, forward: np.ndarray) -> None:
         """The image's axes and taxels in the finger's frame."""
@@ -211,10 +213,11 @@ class Tactile(Handle):
         """(n, taxels) distance from the pad's face to the parts before it [m]; inf for nothing."""
         n, gap = len(pose), None
         forward = self._axes[2].expand(n, 3)
-        for part, k, kind, channel, size in self._shapes:
+        for part, k, kind, channel, size, own in self._shapes:
             geom = self._get(channel).double()
-            turn = quat_mul(quat_conj(geom[:, 3:]), pose[:, 3:])  # finger's frame to geom's
-            offset = quat_rotate_inv(geom[:, 3:], pose[:, :3] - geom[:, :3])
+            quat = quat_mul(geom[:, 3:], own.expand(n, 4))
+            turn = quat_mul(quat_conj(quat), pose[:, 3:])  # finger's frame to geom's
+            offset = quat_rotate_inv(quat, pose[:, :3] - geom[:, :3])
             origin = quat_rotate(turn.unsqueeze(1), self._taxels.unsqueeze(0)) + offset.unsqueeze(1)
             if part._size is not None:
                 size = part.size if part.size.dim() == 2 else part.size[:, k]
