@@ -59,6 +59,9 @@ def filled(page: str, result: dict[str, Any]) -> str:
         rows = [row(task, result["tasks"].get(task)) for task in tasks]
         parts.append(f"### {family_title(family)}\n\n{table(HEAD, rows)}")
     measured = f"Measured on {result['machine']} with `{result['command']}`."
+    loads = [found["load"] for found in result["tasks"].values()]
+    if max(loads, default=0.0) > 1.0:
+        measured += f" Up to {max(loads):.0f} other threads ran meanwhile: trust shares and ratios, not rates."
     return sections(page, {"task-speed": "\n\n".join([measured, *parts])})
 
 
