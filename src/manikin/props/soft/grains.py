@@ -15,11 +15,13 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
+from manikin.math import atan2
+from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles.base import Handle, Scope
 from manikin.scene.handles.part import Part
 
-__all__ = ["MOST", "Grains", "column", "grain_radius", "grains", "upright_axis"]
+__all__ = ["MOST", "Grains", "column", "grain_radius", "grains", "tilt_forward", "upright_axis"]
 
 MOST = 1000
 """The most grains that a scene may have."""
@@ -62,6 +64,15 @@ class Grains(Handle):
         """Let the rows' grains fly with vel (n, count, 3) [m/s]."""
         self._vel.write(vel, self.scope.target)
 
+    def shake(self, rng: EpisodeRng) -> Tensor:
+        """(n, count, 3) [m] small random offsets, up to a hundredth of the radius, by which grains start beside their
+        places, so that no two episodes pour alike."""
+        return rng.uniform("grains/shake", -0.01 * self.radius, 0.01 * self.radius, (self.count, 3))
+
+    def calm(self, speed: float) -> Tensor:
+        """(n,) share of the grains' velocities along an axis of the world that are below ``speed`` [m/s]."""
+        return (self.vel.abs() < speed).float().flatten(1).mean(1)
+
     def within(self, vessel: Part, radius: float, height: float) -> Tensor:
         """(n, count) bool: which grains have their middle inside a round vessel.
 
@@ -81,6 +92,12 @@ def upright_axis(quat: Tensor) -> Tensor:
     """(n, 3) the z axis of bodies turned by ``quat`` (n, 4), in the world."""
     w, x, y, z = quat.unbind(1)
     return torch.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], 1)
+
+
+def tilt_forward(quat: Tensor) -> Tensor:
+    """(n,) [rad] by which the z axis of bodies turned by ``quat`` (n, 4) is tipped forward, along x."""
+    axis = upright_axis(quat)
+    return atan2(axis[:, 0], axis[:, 2])
 
 
 def grains(

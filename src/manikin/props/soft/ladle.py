@@ -9,15 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.math import pose, pose_mul
+from manikin.math import pose, pose_inv, pose_mul
 from manikin.props.soft.vessel import vessel
+from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles.part import Part
 from manikin.scene.handles.robot import Robot
 
-__all__ = ["FLOOR", "RAISED", "WALL", "ladle", "tipped"]
+__all__ = ["FLOOR", "RAISED", "WALL", "ladle", "raise_ladle", "tipped", "tool_of"]
 
 WALL, FLOOR = 0.005, 0.008  # [m]
+_WRIST = 5  # the joint that raises the stick
 RAISED = 0.6  # [rad] the stick points down and so far forward while the ladle is upright
 
 
@@ -43,6 +45,21 @@ def ladle(b: SceneBuilder, robot: Robot, *, radius: float, height: float) -> tup
     shapes = vessel(radius, height, wall=WALL, floor=FLOOR)
     part = b.part("ladle", shapes, on=robot, pos=pos, quat=quat, density=600.0, rgba=(0.3, 0.55, 0.85, 0.4))
     return part, torch.tensor([[*pos, *quat]])
+
+
+def raise_ladle(robot: Robot, rng: EpisodeRng) -> Tensor:
+    """Put a robot where it holds its ladle upright, with normal noise of 0.02 rad on the arm's joints; returns them
+    (n, joints) [rad]."""
+    q = robot.keyframe() + rng.normal("robot/qpos", 0.0, 0.02, (robot.arm_joints,))
+    q[:, _WRIST] += RAISED
+    robot.set_qpos(q)
+    return q
+
+
+def tool_of(at: Tensor, in_tool: Tensor) -> Tensor:
+    """(n, 7) pose of the TCP that brings a ladle to ``at`` (n, 7), where it is fixed at ``in_tool`` (1, 7)."""
+    tool = pose_mul(at, pose_inv(in_tool).expand(len(at), 7))
+    return pose(tool[:, :3], tool[:, 3:])
 
 
 def tipped(lip: Tensor, tilt: Tensor, *, radius: float, height: float) -> Tensor:

@@ -80,10 +80,11 @@ class CleanSurface(Task):
     def scene(self, b: SceneBuilder) -> CleanSurfaceHandles:
         c = self.config
         table(b, base_camera=((0.35, 0, 0.45), (-0.05, 0, 0.02)), human_camera=((0.4, 0.5, 0.45), (-0.1, 0, 0.1)))
-        self.surface = mounds(c.side, c.cells)
         if c.scan:
             seen = scan_heights(c.scan, c.side, cells=c.cells, scale=c.scale)
             self.surface = HeightField(seen, c.side / (c.cells - 1))
+        else:
+            self.surface = mounds(c.side, c.cells)
         lay(b, self.surface, name="surface", pos=_MIDDLE, rgba=(0.93, 0.92, 0.88, 1.0), friction=c.friction)
         self._heights, self._middle = self.surface.tensor(), torch.tensor(_MIDDLE[:2])
         dirt = b.dots("dirt", count=c.marks, radius=c.mark_radius, height=0.01, rgba=(0.37, 0.27, 0.17, 1))

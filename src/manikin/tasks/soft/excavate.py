@@ -10,14 +10,14 @@ from torch import Tensor
 
 from manikin import Episode, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Shape, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.math import atan2, norm, pose, pose_inv, pose_mul
-from manikin.props.soft.grains import Grains, grain_radius, grains, upright_axis
-from manikin.props.soft.ladle import RAISED, WALL, ladle, tipped
+from manikin.math import norm
+from manikin.props.soft.grains import Grains, grain_radius, grains, tilt_forward
+from manikin.props.soft.ladle import WALL, ladle, raise_ladle, tipped, tool_of
 from manikin.toolkit import ONE, above, bonus, closeness, constant, per_step
 
 __all__ = ["Excavate"]
 
-_BELOW, _WRIST = 0.05, 5  # [m] of the box's floor below the table; the joint that raises the stick
+_BELOW = 0.05  # [m] of the box's floor below the table
 _THICK = 0.006  # [m] of the box's walls
 _DIG = 1.3  # [rad] how far the ladle is tipped while it goes through the grains
 
@@ -126,15 +126,12 @@ class Excavate(Task):
 
     def start(self, h: ExcavateHandles, ep: Episode) -> None:
         c, rng = self.config, ep.rng
-        q = h.robot.keyframe() + rng.normal("robot/qpos", 0.0, 0.02, (h.robot.arm_joints,))
-        q[:, _WRIST] += RAISED
-        h.robot.set_qpos(q)
+        raise_ladle(h.robot, rng)
         spot = rng.uniform("box/xy", torch.tensor(c.box_low), torch.tensor(c.box_high), (2,))
         at = torch.cat([spot, torch.zeros(h.n, 1)], 1)
         h.box.set_pose(at)
         h.marker.set_pose(above(at, c.up))
-        shake = rng.uniform("grains/shake", -0.01 * self._radius, 0.01 * self._radius, (c.count, 3))
-        h.grains.set_pos(at[:, None] + self._bed + shake)
+        h.grains.set_pos(at[:, None] + self._bed + h.grains.shake(rng))
         h.target.set(torch.round(c.count * rng.uniform("target", c.least, c.most)))
 
     @per_step
@@ -151,7 +148,7 @@ class Excavate(Task):
         up, spilt = self.counts(h).unbind(1)
         away = up - h.target.value
         right = (away >= constant(-c.fewer * c.count)) & (away <= constant(c.more * c.count))
-        slow = (h.grains.vel.abs() < constant(c.calm_speed)).float().flatten(1).mean(1)
+        slow = h.grains.calm(c.calm_speed)
         clean = spilt < constant(c.spilt * c.count)
         return {"success": right & clean & (slow > constant(c.calm)), "is_right": right}
 
@@ -174,7 +171,7 @@ class Excavate(Task):
 
     def expert(self, h: ExcavateHandles) -> list[Waypoint]:
         c = self.config
-        tilt = atan2(upright_axis(h.ladle.quat)[:, 0], upright_axis(h.ladle.quat)[:, 2])
+        tilt = tilt_forward(h.ladle.quat)
         flat, dig = torch.zeros_like(tilt), torch.full_like(tilt, _DIG)
         near, far = -c.box_half[0] + 0.075, c.box_half[0] - 0.012  # [m] of the lip, from the middle of the box
         floor, high = 0.01, c.up + 0.05
@@ -206,6 +203,5 @@ class Excavate(Task):
         lip[:, 0] += along
         c = self.config
         at = tipped(lip, tilt, radius=c.ladle_radius + WALL, height=c.ladle_height)
-        tool = pose_mul(at, pose_inv(self._in_tool).expand(h.n, 7))
         options: dict[str, Any] = {"pos_tol": 0.01, "rot_tol": 0.1, "speed": 0.3, "turn": 2.0, "timeout_s": 2.5, **how}
-        return Waypoint(name=name, pose=pose(tool[:, :3], tool[:, 3:]), gripper=1, **options)
+        return Waypoint(name=name, pose=tool_of(at, self._in_tool), gripper=1, **options)

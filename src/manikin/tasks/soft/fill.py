@@ -9,16 +9,15 @@ from torch import Tensor
 
 from manikin import Episode, Handles, Part, Quantity, Robot, SceneBuilder, Task, Waypoint
 from manikin.arenas.table import table
-from manikin.math import atan2, norm, pose, pose_inv, pose_mul
-from manikin.props.soft.grains import Grains, column, grain_radius, grains, upright_axis
-from manikin.props.soft.ladle import FLOOR, RAISED, WALL, ladle, tipped
+from manikin.math import norm, pose_mul
+from manikin.props.soft.grains import Grains, column, grain_radius, grains, tilt_forward, upright_axis
+from manikin.props.soft.ladle import FLOOR, WALL, ladle, raise_ladle, tipped, tool_of
 from manikin.props.soft.vessel import vessel
 from manikin.toolkit import above, bonus, closeness, constant, per_step
 
 __all__ = ["Fill"]
 
 _BELOW = 0.05  # [m] the beaker's floor goes on below the table
-_WRIST = 5  # the joint that raises the stick
 
 
 @dataclass
@@ -91,16 +90,13 @@ class Fill(Task):
 
     def start(self, h: FillHandles, ep: Episode) -> None:
         c, rng = self.config, ep.rng
-        q = h.robot.keyframe() + rng.normal("robot/qpos", 0.0, 0.02, (h.robot.arm_joints,))
-        q[:, _WRIST] += RAISED
-        h.robot.set_qpos(q)
+        q = raise_ladle(h.robot, rng)
         pos, quat = h.robot.solver.chain.fk(q.double())
         tool = pose_mul(h.robot.base_pose.expand(h.n, 7), torch.cat([pos, quat], 1).float())
         at = pose_mul(tool, self._in_tool.expand(h.n, 7))
         spot = rng.uniform("beaker/xy", torch.tensor(c.beaker_low), torch.tensor(c.beaker_high), (2,))
         h.beaker.set_pose(torch.cat([spot, torch.zeros(h.n, 1)], 1))
-        shake = rng.uniform("grains/shake", -0.01 * self._radius, 0.01 * self._radius, (c.count, 3))
-        inside = self._column + shake + torch.tensor([0.0, 0.0, FLOOR + 0.002])
+        inside = self._column + h.grains.shake(rng) + torch.tensor([0.0, 0.0, FLOOR + 0.002])
         axis = upright_axis(at[:, 3:])[:, None]
         flat = inside * torch.tensor([1.0, 1.0, 0.0])
         h.grains.set_pos(at[:, None, :3] + flat + inside[:, :, 2:] * axis)
@@ -117,7 +113,7 @@ class Fill(Task):
 
     def evaluate(self, h: FillHandles) -> dict[str, Tensor]:
         c = self.config
-        slow = (h.grains.vel.abs() < constant(c.calm_speed)).float().flatten(1).mean(1)
+        slow = h.grains.calm(c.calm_speed)
         return {
             "success": (self.shares(h)[:, 0] >= constant(c.filled)) & (slow > constant(c.calm)),
             "is_filled": self.shares(h)[:, 0] >= constant(c.filled),
@@ -145,7 +141,7 @@ class Fill(Task):
         return bonus(terms, ev["success"], self.reward_max)
 
     def expert(self, h: FillHandles) -> list[Waypoint]:
-        tilt = atan2(upright_axis(h.ladle.quat)[:, 0], upright_axis(h.ladle.quat)[:, 2])
+        tilt = tilt_forward(h.ladle.quat)
         first = torch.full_like(tilt, 0.3)
         over = torch.where(self.shares(h)[:, 1] > 0.01, (tilt + 0.2).clamp(0.6, 2.1), first)
         return [
@@ -161,10 +157,9 @@ class Fill(Task):
         lip[:, 2] += torch.minimum(c.ladle_height * torch.cos(tilt), 0.03 / torch.tan(tilt).abs()).clamp_min(0.0)
         lip[:, 0] -= 0.03  # they fly forward a little
         at = tipped(lip, tilt, radius=c.ladle_radius + WALL, height=c.ladle_height)
-        tool = pose_mul(at, pose_inv(self._in_tool).expand(h.n, 7))
         return Waypoint(
             name=name,
-            pose=pose(tool[:, :3], tool[:, 3:]),
+            pose=tool_of(at, self._in_tool),
             gripper=1,
             pos_tol=0.02,
             rot_tol=0.1,

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from manikin import Episode, Grasp, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.math import atan2, norm, pose, quat_mul
-from manikin.props.soft.grains import Grains, column, grain_radius, grains, upright_axis
+from manikin.math import norm, pose, quat_mul
+from manikin.props.soft.grains import Grains, column, grain_radius, grains, tilt_forward, upright_axis
 from manikin.props.soft.vessel import vessel
 from manikin.toolkit import GRASP, above, bonus, closeness, constant, is_still, noisy_rest, per_step, tilted
 
@@ -135,8 +135,7 @@ class Pour(Task):
         cup, beaker = spots
         h.cup.set_pose(cup)
         h.beaker.set_pose(beaker)
-        shake = rng.uniform("grains/shake", -0.01 * self._radius, 0.01 * self._radius, (c.count, 3))
-        h.grains.set_pos(cup[:, None] + self._column + shake + torch.tensor([0.0, 0.0, _FLOOR + 0.001]))
+        h.grains.set_pos(cup[:, None] + self._column + h.grains.shake(rng) + torch.tensor([0.0, 0.0, _FLOOR + 0.001]))
         low = rng.uniform("marks", c.mark_low, c.mark_high)
         h.low.set(low)
         for mark, extra in zip(h.marks, (0.0, c.mark_gap), strict=True):
@@ -229,7 +228,7 @@ class Pour(Task):
         at, raised = self.held_at(h), tilted(h.robot, _RAISED)  # the gripper opens sideways
         before = at - 0.12 * torch.tensor([math.sin(_RAISED), 0.0, -math.cos(_RAISED)])  # back along the gripper's axis
         low, air = self.shares(h)[:, 1], self.shares(h)[:, 5]
-        tilt = atan2(upright_axis(h.cup.quat)[:, 0], upright_axis(h.cup.quat)[:, 2])
+        tilt = tilt_forward(h.cup.quat)
         more = low + air < 0.2 * self._room() + c.enough  # what is in the air counts as above the mark
         further = torch.where(air > 0.02, 0.02, _AHEAD)  # while grains flow, wait
         angle = torch.where(more, (tilt + further).clamp(0.9, 2.0), torch.full_like(tilt, 0.3))
