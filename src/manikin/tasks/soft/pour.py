@@ -63,7 +63,7 @@ class Pour(Task):
         "is_grasped": Quantity("0 or 1", "", "whether the gripper holds the cup"),
         "cup_pose": Quantity("m, quaternion wxyz", "world", "z along its axis, origin at its bottom"),
         "beaker_pos": Quantity("m", "world", "the middle of its bottom"),
-        "marks": Quantity("m", "", "the lower and the upper mark above the beaker's bottom"),
+        "marks": Quantity("m", "beaker", "the lower and the upper mark above the beaker's bottom"),
         "shares": Quantity(
             "1", "", "shares of the grains: in the beaker, above each mark, in the cup, spilt, in the air"
         ),
