@@ -20,6 +20,7 @@ __all__ = ["Pour"]
 _RAISED = 0.6  # [rad] the gripper points down and so far forward when it grasps
 _WALL, _FLOOR, _BELOW = 0.005, 0.008, 0.05  # [m]
 _AHEAD = 0.12  # [rad] how far ahead of the cup's tilt its goal is while the expert pours, so that it tips slowly
+_FLOWS = 1.2  # [rad] nothing flows before
 
 
 @dataclass
@@ -230,7 +231,9 @@ class Pour(Task):
         low, air = self.shares(h)[:, 1], self.shares(h)[:, 5]
         tilt = tilt_forward(h.cup.quat)
         more = low + air < 0.2 * self._room() + c.enough  # what is in the air counts as above the mark
-        further = torch.where(air > 0.02, 0.02, _AHEAD)  # while grains flow, wait
+        near = (tilt > _FLOWS) & (self.level(h) > h.low.value - 0.005)
+        further = torch.where(near, 0.05, _AHEAD)
+        further = torch.where(air > 0.01, -0.03, further)  # while grains fall, tip back a little
         angle = torch.where(more, (tilt + further).clamp(0.9, 2.0), torch.full_like(tilt, 0.3))
         lifted = above(at, 0.15)
         return [
