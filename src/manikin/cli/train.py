@@ -14,6 +14,7 @@ import tyro
 
 from manikin.cli.common.documented import documented
 from manikin.cli.common.options import On, RendererWord
+from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -317,6 +318,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
         raise DataError(
             f"cannot write the report in {folder}: {error.strerror}; the network is kept. Test it with: {go_on}"
         ) from None
+    remember(out, folder)
     show_table(out, rates_table(evaluation))
     out.print(f"mean return {report['overall']['avg_sum_reward']:.1f}")
     out.print(f"run: {folder / 'run.html'}", soft_wrap=True)

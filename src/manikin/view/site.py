@@ -160,6 +160,10 @@ class Site:
             "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         )
 
+    def policy_for(self, path: str) -> str:
+        """What the page at a path may load."""
+        return self.policy
+
     def page(self, path: str = "/") -> bytes | None:
         """The page at a path, with its token; None where there is none."""
         if path not in self._pages:
@@ -226,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
                 ("Content-Type", kind),
                 ("Content-Length", str(len(body))),
                 ("Cache-Control", "no-store"),
-                ("Content-Security-Policy", self.site.policy),
+                ("Content-Security-Policy", self.site.policy_for(urlsplit(self.path).path)),
                 ("Cross-Origin-Resource-Policy", "same-origin"),
                 ("Referrer-Policy", "no-referrer"),
                 ("X-Content-Type-Options", "nosniff"),

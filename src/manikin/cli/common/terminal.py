@@ -30,8 +30,8 @@ OK, NOT_GOOD, INTERRUPTED = 0, 1, 130
 
 
 def console() -> Console:
-    """Where commands write for people."""
-    return Console(highlight=False)
+    """Where commands write for people, as it is: ``:CD:`` of a fingerprint is no emoji."""
+    return Console(highlight=False, emoji=False)
 
 
 class _PerSecond(ProgressColumn):

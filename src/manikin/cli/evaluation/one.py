@@ -14,6 +14,7 @@ import tyro
 from manikin.assets.paths import file_hash
 from manikin.cli.common.documented import documented
 from manikin.cli.common.options import RendererWord, WarpOptions, file_name, load_task, register_robot_file
+from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
             films = write_films(folder, evaluation) if options.videos else 0
         except OSError as error:
             raise DataError(f"cannot write the report in {folder}: {error.strerror}") from None
+        remember(out, folder)
         show_table(out, rates_table(evaluation))
         for task in evaluation.tasks:
             if task.sequential:

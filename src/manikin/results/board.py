@@ -1,0 +1,187 @@
+"""The leaderboard: one page of what is in a store, as a file, or served."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from http.cookies import CookieError, SimpleCookie
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from manikin.data.recording.durable import write_file
+from manikin.errors import ConfigError
+from manikin.eval.stats import compare_paired
+from manikin.results.compare import RunRate, rates
+from manikin.results.store import Store
+from manikin.view.site import Answer, Handler, Site, is_loopback
+
+__all__ = ["Board", "board_data", "render_board", "write_board"]
+
+_COOKIE = "manikin-results"
+_SHOWN = 400  # points of a curve
+
+
+def board_data(store: Store) -> dict[str, Any]:
+    """What the page shows: the rates, each beside the best of its protocol and task, and the curves of trainings."""
+    found = rates(store)
+    best: dict[tuple[str, str], RunRate] = {}
+    for rate in found:  # the highest comes first
+        best.setdefault((rate.run["protocol_hash"], rate.task), rate)
+    played = _played(store)
+    rows = []
+    for rate in found:
+        run, top = rate.run, best[rate.run["protocol_hash"], rate.task]
+        rows.append(
+            {
+                "run": run["run"],
+                "protocol": run["name"],
+                "hash": run["protocol_hash"],
+                "task": rate.task,
+                "policy": run["policy"],
+                "device": run["device"],
+                "created": run["created"],
+                "healthy": run["healthy"] and run["complete"],
+                "successes": rate.successes,
+                "episodes": rate.episodes,
+                "rate": rate.interval.estimate,
+                "low": rate.interval.low,
+                "high": rate.interval.high,
+                "failures": rate.failures,
+                "page": run["page"],
+                "command": run["command"],
+                "paired": None if rate is top else _beside(played, rate, top),
+            }
+        )
+    return {"rates": rows, "curves": _curves(store)}
+
+
+def _played(store: Store) -> dict[tuple[str, str], dict[tuple[int, int], bool]]:
+    """By run and task: which episodes succeeded."""
+    out: dict[tuple[str, str], dict[tuple[int, int], bool]] = {}
+    for row in store.query("SELECT run, named, seed, episode_index, success FROM episodes"):
+        out.setdefault((row["run"], row["named"]), {})[row["seed"], row["episode_index"]] = row["success"]
+    return out
+
+
+def _beside(played: dict[Any, dict[Any, bool]], rate: RunRate, top: RunRate) -> dict[str, Any] | None:
+    """A run minus the best one, on the episodes that both played."""
+    mine, other = played[rate.run["run"], rate.task], played[top.run["run"], top.task]
+    both = sorted(mine.keys() & other.keys())
+    if not both:
+        return None
+    paired = compare_paired([mine[k] for k in both], [other[k] for k in both])
+    d = paired.difference
+    return {
+        "best": top.run["policy"],
+        "difference": d.estimate,
+        "low": d.low,
+        "high": d.high,
+        "p": paired.p_value,
+        "episodes": len(both),
+    }
+
+
+def _curves(store: Store) -> list[dict[str, Any]]:
+    """Validated success over steps of each training."""
+    rows = store.query(
+        "SELECT runs.run AS run, policy, policy_seed, page, step, value FROM metrics JOIN runs USING (run) "
+        "WHERE kind = 'training' AND metrics.name = 'validated_success' ORDER BY policy, policy_seed, run, step"
+    )
+    out: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        one = {"run": row["run"], "policy": row["policy"], "seed": row["policy_seed"], "page": row["page"]}
+        out.setdefault(row["run"], {**one, "points": []})["points"].append([row["step"], row["value"]])
+    for one in out.values():
+        points = one["points"]
+        one["points"] = points[:: max(1, len(points) // _SHOWN)]
+    return list(out.values())
+
+
+def render_board(store: Store, *, nonce: str = "") -> str:
+    """The page, whole: no file beside it but the pages of results that it links to."""
+    text = (resources.files("manikin.results") / "board.html").read_text(encoding="utf-8")
+    theme = (resources.files("manikin.view") / "pages" / "theme.css").read_text(encoding="utf-8")
+    data = json.dumps(board_data(store)).replace("<", "\\u003c")  # no word in it ends the script
+    for word, value in (("theme", theme.rstrip()), ("nonce", nonce), ("data", data)):
+        text = text.replace("{{" + word + "}}", value)
+    return text
+
+
+def write_board(store: Store, folder: str | Path) -> Path:
+    """Write the page into a folder, as ``index.html`` with the pages of results beside, for any web host.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    folder = Path(folder)
+    for run in store.runs():
+        if run["page"]:
+            write_file(folder / run["page"], (store.folder / run["page"]).read_bytes())
+    write_file(folder / "index.html", render_board(store).encode())
+    return folder / "index.html"
+
+
+class _BoardHandler(Handler):
+    """Asks for the key where there is one."""
+
+    def do_GET(self) -> None:
+        board = self.site
+        assert isinstance(board, Board)
+        if board.key is not None:
+            said = parse_qs(urlsplit(self.path).query).get("key", [""])[0] or self._cookie()
+            if not secrets.compare_digest(said.encode(), board.key.encode()):
+                self.say(401, {"error": "the address lacks its key: /?key=..."})
+                return
+        super().do_GET()
+
+    def end_headers(self) -> None:
+        board = self.site
+        assert isinstance(board, Board)
+        if board.key is not None and parse_qs(urlsplit(self.path).query).get("key", [""])[0] == board.key:
+            self.send_header("Set-Cookie", f"{_COOKIE}={board.key}; HttpOnly; SameSite=Strict; Path=/")
+        super().end_headers()
+
+    def _cookie(self) -> str:
+        try:
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
+        except CookieError:
+            return ""
+        return "" if found is None else found.value
+
+
+class Board(Site):
+    """Serves the leaderboard of a store, made anew for every request.
+
+    Args:
+        store: what is shown.
+        host: address to listen on.
+        port: 0 is the first free one from 8080 on.
+        key: that the address has to end in; needed where others can reach it.
+
+    Raises:
+        ConfigError: the port is taken, or others can reach it and there is no key.
+    """
+
+    def __init__(self, store: Store, *, host: str = "127.0.0.1", port: int = 0, key: str | None = None) -> None:
+        if key is None and not is_loopback(host):
+            raise ConfigError(f"--host {host} can be reached from other machines: set MANIKIN_RESULTS_KEY to a key")
+        self.store, self.key = store, key
+        super().__init__("", host=host, port=port, handler=_BoardHandler)
+
+    def page(self, path: str = "/") -> bytes | None:
+        """The leaderboard."""
+        return render_board(self.store, nonce=self._nonce).encode() if path == "/" else None
+
+    def get(self, path: str, query: dict[str, str]) -> Answer | None:
+        """Pages of results."""
+        names = {f"/{run['page']}": self.store.folder / run["page"] for run in self.store.runs() if run["page"]}
+        file = names.get(path)
+        return None if file is None else (200, file.read_bytes(), "text/html; charset=utf-8")
+
+    def policy_for(self, path: str) -> str:
+        """Pages of results have their style and pictures in them, and run no script."""
+        if path.startswith("/pages/"):
+            return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; sandbox"
+        return self.policy

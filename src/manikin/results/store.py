@@ -1,0 +1,194 @@
+"""A folder of results: Parquet files that are only ever added, and DuckDB to ask them.
+
+    FOLDER/runs/ID.parquet, FOLDER/episodes/ID.parquet, FOLDER/metrics/ID.parquet, FOLDER/pages/ID.html
+
+A file is written under a temporary name and renamed, and that of ``runs`` comes last: whoever reads sees whole results
+only, and any number of processes and machines may write at once, without a server. ``ID`` is a hash of the result, so
+that adding one twice leaves one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manikin.errors import ConfigError, DataError
+from manikin.results.schema import COLUMNS, TABLES, VERSION, Result, arrow_schema
+
+__all__ = ["Store"]
+
+
+class Store:
+    """The results in a folder, which is made with the first of them."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def add(self, result: Result, name: str | None = None) -> str:
+        """Add a result, and return its id. One that is there already is left as it is.
+
+        Args:
+            result: to be added.
+            name: the id that it has in another store.
+
+        Raises:
+            DataError: it cannot be written, or the id is none.
+        """
+        name = result.id if name is None else name
+        if not re.fullmatch("[0-9a-f]{64}", name):
+            raise DataError(f"{name!r} is not the id of a result")
+        if self._file("runs", name).exists():
+            return name
+        page = f"pages/{name}.html" if result.page is not None else ""
+        run = {**result.run, "run": name, "schema_version": VERSION, "page": page}
+        rows = {"episodes": result.episodes, "metrics": result.metrics, "runs": [run]}
+        try:
+            if result.page is not None:
+                self._write(self.folder / page, result.page)
+            for table, found in rows.items():
+                if found:
+                    whole = pa.Table.from_pylist([{**row, "run": name} for row in found], schema=arrow_schema(table))
+                    self._write(self._file(table, name), whole)
+        except OSError as error:
+            raise DataError(f"cannot write the results in {self.folder}: {error.strerror or error}") from None
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise DataError(f"a result does not fit the columns of the store: {error}") from None
+        return name
+
+    def runs(self) -> list[dict[str, Any]]:
+        """All runs, the newest first."""
+        return self.query("SELECT * FROM runs ORDER BY created DESC, run")
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Rows of a question in SQL about the tables ``runs``, ``episodes`` and ``metrics``.
+
+        Args:
+            sql: DuckDB's. It sees the three tables and no file.
+            values: for its question marks.
+
+        Raises:
+            ConfigError: the question is wrong.
+            DataError: a file is damaged, or was written by a newer manikin.
+        """
+        found = self.table(sql, values)
+        return list(found.to_pylist())
+
+    def table(self, sql: str, values: Sequence[Any] = ()) -> pa.Table:
+        """As :meth:`query`, as a table of Arrow."""
+        import duckdb
+
+        connection = duckdb.connect()
+        try:
+            for table in TABLES:
+                connection.register(f"_{table}", self._read(table))
+                connection.execute(f"CREATE TABLE {table} AS SELECT * FROM _{table}")
+                connection.unregister(f"_{table}")
+            connection.execute("SET enable_external_access = false")
+            found = connection.sql(sql, params=list(values))
+            if found is None:
+                raise ConfigError("the store only answers questions: SELECT ...")
+            return found.to_arrow_table()
+        except duckdb.Error as error:
+            columns = "; ".join(f"{table}: {', '.join(of)}" for table, of in COLUMNS.items())
+            raise ConfigError(f"the question cannot be answered: {error}\ntables and columns: {columns}") from None
+        finally:
+            connection.close()
+
+    def export(self, path: str | Path) -> None:
+        """Write everything into one file: ``.parquet``, a row per episode with the columns of its run, or ``.csv``.
+        Runs without episodes have one row.
+
+        Raises:
+            ConfigError: another suffix.
+            DataError: it cannot be written.
+        """
+        path = Path(path)
+        if path.suffix not in (".parquet", ".csv"):
+            raise ConfigError(f"results are exported as .parquet or .csv; not {path.name}")
+        whole = self.table(
+            "SELECT runs.*, episodes.* EXCLUDE (run) FROM runs LEFT JOIN episodes USING (run) "
+            "ORDER BY created, run, named, seed, episode_index"
+        )
+        try:
+            if path.suffix == ".parquet":
+                self._write(path, whole)
+            else:
+                import pyarrow.csv
+
+                sink = pa.BufferOutputStream()
+                pyarrow.csv.write_csv(whole, sink)
+                self._write(path, sink.getvalue().to_pybytes())
+        except OSError as error:
+            raise DataError(f"cannot write {path}: {error.strerror or error}") from None
+
+    def take_in(self, path: str | Path) -> int:
+        """Add what another store exported as Parquet; its metrics and pages do not travel. Returns how many runs.
+
+        Raises:
+            DataError: the file cannot be read, or is no export.
+        """
+        whole = _table(Path(path))
+        missing = [name for table in ("runs", "episodes") for name in COLUMNS[table] if name not in whole.column_names]
+        if missing:
+            raise DataError(f"{path} is not an export of results: it lacks {', '.join(missing)}")
+        of: dict[str, list[dict[str, Any]]] = {}
+        for row in whole.to_pylist():
+            of.setdefault(row["run"], []).append(row)
+        for rows in of.values():
+            run = {name: rows[0][name] for name in COLUMNS["runs"] if name not in ("run", "schema_version", "page")}
+            names = [name for name in COLUMNS["episodes"] if name != "run"]
+            episodes = [{name: row[name] for name in names} for row in rows if row["task"] is not None]
+            self.add(Result(run, episodes), str(rows[0]["run"]))
+        return len(of)
+
+    def _file(self, table: str, name: str) -> Path:
+        return self.folder / table / f"{name}.parquet"
+
+    def _read(self, table: str) -> pa.Table:
+        """All rows of a table of which the run is there, in the present columns."""
+        schema, parts = arrow_schema(table), []
+        there = {file.name for file in (self.folder / "runs").glob("*.parquet")}
+        for file in sorted((self.folder / table).glob("*.parquet")):
+            if file.name not in there:
+                continue  # its run was not finished
+            found = _table(file)
+            if table == "runs" and max(found["schema_version"].to_pylist()) > VERSION:
+                raise DataError(f"{file} was written by a newer manikin; this one knows version {VERSION} of the store")
+            parts.append(_fitted(found, schema))
+        return pa.concat_tables(parts) if parts else schema.empty_table()
+
+    def _write(self, path: Path, content: pa.Table | bytes) -> None:
+        """A file that is there whole or not at all, whoever else writes."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
+        try:
+            if isinstance(content, bytes):
+                temporary.write_bytes(content)
+            else:
+                pq.write_table(content, temporary, compression="zstd")
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _fitted(found: pa.Table, schema: pa.Schema) -> pa.Table:
+    """In the present columns: those that came later are empty."""
+    columns: Iterable[Any] = (
+        found[name].cast(kind) if name in found.column_names else pa.nulls(len(found), kind)
+        for name, kind in zip(schema.names, schema.types, strict=True)
+    )
+    return pa.Table.from_arrays(list(columns), schema=schema)
+
+
+def _table(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
