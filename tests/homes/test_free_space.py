@@ -24,7 +24,8 @@ class Cylinder:
     def __init__(self, home: Apartment, radius: float = RADIUS, height: float = HEIGHT) -> None:
         b = SceneBuilder([], Physics())
         furnish(b, home)
-        body = b.spec.worldbody.add_body(name="cylinder", mocap=True)
+        body = b.spec.worldbody.add_body(name="cylinder")
+        body.add_freejoint(name="cylinder")
         half = (height - 0.01) / 2
         body.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[radius, half, 0], pos=[0, 0, 0.01 + half])
         self.model = b.compile().model
@@ -33,7 +34,7 @@ class Cylinder:
     def touches(self, points: np.ndarray) -> np.ndarray:
         out = []
         for point in points:
-            self.data.mocap_pos[0, :2] = point
+            self.data.joint("cylinder").qpos[:2] = point
             mujoco.mj_kinematics(self.model, self.data)
             mujoco.mj_collision(self.model, self.data)
             out.append(any(c.dist <= 0 for c in self.data.contact))

@@ -17,7 +17,7 @@ from manikin.homes.furnish import furnish
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.physics import Physics
 
-__all__ = ["FreeSpace", "free_space"]
+__all__ = ["CELL", "FreeSpace", "cover", "free_space"]
 
 CELL = 0.025  # [m]
 _MARGIN = 0.5  # [m] of grid around the walls
@@ -275,7 +275,7 @@ def free_space(
     shape = np.ceil((np.array(apartment.high) + _MARGIN - origin) / CELL).astype(int) + 1
     taken = np.zeros(shape, bool)
     for polygon in footprints(model, data, low=_FLOOR, high=height):
-        _fill(taken, polygon, origin)
+        cover(taken, polygon, origin, CELL)
     taken[[0, -1], :] = taken[:, [0, -1]] = True
     outside = np.ones(shape, bool)
     low, high = (np.rint((np.array(v) - origin) / CELL).astype(int) for v in (apartment.low, apartment.high))
@@ -285,15 +285,22 @@ def free_space(
     return FreeSpace(radius, origin, distance)
 
 
-def _fill(taken: np.ndarray, polygon: np.ndarray, origin: np.ndarray) -> None:
-    """Mark every cell that a convex polygon touches: those for which no side of cell or polygon separates the two."""
-    half = CELL / 2
-    low = np.floor((polygon.min(0) - half - origin) / CELL).astype(int)
-    high = np.ceil((polygon.max(0) + half - origin) / CELL).astype(int) + 1
+def cover(taken: np.ndarray, polygon: np.ndarray, origin: np.ndarray, cell: float) -> None:
+    """Mark every cell that a convex polygon touches: those for which no side of cell or polygon separates the two.
+
+    Args:
+        taken: (nx, ny) bool, written to.
+        polygon: (k, 2) corners [m], counter-clockwise.
+        origin: (2,) middle of the first cell [m].
+        cell: side of a cell [m].
+    """
+    half = cell / 2
+    low = np.floor((polygon.min(0) - half - origin) / cell).astype(int)
+    high = np.ceil((polygon.max(0) + half - origin) / cell).astype(int) + 1
     low, high = np.maximum(low, 0), np.minimum(high, taken.shape)
     if (low >= high).any():
         return
-    axes = [np.arange(a, b) * CELL + o for a, b, o in zip(low, high, origin, strict=True)]
+    axes = [np.arange(a, b) * cell + o for a, b, o in zip(low, high, origin, strict=True)]
     x, y = np.meshgrid(*axes, indexing="ij")
     touched = np.ones(x.shape, bool)
     for axis, grid in ((0, x), (1, y)):

@@ -43,14 +43,15 @@ class _Piece:
     def bar(self, joint: str, link: str, middle: Vec3, half: float, *, upright: bool) -> tuple[Geom, ...]:
         """A bar before a front at ``middle``, along z if ``upright``, else along y; two posts hold it."""
         x, y, z = middle
-        ends: list[Vec3] = [(x, y, z + side * half) if upright else (x, y + side * half, z) for side in (-1.0, 1.0)]
+        low: Vec3 = (x, y, z - half) if upright else (x, y - half, z)
+        high: Vec3 = (x, y, z + half) if upright else (x, y + half, z)
         self.handles[joint] = (link, middle)
         names = [f"handle/{joint}/{word}" for word in ("bar", "low", "high")]
         posts = [
             capsule(end, (end[0] - STANDOFF, end[1], end[2]), _POST, _METAL, name=name)
-            for end, name in zip(ends, names[1:], strict=True)
+            for end, name in zip((low, high), names[1:], strict=True)
         ]
-        return (capsule(*ends, _BAR, _METAL, name=names[0]), *posts)
+        return (capsule(low, high, _BAR, _METAL, name=names[0]), *posts)
 
     def drawer(self, name: str, place: Vec3, half: tuple[float, float, float]) -> None:
         """A drawer whose frame is the middle of its front's outside; ``half`` are depth, width and height [m]."""
