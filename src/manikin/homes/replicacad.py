@@ -22,7 +22,7 @@ from manikin.errors import AssetError, DataError, ManikinError, UnknownNameError
 from manikin.homes.apartment import Apartment, Fixture, Mechanism, Receptacle
 from manikin.homes.footprints import footprints, hull
 from manikin.homes.navmesh import read_navmesh
-from manikin.homes.shell import walls_around
+from manikin.homes.shell import shell_around
 from manikin.scene.shapes import add_shapes
 from manikin.spec.links import Quat, Vec3
 from manikin.spec.prop import Mesh, Shape
@@ -32,6 +32,7 @@ __all__ = ["load", "scenes"]
 _SUFFIX = ".scene_instance.json"
 _PASSED_OVER = ("rug", "mat", "carpet")  # a robot drives over these, so they are only seen
 _HIGH = 2.0  # [m] what hangs higher does not say where walls are
+_BOARD = 0.02  # [m] half thickness of what stands in
 _UP = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up becomes z up
 
 
@@ -94,13 +95,16 @@ def load(scene: str, folder: Path | None = None) -> Apartment:
         raise DataError(f"{path} is no scene instance: {error!r}") from error
     mesh = read_navmesh(root / "navmeshes" / f"{navigation}.navmesh")
     standing = _standing(fixtures, mechanisms)
-    walls, low, high = walls_around([hull(p[:, :2]) for p in mesh.polygons], mesh.radius, standing)
+    shell = shell_around([hull(p[:, :2]) for p in mesh.polygons], mesh.radius, standing)
+    things: list[Fixture | Mechanism] = [*fixtures, *mechanisms]
+    within = shell.contains(np.array([thing.pos[:2] for thing in things]).reshape(-1, 2))
+    notes += [f"{thing.name} is outside of the walls" for thing, is_in in zip(things, within, strict=True) if not is_in]
     notes.append(f"walls stand around the navigation mesh and the furniture, in place of {stage}")
     return Apartment(
         name=scene,
-        low=low,
-        high=high,
-        walls=walls,
+        low=shell.corners[0],
+        high=shell.corners[1],
+        walls=shell.walls,
         fixtures=tuple(fixtures),
         mechanisms=tuple(mechanisms),
         notes=tuple(dict.fromkeys(notes)),
@@ -201,15 +205,20 @@ def _object(root: Path, item: Mapping[str, Any], name: str, notes: list[str]) ->
     try:
         shapes, looks = _meshes(root / "objects" / template / f"{template}.xml")
     except AssetError as error:
-        boxes = tuple(Shape(type="box", size=one.half, pos=one.pos, quat=one.quat) for one in receptacles)
-        notes.append(
-            f"{template} is missing ({error}); {'boxes of its receptacles stand' if boxes else 'nothing stands'} in"
-        )
-        return Fixture(name=name, kind=kind, pos=pos, quat=quat, shapes=boxes)
+        shapes, looks = tuple(map(_board, receptacles)), ()
+        instead = "a board under each receptacle stands" if shapes else "nothing stands"
+        notes.append(f"{template} is missing ({error}); {instead} in")
     if kind in _PASSED_OVER:
         notes.append(f"{template} is seen and does not collide")
         shapes = ()
     return Fixture(name=name, kind=kind, pos=pos, quat=quat, shapes=shapes, looks=looks, receptacles=tuple(receptacles))
+
+
+def _board(receptacle: Receptacle) -> Shape:
+    """What things lie on where the furniture is missing."""
+    x, y, z = receptacle.half
+    pos = np.array(receptacle.pos) - _matrix(receptacle.quat)[:, 2] * (z + _BOARD)
+    return Shape(type="box", size=(x, y, _BOARD), pos=_vec(pos), quat=receptacle.quat)
 
 
 def _meshes(path: Path) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
@@ -220,7 +229,8 @@ def _meshes(path: Path) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
     files = {mesh.get("name", ""): path.parent / mesh.get("file", "") for mesh in tree.iter("mesh")}
     textures = {t.get("name", ""): path.parent / t.get("file", "") for t in tree.iter("texture")}
     materials = {m.get("name", ""): m for m in tree.iter("material")}
-    shapes, looks = [], []
+    shapes: list[Shape] = []
+    looks: list[Shape] = []
     for geom in tree.iter("geom"):
         key = geom.get("mesh", "")
         if key not in files or not files[key].is_file():

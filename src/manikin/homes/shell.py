@@ -3,35 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
+from manikin.errors import DataError
 from manikin.homes.free_space import cover
 from manikin.spec.prop import Shape
 
-__all__ = ["walls_around"]
+__all__ = ["Shell", "shell_around"]
 
 _CELL = 0.05  # [m]
 _THICK, _HEIGHT = 0.05, 2.4  # [m] half thickness, height
 _SMOOTH = 0.4  # [m] notches and bumps that are narrower disappear
 
 
-def walls_around(
-    driven: Iterable[np.ndarray], radius: float, standing: Iterable[np.ndarray]
-) -> tuple[tuple[Shape, ...], tuple[float, float], tuple[float, float]]:
-    """Walls around all that is driven on, widened by the robot's radius, and all that stands there.
+@dataclass(frozen=True, eq=False)
+class Shell:
+    """A floor plan with walls around it.
+
+    Attributes:
+        walls: boxes along x and y.
+        floor: (nx, ny) bool, cells within the walls.
+        origin: (2,) middle of the first cell [m].
+    """
+
+    walls: tuple[Shape, ...]
+    floor: np.ndarray
+    origin: np.ndarray
+
+    @property
+    def corners(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Lowest and highest x and y of the floor [m]."""
+        where = np.argwhere(self.floor)
+        (x0, y0), (x1, y1) = self.origin + (where.min(0) - 0.5) * _CELL, self.origin + (where.max(0) + 0.5) * _CELL
+        return (float(x0), float(y0)), (float(x1), float(y1))
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        """(n,) bool, whether points (n, 2) [m] are within the walls."""
+        cells = np.rint((np.asarray(points, float) - self.origin) / _CELL).astype(int)
+        cells = np.clip(cells, 0, np.array(self.floor.shape) - 1)  # a margin of the grid is not floor
+        return self.floor[cells[:, 0], cells[:, 1]]
+
+
+def shell_around(driven: Iterable[np.ndarray], radius: float, standing: Iterable[np.ndarray]) -> Shell:
+    """Walls around what is driven on, widened by the robot's radius, and what stands there; what is apart is left out.
 
     Args:
         driven: corners (k, 2) of convex polygons where the robot's middle may be [m], counter-clockwise.
         radius: of the robot [m].
         standing: corners of what stands there, likewise.
 
-    Returns:
-        Boxes along x and y, and the corners of the floor plan.
+    Raises:
+        DataError: no polygon is driven on.
     """
     from scipy import ndimage
 
     driven, standing = list(driven), list(standing)
+    if not driven:
+        raise DataError("walls need polygons on which a robot may drive; there is none")
     points = np.concatenate([*driven, *standing])
     margin = radius + 1.0
     origin = points.min(0) - margin
@@ -39,15 +69,16 @@ def walls_around(
     floor = np.zeros(size, bool)
     for polygon in driven:
         cover(floor, polygon, origin, _CELL)
-    floor = ndimage.distance_transform_edt(~floor) * _CELL <= radius
+    floor = ndimage.distance_transform_cdt(~floor, "chessboard") * _CELL <= radius  # which keeps corners square
     for polygon in standing:
         cover(floor, polygon, origin, _CELL)
     square = np.ones((round(_SMOOTH / _CELL),) * 2, bool)
     floor = ndimage.binary_fill_holes(ndimage.binary_closing(floor, square))
-    where = np.argwhere(floor)
-    low, high = origin + (where.min(0) - 0.5) * _CELL, origin + (where.max(0) + 0.5) * _CELL
+    floor = ndimage.binary_opening(floor, square)
+    parts, _ = ndimage.label(floor)
+    floor = parts == 1 + int(np.argmax(np.bincount(parts.ravel())[1:]))
     walls = [_wall(axis, side, *run, origin) for axis in (0, 1) for side in (-1, 1) for run in _runs(floor, axis, side)]
-    return tuple(walls), (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
+    return Shell(tuple(walls), floor, origin)
 
 
 def _runs(floor: np.ndarray, axis: int, side: int) -> list[tuple[int, int, int]]:
