@@ -1,0 +1,219 @@
+"""ReplicaCAD's scenes; the reference for where a robot can drive is the navigation mesh that comes with them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from manikin.assets.paths import data_root
+from manikin.errors import AssetError, DataError, UnknownNameError
+from manikin.homes import free_space, furnish, replicacad
+from manikin.homes.navmesh import read_navigable_positions, read_navmesh
+from manikin.homes.shell import shell_around
+from manikin.scene.builder import SceneBuilder
+from manikin.spec.physics import Physics
+
+DATA = data_root()
+needs_data = pytest.mark.skipif(
+    DATA is None or not (DATA / "replicacad").is_dir(), reason="needs MANIKIN_DATA/replicacad"
+)
+TRAIN = "v3_sc1_staging_07"
+
+
+def navmesh(path: Path, polygons: list[list[tuple[float, float, float]]], *, version: int = 7) -> Path:
+    """Write a navigation mesh of one tile as Detour lays it out: a header, vertices, polygons."""
+    points = [p for polygon in polygons for p in polygon]
+    header = struct.pack("<4s4iI", b"VAND", version, 0, 0, 0, 0)
+    header += struct.pack("<9i", len(polygons), len(points), 0, 0, 0, 0, 0, 0, 0)
+    header += struct.pack("<3f6ff", 1.5, 0.3, 0.2, *[0.0] * 6, 1.0)
+    body = b"".join(struct.pack("<3f", *p) for p in points)
+    at = 0
+    for polygon in polygons:
+        numbers = [*range(at, at + len(polygon)), *[0] * (6 - len(polygon))]
+        body += struct.pack("<I6H6HHBB", 0, *numbers, *[0] * 6, 1, len(polygon), 0)
+        at += len(polygon)
+    path.write_bytes(b"TESM" + bytes(120) + header + body)
+    return path
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A data set with one scene: one object that is missing, one without receptacles, an articulation of a link."""
+    for folder in ("configs/scenes", "configs/objects", "objects/frl_apartment_box", "urdf/bin", "navmeshes"):
+        (tmp_path / folder).mkdir(parents=True)
+    cube = [(x, y, z) for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)]
+    faces = [(1, 2, 3), (2, 4, 3), (5, 7, 6), (6, 7, 8), (1, 5, 2), (2, 5, 6)]
+    faces += [(3, 4, 7), (4, 8, 7), (1, 3, 5), (3, 7, 5), (2, 6, 4), (4, 6, 8)]
+    text = [f"v {x} {y} {z}" for x, y, z in cube] + [f"f {a} {b} {c}" for a, b, c in faces]
+    (tmp_path / "objects/frl_apartment_box/c.obj").write_text("\n".join(text))
+    (tmp_path / "objects/frl_apartment_box/frl_apartment_box.xml").write_text(
+        '<mujoco><asset><mesh name="c" file="c.obj"/></asset>'
+        '<worldbody><body><geom mesh="c"/></body></worldbody></mujoco>'
+    )
+    table = {"user_defined": {"receptacle_aabb_top": {"position": [0, 0.4, 0], "scale": [0.5, 0.1, 0.3]}}}
+    (tmp_path / "configs/objects/frl_apartment_table_09.object_config.json").write_text(json.dumps(table))
+    (tmp_path / "urdf/bin/bin.urdf").write_text(
+        '<robot name="bin"><link name="root"/><link name="lid"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        '<collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision></link>'
+        '<joint name="slide" type="prismatic"><parent link="root"/><child link="lid"/><origin xyz="0 0.2 0"/>'
+        '<axis xyz="1 0 0"/><limit lower="0" upper="0.4" effort="1" velocity="1"/></joint></robot>'
+    )
+    lid = {"receptacle_lid": {"position": [0.2, 0.3, 0], "scale": [-0.1, 0.2, 0.3], "parent_link": "lid"}}
+    (tmp_path / "urdf/bin/bin.ao_config.json").write_text(json.dumps({"user_defined": lid}))
+    turned, plain = [2**-0.5, 0, 2**-0.5, 0], [1, 0, 0, 0]
+    scene = {
+        "stage_instance": {"template_name": "Stage_gone"},
+        "object_instances": [
+            {"template_name": "frl_apartment_table_09", "translation": [1, 0.5, 0], "rotation": turned},
+            {"template_name": "frl_apartment_box", "translation": [-1, 0.1, 2], "rotation": plain},
+            {"template_name": "frl_apartment_vase", "translation": [9, 0.1, 2], "rotation": plain},
+        ],
+        "articulated_object_instances": [
+            {"template_name": "bin", "translation": [0, 0, -1], "rotation": plain, "uniform_scale": 0.5},
+            {"template_name": "oven", "translation": [0, 0, -1], "rotation": plain},
+            {"template_name": "door2", "translation": [0, 0, -1], "rotation": plain},
+        ],
+    }
+    (tmp_path / "configs/scenes/flat.scene_instance.json").write_text(json.dumps(scene))
+    navmesh(tmp_path / "navmeshes/flat.navmesh", [[(-1.7, 0, -2.7), (1.7, 0, -2.7), (1.7, 0, 2.7), (-1.7, 0, 2.7)]])
+    return tmp_path
+
+
+def test_a_scene_is_turned_upright_and_what_is_missing_is_named(small: Path) -> None:
+    home = replicacad.load("flat", small)
+    assert replicacad.scenes(small) == ("flat",)
+    table, box, vase = home.fixtures
+    assert table.pos == pytest.approx((1, 0, 0.5)) and box.pos == pytest.approx((-1, -2, 0.1))
+    said = "\n".join(home.notes)
+    assert "frl_apartment_table_09 is missing" in said and "a board under each receptacle stands in" in said
+    assert "frl_apartment_vase is missing" in said and "nothing stands in" in said
+    assert "oven is left out: there is no oven.urdf" in said and "door2 is left out" in said
+    assert f"{vase.name} is outside of the walls" in said and "in place of Stage_gone" in said
+    (bin_,) = home.mechanisms
+    assert bin_.pos == pytest.approx((0, 1, 0)) and "slide" in bin_.joints
+    # the room of the mesh with the radius around it: 4 x 6 m
+    assert home.low == pytest.approx((-2, -3), abs=0.08) and home.high == pytest.approx((2, 3), abs=0.08)
+
+
+def test_receptacles_are_where_their_boxes_are(small: Path) -> None:
+    """Corners by hand: table at (1, 0, 0.5) turned by 90 degrees; the lid 0.5 times as large, pulled out by 0.1 m."""
+    home = replicacad.load("flat", small)
+    b = SceneBuilder([], Physics())
+    furnish(b, home)
+    model = b.compile().model
+    data = mujoco.MjData(model)
+    data.joint("bin:0000/slide").qpos = 0.1
+    mujoco.mj_forward(model, data)
+    assert model.joint("bin:0000/slide").range == pytest.approx([0, 0.2])
+    for name, body, middle, half in (
+        (
+            "frl_apartment_table_09:0000/receptacle_aabb_top",
+            "frl_apartment_table_09:0000",
+            (1, 0, 0.9),
+            (0.3, 0.5, 0.1),
+        ),
+        ("bin:0000/receptacle_lid", "bin:0000/lid", (0.2, 1, 0.25), (0.05, 0.15, 0.1)),
+    ):
+        _, receptacle = home.receptacle(name)
+        link = data.body(body)
+        turn, local = link.xmat.reshape(3, 3), np.empty(9)
+        assert link.xpos + turn @ receptacle.pos == pytest.approx(middle, abs=1e-6)
+        mujoco.mju_quat2Mat(local, np.array(receptacle.quat))
+        axes = turn @ local.reshape(3, 3)
+        assert axes[:, 2] == pytest.approx([0, 0, 1], abs=1e-6)
+        assert np.abs(axes) @ receptacle.half == pytest.approx(half, abs=1e-6)
+
+
+def test_bad_data_is_named(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownNameError, match="flat"):
+        replicacad.load("attic", small)
+    monkeypatch.delenv("MANIKIN_DATA", raising=False)
+    with pytest.raises(AssetError, match="Set MANIKIN_DATA"):
+        replicacad.scenes()
+    scene = small / "configs/scenes/flat.scene_instance.json"
+    for text, message in (("{", "cannot be read"), ("[]", "no JSON object"), ("{}", "no scene instance")):
+        scene.write_text(text)
+        with pytest.raises(DataError, match=message):
+            replicacad.load("flat", small)
+
+
+def test_navigation_meshes_are_read_and_bad_ones_refused(tmp_path: Path) -> None:
+    square = [(0.0, 0.5, 0.0), (1.0, 0.5, 0.0), (1.0, 0.5, 2.0)]
+    path = navmesh(tmp_path / "it.navmesh", [square, square])
+    mesh = read_navmesh(path)
+    assert mesh.radius == pytest.approx(0.3) and len(mesh.polygons) == 2
+    assert mesh.polygons[1] == pytest.approx(np.array([(0, 0, 0.5), (1, 0, 0.5), (1, -2, 0.5)]))
+    whole = path.read_bytes()
+    for data, message in ((b"NOPE" + whole, "begins with"), (whole[:-40], "cut off"), (whole[:60], "no polygons")):
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=message):
+            read_navmesh(path)
+    with pytest.raises(DataError, match="version 6"):
+        read_navmesh(navmesh(path, [square], version=6))
+    with pytest.raises(AssetError, match="no navigation mesh"):
+        read_navmesh(tmp_path / "gone.navmesh")
+
+
+def test_navigable_positions_are_the_vertices(tmp_path: Path) -> None:
+    path = tmp_path / "it.fetch.navigable_positions.obj"
+    path.write_text("# made by hand\nv 1.5 -2 0\nv 0.25 3\nf 1 2 1\n")
+    assert np.array_equal(read_navigable_positions(path), [[1.5, -2], [0.25, 3]])
+    for text, message in (("f 1 2 3\n", "no vertices"), ("v 1 x\n", "two numbers"), ("v 1\n", "two numbers")):
+        path.write_text(text)
+        with pytest.raises(DataError, match=message):
+            read_navigable_positions(path)
+    with pytest.raises(AssetError, match="no file"):
+        read_navigable_positions(tmp_path / "gone.obj")
+
+
+def test_walls_stand_around_a_floor_of_known_size() -> None:
+    """An L of two rectangles: walls are as long as its outline."""
+    driven = [np.array(p, float) for p in ([(0, 0), (4, 0), (4, 2), (0, 2)], [(0, 0), (2, 0), (2, 5), (0, 5)])]
+    shell = shell_around(driven, 0.5, [])
+    outline = sum(2 * max(wall.size[:2]) for wall in shell.walls)
+    assert outline == pytest.approx(2 * (5 + 6), abs=0.6) and len(shell.walls) < 20
+    assert shell.contains(np.array([(3, 1), (-0.4, 5.4), (3, 4), (9, 9), (-0.7, 0)])).tolist() == [1, 1, 0, 0, 0]
+    with pytest.raises(DataError, match="there is none"):
+        shell_around([], 0.5, [])
+
+
+@needs_data
+def test_all_public_scenes_are_there() -> None:
+    names = [name for name in replicacad.scenes() if "staging" in name]
+    assert len(names) == 84 and {name[3:6] for name in names} == {"sc0", "sc1", "sc2", "sc3"}
+
+
+@needs_data
+def test_a_scene_agrees_with_its_navigation_mesh() -> None:
+    """The mesh was made by Recast for the same radius, from walls that are not in the data."""
+    assert DATA is not None
+    home = replicacad.load(TRAIN)
+    kinds = [one.kind for one in home.mechanisms]
+    assert sorted(kinds) == ["cabinet", "chestOfDrawers_01", "fridge", "kitchenCupboard_01", "kitchen_counter"]
+    b = SceneBuilder([], Physics())
+    furnish(b, home)
+    model = b.compile().model
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.ncon == 0
+    drawers = [model.joint(j).range for j in range(model.njnt) if "slide_top" in model.joint(j).name]
+    assert drawers == [pytest.approx([0, 0.49])] * 3  # 0.5 m at scale 0.98
+    assert model.joint("fridge:0000/top_door_hinge").range == pytest.approx([0, 2.3])
+    mesh = read_navmesh(DATA / "replicacad/navmeshes" / f"{TRAIN}.navmesh")
+    free = free_space(home, radius=mesh.radius - 0.1)
+    inner = np.concatenate([0.7 * p[:, :2] + 0.3 * p[:, :2].mean(0) for p in mesh.polygons])
+    assert free.reachable(inner).mean() > 0.9
+    floor = sum(_area(p[:, :2]) for p in mesh.polygons)
+    area = free_space(home, radius=mesh.radius).inside.sum() * 0.025**2
+    assert area == pytest.approx(floor, rel=0.15)
+
+
+def _area(corners: np.ndarray) -> float:
+    x, y = corners.T
+    return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2)
