@@ -12,6 +12,7 @@ __all__ = ["gripper", "grippers", "register"]
 _NAMES = (
     "eraser",
     "fetch_gripper",
+    "fetch_gripper_mshab",
     "google_gripper",
     "google_gripper_rt1",
     "jaco_three_finger",
