@@ -24,7 +24,7 @@ from manikin.spec.robot import FULL_POSE
 
 __all__ = ["EndEffectorController"]
 
-_POSTURE = 0.005  # share of the way to rest that an arm goes at each iteration, where its base makes up for it
+_POSTURE = 0.02  # share of the way to rest that an arm goes at each iteration, where its base makes up for it
 
 _ITERATIONS = 12  # the same on every device; with more, targets that are never reached magnify last bits
 
