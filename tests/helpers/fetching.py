@@ -78,7 +78,7 @@ class FetchCube(Task):
         yaw = torch.tensor([[math.cos(half), 0.0, 0.0, math.sin(half)]])
         down = torch.tensor([[math.cos(3 * math.pi / 8), 0.0, math.sin(3 * math.pi / 8), 0.0]])  # 45 deg, ahead
         facing = quat_mul(yaw, down).expand(h.n, 4)
-        spot = h.cube.pos
+        spot = h.cube.pos + torch.tensor([0.0, 0.0, 0.015])  # the fingertips are above the table
         back = torch.tensor([0.0, -0.1, 0.1])  # against the way the gripper points
         high = self.joints(h, 0.386)
         out = pose(h.robot.tcp_pos + torch.tensor([0.0, -0.1, 0.15]), h.robot.tcp_quat)
@@ -90,5 +90,5 @@ class FetchCube(Task):
             Waypoint(name="close", pose=pose(spot, facing), gripper=-1, pos_tol=0.02),
             Waypoint(name="lift", pose=out, gripper=-1, pos_tol=0.03),
             Waypoint(name="tuck", joints=high, gripper=-1, rot_tol=0.05, turn=1.0, timeout_s=4.0),
-            Waypoint(name="carry", base=at(*BACK), gripper=-1, pos_tol=0.02, rot_tol=0.02).hold(),
+            Waypoint(name="carry", base=at(*BACK), gripper=-1, pos_tol=0.02, rot_tol=0.02, turn=1.0).hold(),
         ]

@@ -19,7 +19,7 @@ class BaseVelocity(OncePerStep):
     the base where it now is. The commanded pose advances at that velocity, at most ``lead`` ahead of the measured one.
     """
 
-    lead = 0.3  # [m or rad]
+    lead = 0.3  # [m or rad], or [s] of a base that is faster than 1
 
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         base = robot.arm.base
@@ -33,6 +33,8 @@ class BaseVelocity(OncePerStep):
         speeds = [robot.arm.joint_speed[k] for k in self._at]
         self._speed = torch.tensor(speeds, device=robot.limits.device)
         self._low, self._high = robot.limits[:3].unbind(1)
+        lead = [self.lead * max(1.0, speed) for speed in robot.arm.joint_speed]
+        self._lead = torch.tensor(lead, device=robot.limits.device)
         self.card = ActionCard(
             controller=self.name,
             robot=robot.arm.name,
@@ -54,7 +56,7 @@ class BaseVelocity(OncePerStep):
         own[:, self._at] = given
         measured = reading.qpos[:, :3]
         goal = carry + turned(own, measured[:, 2]) * self._dt
-        near = torch.clamp(goal, measured - self.lead, measured + self.lead)
+        near = torch.clamp(goal, measured - self._lead, measured + self._lead)
         ctrl = torch.clamp(near, self._low, self._high)
         return ctrl, ctrl
 

@@ -17,6 +17,8 @@ from manikin.scene.handles.tool import RobotTool
 from manikin.spec.control import CONTROLLERS, GRIPPER, OPENING, Whole
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, Base, RobotSpec
 
+POSES = ("ee_delta_pose", "ee_pose", "ik_pose")  # that groups with enough joints have where an arm alone has too few
+
 __all__ = ["RobotGroup", "GroupChain", "GroupSolver", "check_groups"]
 
 
@@ -74,7 +76,7 @@ class RobotGroup:
             keyframes={key: tuple(values[k] for k in at) for key, values in arm.keyframes.items()},
             ee_delta_pos=arm.ee_delta_pos,
             ee_delta_rot=arm.ee_delta_rot,
-            controllers=arm.controllers,
+            controllers=tuple(dict.fromkeys((*arm.controllers, *(POSES if len(at) >= FULL_POSE > len(arm.ik_joints) else ())))),
             base=arm.base if drives else Base(),
         )
         self.name, self.scope, self.prefix = f"{robot.name}/{name}", robot.scope, robot.prefix

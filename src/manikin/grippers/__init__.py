@@ -27,6 +27,7 @@ _NAMES = (
     "so101_jaw",
     "spot_jaw",
     "stick",
+    "stretch_gripper",
     "tiago_gripper",
     "umi",
     "viperx_fingers",

@@ -19,8 +19,9 @@ __all__ = ["Driver"]
 
 _BACK = 1.0  # [m] a base with two driven wheels backs no further than this
 _HERE = 1e-3  # [m] a way so short is none
-_CORNER = (0.02, 0.005)  # [m], [rad] the base itself is this near to the end of a leg before the next begins
-_SETTLE = 0.6  # [s] more for each leg than its length takes
+_CORNER = 0.005  # [m], [rad] the base itself is this near to the end of a leg before the next begins
+_BRAKE, _CREEP = 3.0, 0.05  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
+_SETTLE = 1.5  # [s] more for each leg than its length takes
 
 
 class Driver:
@@ -111,19 +112,25 @@ class Driver:
         ``alone`` (n,) bool, no faster than the base can."""
         if not self.columns:
             return
-        reach = torch.where(alone, reach.clamp_max(self._fastest[0] * self._dt), reach)
-        turn = torch.where(alone, turn.clamp_max(self._fastest[1] * self._dt), turn)
         row = torch.arange(len(self._legs), device=self._legs.device)
         end = self._legs[row, self._leg]
         way = end - self.goal
-        late = torch.maximum(norm(way[:, :2]) / reach, way[:, 2].abs() / turn)
+        far, askew = norm(way[:, :2]), way[:, 2].abs()
+        reach = torch.where(alone, self._slowing(far, reach, self._fastest[0]), reach)
+        turn = torch.where(alone, self._slowing(askew, turn, self._fastest[1]), turn)
+        late = torch.maximum(far / reach, askew / turn)
         self.goal = self.goal + way / late[:, None].clamp_min(1.0)
-        on = (late <= 1.0) & self._within(end, *_CORNER) & (self._leg < self._last)
+        away = end - self._robot.arm_qpos[:, self.columns]
+        far = norm(away[:, :2])
+        if self._rolls:  # beside its way it cannot come nearer
+            far = (away[:, 0] * torch.cos(end[:, 2]) + away[:, 1] * torch.sin(end[:, 2])).abs()
+        on = (late <= 1.0) & (far <= _CORNER) & (away[:, 2].abs() <= _CORNER) & (self._leg < self._last)
         self._leg = self._leg + on
 
-    def _within(self, end: Tensor, pos: float | Tensor, rot: float | Tensor) -> Tensor:
-        away = end - self._robot.arm_qpos[:, self.columns]
-        return (norm(away[:, :2]) <= pos) & (away[:, 2].abs() <= rot)
+    def _slowing(self, way: Tensor, most: Tensor, fastest: float) -> Tensor:
+        """(n,) how far a base that is heavy goes in a step, less and less towards the end of its way."""
+        slow = (way * (_BRAKE * self._dt)).clamp_min(_CREEP * self._dt)
+        return torch.minimum(slow, most.clamp_max(fastest * self._dt))
 
     def off(self) -> tuple[np.ndarray, np.ndarray]:
         """(n,) [m] and (n,) [rad] how far the base is from the end of its last leg; endless while legs are ahead."""

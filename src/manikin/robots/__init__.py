@@ -92,6 +92,7 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "shadow": "shadow",
     "spot": "spot",
     "spot_arm": "spot",
+    "stretch3": "stretch3",
     "tiago": "tiago",
     "trifinger": "trifinger",
 }
