@@ -111,7 +111,9 @@ def test_a_new_episode_begins_from_where_the_arm_is() -> None:
         ({}, "neither a pose nor joints"),
         ({"pose": torch.zeros(1, 7), "joints": torch.zeros(1, 7)}, "both a pose and joints"),
         ({"joints": torch.zeros(1, 7), "avoid": True}, "avoid="),
-        ({"joints": torch.zeros(1, 7), "base": torch.zeros(1, 3)}, "base="),
+        ({"base": torch.zeros(1, 3), "avoid": True}, "base and avoid="),
+        ({"base": torch.zeros(3)}, r"base must be \(n, 3\) or a path \(n, k, 3\)"),
+        ({"pose": torch.zeros(1, 7), "base": torch.zeros(1, 2, 3)}, r"base must be \(n, 3\), x, y and turn"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given: dict, said: str) -> None:
@@ -122,5 +124,5 @@ def test_what_does_not_go_together_is_refused(given: dict, said: str) -> None:
 def test_only_a_waypoint_of_a_tool_has_a_pose() -> None:
     there = torch.zeros(2, 7)
     assert Waypoint(pose=there, gripper=1).at is there
-    with pytest.raises(ConfigError, match="'reach' has joints"):
+    with pytest.raises(ConfigError, match="'reach' has no pose of a tool"):
         _ = Waypoint(joints=torch.zeros(2, 7), gripper=1, name="reach").at

@@ -14,10 +14,10 @@ from manikin.control.joint import GripperMap, JointController
 from manikin.control.planned import PlannedPose
 from manikin.control.target import TargetDeltaPose
 from manikin.control.torque import JointImpedance, JointTorque, JointVelocity, OperationalSpace
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.moved import old_names
 from manikin.scene.handles import Robot
-from manikin.spec.control import Control, Whole, controls_word, parse_control
+from manikin.spec.control import GRIPPER, Control, Whole, controls_word, parse_control
 from manikin.spec.robot import FULL_POSE, POSE_CONTROLLERS, RobotSpec
 
 __all__ = [
@@ -63,9 +63,13 @@ def _composite(whole: Whole, robot: Robot, chain: Chain, control_hz: float) -> C
     for name in check_groups(whole, robot.arm):
         control = dict(whole.parts)[name]
         group = RobotGroup(robot, name)
-        one = _single(control, group, GroupChain(chain.of_group(name, group.tool), robot, group.columns), control_hz)
-        parts.append(GroupController(name, one, group, group.columns))
-    return Composite(whole.word, robot.arm.name, parts, GripperMap(robot))
+        own = GroupChain(chain.of_groups(group.groups, group.tool), robot, group.columns)
+        parts.append(GroupController(name, _single(control, group, own, control_hz), group, group.columns))
+    names = [name for name, _ in whole.parts]
+    gripper, at = GripperMap(robot), names.index(GRIPPER) if GRIPPER in names else len(parts)
+    if GRIPPER in names and not gripper.size:
+        raise ConfigError(f"{whole.word!r}: {robot.arm.name} has no gripper here that opens; leave out {GRIPPER!r}")
+    return Composite(whole.word, robot.arm.name, parts, gripper, gripper_at=at)
 
 
 def side_by_side(

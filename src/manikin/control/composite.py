@@ -51,25 +51,37 @@ class _Drives(Drive):
 
 
 class Composite:
-    """Controllers side by side. The action is theirs one after the other, the gripper's number last; what no part
-    commands stays as it was commanded.
+    """Controllers side by side. The action is theirs one after the other, the gripper's number last unless
+    ``gripper_at`` says otherwise; what no part commands stays as it was commanded.
 
     Args:
         name: the word for it.
         robot: what it is called on the card.
         parts: who commands what.
         gripper: of the robot, where no part has its own.
+        gripper_at: how many parts come before the gripper in the action; None is all.
     """
 
-    def __init__(self, name: str, robot: str, parts: Sequence[GroupController], gripper: GripperMap | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        robot: str,
+        parts: Sequence[GroupController],
+        gripper: GripperMap | None,
+        *,
+        gripper_at: int | None = None,
+    ) -> None:
         self.name, self.parts, self._gripper = name, tuple(parts), gripper
         cards = [p.controller.card for p in parts]
         self._sizes, self._widths = [c.size for c in cards], [0] * len(cards)
         dims = [self._named(p.name, d) for p, c in zip(parts, cards, strict=True) for d in c.dims]
+        fingers = gripper.dims() if gripper is not None else ()
+        before = sum(self._sizes[:gripper_at])  # numbers before the gripper's
+        self._fingers = slice(before, before + len(fingers))
         self.card = ActionCard(
             controller=name,
             robot=robot,
-            dims=(*dims, *(gripper.dims() if gripper is not None else ())),
+            dims=(*dims[:before], *fingers, *dims[before:]),
             when=" and ".join(sorted({c.when for c in cards})),
             notes=" ".join(f"{p.name}: {c.notes}." for p, c in zip(parts, cards, strict=True) if c.notes),
         )
@@ -88,6 +100,9 @@ class Composite:
 
     def __call__(self, carry: Tensor, reading: Reading, action: Tensor) -> tuple[Tensor, Tensor]:
         ctrl, carries = reading.ctrl.clone(), []
+        fingers = action[:, self._fingers]
+        if self._fingers.stop < action.shape[1]:
+            action = torch.cat([action[:, : self._fingers.start], action[:, self._fingers.stop :]], 1)
         at = 0
         for part, size, own in zip(self.parts, self._sizes, carry.split(self._widths, 1), strict=True):
             command, new = part.controller(own, part.reading, action[:, at : at + size])
@@ -96,8 +111,8 @@ class Composite:
             carries.append(new)
             at += size
         if self._gripper is not None and self._gripper.size:
-            fingers = self._gripper(action)
-            ctrl[:, ctrl.shape[1] - fingers.shape[1] :] = fingers
+            goal = self._gripper(fingers)
+            ctrl[:, ctrl.shape[1] - goal.shape[1] :] = goal
         return ctrl, torch.cat(carries, 1)
 
     def drive(self, carry: Tensor, rows: np.ndarray | None) -> Drive | None:
@@ -116,5 +131,6 @@ class Composite:
         return self._whole([p.controller.hold(c, p.reading) for p, c in parts], carry)
 
     def _whole(self, moves: list[Tensor], like: Tensor) -> Tensor:
-        size = self._gripper.size if self._gripper is not None else 0
-        return torch.cat([*moves, like.new_zeros(len(like), size).float()], 1)
+        joints, own = torch.cat(moves, 1), self._fingers
+        fingers = like.new_zeros(len(like), own.stop - own.start).float()
+        return torch.cat([joints[:, : own.start], fingers, joints[:, own.start :]], 1)

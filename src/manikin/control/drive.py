@@ -11,7 +11,7 @@ from manikin.errors import ConfigError
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 
-__all__ = ["BaseVelocity"]
+__all__ = ["BaseVelocity", "Carried", "turned"]
 
 
 class BaseVelocity(OncePerStep):
@@ -19,7 +19,7 @@ class BaseVelocity(OncePerStep):
     the base where it now is. The commanded pose advances at that velocity, at most ``lead`` ahead of the measured one.
     """
 
-    lead = 0.3  # [m or rad]
+    lead = 0.3  # [m or rad], or [s] of a base that is faster than 1
 
     def __init__(self, control: Control, robot: Limb, control_hz: float) -> None:
         base = robot.arm.base
@@ -33,6 +33,8 @@ class BaseVelocity(OncePerStep):
         speeds = [robot.arm.joint_speed[k] for k in self._at]
         self._speed = torch.tensor(speeds, device=robot.limits.device)
         self._low, self._high = robot.limits[:3].unbind(1)
+        lead = [self.lead * max(1.0, speed) for speed in robot.arm.joint_speed]
+        self._lead = torch.tensor(lead, device=robot.limits.device)
         self.card = ActionCard(
             controller=self.name,
             robot=robot.arm.name,
@@ -53,8 +55,8 @@ class BaseVelocity(OncePerStep):
         own = torch.zeros_like(carry)
         own[:, self._at] = given
         measured = reading.qpos[:, :3]
-        goal = carry + self._turned(own, measured[:, 2]) * self._dt
-        near = torch.clamp(goal, measured - self.lead, measured + self.lead)
+        goal = carry + turned(own, measured[:, 2]) * self._dt
+        near = torch.clamp(goal, measured - self._lead, measured + self._lead)
         ctrl = torch.clamp(near, self._low, self._high)
         return ctrl, ctrl
 
@@ -62,13 +64,44 @@ class BaseVelocity(OncePerStep):
         measured = reading.qpos[:, :3]
         # the commanded pose goes so far ahead of the measured one that the servo is at qpos in time
         way = measured + (qpos - measured) * servo_gain(self.rate, within or self._dt) - carry
-        velocity = self._turned(way, -measured[:, 2]) / (self._dt if within is None else within)
+        velocity = turned(way, -measured[:, 2]) / (self._dt if within is None else within)
         action = velocity[:, self._at] / self._speed
         return action / action.abs().amax(1, keepdim=True).clamp_min(1.0)
 
-    @staticmethod
-    def _turned(motion: Tensor, angle: Tensor) -> Tensor:
-        """(n, 3) a motion along x and y turned by an angle (n,); what turns is the same in both frames."""
-        cos, sin = torch.cos(angle), torch.sin(angle)
-        x, y, turn = motion.unbind(1)
-        return torch.stack([cos * x - sin * y, sin * x + cos * y, turn], 1)
+
+class Carried:
+    """Joints of a base that drives, among those that one controller moves: what it may be asked for at once.
+
+    A servo follows a moving command at a distance of speed / rate. The base is never asked for more than that of what
+    +1 of ``base_vel`` means, and one with two driven wheels is asked for nothing sideways. Its servo is slower than
+    those of an arm, so it is asked for so much more, and both arrive together.
+    """
+
+    def __init__(self, robot: Limb) -> None:
+        arm = robot.arm
+        self._at = [arm.joints.index(joint) for joint in arm.base.joints]
+        kp, kd, speed = arm.gains.kp, arm.gains.kd, arm.joint_speed
+        lag = [kd[k] / kp[k] for k in self._at]
+        lead = [speed[k] * late for k, late in zip(self._at, lag, strict=True)]
+        table = torch.tensor([lead, [late * servo_rate(arm) for late in lag]], dtype=torch.float64, device="cpu")
+        self._lead, self._more = table.to(robot.limits.device)
+        self._sideways = arm.base.kind == "planar"
+
+    def __call__(self, q: Tensor, to: Tensor) -> Tensor:
+        """(n, joints) where all joints are asked to go, from ``q`` towards ``to``: one factor for all of them, so that
+        the tool goes straight."""
+        heading = q[:, self._at[2]]
+        way = turned((to - q)[:, self._at], -heading) * self._more
+        if not self._sideways:
+            way[:, 1] = 0.0
+        factor = 1.0 / (way.abs() / self._lead).amax(1).clamp_min(1.0)
+        move = to - q
+        move[:, self._at] = turned(way, heading)
+        return q + move * factor[:, None]
+
+
+def turned(motion: Tensor, angle: Tensor) -> Tensor:
+    """(n, 3) a motion along x and y turned by an angle (n,); what turns is the same in both frames."""
+    cos, sin = torch.cos(angle), torch.sin(angle)
+    x, y, turn = motion.unbind(1)
+    return torch.stack([cos * x - sin * y, sin * x + cos * y, turn], 1)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.control.base import Limb, OncePerStep, Reading
+from manikin.control.drive import Carried
 from manikin.control.goal import PoseGoal
 from manikin.control.group import GroupChain
 from manikin.control.ik import Chain
@@ -22,6 +23,8 @@ from manikin.spec.control import Control
 from manikin.spec.robot import FULL_POSE
 
 __all__ = ["EndEffectorController"]
+
+_POSTURE = 0.02  # share of the way to rest that an arm goes at each iteration, where its base makes up for it
 
 _ITERATIONS = 12  # the same on every device; with more, targets that are never reached magnify last bits
 
@@ -43,6 +46,8 @@ class EndEffectorController(OncePerStep):
             )
         full = len(arm.ik_joints) >= FULL_POSE
         self._solver = chain.solver(0.2 if full else 0.0)
+        whole_body = arm.base.drives and set(arm.base.joints) <= set(arm.ik_joints)
+        self._posture, self._carried = (_POSTURE, Carried(robot)) if whole_body else (0.0, None)
         self._gripper, self.rate = GripperMap(robot), servo_rate(arm)
         self._pose = PoseGoal(
             frame=control.frame,
@@ -71,9 +76,9 @@ class EndEffectorController(OncePerStep):
         pos, quat = self.goal(reading, action)
         start = reading.qpos[:, : self._n]
         found = self._solver.solve(
-            pos, quat, start, iterations=_ITERATIONS, pos_tolerance=1e-5, rot_tolerance=1e-4, posture=0.0
+            pos, quat, start, iterations=_ITERATIONS, pos_tolerance=1e-5, rot_tolerance=1e-4, posture=self._posture
         )
-        arm = found.q.float()
+        arm = (found.q if self._carried is None else self._carried(start.double(), found.q)).float()
         return torch.cat([arm, self._gripper(action)], 1) if self._gripper.size else arm, carry
 
     def towards(self, carry: Tensor, reading: Reading, qpos: Tensor, *, within: float | None = None) -> Tensor:

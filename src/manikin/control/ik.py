@@ -28,6 +28,7 @@ __all__ = ["Chain", "IkResult", "IkSolver"]
 
 _POS = int(mujoco.mjtStage.mjSTAGE_POS)
 _CPU = torch.device("cpu")
+_BASE_EASE = 0.3  # a base moves where an arm alone would move much: its metre or radian counts as so many more
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,13 @@ class Chain:
         self.limits = torch.tensor(model.actuator_ctrlrange[commanded].tolist(), dtype=torch.float64, device=device)
         moved = [name in arm.ik_joints for name in arm.joints]  # the others stay where they start
         self.moved = torch.tensor(moved, device=device)
+        base = arm.base.joints if arm.base.drives and set(arm.base.joints) <= set(arm.ik_joints) else ()
+        self.base = tuple(arm.joints.index(name) for name in base)  # x, y and yaw of a base that takes part
+        self.rolls = bool(base) and arm.base.kind == "differential"  # it moves forward and turns, never sideways
+        ease = [_BASE_EASE if name in base else 1.0 for name in arm.joints]
+        self.ease = torch.tensor(ease, dtype=torch.float64, device=device)
+        self.free = self.ease * self.moved
+        self.pulled = torch.tensor([name not in base for name in arm.joints], device=device)  # to rest
         self.rest = torch.tensor(arm.keyframes["rest"], dtype=torch.float64, device=device)
         self.size = len(joints)
         self.on_device: WarpArm | None = None
@@ -84,12 +92,12 @@ class Chain:
         """The same on the CPU."""
         return self if self.device.type == "cpu" else Chain(*self._made_of, tool=self.tool)
 
-    def of_group(self, name: str, tool: str) -> Chain:
-        """The same robot's kinematics of a tool, of which inverse kinematics moves one group of joints."""
+    def of_groups(self, names: tuple[str, ...], tool: str) -> Chain:
+        """The same robot's kinematics of a tool, of which inverse kinematics moves these groups of joints."""
         arm, gripper = self._made_of
-        if tool == self.tool and arm.ik_joints == arm.groups[name].joints:
+        if tool == self.tool and arm.ik_joints == tuple(j for name in names for j in arm.groups[name].joints):
             return self
-        return Chain(replace(arm, ik_groups=(name,)), gripper, self.device, tool=tool)
+        return Chain(replace(arm, ik_groups=names), gripper, self.device, tool=tool)
 
     def solver(self, rotation_weight: float) -> IkSolver:
         """Its inverse kinematics; see :class:`IkSolver`."""
@@ -99,7 +107,8 @@ class Chain:
         """The same as kernels of Warp's."""
         from manikin.sim.warp.kernels.arm import WarpArm
 
-        return WarpArm(self._model, self._joints, self._tcp, self.limits, self.rest, self.moved)
+        laws = {"ease": self.ease, "pulled": self.pulled, "rolls": self.base if self.rolls else ()}
+        return WarpArm(self._model, self._joints, self._tcp, self.limits, self.rest, self.moved, **laws)
 
     def _grow(self, n: int) -> None:
         self._batch = batch.Batch(self._model, n, processors())
@@ -309,20 +318,47 @@ class IkSolver:
         high: Tensor,
     ) -> Tensor:
         """One damped step; a joint that would leave its range is held there and the others solve again."""
-        free = self.chain.moved.to(q).expand_as(q)
+        chain = self.chain
+        free = chain.free.expand_as(q)  # how easily a joint moves; 0 holds it
+        if chain.rolls:
+            jac = self._rolling(q, jac)
         for _ in range(2):
             active = jac * free[:, None]
             square = active @ active.transpose(1, 2) + damping * eye
             # does not see whether it could: never singular
             inverse = torch.linalg.solve_ex(square, torch.cat([error, active], 2)).result  # (n, 6, 1 + joints)
             move = (active.transpose(1, 2) @ inverse[:, :, :1]).squeeze(2)
+            if chain.base:
+                move = move * chain.ease
             if posture:
                 null = eye_q - active.transpose(1, 2) @ inverse[:, :, 1:]
-                move = move + (null @ (posture * (self.chain.rest - q))[:, :, None]).squeeze(2) * free
+                pull = posture * (chain.rest - q)
+                if chain.base:
+                    pull = pull * chain.pulled
+                move = move + (null @ pull[:, :, None]).squeeze(2) * free
             largest = move.abs().amax(1, keepdim=True)
             move = move * (0.3 / largest.clamp_min(0.3))  # at most 0.3 rad at once
+            if chain.rolls:
+                move = self._along(q, move)
             out = ((q + move < low) & (move < 0)) | ((q + move > high) & (move > 0))
             if not out.any():
                 break
             free = torch.where(out, torch.zeros_like(free), free)
         return torch.minimum(torch.maximum(q + move, low), high)
+
+    def _rolling(self, q: Tensor, jac: Tensor) -> Tensor:
+        """The Jacobian of a base that cannot move sideways: x is its way forward, y nothing."""
+        x, y, yaw = self.chain.base
+        jac = jac.clone()
+        cos, sin = torch.cos(q[:, yaw, None]), torch.sin(q[:, yaw, None])
+        jac[:, :, x] = cos * jac[:, :, x] + sin * jac[:, :, y]
+        jac[:, :, y] = 0.0
+        return jac
+
+    def _along(self, q: Tensor, move: Tensor) -> Tensor:
+        """A move whose x is the way forward, as x and y: along the heading halfway through the turn."""
+        x, y, yaw = self.chain.base
+        move = move.clone()
+        heading, forward = q[:, yaw] + 0.5 * move[:, yaw], move[:, x].clone()
+        move[:, x], move[:, y] = forward * torch.cos(heading), forward * torch.sin(heading)
+        return move

@@ -12,6 +12,7 @@ __all__ = ["gripper", "grippers", "register"]
 _NAMES = (
     "eraser",
     "fetch_gripper",
+    "fetch_gripper_mshab",
     "google_gripper",
     "google_gripper_rt1",
     "jaco_three_finger",
@@ -26,6 +27,7 @@ _NAMES = (
     "so101_jaw",
     "spot_jaw",
     "stick",
+    "stretch_gripper",
     "tiago_gripper",
     "umi",
     "viperx_fingers",

@@ -20,6 +20,7 @@ from torch import Tensor
 from manikin.control import Controller
 from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
+from manikin.plan.driving import Driver
 from manikin.plan.planner import Planner
 from manikin.plan.rows import Rows, SceneRows
 from manikin.plan.timing import Limits, TimedPath
@@ -250,9 +251,8 @@ class _Mover:
         self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
         many = len(robot.arm.joints)  # where the stage is one of poses, the joints are not a number
         self._joints, self._bend = (torch.full((n, many), math.nan, device=device) for _ in range(2))
-        base = robot.arm.base.joints if robot.arm.base.drives else ()
-        self._base = [robot.arm.joints.index(joint) for joint in base]
-        self._stand, self._drive = (torch.full((n, len(base)), math.nan, device=device) for _ in range(2))
+        self.driver = Driver(robot, n, dt)
+        self._base = self.driver.columns
         self.planned = Planned(env, robot, margin, most=0.8 * self._most / self._boost / dt)
 
     def take(self, stages: Sequence[Waypoint]) -> None:
@@ -265,11 +265,11 @@ class _Mover:
         poses = torch.stack([tcp if s.pose is None else s.pose for s in self._stages])  # (stages, N, 7)
         self._goal[at] = poses[torch.from_numpy(stage), at]
         self._bends(at, torch.from_numpy(stage))
+        self.driver.enter(at, torch.from_numpy(stage), self._stages)
         self._path[at] = tcp[at]
         if not self._turns:
             self._goal[at, 3:] = tcp[at, 3:]
         self._near[rows] = -1.0
-        self._drives(at, torch.from_numpy(stage))
         self.planned.forget(rows)
         for k, one in enumerate(self._stages):
             if one.avoid and (stage == k).any():
@@ -280,26 +280,18 @@ class _Mover:
     def _bends(self, rows: Tensor, stage: Tensor) -> None:
         """Where the joints go in the stage that the rows begin; from where they are, or where such a stage before had
         them go, so that what presses on something goes on pressing."""
-        joints = [s.joints for s in self._stages]
-        if all(one is None for one in joints):
+        if all(s.pose is not None for s in self._stages):
             return
         none = torch.full_like(self._joints, math.nan)
-        self._joints[rows] = torch.stack([none if one is None else one.to(none) for one in joints])[stage, rows]
+        # where only the base drives, the arm stays as it is, or as a stage before had it
+        stays = torch.where(self._bend.isnan(), self.robot.arm_qpos, self._bend)
+        joints = [
+            none if s.pose is not None else stays if s.joints is None else s.joints.to(none) for s in self._stages
+        ]
+        self._joints[rows] = torch.stack(joints)[stage, rows]
         q, begins = self.robot.arm_qpos[rows], (stage == 0)[:, None]
         self._bend[rows] = torch.where(self._bend[rows].isnan() | begins, q, self._bend[rows])
         self._bend[rows] = torch.where(self._joints[rows].isnan(), math.nan, self._bend[rows])
-
-    def _drives(self, rows: Tensor, stage: Tensor) -> None:
-        """Where the base goes in the stage that the rows begin, and that it goes there from where it is."""
-        bases = [s.base for s in self._stages]
-        if all(base is None for base in bases):
-            return
-        if not self._base:
-            raise ConfigError(f"a waypoint says where the base goes, and that of {self.robot.name} does not drive")
-        stays = torch.full_like(self._stand, math.nan)
-        local = torch.stack([stays if base is None else self.robot.base_joints(base) for base in bases])
-        self._stand[rows] = local[stage, rows]
-        self._drive[rows] = self.robot.arm_qpos[rows][:, self._base]
 
     def over(self, stage: np.ndarray, since: np.ndarray) -> np.ndarray:
         """(N,) bool: this robot is done with the stage that it has been in since so long."""
@@ -312,11 +304,18 @@ class _Mover:
         turned = quat_angle(self._goal[:, 3:], tcp[:, 3:]).cpu().numpy()
         bent = ~self._joints[:, 0].isnan().cpu().numpy()
         if bent.any():
-            most = (self._joints - self.robot.arm_qpos).abs().amax(1).cpu().numpy()
+            off = (self._joints - self.robot.arm_qpos).abs()
+            if self._base:
+                off[:, self._base] = 0.0 * off[:, self._base]  # the base has its own goal
+            most = off.amax(1).cpu().numpy()
             away, turned = np.where(bent, 0.0, away), np.where(bent, most, turned)
+        drives = self._driving()[stage]
+        if drives.any():
+            far, askew = self.driver.off()
+            away, turned = np.where(drives, far, away), np.where(drives, np.maximum(askew, turned), turned)
         near = away <= column("pos_tol")
         near &= (turned <= column("rot_tol")) | (~bent & (not self._turns))
-        late = (since >= column("timeout_s") + self.planned.duration) & ~near
+        late = (since >= column("timeout_s") + self.planned.duration + self.driver.duration) & ~near
         first = (near | late) & (self._near < 0)
         self._late[first] = np.stack([late & (column("pos_tol") > 0), away, turned], 1)[first]
         self._near = np.where(first, since, self._near)
@@ -331,6 +330,10 @@ class _Mover:
         limits = f"pos_tol {1e3 * one.pos_tol:.3g} mm, rot_tol {one.rot_tol:.3g} rad, timeout_s {one.timeout_s:.3g}"
         name = name if self._alone else f"{name} of {self.robot.name}"
         return Timeout(name, away, turned, limits)
+
+    def _driving(self) -> np.ndarray:
+        """(stages,) bool: those in which the base drives without the tool."""
+        return np.array([s.base is not None and s.pose is None for s in self._stages])
 
     def _dwell(self) -> np.ndarray:
         """(stages,) [s]; a stage that closes or opens the gripper lasts at least as long as that takes."""
@@ -359,10 +362,7 @@ class _Mover:
         self._path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
         bend = self._joints - self._bend
         self._bend = self._bend + bend / (bend.abs().amax(1) / turn).clamp_min(1.0)[:, None]
-        if self._base:
-            way = self._stand - self._drive
-            late = torch.maximum(norm(way[:, :2]) / reach, way[:, 2].abs() / turn)[:, None]
-            self._drive = self._drive + way / late.clamp_min(1.0)
+        self.driver.advance(reach, turn, torch.from_numpy(self._driving()[stage]))
 
     def want(self) -> Tensor:
         """(N, arm joints) [rad] where the arm should be next."""
@@ -388,7 +388,8 @@ class _Mover:
             much = torch.where(bent, much, much.amax(1, keepdim=True))
             goal = q + move / much.clamp_min(1.0)
         if self._base:
-            goal[:, self._base] = torch.where(self._drive.isnan(), goal[:, self._base], self._drive)
+            drive = self.driver.goal
+            goal[:, self._base] = torch.where(drive.isnan(), goal[:, self._base], drive)
         return goal
 
     def gripper(self, stage: np.ndarray) -> Tensor:

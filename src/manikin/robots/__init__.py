@@ -78,6 +78,7 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "anymal_c": "anymal_c",
     "cart": "cart",
     "dclaw": "dclaw",
+    "fetch_mshab": "fetch_mshab",
     "g1": "g1",
     "g1_simplified_legs": "g1_dex3",
     "g1_upper_body": "g1_dex3",
@@ -91,6 +92,7 @@ _OTHERS = {  # that are more, or less, than an arm with a gripper: robot: the fi
     "shadow": "shadow",
     "spot": "spot",
     "spot_arm": "spot",
+    "stretch3": "stretch3",
     "tiago": "tiago",
     "trifinger": "trifinger",
 }

@@ -101,6 +101,7 @@ def _subtree(spec: mujoco.MjSpec, body: mujoco.MjsBody) -> mujoco.MjSpec:
         spec.delete(site)
     alone = mujoco.MjSpec()
     alone.modelname = spec.modelname
+    alone.compiler.degree = False  # of joints that are added; what is attached keeps its own unit
     alone.worldbody.add_frame().attach_body(body, _PREFIX, "")
     _unprefix(alone)
     return alone

@@ -14,8 +14,10 @@ from manikin.errors import ConfigError, UnknownNameError
 __all__ = [
     "ALIASES",
     "CONTROLLERS",
+    "GRIPPER",
     "IMPEDANCES",
     "JOINT_CONTROLLERS",
+    "OPENING",
     "Control",
     "Whole",
     "controls_word",
@@ -39,6 +41,9 @@ ALIASES = {
 }
 """Names of robosuite's controllers."""
 
+GRIPPER, OPENING = "gripper", "opening"
+"""Where in the action of several groups the grippers' numbers stand: ``gripper: opening``; without it they are last."""
+
 _GAINS = {"impedance": "fixed", "kp": 150.0, "damping_ratio": 1.0, "refresh": 1, "ramp": 0.0}
 _OSC = {**_GAINS, "frame": "base", "goal": "measured", "pos": 0.05, "uncouple": True, "posture": 10.0}
 CONTROLLERS: dict[str, dict[str, Any]] = {
@@ -58,6 +63,7 @@ CONTROLLERS: dict[str, dict[str, Any]] = {
     "joint_vel_pid": {"step": 0.5, "kp": 0.03},
     "joint_torque": {"step": 0.1, "compensate": True},
     "base_vel": {},
+    OPENING: {},
 }
 """The options each controller has, with what they are unless given."""
 

@@ -47,10 +47,15 @@ class Waypoint:
             starts and ends there must be room; ``timeout_s`` counts from when the planned motion should be over.
         carries: with ``avoid``, the part that the gripper holds and takes along.
         base: (n, 3) where a base that drives goes meanwhile, no faster than the tool: x and y in the world [m] and the
-            turn about z [rad]; None leaves it alone.
+            turn about z [rad]; None leaves it where it was sent before. With neither pose nor joints only the base
+            drives, and the arm stays as it is; with joints they go to their places meanwhile. The stage is then over
+            when the base is within the tolerances, and ``timeout_s`` counts from when it should be there. It may be a
+            path (n, k, 3) then: the base goes through its places one after the other. One with two driven wheels turns
+            to the next place, drives there straight, and only at the end turns as it is told.
 
     Raises:
-        ConfigError: it has both a pose and joints, or neither, or joints and ``avoid`` or ``base``.
+        ConfigError: it has both a pose and joints, or none of pose, joints and base, or joints and ``avoid``, or a pose
+            and a path of the base.
     """
 
     pose: Tensor | None = None
@@ -69,18 +74,21 @@ class Waypoint:
     joints: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if (self.pose is None) == (self.joints is None):
-            both = "both a pose and joints" if self.joints is not None else "neither a pose nor joints"
-            raise ConfigError(f"the waypoint {self.name!r} has {both}; it takes one of them")
-        if self.joints is not None and (self.avoid or self.base is not None):
-            what = "avoid" if self.avoid else "base"
-            raise ConfigError(f"the waypoint {self.name!r} has joints and {what}=; that goes with a pose alone")
+        who, none = f"the waypoint {self.name!r}", self.pose is None and self.joints is None
+        if (self.pose is not None and self.joints is not None) or (none and self.base is None):
+            both = "neither a pose nor joints" if none else "both a pose and joints"
+            raise ConfigError(f"{who} has {both}; it takes one of them, or base= alone")
+        if self.pose is None and self.avoid:
+            raise ConfigError(f"{who} has {'base' if none else 'joints'} and avoid=; that goes with a pose alone")
+        if self.base is not None and (self.base.shape[-1] != 3 or self.base.ndim not in (2, 2 + (self.pose is None))):
+            kinds = "(n, 3)" if self.pose is not None else "(n, 3) or a path (n, k, 3)"
+            raise ConfigError(f"{who}: base must be {kinds}, x, y and turn, not {tuple(self.base.shape)}")
 
     @property
     def at(self) -> Tensor:
         """(n, 7) TCP pose in the world. Raises :class:`ConfigError` where the waypoint says where joints go."""
         if self.pose is None:
-            raise ConfigError(f"the waypoint {self.name!r} has joints, and no pose of a tool")
+            raise ConfigError(f"the waypoint {self.name!r} has no pose of a tool")
         return self.pose
 
     def hold(self, seconds: float = math.inf) -> Waypoint:

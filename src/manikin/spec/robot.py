@@ -217,7 +217,7 @@ class JointGroup:
     gains: Gains
     effort: tuple[float, ...] = ()  # [N m] or [N] limits of torque controllers; () means those of the servos
     delta: tuple[float, ...] = ()  # [rad or m] per action unit of delta controllers; () means 0.1 for all
-    speed: float = 1.0  # [rad/s or m/s] per action unit of joint velocity
+    speed: float | tuple[float, ...] = 1.0  # [rad/s or m/s] per action unit of joint velocity; one, or of each joint
     motion: MotionLimits = MotionLimits()  # of planned motions
 
 
@@ -341,7 +341,8 @@ class RobotSpec:
     @property
     def joint_speed(self) -> tuple[float, ...]:
         """[rad/s or m/s] per action unit of joint velocity, of all joints."""
-        return tuple(group.speed for group in self.groups.values() for _ in group.joints)
+        every = [(g.speed if isinstance(g.speed, tuple) else (g.speed,), len(g.joints)) for g in self.groups.values()]
+        return tuple(speed for speeds, count in every for speed in _for_each(speeds, count))
 
     @property
     def motion(self) -> MotionLimits:
@@ -370,12 +371,12 @@ class RobotSpec:
         """
         if tuple(joint for joints in groups.values() for joint in joints) != self.joints:
             raise ConfigError(f"groups of {self.name!r} must name its joints in order: {', '.join(self.joints)}")
-        whole = JointGroup(
-            joints=self.joints, gains=self.gains, effort=self.effort, delta=self.joint_delta, motion=self.motion
-        )
+        parts = dict(gains=self.gains, effort=self.effort, delta=self.joint_delta, motion=self.motion)
+        whole = JointGroup(joints=self.joints, **parts)  # type: ignore[arg-type]
         speeds = dict(zip(self.joints, self.joint_speed, strict=True))
         made = _split(whole, groups)
-        return replace(self, groups={n: replace(group, speed=speeds[group.joints[0]]) for n, group in made.items()})
+        speed = {n: tuple(speeds[joint] for joint in g.joints) for n, g in made.items()}
+        return replace(self, groups={n: replace(g, speed=speed[n]) for n, g in made.items()})
 
     # ---- its first tool ----------------------------------------------------------------------------------------------
 

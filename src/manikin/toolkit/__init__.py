@@ -3,6 +3,17 @@
 from manikin.toolkit.geometry import above, along_x, lies_on
 from manikin.toolkit.grasps import all_fingers_touch, fingers_touch
 from manikin.toolkit.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
+from manikin.toolkit.mobile import (
+    LOOSE,
+    TIGHT,
+    Resting,
+    Still,
+    is_static,
+    press,
+    rests,
+    tool_from_base,
+    tool_rests,
+)
 from manikin.toolkit.palms import Palm
 from manikin.toolkit.rewards import bonus, closeness
 from manikin.toolkit.robots import base_yaw, bearing, facing_down, finger_gap, is_still, top_down
@@ -16,6 +27,15 @@ __all__ = [
     "above",
     "along_x",
     "lies_on",
+    "LOOSE",
+    "TIGHT",
+    "Resting",
+    "Still",
+    "is_static",
+    "press",
+    "rests",
+    "tool_from_base",
+    "tool_rests",
     "Palm",
     "bonus",
     "closeness",

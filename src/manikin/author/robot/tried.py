@@ -25,6 +25,7 @@ _PROBE, _DEPTH = 0.004, 5e-4  # [m] radius of a ball that touches, and how deep 
 _CORNERS = [np.array(d) - 1.0 for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)]
 _DIRECTIONS = [d / np.linalg.norm(d) for d in _CORNERS]  # faces, edges and corners of a cube, seen from its middle
 _STANDS = 0.05  # [m] a robot on its feet may sag and settle so far
+_AWAY = 1.0  # [m] ahead and to the left, where base and arm are to bring the tool
 
 
 def moving_lints(built: RobotModel) -> Iterator[Finding]:
@@ -35,6 +36,7 @@ def moving_lints(built: RobotModel) -> Iterator[Finding]:
         yield from _tcp(built, tool, air)
     yield from _hold(built, air)
     yield from _steps(built, air)
+    yield from _drives(built)
     yield from _touch(built)
 
 
@@ -206,6 +208,41 @@ def _steps(built: RobotModel, air: _Air) -> Iterator[Finding]:
                 f"raise kp, or lower kd: force / kd = {fastest:.2g} {unit} is the fastest it moves",
                 where,
             )
+
+
+def _drives(built: RobotModel) -> Iterator[Finding]:
+    """Can a base that drives go as fast as its actions say, and does it bring the tool where the arm does not reach?"""
+    arm = built.arm
+    if not arm.base.drives:
+        return
+    for joint in arm.base.joints:
+        k = arm.joints.index(joint)
+        asked, fastest = arm.joint_speed[k], arm.gains.force[k] / arm.gains.kd[k]
+        if fastest < asked - 1e-9:
+            yield Finding(
+                "base",
+                False,
+                f"{joint!r} is to move at {asked:.3g} and its servo reaches force / kd = {fastest:.3g}",
+                f"force = {asked * arm.gains.kd[k]:.4g}, a smaller kd, or speed={fastest:.3g} in its JointGroup",
+                place(arm, joint),
+            )
+    if not arm.tools:
+        return
+    groups = tuple(name for name, group in arm.groups.items() if set(group.joints) & {*arm.base.joints, *arm.ik_joints})
+    chain = Chain(arm, built.gripper).of_groups(groups, next(iter(arm.tools)))
+    pos, quat = chain.fk(chain.rest[None])
+    full = len(chain.rest[chain.moved]) >= FULL_POSE
+    away = pos + torch.tensor([[_AWAY, _AWAY, 0.0]], dtype=pos.dtype)
+    found = IkSolver(chain, rotation_weight=0.2 if full else 0.0).solve(away, quat, chain.rest[None], restarts=4)
+    if not bool(found.reached[0]):
+        yield Finding(
+            "base",
+            False,
+            f"base and arm together do not bring the tool {_AWAY:g} m ahead and to the left: "
+            f"{float(found.pos_error[0]) * 1e3:.0f} mm off",
+            "wider ranges of the base's joints, or ik_groups=(...) with all groups that carry the tool",
+            place(arm, "base="),
+        )
 
 
 def _touch(built: RobotModel) -> Iterator[Finding]:

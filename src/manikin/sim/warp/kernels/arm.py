@@ -38,6 +38,9 @@ class _Path:
     high: wp.array[wp.float64]
     rest: wp.array[wp.float64]
     moved: wp.array[wp.bool]
+    ease: wp.array[wp.float64]  # how easily a joint moves, beside the others
+    pulled: wp.array[wp.bool]  # to rest
+    rolls: wp.array[wp.int32]  # columns x, y and yaw of a base that cannot move sideways; of others empty
 
 
 @wp.struct
@@ -151,6 +154,14 @@ def _weighted(linear: wp.vec3d, angular: wp.vec3d, weight: wp.float64) -> wp.spa
 
 
 @wp.func
+def _pull(path: _Path, law: _LawArguments, i: int, c: int, q: wp.array2d[wp.float64]) -> wp.float64:
+    """How far posture asks a joint to go at once, before its ease."""
+    if path.pulled[c]:
+        return law.posture * (path.rest[c] - q[i, c])
+    return wp.float64(0.0)
+
+
+@wp.func
 def _step(
     path: _Path,
     law: _LawArguments,
@@ -172,22 +183,28 @@ def _step(
         aim = error
         for c in range(joints):
             if not held[i, c]:
-                column = _weighted(linear[i, c], angular[i, c], law.rot_weight)
+                column = _weighted(linear[i, c], angular[i, c], law.rot_weight) * path.ease[c]
                 square += wp.outer(column, column)
-                aim -= column * (law.posture * (path.rest[c] - q[i, c]))
+                aim -= column * _pull(path, law, i, c, q)
         pull = _solved(square, aim)
         largest = wp.float64(0.3)  # [rad] at most at once
         for c in range(joints):
             by = wp.float64(0.0)
             if not held[i, c]:
-                by = wp.dot(_weighted(linear[i, c], angular[i, c], law.rot_weight), pull)
-                by += law.posture * (path.rest[c] - q[i, c])
+                column = _weighted(linear[i, c], angular[i, c], law.rot_weight) * path.ease[c]
+                by = (wp.dot(column, pull) + _pull(path, law, i, c, q)) * path.ease[c]
             move[i, c] = by
             largest = wp.max(largest, wp.abs(by))
         out = wp.int32(0)
         for c in range(joints):
-            by = move[i, c] * (wp.float64(0.3) / largest)
-            move[i, c] = by
+            move[i, c] = move[i, c] * (wp.float64(0.3) / largest)
+        if path.rolls.shape[0] == 3:
+            heading = q[i, path.rolls[2]] + wp.float64(0.5) * move[i, path.rolls[2]]
+            forward = move[i, path.rolls[0]]
+            move[i, path.rolls[0]] = forward * wp.cos(heading)
+            move[i, path.rolls[1]] = forward * wp.sin(heading)
+        for c in range(joints):
+            by = move[i, c]
             to = q[i, c] + by
             if (to < path.low[c] and by < wp.float64(0.0)) or (to > path.high[c] and by > wp.float64(0.0)):
                 held[i, c] = True
@@ -262,6 +279,12 @@ def _descend(
                     angular[i, c] = wp.vec3d()
                 else:
                     linear[i, c] = wp.cross(along, at - linear[i, c])
+            if path.rolls.shape[0] == 3:  # x is the way forward, y nothing
+                x = path.rolls[0]
+                y = path.rolls[1]
+                heading = q[i, path.rolls[2]]
+                linear[i, x] = linear[i, x] * wp.cos(heading) + linear[i, y] * wp.sin(heading)
+                linear[i, y] = wp.vec3d()
             error = _weighted(ahead, askew, law.rot_weight)
             _step(path, law, i, q, move, held, linear, angular, error, damping)
         if reached[i]:
@@ -302,10 +325,23 @@ class WarpArm:
         limits: (joints, 2) [rad or m], on the device to compute on.
         rest: (joints,) where ``posture`` pulls to.
         moved: (joints,) bool, False for those that inverse kinematics leaves alone.
+        ease: (joints,) how easily each moves beside the others.
+        pulled: (joints,) bool, False for those that ``posture`` leaves alone.
+        rolls: columns of x, y and yaw of a base that cannot move sideways.
     """
 
     def __init__(
-        self, model: mujoco.MjModel, joints: list[int], body: int, limits: Tensor, rest: Tensor, moved: Tensor
+        self,
+        model: mujoco.MjModel,
+        joints: list[int],
+        body: int,
+        limits: Tensor,
+        rest: Tensor,
+        moved: Tensor,
+        *,
+        ease: Tensor,
+        pulled: Tensor,
+        rolls: tuple[int, ...],
     ) -> None:
         fixed, found = _way(model, joints, body)
 
@@ -324,6 +360,9 @@ class WarpArm:
             "high": limits[:, 1].contiguous(),
             "rest": rest,
             "moved": moved,
+            "ease": ease,
+            "pulled": pulled,
+            "rolls": made(list(rolls), torch.int32),
         }
 
     @cached_property

@@ -1,0 +1,142 @@
+"""Where waypoints send a base that drives, row by row: straight from leg to leg, turning on the spot between them where
+a base has two driven wheels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import ConfigError
+from manikin.math import atan2, norm, wrap_to_pi
+from manikin.scene.handles import Robot
+from manikin.spec.plan import Waypoint
+
+__all__ = ["Driver"]
+
+_BACK = 1.0  # [m] a base with two driven wheels backs no further than this
+_HERE = 1e-3  # [m] a way so short is none
+_CORNER = 0.005  # [m], [rad] the base itself is this near to the end of a leg before the next begins
+_BRAKE, _CREEP = 3.0, 0.05  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
+_SETTLE = 1.5  # [s] more for each leg than its length takes
+
+
+class Driver:
+    """The base of one robot in each row, and the leg that it is on.
+
+    Args:
+        robot: whose base.
+        n: rows.
+        dt: [s] of a control step.
+    """
+
+    def __init__(self, robot: Robot, n: int, dt: float) -> None:
+        base, device = robot.arm.base, robot.scope.device
+        joints = base.joints if base.drives else ()
+        self._robot, self._dt, self._rolls = robot, dt, base.kind == "differential"
+        self.columns = [robot.arm.joints.index(joint) for joint in joints]
+        self.goal = torch.full((n, len(joints)), math.nan, device=device)  # where it is told to be, in its joints
+        self._legs = torch.full((n, 1, 3), math.nan, device=device)
+        self._leg, self._last = (torch.zeros(n, dtype=torch.int64, device=device) for _ in range(2))
+        self.duration = np.zeros(n)  # [s] that the way takes where nothing but the base is on its way
+        speeds = [robot.arm.joint_speed[k] for k in self.columns]
+        self._fastest = (min(speeds[:2]), speeds[2]) if speeds else (math.inf, math.inf)
+
+    @property
+    def used(self) -> bool:
+        """Whether a base was sent anywhere."""
+        return not bool(self.goal.isnan().all())
+
+    def enter(self, rows: Tensor, stage: Tensor, stages: Sequence[Waypoint]) -> None:
+        """The rows begin their stage. A base that is sent nowhere stays where it was sent before."""
+        self.duration[rows.numpy(force=True)] = 0.0
+        first = rows[stage == 0]
+        if self.columns:
+            self.goal[first], self._legs[first] = math.nan, math.nan
+        for k, one in enumerate(stages):
+            if one.base is None:
+                continue
+            if not self.columns:
+                raise ConfigError(
+                    f"a waypoint says where the base goes, and that of {self._robot.name} does not drive"
+                )
+            own = rows[stage == k]
+            if len(own):
+                self._begin(own, one)
+
+    def _begin(self, rows: Tensor, one: Waypoint) -> None:
+        assert one.base is not None
+        path = one.base if one.base.ndim == 3 else one.base[:, None]
+        many = path.shape[1]
+        points = self._robot.base_joints(path.flatten(0, 1)).unflatten(0, (-1, many))[rows]
+        now = self._robot.arm_qpos[rows][:, self.columns]
+        legs = points if one.pose is not None else self._way(now, points)
+        if (missing := legs.shape[1] - self._legs.shape[1]) > 0:
+            more = torch.full((len(self._legs), missing, 3), math.nan, device=self._legs.device)
+            self._legs = torch.cat([self._legs, more], 1)
+        self._legs[rows, : legs.shape[1]] = legs
+        self._leg[rows], self._last[rows], self.goal[rows] = 0, legs.shape[1] - 1, now
+        if one.pose is None:
+            moves = legs - torch.cat([now[:, None], legs[:, :-1]], 1)
+            reach, turn = min(one.speed, self._fastest[0]), min(one.turn, self._fastest[1])
+            each = torch.maximum(norm(moves[..., :2]) / reach, moves[..., 2].abs() / turn) + _SETTLE
+            self.duration[rows.numpy(force=True)] = each.sum(1).numpy(force=True)
+
+    def _way(self, now: Tensor, points: Tensor) -> Tensor:
+        """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), without turning more than half a turn
+        at once."""
+        legs, at = [], now
+        for k in range(points.shape[1]):
+            to = points[:, k]
+            if self._rolls:
+                x, y = (to - at)[:, :2].unbind(1)
+                far = norm((to - at)[:, :2])
+                turn = wrap_to_pi(atan2(y, x) - at[:, 2])
+                back = (turn.abs() > math.pi / 2) & (far < _BACK)
+                turn = torch.where(back, wrap_to_pi(turn + math.pi), turn)
+                heading = at[:, 2] + torch.where(far > _HERE, turn, torch.zeros_like(turn))
+                legs += [torch.cat([place, heading[:, None]], 1) for place in (at[:, :2], to[:, :2])]
+                at = legs[-1]
+                if k < points.shape[1] - 1:
+                    continue  # it turns to where it goes next
+            yaw = at[:, 2] + wrap_to_pi(to[:, 2] - at[:, 2])
+            legs.append(torch.cat([to[:, :2], yaw[:, None]], 1))
+            at = legs[-1]
+        return torch.stack(legs, 1)
+
+    def advance(self, reach: Tensor, turn: Tensor, alone: Tensor) -> None:
+        """Move each row's goal along its leg by ``reach`` (n,) [m] and ``turn`` (n,) [rad] at most; where it drives
+        ``alone`` (n,) bool, no faster than the base can."""
+        if not self.columns:
+            return
+        row = torch.arange(len(self._legs), device=self._legs.device)
+        end = self._legs[row, self._leg]
+        way = end - self.goal
+        far, askew = norm(way[:, :2]), way[:, 2].abs()
+        reach = torch.where(alone, self._slowing(far, reach, self._fastest[0]), reach)
+        turn = torch.where(alone, self._slowing(askew, turn, self._fastest[1]), turn)
+        late = torch.maximum(far / reach, askew / turn)
+        self.goal = self.goal + way / late[:, None].clamp_min(1.0)
+        away = end - self._robot.arm_qpos[:, self.columns]
+        far = norm(away[:, :2])
+        if self._rolls:  # beside its way it cannot come nearer
+            far = (away[:, 0] * torch.cos(end[:, 2]) + away[:, 1] * torch.sin(end[:, 2])).abs()
+        on = (late <= 1.0) & (far <= _CORNER) & (away[:, 2].abs() <= _CORNER) & (self._leg < self._last)
+        self._leg = self._leg + on
+
+    def _slowing(self, way: Tensor, most: Tensor, fastest: float) -> Tensor:
+        """(n,) how far a base that is heavy goes in a step, less and less towards the end of its way."""
+        slow = (way * (_BRAKE * self._dt)).clamp_min(_CREEP * self._dt)
+        return torch.minimum(slow, most.clamp_max(fastest * self._dt))
+
+    def off(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) [m] and (n,) [rad] how far the base is from the end of its last leg; endless while legs are ahead."""
+        row = torch.arange(len(self._legs), device=self._legs.device)
+        away = self._legs[row, self._last] - self._robot.arm_qpos[:, self.columns]
+        ahead = self._leg < self._last
+        far, turned = norm(away[:, :2]), away[:, 2].abs()
+        far, turned = (torch.where(ahead, torch.full_like(far, math.inf), x) for x in (far, turned))
+        return far.numpy(force=True), turned.numpy(force=True)
