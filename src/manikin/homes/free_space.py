@@ -159,6 +159,13 @@ class FreeSpace:
             out[i] = self._field(self._node(goal, "goal"))[0][self._node(start, "start")]
         return out
 
+    def ways(self, goal: np.ndarray) -> np.ndarray:
+        """(nx, ny) [m] length of the shortest way from the middle of each cell to a goal (2,); infinite where there is
+        none. Raises as :meth:`distances`."""
+        out = np.full(self.inside.shape, np.inf)
+        out[self.inside] = self._field(self._node(np.asarray(goal, float), "goal"))[0]
+        return out
+
     def path(self, start: np.ndarray, goal: np.ndarray) -> np.ndarray:
         """(k, 2) corners [m] of a short way from start (2,) to goal (2,): pieces of it are straight and free.
 
@@ -237,7 +244,12 @@ class FreeSpace:
 
 
 def free_space(
-    apartment: Apartment, *, radius: float, height: float = 1.5, joints: Mapping[str, Mapping[str, float]] | None = None
+    apartment: Apartment,
+    *,
+    radius: float,
+    height: float = 1.5,
+    arm: tuple[float, float] | None = None,
+    joints: Mapping[str, Mapping[str, float]] | None = None,
 ) -> FreeSpace:
     """The map of an apartment for a robot that is not larger than an upright cylinder on the floor.
 
@@ -245,15 +257,19 @@ def free_space(
         apartment: which.
         radius: of the cylinder [m].
         height: of the cylinder [m].
+        arm: how far an arm reaches from the middle of the robot, and above which height it is [m]: what is higher keeps
+            as far away, so that the robot can turn anywhere. None for none.
         joints: positions of joints that are not at 0, by mechanism and joint [m or rad].
 
     Raises:
-        ConfigError: the cylinder is empty, or scipy is not installed.
+        ConfigError: the cylinder or the arm is empty, or scipy is not installed.
         UnknownNameError: no such mechanism or joint.
         SceneError: there is no room anywhere.
     """
     if not (radius > 0 and height > _FLOOR):
         raise ConfigError(f"a robot has a radius above 0 m and a height above {_FLOOR} m, not {radius} and {height}")
+    if arm is not None and not (arm[0] >= radius and 0 < arm[1] < height):
+        raise ConfigError(f"an arm reaches {radius} m or more and is between 0 and {height} m high, not {arm}")
     try:
         from scipy import ndimage
     except ImportError as error:
@@ -273,14 +289,17 @@ def free_space(
     mujoco.mj_kinematics(model, data)
     origin = np.array(apartment.low) - _MARGIN
     shape = np.ceil((np.array(apartment.high) + _MARGIN - origin) / CELL).astype(int) + 1
-    taken = np.zeros(shape, bool)
-    for polygon in footprints(model, data, low=_FLOOR, high=height):
-        cover(taken, polygon, origin, CELL)
-    taken[[0, -1], :] = taken[:, [0, -1]] = True
     outside = np.ones(shape, bool)
-    low, high = (np.rint((np.array(v) - origin) / CELL).astype(int) for v in (apartment.low, apartment.high))
-    outside[low[0] : high[0] + 1, low[1] : high[1] + 1] = False
-    distance = ndimage.distance_transform_edt(~taken) * CELL - CELL * math.sqrt(0.5)  # to the cell, not its middle
+    first, last = (np.rint((np.array(v) - origin) / CELL).astype(int) for v in (apartment.low, apartment.high))
+    outside[first[0] : last[0] + 1, first[1] : last[1] + 1] = False
+    distance = np.full(shape, np.inf)
+    for wide, low in ((radius, _FLOOR), *(() if arm is None else (arm,))):
+        taken = np.zeros(shape, bool)
+        for polygon in footprints(model, data, low=low, high=height):
+            cover(taken, polygon, origin, CELL)
+        taken[[0, -1], :] = taken[:, [0, -1]] = True
+        away = ndimage.distance_transform_edt(~taken) * CELL - CELL * math.sqrt(0.5)  # to the cell, not its middle
+        distance = np.minimum(distance, away - (wide - radius))
     distance[outside] = -1.0
     return FreeSpace(radius, origin, distance)
 

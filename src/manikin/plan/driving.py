@@ -17,7 +17,7 @@ from manikin.spec.plan import Waypoint
 
 __all__ = ["Driver"]
 
-_BACK = 1.0  # [m] a base with two driven wheels backs no further than this
+_BACK = 1.0  # [m] a base with two driven wheels backs no further than this, and never along a path of several places
 _HERE = 1e-3  # [m] a way so short is none
 _CORNER = 0.005  # [m], [rad] the base itself is this near to the end of a leg before the next begins
 _BRAKE, _CREEP = 3.0, 0.05  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
@@ -60,9 +60,7 @@ class Driver:
             if one.base is None:
                 continue
             if not self.columns:
-                raise ConfigError(
-                    f"a waypoint says where the base goes, and that of {self._robot.name} does not drive"
-                )
+                raise ConfigError(f"a waypoint says where the base goes, and that of {self._robot.name} does not drive")
             own = rows[stage == k]
             if len(own):
                 self._begin(own, one)
@@ -95,7 +93,7 @@ class Driver:
                 x, y = (to - at)[:, :2].unbind(1)
                 far = norm((to - at)[:, :2])
                 turn = wrap_to_pi(atan2(y, x) - at[:, 2])
-                back = (turn.abs() > math.pi / 2) & (far < _BACK)
+                back = (turn.abs() > math.pi / 2) & (far < (_BACK if points.shape[1] == 1 else 0.0))
                 turn = torch.where(back, wrap_to_pi(turn + math.pi), turn)
                 heading = at[:, 2] + torch.where(far > _HERE, turn, torch.zeros_like(turn))
                 legs += [torch.cat([place, heading[:, None]], 1) for place in (at[:, :2], to[:, :2])]

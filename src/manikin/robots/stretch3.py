@@ -23,7 +23,9 @@ H = 0.5**0.5
 BASE = ("base_x", "base_y", "base_yaw")
 
 
-def tube(name: str, parent: str, radius: float, mass: float, com: float, inertia: tuple[float, float], **more: object) -> Link:
+def tube(
+    name: str, parent: str, radius: float, mass: float, com: float, inertia: tuple[float, float], **more: object
+) -> Link:
     """A tube of the arm, along z of its frame."""
     across, along = inertia
     return Link(
@@ -278,7 +280,11 @@ ROBOT = RobotSpec(
     ),
     cameras=(
         CameraSpec(
-            name="head_camera", on="link_head_tilt", pos=(0.0406, 0.0203, 0.0307), quat=(0.5, 0.5, -0.5, -0.5), fovy=1.012
+            name="head_camera",
+            on="link_head_tilt",
+            pos=(0.0406, 0.0203, 0.0307),
+            quat=(0.5, 0.5, -0.5, -0.5),
+            fovy=1.012,
         ),
     ),
     reach=0.0,

@@ -1,0 +1,153 @@
+"""What the tasks in a home share: an apartment with a mobile robot in it, goals in reach, and what is seen of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.errors import ConfigError
+from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space
+from manikin.homes.free_space import CELL
+from manikin.math import quat_to_yaw
+from manikin.scene.handles import Robot
+from manikin.tasks.home.predicates import COMMON, Seen
+
+__all__ = ["FETCH_ARM", "FETCH_RADIUS", "LAYOUTS", "Spots", "needs_mobile", "resting", "see", "spots"]
+
+LAYOUTS = tuple(f"apartment{k}" for k in range(VARIATIONS))
+"""The built-in apartments."""
+FETCH_RADIUS = 0.32  # [m] of Fetch's base, and a few centimetres
+FETCH_ARM = (0.56, 0.8)  # [m] how far its arm reaches at rest, and above which height
+_SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
+_PLACES = ("top", "seat", "left", "right")  # on them
+_STAND = 0.75  # [m] from a goal at least, where a robot stands before it
+_ROOM = 0.15  # [m] more where it starts and stands: joints vary about rest there
+_REACH = 1.5  # [m] from a goal at most; MS-HAB counts 2 m as near
+
+
+@dataclass(frozen=True, eq=False)
+class Spots:
+    """Places of one apartment.
+
+    Attributes:
+        space: where the robot can drive.
+        starts: (G, S, 2) [m] for each goal places that the robot can start from, which are not near it; all of a goal
+            are places, some more than once.
+        goals: (G, 3) [m] places on tables and counters that it can stand before.
+        stands: (G, 3) x, y [m] and yaw [rad] where it stands before each.
+        ways: (G, nx, ny) [m] how far it is to drive from each cell to each stand.
+        names: G names of receptacles.
+    """
+
+    space: FreeSpace
+    starts: Tensor
+    goals: Tensor
+    stands: Tensor
+    ways: Tensor
+    names: tuple[str, ...]
+
+    def way(self, goal: Tensor, base: Tensor) -> Tensor:
+        """(n,) [m] how far it is to drive to goals of the numbers (n,) from bases (n, 3)."""
+        origin = torch.tensor(self.space.origin, dtype=torch.float32)
+        cell = torch.round((base[:, :2] - origin) / CELL).long()
+        cell = torch.minimum(cell.clamp_min(0), torch.tensor(self.ways.shape[1:]) - 1)
+        return self.ways[goal, cell[:, 0], cell[:, 1]]
+
+
+@functools.lru_cache(maxsize=2 * VARIATIONS)
+def spots(layout: str) -> Spots:
+    """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
+    number = int(layout.removeprefix("apartment"))
+    home = apartment(number)
+    space = free_space(home, radius=FETCH_RADIUS, arm=FETCH_ARM)
+    cells = np.argwhere(space.inside)
+    middles = space.origin + cells * CELL
+    roomy = space.clearance[space.inside] >= FETCH_RADIUS + _ROOM
+    goals, stands, names = [], [], []
+    for name, place in _surfaces(home):
+        away = np.linalg.norm(middles - place[:2], axis=1)
+        away = np.where(roomy & (away >= _STAND), away, math.inf)
+        best = int(away.argmin())
+        if away[best] > _REACH:
+            continue
+        to = place[:2] - middles[best]
+        goals.append(place)
+        stands.append((*middles[best], math.atan2(to[1], to[0])))
+        names.append(name)
+    ways = np.stack([_ways(space, np.array(stand[:2])) for stand in stands])
+    room = middles[roomy]
+    far = [room[np.linalg.norm(room - goal[:2], axis=1) > COMMON.near + 2 * CELL] for goal in goals]
+    most = max(map(len, far))
+    return Spots(
+        space=space,
+        starts=torch.tensor(np.stack([np.resize(one, (most, 2)) for one in far]), dtype=torch.float32),
+        goals=torch.tensor(np.array(goals), dtype=torch.float32),
+        stands=torch.tensor(np.array(stands), dtype=torch.float32),
+        ways=torch.tensor(ways, dtype=torch.float32),
+        names=tuple(names),
+    )
+
+
+def _surfaces(home: Apartment) -> list[tuple[str, np.ndarray]]:
+    """Names of the open surfaces of an apartment, and the middle of each [m]."""
+    found = []
+    for thing in (*home.fixtures, *home.mechanisms):
+        if thing.kind in _SURFACES:
+            w, _, _, z = thing.quat
+            yaw = 2 * math.atan2(z, w)
+            turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+            for one in thing.receptacles:
+                if one.link in ("", "body") and one.name.rpartition("/")[2] in _PLACES:
+                    xy = np.array(thing.pos[:2]) + turn @ np.array(one.pos[:2])
+                    found.append((one.name, np.array([*xy, thing.pos[2] + one.pos[2] - one.half[2]])))
+    return found
+
+
+def _ways(space: FreeSpace, goal: np.ndarray) -> np.ndarray:
+    """(nx, ny) [m] to drive to a goal; from where nothing leads there, what it is from the nearest cell."""
+    from scipy import ndimage
+
+    ways = space.ways(goal)
+    near = ndimage.distance_transform_edt(~np.isfinite(ways), return_distances=False, return_indices=True)
+    return np.asarray(ways[tuple(near)])
+
+
+def resting(robot: Robot) -> Tensor:
+    """(J,) torso, head and arm at rest, torso first."""
+    return robot.keyframe("rest")[_columns(robot)]
+
+
+def _columns(robot: Robot) -> list[int]:
+    return [k for name in ("torso", "head", "arm") for k in range(*robot.groups[name].indices(robot.arm_joints))]
+
+
+def needs_mobile(task: str, robot: Robot) -> None:
+    """Raise ConfigError unless a robot drives and has a torso, a head and an arm."""
+    lacks = [name for name in ("base", "torso", "head", "arm") if name not in robot.groups]
+    if lacks:
+        raise ConfigError(
+            f"{task} needs a robot that drives and has a torso, a head and an arm, like fetch_mshab; {robot.arm.name} "
+            f"has no {lacks[0]}"
+        )
+
+
+def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor) -> Seen:
+    """What the conditions and rewards of subtasks ask of a mobile robot and an object (n, 3)."""
+    joints, speeds, columns = robot.arm_qpos, robot.arm_qvel, _columns(robot)
+    root = robot.root_pose
+    return Seen(
+        base=torch.cat([root[:, :2], quat_to_yaw(root[:, 3:])[:, None]], 1),
+        tcp=robot.tcp_pos,
+        joints=joints[:, columns],
+        joint_speeds=speeds[:, columns],
+        base_speeds=speeds[:, robot.groups["base"]],
+        grasped=grasped,
+        force=robot.forces.total,
+        pressed=pressed,
+        obj=obj,
+    )
