@@ -66,6 +66,7 @@ PENDING = (
     "NutAssemblyRound-v4",
     "NutAssemblySquare-v4",
     "OpenCabinetDoor-v1",
+    "PlaceAppleInBowl-v1",
     "PushT-v1",
     "RotateValve-v1",
     "TactileLock-v1",

@@ -64,6 +64,7 @@ SEEN_BY_PEOPLE = (
     "LeggedStand-v1",
     "OpenCabinetDoor-v1",
     "OpenCabinetDrawer-v2",
+    "PlaceAppleInBowl-v1",
     "PlugCharger-v1",
     "PokeCube-v1",
     "Pour-v1",
