@@ -77,6 +77,7 @@ SEEN_BY_PEOPLE = (
     "TactileLock-v1",
     "TactilePeg-v1",
     "TriFingerRotateCube-v1",
+    "TrackMotion-v1",
     "TransportBox-v1",
     "TurnFaucet-v1",
 )

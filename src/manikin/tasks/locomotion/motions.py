@@ -61,12 +61,13 @@ def _step(t: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 
 def _wave(t: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-    """Raise the right arm, wave twice, and lower it."""
+    """Raise the right hand to the shoulder's height, wave twice, and lower it."""
     up = _rise(np.minimum(np.minimum(t, 4.0 - t), 1.0), 2.0)
     moves = {
-        "right_shoulder_roll": -1.0 * up,
+        "right_shoulder_pitch": -0.9 * up,
+        "right_shoulder_roll": -0.4 * up,
         "right_shoulder_yaw": 0.4 * up * np.sin(2.0 * math.pi * t),
-        "right_elbow": -0.95 * up,
+        "right_elbow": -0.9 * up,
     }
     return moves, np.zeros_like(t), np.zeros_like(t)
 
