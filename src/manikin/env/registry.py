@@ -47,6 +47,7 @@ _BUILTIN = {
     "AssemblingKits-v1": f"{_INSERTION}.assembling_kits:AssemblingKits",
     "CartpoleBalance-v1": f"{_CLASSIC}.cartpole_balance:CartpoleBalance",
     "CartpoleSwingUp-v1": f"{_CLASSIC}.cartpole_swing_up:CartpoleSwingUp",
+    "CarryBox-v1": f"{_HUMANOIDS}.carry_box:CarryBox",
     "CleanSurface-v1": f"{_DRAWING}.clean_surface:CleanSurface",
     "Door-v2": f"{_ROBOSUITE}.door:Door",
     "DrawSVG-v1": f"{_DRAWING}.draw_svg:DrawSVG",
