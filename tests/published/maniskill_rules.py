@@ -150,8 +150,8 @@ def _transport_box(s: Any) -> tuple[float, bool]:
 
 def _place_apple_in_bowl(s: Any) -> tuple[float, bool]:
     """The bowl's middle is 0.053 m above its bottom, as the published heights of bowl and apple have it."""
-    middle = s.bowl.pos + [0, 0, 0.053]
-    away = np.linalg.norm(middle + [0, 0, 0.15] - s.apple.pos)
+    middle = s.bowl.pos + np.array([0, 0, 0.053])
+    away = np.linalg.norm(middle + np.array([0, 0, 0.15]) - s.apple.pos)
     reward = _near(5, s.tools["right"] - s.apple.pos) + s.grasped * (1 + _near(5, away))
     if away < 0.025:
         fingers = [abs(s.joints[f"right_{name}_joint"]) for name in "zero one two three four five six".split()]

@@ -58,16 +58,19 @@ class Palm:
         return Chain(self.robot.arm, self.robot.gripper, tool=self.tool)
 
     @cached_property
-    def _frame(self) -> tuple[Tensor, Tensor]:
-        """(3,) [m] what comes to the place and (3,) the way it faces, in the TCP's frame; float64."""
+    def _frame(self) -> tuple[Tensor, Tensor, float]:
+        """What comes to the place, in the TCP's frame: (3,) the way it faces, (3,) [m] how far it is aside of that, and
+        how far along it [m]."""
         gripper = self.robot.tools[self.tool].gripper
         if not self.flat or gripper is None or gripper.palm is None:
-            return torch.zeros(3, dtype=torch.float64), torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
+            return torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0.0
         place, way, tcp, quat = (
             torch.tensor(value, dtype=torch.float64) for value in (*gripper.palm, gripper.tcp_pos, gripper.tcp_quat)
         )
         quat = quat / quat.norm()
-        return quat_rotate_inv(quat, place - tcp), quat_rotate_inv(quat, way)
+        offset, way = quat_rotate_inv(quat, place - tcp), quat_rotate_inv(quat, way)
+        along = float(offset @ way)
+        return way, offset - along * way, along
 
     def at(
         self,
@@ -106,7 +109,8 @@ class Palm:
     ) -> tuple[Tensor, Tensor]:
         """Damped least squares, in the base frame."""
         own, low, high = self.columns, *self._chain.limits[self.columns].unbind(1)
-        offset, out = self._frame
+        out, offset, along = self._frame
+        goal = goal - along * way  # an error of the normal is none of the place
         soft, eye = 1e-4 * torch.eye(6, dtype=torch.float64), torch.eye(len(low), dtype=torch.float64)
         q, rest, rows = start.clone(), start[:, own], torch.arange(len(start))  # rows that still move
         best, least = q.clone(), torch.full((len(q),), torch.inf, dtype=torch.float64)

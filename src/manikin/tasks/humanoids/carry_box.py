@@ -26,5 +26,4 @@ class CarryBox(TransportBox):
     table = (0.829028571, 0.414514286, 0.425)
     tcp_at = (0.042, 0.01, 0.13)
     grip = (0.06, 0.115)
-    squeeze = 0.03
     press_s = 0.3

@@ -30,9 +30,7 @@ from manikin.toolkit import bonus, closeness, constant, per_step
 
 __all__ = ["TransportBox"]
 
-TABLE = (0.829028571, 0.414514286, 0.315306137)  # [m] half size of each
 AWAY = 0.66  # [m] from the robot to the middle of each table
-STAND = (-0.1, 0.0, 0.755)  # [m] where the pelvis is held
 SPREAD = 1.25  # [rad] roll of the shoulders at the start: the hands are higher than the box
 EYE, FOCUS = (1.0, 0.0, 1.6), (0.0, 0.0, 0.65)
 _GAP = 0.045  # [m] of the palms from the box's sides before they press
@@ -112,9 +110,9 @@ class TransportBox(Task):
         "success": "what is missing to 5, in success",
     }
 
-    # of this robot; that of another is a subclass
-    stand = STAND
-    table = TABLE
+    # what is of this robot; that of another is a subclass
+    stand = (-0.1, 0.0, 0.755)  # [m] where the pelvis is held
+    table = (0.829028571, 0.414514286, 0.315306137)  # [m] half size of each
     tcp_at = (0.015, 0.07, 0.05)  # [m] a TCP that holds the box: in its side, to the robot, above its middle
     grip = (0.08, 0.04)  # [m] where the expert has the palms, towards the robot and above the box's middle
     squeeze = 0.02  # [m] how deep in the box's sides it wants them
@@ -140,9 +138,7 @@ class TransportBox(Task):
         robot = b.robot(pos=self.stand)
         box = b.box("box", half_size=c.half_size, density=c.density, rgba=(0.72, 0.53, 0.34, 1))
         tools = [robot.arm.tools[side] for side in HANDS]
-        links = [
-            tool.body or tool.gripper.tcp_body for tool in tools if tool.gripper
-        ]  # of a hand on a flange its flange
+        links = [tool.body or tool.gripper.tcp_body for tool in tools if tool.gripper]  # the flange, or the hand itself
         right, left = (b.contact_force(robot, box, link=link) for link in links)
         self._rest = 2 * self.table[2] + c.half_size[2]
         self._two = TwoPalms(robot, half_width=c.half_size[0], grip=self.grip)
