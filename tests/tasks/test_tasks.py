@@ -26,7 +26,7 @@ CALLS = {
     "PickClutterYCB-v2": 84,
     "PickCube-v2": 53,
     "PickSingleYCB-v2": 72,
-    "PlaceAppleInBowl-v1": 90,
+    "PlaceAppleInBowl-v1": 71,
     "PlaceSphere-v2": 87,
     "PlugCharger-v1": 93,
     "PokeCube-v1": 101,

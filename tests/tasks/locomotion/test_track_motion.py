@@ -212,6 +212,18 @@ def test_a_motion_that_loops_goes_on_and_one_that_does_not_stays_at_its_end(tmp_
     assert rates(motion)[1:-1, 0] == pytest.approx(np.ones(49), abs=1e-9)
 
 
+@pytest.mark.parametrize("word", ["g1", "go2"])
+def test_other_robots_on_legs_follow_a_file(word: str, tmp_path: Path) -> None:
+    spec = arm(word)
+    still = np.tile(np.array([*spec.base_pos, 1, 0, 0, 0, *spec.keyframes["rest"]]), (5, 1))
+    np.savez(tmp_path / "still.npz", qpos=still, hz=20.0)
+    env = tracker(robot=word, config={"file": str(tmp_path / "still.npz"), "start_noise": 0.0})
+    terms = env.task.reward(env.h, env.task.evaluate(env.h), torch.zeros(1, env.single_action_space.shape[0]))
+    assert sum(terms.values()).item() == pytest.approx(DT, abs=1e-6)
+    with pytest.raises(ConfigError, match="the built-in motions are H1's"):
+        manikin.make("TrackMotion-v1", robot=word)
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

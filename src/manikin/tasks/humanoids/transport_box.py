@@ -113,6 +113,7 @@ class TransportBox(Task):
     # what is of this robot; that of another is a subclass
     stand = (-0.1, 0.0, 0.755)  # [m] where the pelvis is held
     table = (0.829028571, 0.414514286, 0.315306137)  # [m] half size of each
+    view = ((1.25, -0.75, 1.75), (0.0, 0.0, 0.85))  # [m] where people look from, and what they look at
     tcp_at = (0.015, 0.07, 0.05)  # [m] a TCP that holds the box: in its side, to the robot, above its middle
     grip = (0.08, 0.04)  # [m] where the expert has the palms, towards the robot and above the box's middle
     squeeze = 0.02  # [m] how deep in the box's sides it wants them
@@ -132,8 +133,7 @@ class TransportBox(Task):
 
     def scene(self, b: SceneBuilder) -> BoxHandles:
         c = self.config
-        view = ((1.25, -0.75, 1.75), (0.0, 0.0, 0.85))
-        two_tables(b, half_size=self.table, away=AWAY, base_camera=(EYE, FOCUS), human_camera=view)
+        two_tables(b, half_size=self.table, away=AWAY, base_camera=(EYE, FOCUS), human_camera=self.view)
         b.camera(CameraSpec(name="base_camera", pos=EYE, target=FOCUS, fovy=math.pi / 3), replace=True)
         robot = b.robot(pos=self.stand)
         box = b.box("box", half_size=c.half_size, density=c.density, rgba=(0.72, 0.53, 0.34, 1))

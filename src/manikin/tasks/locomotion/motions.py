@@ -12,7 +12,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from manikin.errors import DataError, UnknownNameError
+from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.scene.robot import assemble
 from manikin.spec.robot import RobotSpec
 
@@ -104,9 +104,12 @@ def built_in(name: str, arm: RobotSpec, hz: float) -> Motion:
 
     Raises:
         UnknownNameError: there is no such motion.
+        ConfigError: it is another robot.
     """
     if name not in MOTIONS:
         raise UnknownNameError("motion", name, MOTIONS, "(or give a file)")
+    if arm.name != "h1":
+        raise ConfigError(f"the built-in motions are H1's; for {arm.name} give a file: config={{'file': 'my.npz'}}")
     period, made = MOTIONS[name]
     frames, joints = round(period * hz), list(arm.joints)
     moves, *near = made(np.arange(frames) / hz)

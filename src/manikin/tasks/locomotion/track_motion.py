@@ -87,6 +87,7 @@ class TrackMotion(LeggedTask):
         motion = read_motion(c.file, arm, loops=c.loop) if c.file else built_in(c.motion, arm, self.control_hz)
         motion = resampled(motion, self.control_hz)
         self._frames, self._loops = len(motion.qpos), motion.loops
+        self._laps = bool(np.any(motion.lap))  # whether a round leads somewhere else
         self._motion, self._rates, self._hands = (
             torch.tensor(value, dtype=torch.float32) for value in (motion.qpos, rates(motion), hands(motion, arm))
         )
@@ -97,21 +98,27 @@ class TrackMotion(LeggedTask):
 
     # ---- the motion --------------------------------------------------------------------------------------------------
 
-    def _frame(self, h: TrackMotionHandles, ahead: int = 0) -> tuple[Tensor, Tensor]:
-        """(n,) number of the motion's frame, so many steps ahead, and how many rounds it has made."""
-        number = (h.first.value + self.step_number(h)).long() + ahead
-        if self._loops:
-            return number % self._frames, number // self._frames
-        return number.clamp_max(self._frames - 1), torch.zeros_like(number)
+    @per_step
+    def number(self, h: TrackMotionHandles) -> Tensor:
+        """(n,) how many frames the motion has gone on from its first one."""
+        return (h.first.value + self.step_number(h)).long()
+
+    @per_step
+    def frame(self, h: TrackMotionHandles) -> Tensor:
+        """(n,) in which of its frames the motion is."""
+        return self._frame(self.number(h))
+
+    def _frame(self, number: Tensor) -> Tensor:
+        return number % self._frames if self._loops else number.clamp_max(self._frames - 1)
 
     @per_step
     def reference(self, h: TrackMotionHandles) -> Tensor:
         """(n, 7 + joints) where the motion has the base, in the world, and the joints [m, rad]."""
-        return self._at(*self._frame(h))
-
-    def _at(self, frame: Tensor, rounds: Tensor) -> Tensor:
-        whole = self._motion[frame]
-        return torch.cat([whole[:, :3] + rounds[:, None] * self._lap, whole[:, 3:]], 1)
+        whole = self._motion[self.frame(h)]
+        if not self._laps:
+            return whole
+        rounds = (self.number(h) // self._frames)[:, None]
+        return torch.cat([whole[:, :3] + rounds * self._lap, whole[:, 3:]], 1)
 
     def start(self, h: LeggedHandles, ep: Episode) -> None:
         assert isinstance(h, TrackMotionHandles)
@@ -170,10 +177,10 @@ class TrackMotion(LeggedTask):
 
     def observe(self, h: LeggedHandles) -> dict[str, dict[str, Tensor]]:
         assert isinstance(h, TrackMotionHandles)
-        seen, (ahead, rounds) = super().observe(h), self._frame(h, 1)
+        seen, ahead = super().observe(h), self._frame(self.number(h) + 1)
         mine = {
-            "next_joints": self._at(ahead, rounds)[:, 7:] - self._rest,
-            "phase": self._phase[self._frame(h)[0]],
+            "next_joints": self._motion[ahead, 7:] - self._rest,
+            "phase": self._phase[self.frame(h)],
             "base_off": self.base_off(h),
         }
         return {
@@ -182,10 +189,12 @@ class TrackMotion(LeggedTask):
         }
 
     def reward(self, h: TrackMotionHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        dt, frame, root = 1.0 / self.control_hz, self._frame(h)[0], h.robot.root_pose
-        speeds = h.robot.arm_qvel - self._rates[frame][:, 6:]
-        tools = [quat_rotate_inv(root[:, 3:], tool.tcp_pos - root[:, :3]) for tool in h.robot.tools.values()]
-        away = (torch.stack(tools, 1) - self._hands[frame]).square().sum((1, 2))
+        dt, frame, root = 1.0 / self.control_hz, self.frame(h), h.robot.root_pose
+        speeds = h.robot.arm_qvel - self._rates[frame, 6:]
+        away = torch.zeros(h.n)
+        for k, tool in enumerate(h.robot.tools.values()):
+            place = quat_rotate_inv(root[:, 3:], tool.tcp_pos - root[:, :3])
+            away = away + (place - self._hands[frame, k]).square().sum(1)
         base = self.base_off(h).square().sum(1) + self.turned(h).square()
         return {
             "joints": (0.65 * dt) * torch.exp(-2.0 * self.joints_off(h).square().sum(1)),
