@@ -29,7 +29,7 @@ SUMMARIES = {
     "two-arms": "Use two arms that hand over, lift or hold together.",
     "humanoids": "Work with the upper body of a humanoid: a torso that turns, two arms, two hands.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",
-    "locomotion": "Robots on legs that go where they are told, reach a mark, turn or stand.",
+    "locomotion": "Robots on legs that go where they are told, reach a mark, turn, stand or follow a motion.",
     "simpler": "The scenes of real robots' evaluations, after SIMPLER. See [SIMPLER](simpler.md).",
     "robosuite": "robosuite's other tasks for one arm. See [Tasks after robosuite](robosuite.md).",
 }

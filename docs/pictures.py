@@ -56,6 +56,7 @@ IMAGES = Path(__file__).parent / "images"
 VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24), fovy=0.8)
 # tasks whose own camera for people shows the fronts, the holes, all of the rail, or the goal far ahead
 SEEN_BY_PEOPLE = (
+    "CarryBox-v1",
     "InsertFlower-v1",
     "Excavate-v1",
     "Fill-v1",
@@ -64,6 +65,7 @@ SEEN_BY_PEOPLE = (
     "LeggedStand-v1",
     "OpenCabinetDoor-v1",
     "OpenCabinetDrawer-v2",
+    "PlaceAppleInBowl-v1",
     "PlugCharger-v1",
     "PokeCube-v1",
     "Pour-v1",
@@ -76,6 +78,7 @@ SEEN_BY_PEOPLE = (
     "TactileLock-v1",
     "TactilePeg-v1",
     "TriFingerRotateCube-v1",
+    "TrackMotion-v1",
     "TransportBox-v1",
     "TurnFaucet-v1",
 )

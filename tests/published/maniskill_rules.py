@@ -148,6 +148,18 @@ def _transport_box(s: Any) -> tuple[float, bool]:
     return (5 if success else reward), success
 
 
+def _place_apple_in_bowl(s: Any) -> tuple[float, bool]:
+    """The bowl's middle is 0.053 m above its bottom, as the published heights of bowl and apple have it."""
+    middle = s.bowl.pos + np.array([0, 0, 0.053])
+    away = np.linalg.norm(middle + np.array([0, 0, 0.15]) - s.apple.pos)
+    reward = _near(5, s.tools["right"] - s.apple.pos) + s.grasped * (1 + _near(5, away))
+    if away < 0.025:
+        fingers = [abs(s.joints[f"right_{name}_joint"]) for name in "zero one two three four five six".split()]
+        reward = 4 + _near(5, away) + _near(1, np.mean(fingers))
+    success = np.linalg.norm(middle - s.apple.pos) <= 0.05 and s.tools["right"][2] > middle[2] + 0.125
+    return (10 if success else reward), success
+
+
 def _stack_pyramid(s: Any) -> tuple[float, bool]:
     """The success that the original's page describes, and the reward of ours, since the original's is sparse."""
     apart = np.linalg.norm((s.red.pos - s.green.pos)[:2])
@@ -309,6 +321,7 @@ REFERENCE = {
     "PickClutterYCB-v2": _pick_ycb,
     "PickCube-v2": _pick_cube,
     "PickSingleYCB-v2": _pick_ycb,
+    "PlaceAppleInBowl-v1": _place_apple_in_bowl,
     "PlaceSphere-v2": _place_sphere,
     "PlugCharger-v1": _plug_charger,
     "PokeCube-v1": _poke_cube,

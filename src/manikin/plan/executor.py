@@ -186,8 +186,8 @@ class _SceneExecutor:
         joints = want[0] if len(want) == 1 else torch.cat(want, 1)
         within = _AHEAD * self._dt if env.controller.torques else None
         action = env.towards(joints, within=within)
-        with_gripper = [mover for mover in self._movers if mover.robot.drivers]
-        for mover, column in zip(with_gripper, env.controller.card.grippers, strict=True):
+        grippers = [mover for mover in self._movers for tool in mover.robot.tools.values() if tool.drivers]
+        for mover, column in zip(grippers, env.controller.card.grippers, strict=True):  # all of a robot do the same
             action[:, column] = mover.gripper(self.stage)
         return action
 

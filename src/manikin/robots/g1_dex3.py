@@ -332,6 +332,7 @@ def hand(side: str) -> Tool:
             tcp_body=f"{side}_palm_link",
             tcp_pos=(0.07, 0.035 * out, 0),
             tcp_quat=frame,
+            palm=((0.07, 0.014 * out, 0), (0, out, 0)),
             max_width=0.1,
         ),
     )
@@ -406,7 +407,10 @@ UPPER_BODY = replace(
     tools={side: hand(side) for side in ("left", "right")},
     feet=(),
     stands=True,
-    keyframes={"rest": (0.0,) * 25},
+    keyframes={
+        "rest": (0.0,) * 25,
+        "palms": (0, *(0, 0.2, 0, 0, 0), *(0, -0.2, 0, 0, 0), *(0, -1, 0, 0, 0, 0, 0), *(0, 1, 0, 0, 0, 0, 0)),
+    },  # "palms": thumbs turned back, so that both palms lie flat
     base_pos=(-0.4, 0, -0.9196 + 0.755 + 0.2),  # its forearms are lower than the table is high
     table_edge=-0.25,
     gravcomp=True,

@@ -192,6 +192,7 @@ def hand(side: str) -> GripperSpec:
         sides=((0,), (1, 2, 3, 4)),
         tcp_body="palm",
         tcp_pos=(-0.055, -0.135 * s, 0.015),
+        palm=((-0.013, -0.085 * s, 0), (-1, 0, 0)),
         tcp_quat=(0.3162, 0.6325, 0.3162, -0.6325) if side == "left" else (0.6325, -0.3162, -0.6325, -0.3162),
         max_width=0.08,
         followers=FOLLOW,
@@ -230,7 +231,7 @@ ROBOT = RobotSpec(
         side: Tool(body=f"{side}_hand_link", quat=(H, 0, H, 0), gripper=hand(side), group=f"{side}_arm")
         for side in ARMS
     },
-    keyframes={"rest": (0, *(0, 0.2, 0, 0, 0), *(0, -0.2, 0, 0, 0))},
+    keyframes=dict.fromkeys(("rest", "palms"), (0, *(0, 0.2, 0, 0, 0), *(0, -0.2, 0, 0, 0))),
     base_pos=(-0.45, 0, -0.9196 + 0.975),
     table_edge=-0.25,
     gravcomp=False,

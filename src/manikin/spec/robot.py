@@ -129,6 +129,7 @@ class GripperSpec:
     tcp_body: str  # body that carries the TCP frame
     tcp_pos: Vec3
     tcp_quat: Quat = (1, 0, 0, 0)  # z out of the gripper, y along the opening
+    palm: tuple[Vec3, Vec3] | None = None  # where it is flat [m], and the way out of it, in the frame of ``tcp_body``
     max_width: float = 0.08  # [m] between the pads when open
     min_width: float = 0.0  # [m] when closed
     pad_friction: float = 2.0  # sliding; it is that of every contact of the pads, whatever they touch

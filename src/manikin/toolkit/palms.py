@@ -28,20 +28,25 @@ class Palm:
     Args:
         robot: whose.
         tool: its name, such as "left".
+        flat: what comes to the place is the flat of the hand, which the gripper's declaration names; else the TCP.
 
     Raises:
         UnknownNameError: the robot has no such tool.
-        SceneError: no group of joints is declared to move it.
+        SceneError: no group of joints is declared to move it, or, with ``flat``, no palm.
     """
 
     robot: Robot
     tool: str
+    flat: bool = False
 
     def __post_init__(self) -> None:
         if self.tool not in self.robot.tools:
             raise UnknownNameError(f"tool of {self.robot.arm.name}", self.tool, self.robot.tools)
         if not self.robot.tools[self.tool].group:
             raise SceneError(f"the tool {self.tool!r} of {self.robot.arm.name} has no group of joints that moves it")
+        gripper = self.robot.tools[self.tool].gripper
+        if self.flat and (gripper is None or gripper.palm is None):
+            raise SceneError(f"the tool {self.tool!r} of {self.robot.arm.name} has no palm that is declared flat")
 
     @property
     def columns(self) -> slice:
@@ -51,6 +56,21 @@ class Palm:
     @cached_property
     def _chain(self) -> Chain:
         return Chain(self.robot.arm, self.robot.gripper, tool=self.tool)
+
+    @cached_property
+    def _frame(self) -> tuple[Tensor, Tensor, float]:
+        """What comes to the place, in the TCP's frame: (3,) the way it faces, (3,) [m] how far it is aside of that, and
+        how far along it [m]."""
+        gripper = self.robot.tools[self.tool].gripper
+        if not self.flat or gripper is None or gripper.palm is None:
+            return torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0.0
+        place, way, tcp, quat = (
+            torch.tensor(value, dtype=torch.float64) for value in (*gripper.palm, gripper.tcp_pos, gripper.tcp_quat)
+        )
+        quat = quat / quat.norm()
+        offset, way = quat_rotate_inv(quat, place - tcp), quat_rotate_inv(quat, way)
+        along = float(offset @ way)
+        return way, offset - along * way, along
 
     def at(
         self,
@@ -65,8 +85,8 @@ class Palm:
         """Joints for which the tool is at a place and its z axis along a direction.
 
         Args:
-            place: (n, 3) of the TCP in the world [m].
-            normal: (n, 3) unit vectors in the world.
+            place: (n, 3) of the TCP, or the flat of the hand, in the world [m].
+            normal: (n, 3) unit vectors in the world: of the TCP's z, or out of the flat of the hand.
             start: (n, arm joints) [rad]: where the search begins, and where joints stay that do not belong to it.
             weight: [m/rad] how much an error of the normal counts against one of the place.
             iterations: how many steps it takes at most.
@@ -89,13 +109,17 @@ class Palm:
     ) -> tuple[Tensor, Tensor]:
         """Damped least squares, in the base frame."""
         own, low, high = self.columns, *self._chain.limits[self.columns].unbind(1)
-        up = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
+        out, offset, along = self._frame
+        goal = goal - along * way  # an error of the normal is none of the place
         soft, eye = 1e-4 * torch.eye(6, dtype=torch.float64), torch.eye(len(low), dtype=torch.float64)
         q, rest, rows = start.clone(), start[:, own], torch.arange(len(start))  # rows that still move
         best, least = q.clone(), torch.full((len(q),), torch.inf, dtype=torch.float64)
         for step in range(iterations + 1):
             pos, quat, jacobian = self._chain.fk_jacobian(q)
-            axis = quat_rotate(quat, up.expand(len(q), 3))
+            aside, axis = quat_rotate(quat, offset.expand(len(q), 3)), quat_rotate(quat, out.expand(len(q), 3))
+            pos = pos + aside
+            linear = jacobian[:, :3] + torch.linalg.cross(jacobian[:, 3:], aside[:, :, None], dim=1)
+            jacobian = torch.cat([linear, jacobian[:, 3:]], 1)
             error = torch.cat([goal[rows] - pos, weight * torch.linalg.cross(axis, way[rows])], 1)
             off = (error * error).sum(1).sqrt()
             better = off < least[rows]

@@ -16,7 +16,7 @@ from manikin.errors import ConfigError, SceneError
 
 ROBOTS = ("go2", "anymal_c", "h1", "g1")
 ALIKE = (
-    *("TrackVelocity-v1", "QuadrupedReach-v1", "QuadrupedSpin-v1", "LeggedStand-v1"),
+    *("TrackVelocity-v1", "QuadrupedReach-v1", "QuadrupedSpin-v1", "LeggedStand-v1", "TrackMotion-v1"),
     pytest.param("TrackVelocityRough-v1", marks=pytest.mark.slow),  # minutes to compile the kernels of a height field
 )
 WARP = find_spec("mujoco_warp") is not None

@@ -25,17 +25,15 @@ from manikin import (
 from manikin.arenas.two_tables import two_tables
 from manikin.math import norm, quat_from_yaw, quat_rotate
 from manikin.spec.camera import CameraSpec
-from manikin.tasks.humanoids.two_palms import SIDES, TwoPalms, between
+from manikin.tasks.humanoids.two_palms import HANDS, SIDES, TwoPalms, between
 from manikin.toolkit import bonus, closeness, constant, per_step
 
 __all__ = ["TransportBox"]
 
-TABLE = (0.829028571, 0.414514286, 0.315306137)  # [m] half size of each
 AWAY = 0.66  # [m] from the robot to the middle of each table
-STAND = (-0.1, 0.0, 0.755)  # [m] where the pelvis is held
 SPREAD = 1.25  # [rad] roll of the shoulders at the start: the hands are higher than the box
 EYE, FOCUS = (1.0, 0.0, 1.6), (0.0, 0.0, 0.65)
-_SQUEEZE, _GAP = 0.02, 0.045  # [m] how deep in the box's sides the palms want to be; how far from them
+_GAP = 0.045  # [m] of the palms from the box's sides before they press
 _LIFT, _AHEAD = 0.13, 0.4  # [m] how high over the table, and how far before the robot, it carries the box
 _WIDE = 0.6  # [rad] the shoulders' roll from where the palms are beside the box: from there they come to its sides
 _ROUND = 1.57  # [rad] the torso's turn over the left table
@@ -112,6 +110,15 @@ class TransportBox(Task):
         "success": "what is missing to 5, in success",
     }
 
+    # what is of this robot; that of another is a subclass
+    stand = (-0.1, 0.0, 0.755)  # [m] where the pelvis is held
+    table = (0.829028571, 0.414514286, 0.315306137)  # [m] half size of each
+    view = ((1.25, -0.75, 1.75), (0.0, 0.0, 0.85))  # [m] where people look from, and what they look at
+    tcp_at = (0.015, 0.07, 0.05)  # [m] a TCP that holds the box: in its side, to the robot, above its middle
+    grip = (0.08, 0.04)  # [m] where the expert has the palms, towards the robot and above the box's middle
+    squeeze = 0.02  # [m] how deep in the box's sides it wants them
+    press_s = 0.0  # [s] it waits once they are nearly there
+
     @dataclass(frozen=True)
     class Config:
         half_size: tuple[float, float, float] = (0.18, 0.12, 0.12)  # [m] of the box
@@ -126,15 +133,17 @@ class TransportBox(Task):
 
     def scene(self, b: SceneBuilder) -> BoxHandles:
         c = self.config
-        view = ((1.25, -0.75, 1.75), (0.0, 0.0, 0.85))
-        two_tables(b, half_size=TABLE, away=AWAY, base_camera=(EYE, FOCUS), human_camera=view)
+        two_tables(b, half_size=self.table, away=AWAY, base_camera=(EYE, FOCUS), human_camera=self.view)
         b.camera(CameraSpec(name="base_camera", pos=EYE, target=FOCUS, fovy=math.pi / 3), replace=True)
-        robot = b.robot(pos=STAND)
+        robot = b.robot(pos=self.stand)
         box = b.box("box", half_size=c.half_size, density=c.density, rgba=(0.72, 0.53, 0.34, 1))
-        right, left = (b.contact_force(robot, box, link=f"{side}_palm_link") for side in ("right", "left"))
-        self._rest = 2 * TABLE[2] + c.half_size[2]
-        self._two = TwoPalms(robot, half_width=c.half_size[0])
-        self._places = torch.tensor([[side * (c.half_size[0] - 0.015), 0.07, 0.05] for side in SIDES])
+        tools = [robot.arm.tools[side] for side in HANDS]
+        links = [tool.body or tool.gripper.tcp_body for tool in tools if tool.gripper]  # the flange, or the hand itself
+        right, left = (b.contact_force(robot, box, link=link) for link in links)
+        self._rest = 2 * self.table[2] + c.half_size[2]
+        self._two = TwoPalms(robot, half_width=c.half_size[0], grip=self.grip)
+        inside, *rest = self.tcp_at
+        self._places = torch.tensor([[side * (c.half_size[0] - inside), *rest] for side in SIDES])
         self._low, self._high = torch.tensor(c.goal_low), torch.tensor(c.goal_high)
         self._plans, self._plans_for = torch.zeros(0, 6, 0), torch.zeros(0, 7)  # the expert's
         self._rolls = torch.tensor([side * SPREAD for side in SIDES])
@@ -208,17 +217,21 @@ class TransportBox(Task):
         face, away = two.hanging(wide[:, two.torso]), q.clone()
         face[:, arms] = away[:, arms] = self._start[arms]
         # once pressed, the box goes where the hands go: before the chest and up, round, and down
-        turned = two.holding(torch.full((h.n,), _ROUND), _AHEAD, self._rest + _LIFT, _SQUEEZE)
-        lower, loose, opened = (two.holding(turn, _AHEAD, self._rest, depth) for depth in (_SQUEEZE, 0.0, -_GAP))
+        turned = two.holding(torch.full((h.n,), _ROUND), _AHEAD, self._rest + _LIFT, self.squeeze)
+        lower, loose, opened = (two.holding(turn, _AHEAD, self._rest, depth) for depth in (self.squeeze, 0.0, -_GAP))
 
-        def go(name: str, joints: Tensor, *, turn: float = 1.0, tol: float = 0.2, timeout: float = 2.0) -> Waypoint:
-            return Waypoint(name=name, joints=joints, gripper=1, turn=turn, rot_tol=tol, timeout_s=timeout)
+        def go(
+            name: str, joints: Tensor, *, turn: float = 1.0, tol: float = 0.2, timeout: float = 2.0, wait: float = 0.0
+        ) -> Waypoint:
+            return Waypoint(
+                name=name, joints=joints, gripper=1, turn=turn, rot_tol=tol, timeout_s=timeout, dwell_s=wait
+            )
 
         return [
             go("face", face),
             go("wide", wide),
             go("beside", beside, tol=0.12),
-            go("press", press).hold(0.4),
+            go("press", press, wait=self.press_s).hold(0.4),
             go("lift", lift, turn=0.7).hold(0.4),
             go("lift more", lift_more, turn=0.7).hold(0.4),
             go("lift up", lift_up, turn=0.7).hold(0.6),
@@ -251,11 +264,11 @@ class TransportBox(Task):
         n, k = turns.shape
         turn, box = turns.flatten(), box.repeat_interleave(k, 0)
         carried = two.before(turn, _AHEAD, self._rest + _LIFT)
-        press, off = two.around(box, _SQUEEZE, two.hanging(turn))
+        press, off = two.around(box, self.squeeze, two.hanging(turn))
         beside, off_beside = two.around(box, -_GAP, press)
-        lift, off_lift = two.around(between(box, carried, 1 / 3), _SQUEEZE, press)
-        more, off_more = two.around(between(box, carried, 2 / 3), _SQUEEZE, lift)
-        up = two.holding(turn, _AHEAD, self._rest + _LIFT, _SQUEEZE)
+        lift, off_lift = two.around(between(box, carried, 1 / 3), self.squeeze, press)
+        more, off_more = two.around(between(box, carried, 2 / 3), self.squeeze, lift)
+        up = two.holding(turn, _AHEAD, self._rest + _LIFT, self.squeeze)
         stages = torch.stack([two.spread(beside, _WIDE), beside, press, lift, more, up], 1)
         effort = stages.diff(dim=1).abs().amax(2).sum(1)
         cost = off + off_beside + off_lift + off_more + _EFFORT * effort

@@ -15,9 +15,6 @@ __all__ = ["HANDS", "SIDES", "TwoPalms", "between"]
 
 HANDS = ("right", "left")
 SIDES = (-1.0, 1.0)  # on which side of the box each is, along its x
-_PALM = 0.021  # [m] from the palm's face to the TCP before it
-_GRIP = (0.08, 0.04)  # [m] where on the box's sides the palms lie, along its y and z
-_HANG = 0.2  # [rad] roll of the shoulders of arms that hang
 _ASIDE = (-0.45, -0.3, -0.15, 0.0, 0.15, 0.3, 0.45)  # [rad] turns of the torso to choose from, from facing the box
 
 
@@ -31,29 +28,27 @@ class TwoPalms:
     """The palms of a robot with a torso that turns, and a box that has them on its sides: its y points to the robot.
 
     Args:
-        robot: whose; its tools are ``right`` and ``left``.
+        robot: whose; its tools are ``right`` and ``left``, their grippers declare palms, and its keyframe ``palms``
+            has the arms hang so that they are flat.
         half_width: of the box, along its x [m].
+        grip: where on the box's sides the palms lie, along its y and z [m].
     """
 
-    def __init__(self, robot: Robot, *, half_width: float) -> None:
+    def __init__(self, robot: Robot, *, half_width: float, grip: tuple[float, float]) -> None:
         joints = robot.arm.joints
-        self.robot, self._half = robot, half_width
+        self.robot, self._half, self._grip = robot, half_width, grip
         self.tools = tuple(robot.tools[side] for side in HANDS)
         self.torso = joints.index(robot.arm.groups["torso"].joints[0])  # number of the joint that turns the torso
-        self.rolls = tuple(joints.index(f"{side}_shoulder_roll_joint") for side in HANDS)
-        # thumbs turned back, so that palms lie flat
-        self._thumbs = {joints.index(f"{side}_one_joint"): -out for side, out in zip(HANDS, SIDES, strict=True)}
+        rolls = (next(name for name in joints if name.startswith(f"{side}_shoulder_roll")) for side in HANDS)
+        self.rolls = tuple(joints.index(name) for name in rolls)
+        self._flat = torch.tensor(robot.arm.keyframes["palms"])
         self._held: dict[tuple[float, float, float], Tensor] = {}
-        self._palms = [Palm(robot, side) for side in HANDS]
+        self._palms = [Palm(robot, side, flat=True) for side in HANDS]
 
     def hanging(self, turn: Tensor) -> Tensor:
         """(n, joints) [rad] arms hanging, elbows bent, the torso turned by ``turn`` (n,) [rad]."""
-        q = torch.zeros(len(turn), self.robot.arm_joints)
+        q = self._flat.repeat(len(turn), 1)
         q[:, self.torso] = turn
-        for joint, side in zip(self.rolls, SIDES, strict=True):
-            q[:, joint] = side * _HANG
-        for joint, angle in self._thumbs.items():
-            q[:, joint] = angle
         return q
 
     def spread(self, q: Tensor, angle: float) -> Tensor:
@@ -81,7 +76,7 @@ class TwoPalms:
         """
         q, n, offs = start.clone(), len(box), []
         for palm, side in zip(self._palms, SIDES, strict=True):
-            at = torch.tensor([side * (self._half - _PALM - depth), *_GRIP]).expand(n, 3)
+            at = torch.tensor([side * (self._half - depth), *self._grip]).expand(n, 3)
             normal = torch.tensor([-side, 0.0, 0.0]).expand(n, 3)
             place, way = box[:, :3] + quat_rotate(box[:, 3:], at), quat_rotate(box[:, 3:], normal)
             q, off = palm.at(place, way, q, weight=weight)
