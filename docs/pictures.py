@@ -78,6 +78,7 @@ SEEN_BY_PEOPLE = (
     "TriFingerRotateCube-v1",
     "TransportBox-v1",
     "TurnFaucet-v1",
+    "RouteCable-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (

@@ -100,6 +100,7 @@ _BUILTIN = {
     "RollBall-v1": f"{_PUSHING}.roll_ball:RollBall",
     "RotateInHand-v1": f"{_HANDS}.rotate_in_hand:RotateInHand",
     "RotateValve-v1": f"{_HANDS}.rotate_valve:RotateValve",
+    "RouteCable-v1": f"{_SOFT}.route_cable:RouteCable",
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
