@@ -15,7 +15,7 @@ from manikin.env.env import Env
 from manikin.env.registry import task_class
 from manikin.plan.executor import WaypointExecutor
 
-TASKS = ("Hang-v1", "RouteCable-v1")
+TASKS = ("Hang-v1", "RouteCable-v1", "FoldCloth-v1", "Pinch-v1", "Write-v1")
 
 
 def measure(task: str, steps: int | None) -> tuple[int, float, int, int]:

@@ -53,6 +53,7 @@ _BUILTIN = {
     "DrawTriangle-v1": f"{_DRAWING}.draw_triangle:DrawTriangle",
     "Excavate-v1": f"{_SOFT}.excavate:Excavate",
     "Fill-v1": f"{_SOFT}.fill:Fill",
+    "FoldCloth-v1": f"{_SOFT}.fold_cloth:FoldCloth",
     "FreeDraw-v1": f"{_DRAWING}.free_draw:FreeDraw",
     "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
     "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
@@ -86,6 +87,7 @@ _BUILTIN = {
     "PickPlaceCereal-v2": f"{_ROBOSUITE}.pick_place:PickPlaceCereal",
     "PickPlaceMilk-v2": f"{_ROBOSUITE}.pick_place:PickPlaceMilk",
     "PickSingleYCB-v2": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
+    "Pinch-v1": f"{_SOFT}.pinch:Pinch",
     "PlaceSphere-v2": f"{_TABLETOP}.place_sphere:PlaceSphere",
     "PlugCharger-v1": f"{_INSERTION}.plug_charger:PlugCharger",
     "PokeCube-v1": f"{_PUSHING}.poke_cube:PokeCube",
@@ -121,6 +123,7 @@ _BUILTIN = {
     "WidowXSpoonOnTowel-v2": f"{_SIMPLER}.spoon_on_towel:WidowXSpoonOnTowel",
     "WidowXStackCube-v2": f"{_SIMPLER}.stack_cube:WidowXStackCube",
     "Wipe-v2": f"{_ROBOSUITE}.wipe:Wipe",
+    "Write-v1": f"{_SOFT}.write:Write",
 }
 _registered: dict[str, type[Task]] = {}
 
