@@ -81,6 +81,7 @@ SEEN_BY_PEOPLE = (
     "RouteCable-v1",
     "FoldCloth-v1",
     "Write-v1",
+    "Pinch-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (

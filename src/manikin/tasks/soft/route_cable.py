@@ -124,7 +124,8 @@ class RouteCable(Task):
         noisy_rest(h.robot, ep)
         sides = rng.integers("sides", 0, 2, (2,)).float() * 2.0 - 1.0
         h.sides.set(sides)
-        x = rng.uniform("pegs/x", *c.peg_x, (2,))
+        low, high = c.peg_x
+        x = rng.uniform("pegs/x", low, high, (2,))
         y = torch.stack([rng.uniform("first/y", *c.first_y), rng.uniform("second/y", *c.second_y)], 1)
         pegs = torch.stack([x, y, torch.zeros_like(x)], 2)
         for k, peg in enumerate((h.first, h.second)):
