@@ -69,7 +69,7 @@ class Pinch(Task):
     class Config:
         spread: float = 0.08  # [m] half size of the square in which the block starts, about (-0.1, 0)
         turn: float = 0.4  # [rad] either way
-        share: float = 0.3
+        share: float = 0.3  # of the Chamfer distance at the start, at most
         calm_speed: float = 0.05  # [m/s]
 
     def scene(self, b: SceneBuilder) -> PinchHandles:

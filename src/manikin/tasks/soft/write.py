@@ -85,7 +85,7 @@ class Write(Task):
         stylus: float = 0.008  # [m] radius of the stylus's end
         rim: float = 0.012  # [m] width of the ring that rises around it
         depth: float = 0.004  # [m]
-        overlap: float = 0.8
+        overlap: float = 0.8  # intersection over union, more than
         size: float = 0.13  # [m] height of a letter
         spread: float = 0.02  # [m] half size of the square in which its middle is
         turn: float = 0.3  # [rad] either way
