@@ -25,7 +25,7 @@ SUMMARIES = {
     "cabinets": "Open what hangs on a hinge or runs on a rail.",
     "drawing": "Leave marks on a surface, or wipe them off.",
     "hands": "Turn things with fingers: a valve, what lies in the hand, a cube on the table.",
-    "soft": "Pour, fill, scoop and hang. See [how grains and ropes work](#grains).",
+    "soft": "Grains, ropes, cloth, clay and layers. See [how grains work](#grains) and [how soft things work](#soft-things).",
     "two-arms": "Use two arms that hand over, lift or hold together.",
     "humanoids": "Work with the upper body of a humanoid: a torso that turns, two arms, two hands.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",

@@ -81,6 +81,10 @@ SEEN_BY_PEOPLE = (
     "TrackMotion-v1",
     "TransportBox-v1",
     "TurnFaucet-v1",
+    "RouteCable-v1",
+    "FoldCloth-v1",
+    "Write-v1",
+    "Pinch-v1",
 )
 # (task, robot, seed) of the README's picture, left to right and top to bottom
 README = (

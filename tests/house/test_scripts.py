@@ -41,10 +41,12 @@ UNPUBLISHED = {  # of no result
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/grains.py": "python benchmarks/grains.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
+    "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",
     "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",
     "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
     "benchmarks/simpler_speed.py": "python benchmarks/simpler_speed.py --quick",
+    "benchmarks/soft.py": "python benchmarks/soft.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
     "docs/conversion.py": "python docs/conversion.py --check",
@@ -75,6 +77,7 @@ UNPUBLISHED = {  # of no result
 }
 LIBRARIES = {"sb3": "stable_baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
 PICTURES = {
+    "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",
     "benchmarks/ranking_varied.py": {"table"},  # of a reality
     "docs/pictures.py": {
         "arenas",

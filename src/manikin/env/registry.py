@@ -54,6 +54,7 @@ _BUILTIN = {
     "DrawTriangle-v1": f"{_DRAWING}.draw_triangle:DrawTriangle",
     "Excavate-v1": f"{_SOFT}.excavate:Excavate",
     "Fill-v1": f"{_SOFT}.fill:Fill",
+    "FoldCloth-v1": f"{_SOFT}.fold_cloth:FoldCloth",
     "FreeDraw-v1": f"{_DRAWING}.free_draw:FreeDraw",
     "GoogleCloseDrawer-v1": f"{_SIMPLER}.google_drawers:GoogleCloseDrawer",
     "GoogleMoveNear-v1": f"{_SIMPLER}.google_move_near:GoogleMoveNear",
@@ -88,6 +89,7 @@ _BUILTIN = {
     "PickPlaceMilk-v2": f"{_ROBOSUITE}.pick_place:PickPlaceMilk",
     "PickSingleYCB-v2": f"{_TABLETOP}.pick_single_ycb:PickSingleYCB",
     "PlaceAppleInBowl-v1": f"{_HUMANOIDS}.place_apple_in_bowl:PlaceAppleInBowl",
+    "Pinch-v1": f"{_SOFT}.pinch:Pinch",
     "PlaceSphere-v2": f"{_TABLETOP}.place_sphere:PlaceSphere",
     "PlugCharger-v1": f"{_INSERTION}.plug_charger:PlugCharger",
     "PokeCube-v1": f"{_PUSHING}.poke_cube:PokeCube",
@@ -102,6 +104,7 @@ _BUILTIN = {
     "RollBall-v1": f"{_PUSHING}.roll_ball:RollBall",
     "RotateInHand-v1": f"{_HANDS}.rotate_in_hand:RotateInHand",
     "RotateValve-v1": f"{_HANDS}.rotate_valve:RotateValve",
+    "RouteCable-v1": f"{_SOFT}.route_cable:RouteCable",
     "Stack-v2": f"{_ROBOSUITE}.stack:RobosuiteStack",
     "StackCube-v2": f"{_TABLETOP}.stack_cube:StackCube",
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
@@ -124,6 +127,7 @@ _BUILTIN = {
     "WidowXSpoonOnTowel-v2": f"{_SIMPLER}.spoon_on_towel:WidowXSpoonOnTowel",
     "WidowXStackCube-v2": f"{_SIMPLER}.stack_cube:WidowXStackCube",
     "Wipe-v2": f"{_ROBOSUITE}.wipe:Wipe",
+    "Write-v1": f"{_SOFT}.write:Write",
 }
 _registered: dict[str, type[Task]] = {}
 

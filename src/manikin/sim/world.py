@@ -29,6 +29,7 @@ STATE = (
     "qvel",
     "act",
     "history",
+    "plastic",
     "qacc_warmstart",
     "ctrl",
     "qfrc_applied",
@@ -37,7 +38,8 @@ STATE = (
     "mocap_pos",
     "mocap_quat",
 )
-"""Fields that can be written, and from which everything else follows; ``history`` is what delayed motors were told."""
+"""Fields that can be written, and from which everything else follows; ``history`` is what delayed motors were told,
+``plastic`` how soft things are deformed for good."""
 PLACES = ("qpos", "mocap_pos", "mocap_quat")
 """State that poses everything in sight."""
 
