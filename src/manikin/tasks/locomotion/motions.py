@@ -155,7 +155,7 @@ def read_motion(path: str | Path, arm: RobotSpec, *, loops: bool) -> Motion:
         raise wrong("quaternions (w, x, y, z) in qpos[:, 3:7] must have length 1")
     limits = {joint.name: joint.range for link in arm.links for joint in link.joints}
     for column, name in enumerate(arm.joints, 7):
-        low, high = limits[name]
+        low, high = limits.get(name) or (-math.inf, math.inf)
         if qpos[:, column].min() < low - _NEAR or qpos[:, column].max() > high + _NEAR:
             raise wrong(f"{name} leaves its limits, {low} to {high} rad")
     return Motion(qpos=qpos, hz=float(hz.reshape(())), loops=loops)
