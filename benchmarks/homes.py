@@ -2,9 +2,9 @@
 
     python benchmarks/homes.py
 
-Prints the time of a physics step of 16 rows: the built-in apartment with Fetch, the same with thirty boxes on its
-tables, and the same where MuJoCo lets them sleep. Then it saves a row, goes on, and goes on from the save in another
-row: the two have the same bits, or not.
+Prints the time of a physics step of 16 rows: Fetch on a bare floor, in the built-in apartment, in the same with thirty
+boxes on its tables, and where MuJoCo lets them sleep. Then it saves a row and goes on, and another world goes on from
+the save: the two have the same bits, or not.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 import mujoco
 import numpy as np
 
+from manikin.arenas.ground import ground
 from manikin.homes import apartment, furnish
 from manikin.robots import robot
 from manikin.scene.builder import SceneBuilder
@@ -85,12 +86,25 @@ def off_after_save(world: CpuWorld, steps: int) -> float:
     return off
 
 
+def bare_floor() -> tuple[mujoco.MjModel, np.ndarray]:
+    """Fetch and nothing else."""
+    chosen = robot("fetch")
+    b = SceneBuilder([(chosen.arm, chosen.gripper, False)], Physics())
+    ground(b, height=0.0, base_camera=((1, 1, 1), (0, 0, 0)), human_camera=((1, 1, 1), (0, 0, 0)))
+    b.robot(pos=(0, 0, 0))
+    model = b.compile().model
+    return model, mujoco.MjData(model).qpos.copy()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few steps")
     options = parser.parse_args()
     rows, steps, rounds = (2, 5, 1) if options.quick else (16, 200, 5)
     print(f"{rows} rows, one thread, {os.cpu_count()} cores, MuJoCo {mujoco.__version__}")
+    world = begun(*bare_floor(), rows)
+    print(f" no apartment      {step_us(world, steps, rounds):8.0f} us")
+    world.close()
     bare = None
     for count, sleep in ((0, False), (30, False), (30, True)):
         world = begun(*scene(count, sleep=sleep), rows)
