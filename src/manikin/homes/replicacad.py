@@ -21,6 +21,7 @@ from manikin.assets.paths import data_root
 from manikin.errors import AssetError, DataError, ManikinError, UnknownNameError
 from manikin.homes.apartment import Apartment, Fixture, Mechanism, Receptacle
 from manikin.homes.footprints import footprints, hull
+from manikin.homes.joinery import DRAG
 from manikin.homes.navmesh import read_navmesh
 from manikin.homes.shell import shell_around
 from manikin.scene.shapes import add_shapes
@@ -273,7 +274,8 @@ def _mechanism(root: Path, item: Mapping[str, Any], name: str) -> Mechanism:
     _add_bars(spec, template)
     _scale(spec, scale)
     for joint in spec.joints:
-        joint.damping[0], joint.frictionloss = max(joint.damping[0], 1.0), max(joint.frictionloss, 0.1)
+        joint.damping[0] = DRAG[int(joint.type == mujoco.mjtJoint.mjJNT_HINGE)]
+        joint.frictionloss = 0.0
     pos, quat = _pose(item)
     model = spec.copy().compile()
     data = mujoco.MjData(model)
