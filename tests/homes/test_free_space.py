@@ -8,37 +8,15 @@ import mujoco
 import numpy as np
 import pytest
 
+from cylinder import Cylinder
 from manikin.errors import ConfigError, SceneError, UnknownNameError
-from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space, furnish
+from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space
 from manikin.homes.footprints import footprints
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.physics import Physics
 from manikin.spec.prop import Shape
 
 RADIUS, HEIGHT = 0.3, 1.5
-
-
-class Cylinder:
-    """A cylinder that MuJoCo checks against an apartment."""
-
-    def __init__(self, home: Apartment, radius: float = RADIUS, height: float = HEIGHT) -> None:
-        b = SceneBuilder([], Physics())
-        furnish(b, home)
-        body = b.spec.worldbody.add_body(name="cylinder")
-        body.add_freejoint(name="cylinder")
-        half = (height - 0.01) / 2
-        body.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[radius, half, 0], pos=[0, 0, 0.01 + half])
-        self.model = b.compile().model
-        self.data = mujoco.MjData(self.model)
-
-    def touches(self, points: np.ndarray) -> np.ndarray:
-        out = []
-        for point in points:
-            self.data.joint("cylinder").qpos[:2] = point
-            mujoco.mj_kinematics(self.model, self.data)
-            mujoco.mj_collision(self.model, self.data)
-            out.append(any(c.dist <= 0 for c in self.data.contact))
-        return np.array(out)
 
 
 def room(*blocks: Shape) -> Apartment:
@@ -59,7 +37,7 @@ def halves() -> FreeSpace:
 def test_what_is_called_free_is_free(seed: int) -> None:
     """0 of 1,000 random poses that the map calls free touch anything, and few free ones are missed."""
     home = apartment(seed)
-    free, cylinder = free_space(home, radius=RADIUS, height=HEIGHT), Cylinder(home)
+    free, cylinder = free_space(home, radius=RADIUS, height=HEIGHT), Cylinder(home, RADIUS, HEIGHT)
     rng = np.random.default_rng(seed)
     points = rng.uniform(np.subtract(home.low, 0.2), np.add(home.high, 0.2), (1000, 2))
     says, touches = free.is_free(points), cylinder.touches(points)
@@ -73,7 +51,7 @@ def test_what_is_called_free_is_free(seed: int) -> None:
 
 def test_sampled_poses_and_ways_touch_nothing() -> None:
     home = apartment(3)
-    free, cylinder = free_space(home, radius=RADIUS, height=HEIGHT), Cylinder(home)
+    free, cylinder = free_space(home, radius=RADIUS, height=HEIGHT), Cylinder(home, RADIUS, HEIGHT)
     numbers = np.random.default_rng(0).uniform(size=(200, 3))
     poses = free.sample(numbers)
     assert not cylinder.touches(poses[:, :2]).any() and free.reachable(poses[:, :2]).all()

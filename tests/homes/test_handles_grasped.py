@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from manikin.assets.paths import data_root
 from manikin.env.env import Env
 from manikin.env.task import Quantity, Task
-from manikin.homes import Home, apartment, furnish
+from manikin.homes import Home, apartment, furnish, replicacad
 from manikin.math import pose as joined
 from manikin.math import quat_from_matrix
 from manikin.scene.handles import Robot
 
-PIECES = ("counter", "fridge")
 AWAY = 0.95  # [m] from the handle to the middle of the base
 
 
@@ -41,18 +41,22 @@ class TakeHandle(Task):
     robot_control: ClassVar = {"fetch": "base: base_vel, torso: joint_delta_pos, arm: joint_delta_pos"}
     observations = {"tcp_pose": Quantity("m, quaternion wxyz", "world")}
     piece, joint = "fridge", "top_door"
+    into: ClassVar = [0.0, 1.0, 0.0]  # the furniture
+
+    def apartment(self):
+        return apartment(0)
 
     def scene(self, b):
-        return Handles(home=furnish(b, apartment(0)), robot=b.robot(pos=(0, 0, 0)))
+        return Handles(home=furnish(b, self.apartment()), robot=b.robot(pos=(0, 0, 0)))
 
     def start(self, h, ep):
         handle = h.home.mechanism(self.piece).handle_of(self.joint)
-        opens = [1.0, 0.0, 0.0] if self.piece == "fridge" else [0.0, 0.0, 1.0]  # across the bar
-        into = [0.0, 1.0, 0.0]
+        into = self.into
+        opens = [into[1], -into[0], 0.0] if "fridge" in self.piece else [0.0, 0.0, 1.0]  # across the bar
         axes = torch.tensor(np.stack([np.cross(opens, into), opens, into], -1)[None], dtype=torch.float32)
         rest = h.robot.keyframe("carry").expand(h.n, -1).clone()
-        rest[:, :2] = handle[:, :2] - torch.tensor([0.0, AWAY])
-        rest[:, 2] = math.pi / 2
+        rest[:, :2] = handle[:, :2] - AWAY * torch.tensor(into[:2])
+        rest[:, 2] = math.atan2(into[1], into[0])
         h.robot.set_qpos(rest)
         found = h.robot.ik(joined(handle, quat_from_matrix(axes).expand(h.n, 4)), rest)
         assert bool(found.reached.all())
@@ -76,7 +80,45 @@ class TakeDrawer(TakeHandle):
     piece, joint = "counter", "drawer3"
 
 
-@pytest.mark.parametrize(("task", "enough"), [(TakeDrawer, 0.2), (TakeHandle, 0.3)], ids=PIECES)
+class TakeScannedHandle(TakeHandle):
+    """The same in ReplicaCAD.
+
+    Randomization: none.
+    Success: never.
+    """
+
+    id = "TakeScannedHandle-v0"
+    piece, joint = "fridge:0000", "top_door_hinge"
+    into: ClassVar = [-1.0, 0.0, 0.0]
+
+    def apartment(self):
+        return replicacad.load("v3_sc0_staging_00")
+
+
+class TakeScannedDrawer(TakeScannedHandle):
+    """The same of a drawer.
+
+    Randomization: none.
+    Success: never.
+    """
+
+    id = "TakeScannedDrawer-v0"
+    piece, joint = "kitchen_counter:0000", "right_slide_top"
+
+
+DATA = data_root()
+SCANNED = pytest.mark.skipif(DATA is None or not (DATA / "replicacad").is_dir(), reason="needs MANIKIN_DATA/replicacad")
+
+
+@pytest.mark.parametrize(
+    ("task", "enough"),
+    [
+        pytest.param(TakeDrawer, 0.2, id="drawer"),
+        pytest.param(TakeHandle, 0.3, id="fridge"),
+        pytest.param(TakeScannedDrawer, 0.2, id="scanned-drawer", marks=SCANNED),
+        pytest.param(TakeScannedHandle, 0.3, id="scanned-fridge", marks=SCANNED),
+    ],
+)
 def test_a_handle_is_grasped_and_what_it_belongs_to_opens(task: type[TakeHandle], enough: float) -> None:
     """Both fingers press on the bar, and the drawer [m] or the door [rad] follows the base."""
     env = Env(task(), num_envs=1, reward="none", autoreset="disabled")

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from cylinder import Cylinder
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, DataError, UnknownNameError
 from manikin.homes import free_space, furnish, replicacad
@@ -212,6 +213,43 @@ def test_a_scene_agrees_with_its_navigation_mesh() -> None:
     floor = sum(_area(p[:, :2]) for p in mesh.polygons)
     area = free_space(home, radius=mesh.radius).inside.sum() * 0.025**2
     assert area == pytest.approx(floor, rel=0.15)
+
+
+@needs_data
+def test_what_is_called_free_in_a_scene_is_free() -> None:
+    home = replicacad.load("v3_sc2_staging_14")
+    free, cylinder = free_space(home, radius=0.3, height=1.5), Cylinder(home, 0.3, 1.5)
+    points = np.random.default_rng(0).uniform(home.low, home.high, (1000, 2))
+    says, touches = free.is_free(points), cylinder.touches(points)
+    assert says.sum() > 400 and not (says & touches).any()
+
+
+@needs_data
+def test_balls_dropped_into_receptacles_of_a_scene_stay_there() -> None:
+    """One of fifty boxes begins 7 cm above its shelf, in the fridge."""
+    home = replicacad.load("v3_sc2_staging_07")
+    b = SceneBuilder([], Physics())
+    furnish(b, home)
+    for k in range(len(home.receptacles)):
+        b.sphere(f"ball{k}", radius=0.02, mass=0.05)
+        geom = b.spec.geom(f"ball{k}/0")
+        geom.condim, geom.friction, geom.contype, geom.conaffinity = 6, (1, 0.05, 0.02), 1, 0
+    model = b.compile().model
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    boxes, local = [], np.empty(9)
+    for k, name in enumerate(home.receptacles):
+        owner, one = home.receptacle(name)
+        body = data.body(f"{owner.name}/{one.link}" if one.link else owner.name)
+        turn = body.xmat.reshape(3, 3)
+        mujoco.mju_quat2Mat(local, np.array(one.quat))
+        middle = body.xpos + turn @ one.pos
+        boxes.append((middle, turn @ local.reshape(3, 3), np.array(one.half)))
+        data.joint(f"ball{k}").qpos[:3] = middle
+    for _ in range(300):
+        mujoco.mj_step(model, data)
+    off = [np.abs(turn.T @ (data.body(f"ball{k}").xpos - at)) - half for k, (at, turn, half) in enumerate(boxes)]
+    assert sum((gap < 0.05).all() for gap in off) >= len(boxes) - 1 and np.max(off) < 0.1
 
 
 def _area(corners: np.ndarray) -> float:

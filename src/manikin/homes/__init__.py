@@ -4,6 +4,7 @@ from manikin.homes.apartment import Apartment, Fixture, Mechanism, Receptacle
 from manikin.homes.built_in import VARIATIONS, apartment
 from manikin.homes.free_space import FreeSpace, free_space
 from manikin.homes.furnish import Home, furnish
+from manikin.homes.starts import Starts
 
 __all__ = [
     "VARIATIONS",
@@ -13,6 +14,7 @@ __all__ = [
     "Home",
     "Mechanism",
     "Receptacle",
+    "Starts",
     "apartment",
     "free_space",
     "furnish",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 
@@ -47,6 +47,12 @@ class _Draw:
         return int(self._rng.integers(name, low, high + 1)[0])
 
 
+class _Place(Protocol):
+    """Puts furniture where it stands: x, y [m] and yaw [rad]."""
+
+    def __call__(self, thing: T, x: float, y: float, yaw: float, /) -> T: ...
+
+
 def _at(thing: T, x: float, y: float, yaw: float) -> T:
     return replace(thing, pos=(x, y, 0.0), quat=(math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)))
 
@@ -70,7 +76,7 @@ def apartment(seed: int = 0) -> Apartment:
     kitchen, living = draw.between("kitchen", 4.2, 4.8), draw.between("living", 3.8, 4.6)
     depth = draw.between("depth", 4.8, 5.6)
 
-    def place(thing: T, x: float, y: float, yaw: float) -> T:
+    def place(thing: T, x: float, y: float, yaw: float, /) -> T:
         """``x`` counts from the wall between the rooms into the kitchen; an odd apartment turns that round."""
         return _at(thing, side * x, y, yaw if side > 0 else math.pi - yaw)
 
@@ -109,7 +115,7 @@ def _walls(draw: _Draw, low: float, high: float, depth: float) -> tuple[Shape, .
     )
 
 
-def _kitchen(draw: _Draw, place, kitchen: float, depth: float) -> list[Mechanism]:  # type: ignore[no-untyped-def]
+def _kitchen(draw: _Draw, place: _Place, kitchen: float, depth: float) -> list[Mechanism]:
     """Fridge, counter and cupboard along the wall at y = depth."""
     front, top = draw.one_of("front", *_FRONTS), draw.one_of("top", *_TOPS)
     modules: list[str] = ["drawers", "drawer_over_door", "panel"][: draw.number("modules", 2, 3)]
@@ -134,7 +140,7 @@ def _kitchen(draw: _Draw, place, kitchen: float, depth: float) -> list[Mechanism
     ]
 
 
-def _dining(draw: _Draw, place, kitchen: float) -> list[Fixture]:  # type: ignore[no-untyped-def]
+def _dining(draw: _Draw, place: _Place, kitchen: float) -> list[Fixture]:
     """A table with two to four chairs, near the wall at y = 0."""
     wood = draw.one_of("wood", *_WOODS)
     half = (draw.between("table x", 0.55, 0.75), draw.between("table y", 0.38, 0.45))
@@ -147,7 +153,7 @@ def _dining(draw: _Draw, place, kitchen: float) -> list[Fixture]:  # type: ignor
     return out
 
 
-def _living(draw: _Draw, place, living: float, depth: float) -> tuple[list[Fixture], list[Mechanism]]:  # type: ignore[no-untyped-def]
+def _living(draw: _Draw, place: _Place, living: float, depth: float) -> tuple[list[Fixture], list[Mechanism]]:
     """Sofa and TV stand opposite each other, a low table between them, a chest or a shelf at the far wall."""
     wood, cloth = draw.one_of("living wood", *_WOODS), draw.one_of("cloth", *_CLOTHS)
     x = -draw.between("sofa at", living / 2 - 0.1, living / 2 + 0.2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-__all__ = ["footprints"]
+__all__ = ["footprints", "hull"]
 
 _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _EDGES = np.array([(i, j) for i in range(8) for j in range(i + 1, 8) if (_CORNERS[i] != _CORNERS[j]).sum() == 1])

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -103,7 +104,7 @@ class FreeSpace:
         return nodes
 
     @functools.cached_property
-    def _graph(self):  # type: ignore[no-untyped-def]
+    def _graph(self) -> Any:
         from scipy import sparse
 
         nodes, (nx, ny) = self._nodes, self.inside.shape

@@ -14,7 +14,7 @@ from manikin.math import quat_mul, quat_rotate
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Part
 from manikin.scene.handles.articulation import Articulation
-from manikin.scene.shapes import SURFACE, add_shapes
+from manikin.scene.shapes import SURFACE
 
 __all__ = ["Home", "furnish"]
 
@@ -78,21 +78,9 @@ def furnish(b: SceneBuilder, apartment: Apartment) -> Home:
         b.spec.worldbody.add_light(
             pos=(x, y, 4.0), dir=direction, type=1, diffuse=(0.3, 0.3, 0.3), specular=(0, 0, 0), castshadow=False
         )
-    walls = b.spec.worldbody.add_body(name=f"{apartment.name}/walls")
-    for geom in add_shapes(
-        b.spec,
-        walls,
-        f"{apartment.name}/wall",
-        apartment.walls,
-        colour=(0.93, 0.92, 0.88, 1),
-        friction=1.0,
-        mass=None,
-        density=1000.0,
-        collide=True,
-        looks=(),
-        rests_on=(),
-    ):
-        _surface(b.spec.geom(geom))
+    for i, wall in enumerate(apartment.walls):  # a body each: what is far from one wall is not compared with all
+        part = b.part(f"{apartment.name}/wall{i}", [wall], kind="fixed", rgba=(0.93, 0.92, 0.88, 1))
+        _surface(b.spec.geom(part.geom_names[0]))
     fixtures = {}
     for fixture in apartment.fixtures:
         part = b.part(

@@ -17,7 +17,7 @@ from manikin.errors import SceneError, UnknownNameError
 from manikin.homes.apartment import Mechanism, Receptacle
 from manikin.spec.links import RGBA, Geom, Joint, Link, Vec3, box, capsule, solid
 
-__all__ = ["MODULES", "STANDOFF", "chest", "counter", "cupboard", "fridge"]
+__all__ = ["DRAG", "MODULES", "STANDOFF", "chest", "counter", "cupboard", "fridge"]
 
 MODULES = ("drawers", "drawer_over_door", "sink", "panel")
 """What a counter consists of: three drawers, a drawer over a door, a basin over a fixed front, a fixed front."""
@@ -28,6 +28,8 @@ _PANEL, _SLAB = 0.009, 0.02  # [m] half thickness of panels and of a counter's t
 _GAP = 0.003  # [m] between fronts
 _DENSITY = 500.0  # [kg/m^3]
 _METAL, _STEEL, _INSIDE = (0.25, 0.25, 0.28, 1.0), (0.72, 0.74, 0.76, 1.0), (0.9, 0.9, 0.88, 1.0)
+# [N s/m] of drawers, [N m s/rad] of doors: pushed, they stop within a second. Dry friction would be a constraint each.
+DRAG = (10.0, 2.0)
 _STROKE = 0.9  # share of a drawer's depth by which it comes out
 
 
@@ -65,7 +67,7 @@ class _Piece:
             *self.bar(name, name, (2 * _PANEL + STANDOFF, 0, 0), min(0.09, half[1] - 0.06), upright=False),
         )
         stroke = round(_STROKE * 2 * deep, 3)
-        joint = Joint(name=name, type="slide", axis=(1, 0, 0), range=(0.0, stroke), damping=4.0, frictionloss=1.0)
+        joint = Joint(name=name, type="slide", axis=(1, 0, 0), range=(0.0, stroke), damping=DRAG[0])
         self.links.append(solid(Link(name=name, parent="body", pos=place, joint=joint, geoms=geoms), _DENSITY))
         inside = (deep - 2 * _PANEL, wide - 2 * _PANEL, tall)
         middle = (-deep, 0.0, floor + _PANEL / 2 + tall)
@@ -74,7 +76,7 @@ class _Piece:
     def door(self, name: str, place: Vec3, half_y: float, half_z: float, *, hinge: float, thick: float) -> None:
         """A door in the middle of ``place``; its hinge is at +y for ``hinge`` 1, at -y for -1, ``thick`` half its
         thickness [m]. Its frame is at the hinge."""
-        joint = Joint(name=name, axis=(0, 0, hinge), range=(0.0, 1.9), damping=0.5, frictionloss=0.2)
+        joint = Joint(name=name, axis=(0, 0, hinge), range=(0.0, 1.9), damping=DRAG[1])
         across = -hinge * (2 * half_y - 0.05)
         bar = self.bar(name, name, (2 * thick + STANDOFF, across, 0), min(0.15, half_z - 0.06), upright=True)
         geoms = (box((thick, half_y, half_z), (thick, -hinge * half_y, 0), self.front), *bar)

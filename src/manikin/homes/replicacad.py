@@ -21,6 +21,7 @@ from manikin.assets.paths import data_root
 from manikin.errors import AssetError, DataError, ManikinError, UnknownNameError
 from manikin.homes.apartment import Apartment, Fixture, Mechanism, Receptacle
 from manikin.homes.footprints import footprints, hull
+from manikin.homes.joinery import DRAG
 from manikin.homes.navmesh import read_navmesh
 from manikin.homes.shell import shell_around
 from manikin.scene.shapes import add_shapes
@@ -29,6 +30,20 @@ from manikin.spec.prop import Mesh, Shape
 
 __all__ = ["load", "scenes"]
 
+# Bars that a gripper can take, in the frame of the link before it is scaled: template, link, both ends and where the
+# posts meet the front (x) [m]. The fridge's follow the bars that are seen; the counter's drawers have none to see.
+_BARS: tuple[tuple[str, str, Vec3, Vec3, float], ...] = (
+    ("fridge", "top_door", (0.095, -0.664, -0.05), (0.095, -0.664, 0.5), 0.062),
+    ("fridge", "bottom_door", (0.095, -0.664, -0.33), (0.095, -0.664, -0.01), 0.062),
+    *(
+        ("kitchen_counter", drawer, (0.36, 0.0, -0.09), (0.36, 0.0, 0.09), 0.305)
+        for drawer in (
+            *("drawer1_top", "drawer1_bottom", "drawer2_top", "drawer2_middle", "drawer2_bottom"),
+            *("drawer3", "drawer4"),
+        )
+    ),
+)
+_BAR, _POST = 0.009, 0.007  # [m] radii
 _SUFFIX = ".scene_instance.json"
 _PASSED_OVER = ("rug", "mat", "carpet")  # a robot drives over these, so they are only seen
 _HIGH = 2.0  # [m] what hangs higher does not say where walls are
@@ -256,9 +271,11 @@ def _mechanism(root: Path, item: Mapping[str, Any], name: str) -> Mechanism:
     if not files:
         raise AssetError(f"there is no {template}.urdf in {root / 'urdf'}")
     spec = urdf.load(files[0])
+    _add_bars(spec, template)
     _scale(spec, scale)
     for joint in spec.joints:
-        joint.damping[0], joint.frictionloss = max(joint.damping[0], 1.0), max(joint.frictionloss, 0.1)
+        joint.damping[0] = DRAG[int(joint.type == mujoco.mjtJoint.mjJNT_HINGE)]
+        joint.frictionloss = 0.0
     pos, quat = _pose(item)
     model = spec.copy().compile()
     data = mujoco.MjData(model)
@@ -271,6 +288,29 @@ def _mechanism(root: Path, item: Mapping[str, Any], name: str) -> Mechanism:
     return Mechanism(name=name, kind=template, model=spec, pos=pos, quat=quat, receptacles=tuple(receptacles))
 
 
+def _add_bars(spec: mujoco.MjSpec, template: str) -> None:
+    """Give drawers and doors handles that collide, each with a site ``handle/JOINT``; upstream they have none."""
+    for name, link, one, two, front in _BARS:
+        body = spec.body(link) if name == template else None
+        if body is None:
+            continue
+        joint = body.joints[0].name
+        site = body.add_site(name=f"handle/{joint}", pos=np.add(one, two) / 2, size=[0.005, 0, 0])
+        site.group = 4
+        pieces = [("bar", one, two, _BAR)]
+        pieces += [(word, end, (front, *end[1:]), _POST) for word, end in (("low", one), ("high", two))]
+        for word, start, end, radius in pieces:
+            body.add_geom(
+                name=f"handle/{joint}/{word}",
+                type=mujoco.mjtGeom.mjGEOM_CAPSULE,
+                fromto=[*start, *end],
+                size=[radius, 0, 0],
+                rgba=(0.25, 0.25, 0.28, 1),
+                mass=0,
+                group=2,
+            )
+
+
 def _scale(spec: mujoco.MjSpec, scale: float) -> None:
     """Make a model larger in every length; slides go farther."""
     if scale == 1.0:
@@ -280,9 +320,11 @@ def _scale(spec: mujoco.MjSpec, scale: float) -> None:
     for body in spec.bodies:
         body.pos, body.ipos = np.array(body.pos) * scale, np.array(body.ipos) * scale
     for geom in spec.geoms:
-        geom.pos = np.array(geom.pos) * scale
+        geom.pos, geom.fromto = np.array(geom.pos) * scale, np.array(geom.fromto) * scale
         if geom.type != mujoco.mjtGeom.mjGEOM_MESH:
             geom.size = np.array(geom.size) * scale
+    for site in spec.sites:
+        site.pos = np.array(site.pos) * scale
     for joint in spec.joints:
         joint.pos = np.array(joint.pos) * scale
         if joint.type == mujoco.mjtJoint.mjJNT_SLIDE:

@@ -231,9 +231,10 @@ class Pour(Task):
         low, air = self.shares(h)[:, 1], self.shares(h)[:, 5]
         tilt = tilt_forward(h.cup.quat)
         more = low + air < 0.2 * self._room() + c.enough  # what is in the air counts as above the mark
-        near = (tilt > _FLOWS) & (self.level(h) > h.low.value - 0.005)
-        further = torch.where(near, 0.05, _AHEAD)
-        further = torch.where(air > 0.01, -0.03, further)  # while grains fall, tip back a little
+        closer = (tilt > _FLOWS) & (self.level(h) > h.low.value - 0.005)
+        near = torch.where(air > 0.01, -0.03, 0.07)  # while grains fall, it tips back a little
+        far = torch.where(air > 0.04, 0.0, _AHEAD)
+        further = torch.where(closer, near, far)
         angle = torch.where(more, (tilt + further).clamp(0.9, 2.0), torch.full_like(tilt, 0.3))
         lifted = above(at, 0.15)
         return [
