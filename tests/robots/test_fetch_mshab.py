@@ -94,8 +94,10 @@ def test_the_keyframe_is_the_original_and_brings_the_tool_to_rest() -> None:
 def test_both_models_are_the_same_machine() -> None:
     rng = np.random.default_rng(0)
     for _ in range(3):
-        built, model, data = placed()
-        ranges = {name: (-1.0, 1.0) if not model.joint(name).limited else model.joint(name).range for name in built.joints}
+        built, model, _ = placed()
+        ranges = {
+            name: (-1.0, 1.0) if not model.joint(name).limited else model.joint(name).range for name in built.joints
+        }
         q = {name: float(rng.uniform(*ranges[name])) for name in built.joints}
         q["l_gripper_finger_joint"] = q["r_gripper_finger_joint"]
         ours, theirs = placed(q=q), placed(":menagerie", q)

@@ -76,7 +76,9 @@ class RobotGroup:
             keyframes={key: tuple(values[k] for k in at) for key, values in arm.keyframes.items()},
             ee_delta_pos=arm.ee_delta_pos,
             ee_delta_rot=arm.ee_delta_rot,
-            controllers=tuple(dict.fromkeys((*arm.controllers, *(POSES if len(at) >= FULL_POSE > len(arm.ik_joints) else ())))),
+            controllers=tuple(
+                dict.fromkeys((*arm.controllers, *(POSES if len(at) >= FULL_POSE > len(arm.ik_joints) else ())))
+            ),
             base=arm.base if drives else Base(),
         )
         self.name, self.scope, self.prefix = f"{robot.name}/{name}", robot.scope, robot.prefix

@@ -60,9 +60,7 @@ class Driver:
             if one.base is None:
                 continue
             if not self.columns:
-                raise ConfigError(
-                    f"a waypoint says where the base goes, and that of {self._robot.name} does not drive"
-                )
+                raise ConfigError(f"a waypoint says where the base goes, and that of {self._robot.name} does not drive")
             own = rows[stage == k]
             if len(own):
                 self._begin(own, one)
