@@ -45,11 +45,6 @@ class Driver:
         speeds = [robot.arm.joint_speed[k] for k in self.columns]
         self._fastest = (min(speeds[:2]), speeds[2]) if speeds else (math.inf, math.inf)
 
-    @property
-    def used(self) -> bool:
-        """Whether a base was sent anywhere."""
-        return not bool(self.goal.isnan().all())
-
     def enter(self, rows: Tensor, stage: Tensor, stages: Sequence[Waypoint]) -> None:
         """The rows begin their stage. A base that is sent nowhere stays where it was sent before."""
         self.duration[rows.numpy(force=True)] = 0.0

@@ -306,7 +306,8 @@ class _Mover:
         if bent.any():
             off = (self._joints - self.robot.arm_qpos).abs()
             if self._base:
-                off[:, self._base] = 0.0 * off[:, self._base]  # the base has its own goal
+                told = ~self.driver.goal.isnan()  # the base has a goal of its own
+                off[:, self._base] = torch.where(told, 0.0, off[:, self._base])
             most = off.amax(1).cpu().numpy()
             away, turned = np.where(bent, 0.0, away), np.where(bent, most, turned)
         drives = self._driving()[stage]
@@ -362,7 +363,7 @@ class _Mover:
         self._path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
         bend = self._joints - self._bend
         self._bend = self._bend + bend / (bend.abs().amax(1) / turn).clamp_min(1.0)[:, None]
-        self.driver.advance(reach, turn, torch.from_numpy(self._driving()[stage]))
+        self.driver.advance(reach, turn, torch.tensor(self._driving().tolist())[at])
 
     def want(self) -> Tensor:
         """(N, arm joints) [rad] where the arm should be next."""
