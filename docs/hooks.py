@@ -25,7 +25,7 @@ from manikin.env.task import Task
 from manikin.errors import AssetError
 from manikin.policy.expert import ExpertPolicy
 from manikin.render import make_renderer
-from manikin.robots import arm, arms
+from manikin.robots import arm, arms, fetch_mshab
 from manikin.spec.control import ALIASES, CONTROLLERS, IMPEDANCES, Control
 from manikin.tasks.robosuite.common import StagedTask
 from manikin.view.recorder import FilmRecorder
@@ -199,15 +199,26 @@ def controllers_table(robot: str = "panda") -> str:
     return table(head, rows)
 
 
+WHOLE = (  # robots that drive, and controllers that move base and arm together
+    ("fetch_mshab", fetch_mshab.CONTROL),
+    ("fetch_mshab", "base+torso+arm: ee_delta_pose"),
+    ("stretch3", "base+lift+arm+wrist: ee_delta_pose"),
+    ("tiago", "base+torso+arm: ee_delta_pose"),
+    ("panda@planar", "base+arm: ee_delta_pose"),
+    ("panda@differential", "base+arm: ee_delta_pose"),
+)
+
+
 def action_cards() -> str:
     summary, cards = [], []
-    for name in arms():
-        for control in arm(name).controllers:
-            card = measured_card(name, f"base={control}" if control == "base_vel" else control)  # which drives no arm
-            realised = "" if card.realised is None else f"{100 * card.realised:.0f} %"
-            drift = "" if card.hold_drift is None else f"{1000 * card.hold_drift:.1f} mm/s"
-            link = f"[`{control}`](#{name}-{control})"
-            summary.append((name, link, str(card.size), realised, drift))
-            cards += [f"## {name}: `{control}` {{ #{name}-{control} }}", card.summary(), card.table()]
+    # base_vel drives no arm
+    pairs = [(name, "base: base_vel" if c == "base_vel" else c) for name in arms() for c in arm(name).controllers]
+    for name, control in (*pairs, *WHOLE):
+        card = measured_card(name, control)
+        realised = "" if card.realised is None else f"{100 * card.realised:.0f} %"
+        drift = "" if card.hold_drift is None else f"{1000 * card.hold_drift:.1f} mm/s"
+        anchor = re.sub(r"\W+", "-", f"{name}-{control.removeprefix('base: ')}")
+        summary.append((name, f"[`{control}`](#{anchor})", str(card.size), realised, drift))
+        cards += [f"## {name}: `{control}` {{ #{anchor} }}", card.summary(), card.table()]
     overview = table(("robot", "controller", "numbers", "covered after one step", "drift when held"), summary)
     return "\n\n".join([overview, *cards])

@@ -47,7 +47,8 @@ def picture(word: str) -> np.ndarray:
 
 
 KINDS = (
-    *("tiago", "tiago:menagerie", "fetch", "panda@planar"),
+    *("tiago", "tiago:menagerie", "stretch3", "stretch3:menagerie"),
+    *("fetch_mshab", "fetch_mshab:menagerie", "panda@planar", "ur5e@differential"),
     *("baxter@planar", "aloha@planar", "panda+allegro", "xarm7+inspire"),
 )
 MANISKILL = "mani_skill/mani_skill/assets/robots"

@@ -229,3 +229,15 @@ def test_a_file_of_a_gripper_alone_is_told_to_name_an_arm(tmp_path: Path, capsys
     script.write_text("GRIPPER = 'a gripper'\n")
     assert main(["robot-check", str(script)]) == 2
     assert "write ARM = manikin.robots.arm('panda') to try GRIPPER on that arm" in capsys.readouterr().err
+
+
+def test_lint_base() -> None:
+    """A base that is too weak for its own card, and one whose joints do not let it go where the arm needs it."""
+    spec, hand, _ = robot("panda@planar")
+    assert not [f for f in check_robot(robot("panda@planar")) if f.lint == "base"]
+    group = spec.groups["base"]
+    weak = replace(group, gains=replace(group.gains, force=(1000.0, 2500.0, 450.0)))
+    found = check_robot(robot("panda")._replace(arm=replace(spec, groups={**spec.groups, "base": weak}), gripper=hand))
+    (one,) = [f for f in found if f.lint == "base"]
+    assert not one.error and "'base_x' is to move at 1 and its servo reaches force / kd = 0.4" in one.what
+    assert one.fix.startswith("force = 2500")

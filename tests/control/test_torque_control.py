@@ -85,7 +85,7 @@ def test_controllers_of_groups_are_read_from_one_word():
         parse_control("arm: osc_pose, base")
     with pytest.raises(UnknownNameError, match="unknown controller 'osc_poze'"):
         parse_control("osc_poze:frame=tcp")
-    wrong = r"group of fetch 'leg'.*Valid: arm, base, torso\. Each may have one of the controllers joint_pos, "
+    wrong = r"group of fetch 'leg'.*Valid: arm, base, gripper, torso\. Each may have one of the controllers joint_pos, "
     with pytest.raises(UnknownNameError, match=wrong):
         env_of("leg: joint_pos", robot="fetch")
 

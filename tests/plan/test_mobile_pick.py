@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import torch
 
@@ -89,7 +90,7 @@ def test_a_base_goes_through_the_places_of_a_path() -> None:
     # it keeps to the lines between them
     corners = [torch.tensor(p[:2]) for p in ((0.0, 0.0), *Through.path)]
     off = []
-    for a, b in zip(corners, corners[1:], strict=False):
+    for a, b in pairwise(corners):
         along = ((way - a) @ (b - a) / (b - a).square().sum()).clamp(0, 1)
         off.append((way - a - along[:, None] * (b - a)).norm(dim=1))
     assert torch.stack(off).amin(0).max() < 0.03

@@ -17,6 +17,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import quat_to_yaw
 from manikin.robots import fetch_mshab, robot
 from manikin.scene.robot import RobotModel, assemble
+from manikin.spec.prop import Shape
 from manikin.toolkit import LOOSE, TIGHT, Resting, Still, is_static, rests, tool_from_base, tool_rests
 
 NEEDS_DATA = pytest.mark.skipif(not os.environ.get("MANIKIN_DATA"), reason="MANIKIN_DATA is not set")
@@ -94,8 +95,10 @@ def test_the_keyframe_is_the_original_and_brings_the_tool_to_rest() -> None:
 def test_both_models_are_the_same_machine() -> None:
     rng = np.random.default_rng(0)
     for _ in range(3):
-        built, model, data = placed()
-        ranges = {name: (-1.0, 1.0) if not model.joint(name).limited else model.joint(name).range for name in built.joints}
+        built, model, _ = placed()
+        ranges = {
+            name: (-1.0, 1.0) if not model.joint(name).limited else model.joint(name).range for name in built.joints
+        }
         q = {name: float(rng.uniform(*ranges[name])) for name in built.joints}
         q["l_gripper_finger_joint"] = q["r_gripper_finger_joint"]
         ours, theirs = placed(q=q), placed(":menagerie", q)
@@ -182,3 +185,42 @@ def test_still_and_at_rest_are_as_the_original_has_them(env: Env) -> None:
 
 def test_robot_check_finds_no_error() -> None:
     assert not [finding for finding in check_robot(robot("fetch_mshab")) if finding.error]
+
+
+class Wall(FetchCube):
+    """A wall in front of the robot, which drives against it.
+
+    Randomization: none.
+    Success: never.
+    """
+
+    id = "Wall-v0"
+
+    def scene(self, b):
+        made = super().scene(b)
+        b.fixture("wall", Shape(type="box", size=(0.05, 1.0, 0.2), pos=(0.45, 0.0, 0.2)))
+        return made
+
+
+def pressed(device: str) -> tuple[list[float], float]:
+    env = Env(Wall, robot="fetch_mshab", autoreset="disabled", terminate=False, reward="none", device=device)
+    env.reset(seed=0)
+    action = env.hold()
+    action[:, 11] = 0.2
+    steps = []
+    for _ in range(40):
+        env.step(action)
+        steps.append(float(env.robot.forces.total))
+    return steps, float(env.h.pressed.value)
+
+
+@pytest.mark.parametrize("device", ["cpu", "warp:cpu"])
+def test_the_force_is_that_of_the_servo_that_presses(device: str) -> None:
+    """Against a wall the base presses with what its servo gives: kp times how far its command is ahead."""
+    if device != "cpu":
+        pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
+    steps, total = pressed(device)
+    assert steps[0] == 0.0 and total == pytest.approx(sum(steps), rel=1e-4)
+    # the command leads by 0.3 m at most, kp is 10000 N/m, and the servo gives 2500 N at most
+    assert steps[-1] == pytest.approx(2500.0, rel=0.05)
+    assert total > 5000.0

@@ -198,6 +198,7 @@ def test_a_mobile_arm_drives_and_reaches() -> None:
         ("panda@planar", "joint_delta_pos"),
         ("panda@planar", "base: base_vel, arm: ee_delta_pose"),
         ("panda@differential", "base: base_vel, arm: osc_pose"),
+        ("panda@planar", "base+arm: ee_delta_pose"),
     ],
 )
 def test_the_expert_of_an_arm_drives_a_mobile_one(word: str, control: str) -> None:

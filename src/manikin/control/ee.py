@@ -47,7 +47,8 @@ class EndEffectorController(OncePerStep):
         full = len(arm.ik_joints) >= FULL_POSE
         self._solver = chain.solver(0.2 if full else 0.0)
         whole_body = arm.base.drives and set(arm.base.joints) <= set(arm.ik_joints)
-        self._posture, self._carried = (_POSTURE, Carried(robot)) if whole_body else (0.0, None)
+        self._posture = _POSTURE if whole_body else 0.0
+        self._carried = Carried(robot) if whole_body else None
         self._gripper, self.rate = GripperMap(robot), servo_rate(arm)
         self._pose = PoseGoal(
             frame=control.frame,

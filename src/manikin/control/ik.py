@@ -107,8 +107,9 @@ class Chain:
         """The same as kernels of Warp's."""
         from manikin.sim.warp.kernels.arm import WarpArm
 
-        laws = {"ease": self.ease, "pulled": self.pulled, "rolls": self.base if self.rolls else ()}
-        return WarpArm(self._model, self._joints, self._tcp, self.limits, self.rest, self.moved, **laws)
+        rolls = self.base if self.rolls else ()
+        given = self._model, self._joints, self._tcp, self.limits, self.rest, self.moved
+        return WarpArm(*given, ease=self.ease, pulled=self.pulled, rolls=rolls)
 
     def _grow(self, n: int) -> None:
         self._batch = batch.Batch(self._model, n, processors())

@@ -31,12 +31,14 @@ class Driver:
         robot: whose base.
         n: rows.
         dt: [s] of a control step.
+        holds: a base that is sent nowhere is told to stay where the first stage found it, so that what the arm presses
+            on does not push it away. False where a controller moves it together with the arm.
     """
 
-    def __init__(self, robot: Robot, n: int, dt: float) -> None:
+    def __init__(self, robot: Robot, n: int, dt: float, *, holds: bool = True) -> None:
         base, device = robot.arm.base, robot.scope.device
         joints = base.joints if base.drives else ()
-        self._robot, self._dt, self._rolls = robot, dt, base.kind == "differential"
+        self._robot, self._dt, self._rolls, self._holds = robot, dt, base.kind == "differential", holds
         self.columns = [robot.arm.joints.index(joint) for joint in joints]
         self.goal = torch.full((n, len(joints)), math.nan, device=device)  # where it is told to be, in its joints
         self._legs = torch.full((n, 1, 3), math.nan, device=device)
@@ -45,17 +47,14 @@ class Driver:
         speeds = [robot.arm.joint_speed[k] for k in self.columns]
         self._fastest = (min(speeds[:2]), speeds[2]) if speeds else (math.inf, math.inf)
 
-    @property
-    def used(self) -> bool:
-        """Whether a base was sent anywhere."""
-        return not bool(self.goal.isnan().all())
-
     def enter(self, rows: Tensor, stage: Tensor, stages: Sequence[Waypoint]) -> None:
         """The rows begin their stage. A base that is sent nowhere stays where it was sent before."""
         self.duration[rows.numpy(force=True)] = 0.0
         first = rows[stage == 0]
         if self.columns:
-            self.goal[first], self._legs[first] = math.nan, math.nan
+            now = self._robot.arm_qpos[first][:, self.columns]
+            self.goal[first], self._legs[first] = now if self._holds else torch.full_like(now, math.nan), math.nan
+            self._leg[first], self._last[first] = 0, 0
         for k, one in enumerate(stages):
             if one.base is None:
                 continue
@@ -112,7 +111,7 @@ class Driver:
             return
         row = torch.arange(len(self._legs), device=self._legs.device)
         end = self._legs[row, self._leg]
-        way = end - self.goal
+        way = torch.where(end.isnan(), 0.0, end - self.goal)  # a base that is sent nowhere
         far, askew = norm(way[:, :2]), way[:, 2].abs()
         reach = torch.where(alone, self._slowing(far, reach, self._fastest[0]), reach)
         turn = torch.where(alone, self._slowing(askew, turn, self._fastest[1]), turn)

@@ -243,6 +243,10 @@ class _Mover:
         device = robot.scope.device
         self._most = torch.tensor(robot.arm.joint_delta or (0.1,) * len(robot.arm.joints), device=device)
         self._by_joint = all(d.frame in ("joint", "gripper") for d in controller.card.dims)
+        own = set(robot.arm.base.joints)  # a controller of the base, or of each joint, holds it
+        alone = any(own == {robot.arm.joints[k] for k in part.moves} for part in getattr(controller, "parts", ()))
+        self.driver = Driver(robot, n, dt, holds=alone or self._by_joint)
+        self._base = self.driver.columns
         self._turns = controller.card.turns  # without rotations the gripper stays as it is
         self._base_inv = pose_inv(robot.base_pose)
         self._near = np.full(n, -1.0)  # [s] since the stage's tolerance was first met, -1 before
@@ -251,8 +255,6 @@ class _Mover:
         self._goal, self._path = (torch.zeros(n, 7, device=device) for _ in range(2))
         many = len(robot.arm.joints)  # where the stage is one of poses, the joints are not a number
         self._joints, self._bend = (torch.full((n, many), math.nan, device=device) for _ in range(2))
-        self.driver = Driver(robot, n, dt)
-        self._base = self.driver.columns
         self.planned = Planned(env, robot, margin, most=0.8 * self._most / self._boost / dt)
 
     def take(self, stages: Sequence[Waypoint]) -> None:
@@ -306,7 +308,8 @@ class _Mover:
         if bent.any():
             off = (self._joints - self.robot.arm_qpos).abs()
             if self._base:
-                off[:, self._base] = 0.0 * off[:, self._base]  # the base has its own goal
+                told = ~self.driver.goal.isnan()  # the base has a goal of its own
+                off[:, self._base] = torch.where(told, 0.0, off[:, self._base])
             most = off.amax(1).cpu().numpy()
             away, turned = np.where(bent, 0.0, away), np.where(bent, most, turned)
         drives = self._driving()[stage]
@@ -362,7 +365,7 @@ class _Mover:
         self._path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
         bend = self._joints - self._bend
         self._bend = self._bend + bend / (bend.abs().amax(1) / turn).clamp_min(1.0)[:, None]
-        self.driver.advance(reach, turn, torch.from_numpy(self._driving()[stage]))
+        self.driver.advance(reach, turn, torch.tensor(self._driving().tolist())[at])
 
     def want(self) -> Tensor:
         """(N, arm joints) [rad] where the arm should be next."""

@@ -19,7 +19,7 @@ from manikin.robots import fetch
 from manikin.robots.fetch import ARM_JOINTS, BASE, J, Y, Z
 from manikin.spec.camera import CameraSpec
 from manikin.spec.links import Link
-from manikin.spec.robot import Base, Gains, JointGroup, RobotSpec
+from manikin.spec.robot import Base, Gains, JointGroup
 
 __all__ = ["CONTROL", "QPOS", "REST", "ROBOT"]
 

@@ -2,12 +2,13 @@
 right, a wrist of three joints, a gripper, a head.
 
 Kinematics, masses, inertia, limits and the forces of lift and arm: mujoco_menagerie hello_robot_stretch_3 (Apache-2.0,
-from Hello Robot). The four tubes of the arm slide together there, 0.13 m each; here the last one slides 0.52 m. The
-base moves along x and y (20 m either way, chosen) and turns about z; wheels do not turn. Gains, the forces of base,
-head and wrist, and armature are chosen; dry friction is left out. kd lets a joint reach the speed that `group` names at
-its force. Its weight is compensated. The arm has no way to go sideways but the base: inverse kinematics of a full pose
-takes both, `base+lift+arm+wrist: ee_delta_pose`. Place and rest pose are chosen: on the floor before a table, the arm
-over it, pointing down. `carry` is Menagerie's `home`, `stow` its `stow`.
+from Hello Robot). The four tubes of the arm slide together there, 0.13 m each; here the last one slides 0.52 m, and
+nothing is drawn or collides between it and the others. The base moves along x and y (20 m either way, chosen) and turns
+about z; wheels do not turn. Gains, the forces of base, head and wrist, and armature are chosen; dry friction is left
+out. kd lets a joint reach the speed that `group` names at its force. Its weight is compensated. The arm has no way to
+go sideways but the base: inverse kinematics of a full pose takes both, `base+lift+arm+wrist: ee_delta_pose`. Place and
+rest pose are chosen: on the floor before a table, the arm over it, pointing down. `carry` is Menagerie's `home`, `stow`
+its `stow`.
 """
 
 from __future__ import annotations

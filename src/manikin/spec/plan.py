@@ -47,11 +47,11 @@ class Waypoint:
             starts and ends there must be room; ``timeout_s`` counts from when the planned motion should be over.
         carries: with ``avoid``, the part that the gripper holds and takes along.
         base: (n, 3) where a base that drives goes meanwhile, no faster than the tool: x and y in the world [m] and the
-            turn about z [rad]; None leaves it where it was sent before. With neither pose nor joints only the base
-            drives, and the arm stays as it is; with joints they go to their places meanwhile. The stage is then over
-            when the base is within the tolerances, and ``timeout_s`` counts from when it should be there. It may be a
-            path (n, k, 3) then: the base goes through its places one after the other. One with two driven wheels turns
-            to the next place, drives there straight, and only at the end turns as it is told.
+            turn about z [rad]; None leaves it where it was sent before, else where it stands. With neither pose nor
+            joints only the base drives, and the arm stays as it is; with joints they go to their places meanwhile. The
+            stage is then over when the base is within the tolerances, and ``timeout_s`` counts from when it should be
+            there. It may be a path (n, k, 3) then: the base goes through its places one after the other. One with two
+            driven wheels turns to the next place, drives there straight, and only at the end turns as it is told.
 
     Raises:
         ConfigError: it has both a pose and joints, or none of pose, joints and base, or joints and ``avoid``, or a pose

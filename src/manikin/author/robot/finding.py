@@ -20,8 +20,8 @@ class Finding:
     """What is wrong, where, and what to write.
 
     Attributes:
-        lint: inertia, limits, pose, actuators, collision, tcp, keyframe, gains, feet, base, coupling, touch; model when it
-            cannot be built.
+        lint: inertia, limits, pose, actuators, collision, tcp, keyframe, gains, feet, base, coupling, touch; model when
+            it cannot be built.
         error: False is a warning: it works, and may still be meant otherwise.
         what: what is wrong, in words, with figures.
         fix: what to write.
