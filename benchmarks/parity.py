@@ -61,6 +61,7 @@ PENDING = (
     "GooglePickObject-v1",
     "GooglePlaceAppleInDrawer-v1",
     "GraspCube-v1",
+    "HomeNavigate-v1",
     "InsertFlower-v1",
     "InsertNISTPeg-v1",
     "NutAssembly-v4",
