@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
 
-from cylinder import Cylinder
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space
 from manikin.homes.footprints import footprints
@@ -34,13 +34,13 @@ def halves() -> FreeSpace:
 
 
 @pytest.mark.parametrize("seed", range(VARIATIONS))
-def test_what_is_called_free_is_free(seed: int) -> None:
+def test_what_is_called_free_is_free(seed: int, cylinder: Any) -> None:
     """0 of 1,000 random poses that the map calls free touch anything, and few free ones are missed."""
     home = apartment(seed)
-    free, cylinder = free_space(home, radius=RADIUS, height=HEIGHT), Cylinder(home, RADIUS, HEIGHT)
+    free, checked = free_space(home, radius=RADIUS, height=HEIGHT), cylinder(home, RADIUS, HEIGHT)
     rng = np.random.default_rng(seed)
     points = rng.uniform(np.subtract(home.low, 0.2), np.add(home.high, 0.2), (1000, 2))
-    says, touches = free.is_free(points), cylinder.touches(points)
+    says, touches = free.is_free(points), checked.touches(points)
     inside = ((points > home.low) & (points < home.high)).all(1)
     assert not (says & touches).any()
     assert not (says & ~inside).any()
@@ -49,17 +49,17 @@ def test_what_is_called_free_is_free(seed: int) -> None:
     assert (free.clearance_at(points)[says] >= RADIUS).all()
 
 
-def test_sampled_poses_and_ways_touch_nothing() -> None:
+def test_sampled_poses_and_ways_touch_nothing(cylinder: Any) -> None:
     home = apartment(3)
-    free, cylinder = free_space(home, radius=RADIUS, height=HEIGHT), Cylinder(home, RADIUS, HEIGHT)
+    free, checked = free_space(home, radius=RADIUS, height=HEIGHT), cylinder(home, RADIUS, HEIGHT)
     numbers = np.random.default_rng(0).uniform(size=(200, 3))
     poses = free.sample(numbers)
-    assert not cylinder.touches(poses[:, :2]).any() and free.reachable(poses[:, :2]).all()
+    assert not checked.touches(poses[:, :2]).any() and free.reachable(poses[:, :2]).all()
     assert np.ptp(poses[:, 0]) > 4 and np.ptp(poses[:, 2]) > 6
     for start, goal in poses[:10, :2].reshape(5, 2, 2):
         way = free.path(start, goal)
         points = np.concatenate([np.linspace(a, b, 60) for a, b in itertools.pairwise(way)])
-        assert not cylinder.touches(points).any()
+        assert not checked.touches(points).any()
         length = np.linalg.norm(np.diff(way, axis=0), axis=1).sum()
         assert np.linalg.norm(goal - start) <= length <= free.distances(start[None], goal)[0] + 0.08
 

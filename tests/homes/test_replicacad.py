@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
 
-from cylinder import Cylinder
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, DataError, UnknownNameError
 from manikin.homes import free_space, furnish, replicacad
@@ -216,11 +216,11 @@ def test_a_scene_agrees_with_its_navigation_mesh() -> None:
 
 
 @needs_data
-def test_what_is_called_free_in_a_scene_is_free() -> None:
+def test_what_is_called_free_in_a_scene_is_free(cylinder: Any) -> None:
     home = replicacad.load("v3_sc2_staging_14")
-    free, cylinder = free_space(home, radius=0.3, height=1.5), Cylinder(home, 0.3, 1.5)
+    free, checked = free_space(home, radius=0.3, height=1.5), cylinder(home, 0.3, 1.5)
     points = np.random.default_rng(0).uniform(home.low, home.high, (1000, 2))
-    says, touches = free.is_free(points), cylinder.touches(points)
+    says, touches = free.is_free(points), checked.touches(points)
     assert says.sum() > 400 and not (says & touches).any()
 
 

@@ -1,9 +1,10 @@
-"""A cylinder that MuJoCo checks against an apartment."""
+"""What tests of homes share: a cylinder that MuJoCo checks against an apartment."""
 
 from __future__ import annotations
 
 import mujoco
 import numpy as np
+import pytest
 
 from manikin.homes import Apartment, furnish
 from manikin.scene.builder import SceneBuilder
@@ -31,3 +32,9 @@ class Cylinder:
             mujoco.mj_collision(self.model, self.data)
             out.append(any(c.dist <= 0 for c in self.data.contact))
         return np.array(out)
+
+
+@pytest.fixture
+def cylinder() -> type[Cylinder]:
+    """The class, which a test makes for its apartment."""
+    return Cylinder
