@@ -79,7 +79,6 @@ UNPUBLISHED = {  # of no result
 }
 LIBRARIES = {"sb3": "stable_baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
 PICTURES = {
-    "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",
     "benchmarks/ranking_varied.py": {"table"},  # of a reality
     "docs/pictures.py": {
         "arenas",
