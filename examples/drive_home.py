@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import manikin
-from manikin import Episode, Handles, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
+from manikin import Episode, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.homes import VARIATIONS, Home, Starts, apartment, free_space, furnish
 from manikin.math import norm
 from manikin.plan.executor import WaypointExecutor
@@ -59,7 +59,7 @@ class DriveHome(Task):
             home=furnish(b, home), robot=b.robot(pos=(0, 0, 0)), way=b.variable("way", (CORNERS, 3), persist=True)
         )
 
-    def start(self, h: Handles, ep: Episode) -> None:
+    def start(self, h: DriveHomeHandles, ep: Episode) -> None:
         posture, numbers = h.robot.keyframe("carry"), ep.rng.uniform("start", 0.0, 1.0, (TRIES, 3))
         joints = self._starts.draw(posture, numbers)
         around = {"near": self._fridge, "within": 1.8, "facing": self._fridge}
@@ -78,14 +78,14 @@ class DriveHome(Task):
         yaw = np.unwrap([start[2], *np.arctan2(np.diff(y), np.diff(x))[1:], goal[2]])
         return np.stack([x, y, yaw - 2 * np.pi * np.round(yaw.mean() / (2 * np.pi))], -1)
 
-    def evaluate(self, h: Handles) -> dict[str, Tensor]:
+    def evaluate(self, h: DriveHomeHandles) -> dict[str, Tensor]:
         off = h.robot.arm_qpos[:, :3] - h.way.value[:, -1]
         return {"success": (norm(off[:, :2]) < NEAR) & (off[:, 2].abs() < TURNED)}
 
-    def observe(self, h: Handles) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: DriveHomeHandles) -> dict[str, dict[str, Tensor]]:
         return {"policy": {"base": h.robot.arm_qpos[:, :3], "way": h.way.value}, "privileged": {}}
 
-    def expert(self, h: Handles) -> list[Waypoint]:
+    def expert(self, h: DriveHomeHandles) -> list[Waypoint]:
         posture = h.robot.keyframe("carry")[3:].expand(h.n, -1)
         stages = [
             Waypoint(joints=torch.cat([h.way.value[:, k], posture], 1), gripper=1, rot_tol=0.1, turn=0.8, timeout_s=6)
