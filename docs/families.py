@@ -25,7 +25,8 @@ SUMMARIES = {
     "cabinets": "Open what hangs on a hinge or runs on a rail.",
     "drawing": "Leave marks on a surface, or wipe them off.",
     "hands": "Turn things with fingers: a valve, what lies in the hand, a cube on the table.",
-    "soft": "Grains, ropes, cloth, clay and layers. See [how grains work](#grains) and [how soft things work](#soft-things).",
+    "soft": "Grains, ropes, cloth, clay and layers. See [how grains work](#grains) and "
+    "[how soft things work](#soft-things).",
     "two-arms": "Use two arms that hand over, lift or hold together.",
     "homes": "Drive through an apartment with a mobile robot: see [Homes](homes.md).",
     "humanoids": "Work with the upper body of a humanoid: a torso that turns, two arms, two hands.",

@@ -26,6 +26,7 @@ NEW = (
 )
 MESHED = tuple(meshed(name, gripper(name).menagerie) for name in NEW)
 SMALL = ("widowx_fingers",)
+BEHIND = {"fetch_gripper_mshab": 0.0385}  # [m] the published place of the TCP is further behind the tips than others'
 
 
 @functools.cache
@@ -116,7 +117,7 @@ def test_tcp_lies_between_the_pads(name: str) -> None:
         box = data.geom_xpos[geom] + (signs * model.geom_size[geom]) @ data.geom_xmat[geom].reshape(3, 3).T
         corners.append((box - tcp.xpos) @ frame)
     low, high = np.concatenate(corners).min(0), np.concatenate(corners).max(0)
-    assert low[2] - 5e-3 < 0 < high[2] < 0.016  # not further than 16 mm behind the tips
+    assert low[2] - 5e-3 < 0 < high[2] < BEHIND.get(name, 0.0155) + 5e-4  # 16 mm behind the tips at most
     assert abs(low[1] + high[1]) < 8e-3 and low[0] < 0 < high[0]
 
 
@@ -174,9 +175,11 @@ def test_parallelogram_is_exact(name: str) -> None:
 # -- grip -------------------------------------------------------------------------------------------------------------
 
 
-def shake_cube(word: str, half: float) -> tuple[float, float]:
-    """Close on a cube, lift it 5 cm, shake it sideways at 1 Hz for 2 s: its rise, and its way in the hand [m]."""
-    at = at_rest(*compiled(word)).body(PREFIX + "tcp").xpos.copy()
+def shake_cube(word: str, half: float, ahead: float = 0.0) -> tuple[float, float]:
+    """Close on a cube so far ``ahead`` of the TCP, lift it 5 cm, shake it sideways at 1 Hz for 2 s: its rise, and its
+    way in the hand. All in [m]."""
+    tcp = at_rest(*compiled(word)).body(PREFIX + "tcp")
+    at = tcp.xpos + ahead * tcp.xmat.reshape(3, 3)[:, 2]
     built, model = scene(word, table=tuple(at - (0, 0, half + 0.0101)), cube=half)
     data = at_rest(built, model)
     adr = model.joint(model.body("cube").jntadr[0]).qposadr[0]
@@ -199,7 +202,7 @@ def shake_cube(word: str, half: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", HOLDING)
 def test_a_shaken_cube_stays_in_the_hand(name: str) -> None:
-    rose, slipped = shake_cube(f"ur5e+{name}", 0.0125 if name in SMALL else 0.02)
+    rose, slipped = shake_cube(f"ur5e+{name}", 0.0125 if name in SMALL else 0.02, BEHIND.get(name, 0.01) - 0.01)
     assert rose > 0.045
     assert slipped < 1e-3
 

@@ -373,11 +373,8 @@ class RobotSpec:
         if tuple(joint for joints in groups.values() for joint in joints) != self.joints:
             raise ConfigError(f"groups of {self.name!r} must name its joints in order: {', '.join(self.joints)}")
         parts = dict(gains=self.gains, effort=self.effort, delta=self.joint_delta, motion=self.motion)
-        whole = JointGroup(joints=self.joints, **parts)  # type: ignore[arg-type]
-        speeds = dict(zip(self.joints, self.joint_speed, strict=True))
-        made = _split(whole, groups)
-        speed = {n: tuple(speeds[joint] for joint in g.joints) for n, g in made.items()}
-        return replace(self, groups={n: replace(g, speed=speed[n]) for n, g in made.items()})
+        whole = JointGroup(joints=self.joints, speed=self.joint_speed, **parts)  # type: ignore[arg-type]
+        return replace(self, groups=_split(whole, groups))
 
     # ---- its first tool ----------------------------------------------------------------------------------------------
 
@@ -481,6 +478,7 @@ def _split(whole: JointGroup, names: Mapping[str, tuple[str, ...]]) -> dict[str,
             gains=replace(every, kp=every.kp[own], kd=every.kd[own], force=every.force[own]),
             effort=whole.effort[own],
             delta=whole.delta[own],
+            speed=_share(whole.speed, own) if isinstance(whole.speed, tuple) else whole.speed,
             motion=MotionLimits(
                 velocity=_share(whole.motion.velocity, own),
                 acceleration=_share(whole.motion.acceleration, own),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
-from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space
+from manikin.homes import VARIATIONS, Apartment, Fixture, FreeSpace, Mechanism, apartment, free_space
 from manikin.homes.free_space import CELL
 from manikin.math import quat_to_yaw
 from manikin.scene.handles import Robot
@@ -96,7 +96,8 @@ def spots(layout: str) -> Spots:
 def _surfaces(home: Apartment) -> list[tuple[str, np.ndarray]]:
     """Names of the open surfaces of an apartment, and the middle of each [m]."""
     found = []
-    for thing in (*home.fixtures, *home.mechanisms):
+    things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
+    for thing in things:
         if thing.kind in _SURFACES:
             w, _, _, z = thing.quat
             yaw = 2 * math.atan2(z, w)
