@@ -60,7 +60,18 @@ def all_of(name: str) -> torch.Tensor:
 
 
 def seen() -> Seen:
-    return Seen(**{name: all_of(name) for name in Seen.__annotations__})
+    flags = {
+        "still": torch.ones(len(R), dtype=torch.bool),
+        "tool_rests": torch.tensor([d(r["tcp"], r["rest"]) <= 0.05 for r in R]),
+        "loose": torch.tensor([bool(np.abs(r["joints"] - REST).max() < 0.6) for r in R]),
+        "tight": torch.tensor([near(r["joints"] - REST) for r in R]),
+    }
+    numbers = {name: all_of(name) for name in Seen.__annotations__ if name not in flags}
+    return Seen(**{**numbers, "joints": numbers["joints"] - torch.tensor(REST).float()}, **flags)
+
+
+def near(away: np.ndarray) -> bool:
+    return bool(np.abs(away)[1:].max() < 0.2 and abs(away[0]) < 0.01)
 
 
 def joint(kind: str) -> Joint:
@@ -121,7 +132,7 @@ def test_pick() -> None:
         total += 2 + 5 * (1 - tanh(3 * d(r["tcp"], r["rest"]))) + arm + 1 - tanh(np.linalg.norm(r["base_speeds"]))
         return total + (2 + 1 - tanh(speed(r)) if resting(r, tight=False) else 0)
 
-    terms = rewards.pick_terms(seen(), torch.tensor(REST).float(), all_of("tcp_speed"), all_of("success"))
+    terms = rewards.pick_terms(seen(), all_of("tcp_speed"), all_of("success"))
     matches(terms, formula)
     assert sum(bool(r["grasped"]) and resting(r, False) for r in R) > 3
 
@@ -142,9 +153,7 @@ def test_place() -> None:
         return total + (2 + 1 - tanh(speed(r)) + base if resting(r, tight=True) else 0)
 
     goal = Goal(all_of("goal"))
-    terms = rewards.place_terms(
-        seen(), torch.tensor(REST).float(), goal, all_of("tcp_speed"), all_of("obj_speeds"), all_of("success"), TORSO
-    )
+    terms = rewards.place_terms(seen(), goal, all_of("tcp_speed"), all_of("obj_speeds"), all_of("success"), TORSO)
     matches(terms, formula)
     assert 5 < sum(d(r["obj"], r["goal"]) > 0.15 for r in R) < 35
 
@@ -161,8 +170,7 @@ def test_open(kind: str, share: float, fast: float) -> None:
             total += 1 - tanh(speed(r)) if resting(r, tight=True) else 0
         return total
 
-    rest = torch.tensor(REST).float()
-    matches(rewards.open_terms(seen(), rest, joint(kind), all_of("success"), TORSO), formula)
+    matches(rewards.open_terms(seen(), joint(kind), all_of("success"), TORSO), formula)
 
 
 def test_close() -> None:
@@ -178,8 +186,7 @@ def test_close() -> None:
             total += 2 * (1 - tanh(speed(r))) if resting(r, tight=True) else 0
         return total
 
-    rest = torch.tensor(REST).float()
-    matches(rewards.close_terms(seen(), rest, joint("drawer"), all_of("pushed"), all_of("success"), TORSO), formula)
+    matches(rewards.close_terms(seen(), joint("drawer"), all_of("pushed"), all_of("success"), TORSO), formula)
 
 
 @pytest.mark.parametrize("carrying", [False, True])
@@ -200,32 +207,33 @@ def test_navigate(carrying: bool) -> None:
         total += 5 * (1 - tanh(3 * (max(0.005 * r["force"], 0.2) - 0.2)))
         return total + 2 * (1 - tanh(d(r["joints"], REST) / 5)) + 2 * (1 - tanh(3 * d(r["tcp"], r["rest"])))
 
-    terms = rewards.navigate_terms(
-        seen(), torch.tensor(REST).float(), all_of("goal"), all_of("way"), all_of("forth"), carrying=carrying
-    )
+    terms = rewards.navigate_terms(seen(), all_of("goal"), all_of("way"), all_of("forth"), carrying=carrying)
     matches(terms, formula)
 
 
 def test_terms_stay_within_what_the_published_code_divides_by() -> None:
     """Of Place and Navigate; Pick's add up to 29, where that divides by 28."""
-    n, still = len(R), torch.zeros(len(R))
+    n, still, yes = len(R), torch.zeros(len(R)), torch.ones(len(R), dtype=torch.bool)
     base = torch.zeros(n, 3)
     best = Seen(
         base=base,
         tcp=rest_place(base),
-        joints=torch.tensor(REST).float().expand(n, 10),
+        joints=torch.zeros(n, 10),
         joint_speeds=torch.zeros(n, 10),
         base_speeds=torch.zeros(n, 3),
         grasped=torch.ones(n, dtype=torch.bool),
         force=still,
         pressed=still,
         obj=rest_place(base),
+        still=yes,
+        tool_rests=yes,
+        loose=yes,
+        tight=yes,
     )
-    rest, yes = torch.tensor(REST).float(), torch.ones(n, dtype=torch.bool)
-    assert sum(rewards.pick_terms(best, rest, still, yes).values()).max() == pytest.approx(29, abs=1e-4)
+    assert sum(rewards.pick_terms(best, still, yes).values()).max() == pytest.approx(29, abs=1e-4)
     goal = Goal(best.obj)
-    placed = rewards.place_terms(best, rest, goal, still, torch.zeros(n, 2), yes, TORSO)
+    placed = rewards.place_terms(best, goal, still, torch.zeros(n, 2), yes, TORSO)
     assert sum(placed.values()).max() == pytest.approx(RULES["place"].reward_max, abs=2e-3)
     ahead = torch.tensor([[1.0, 0.0, 0.0]]).expand(n, 3)
-    driven = rewards.navigate_terms(best, rest, ahead, still, still)
+    driven = rewards.navigate_terms(best, ahead, still, still)
     assert sum(driven.values()).max() == pytest.approx(RULES["navigate"].reward_max, abs=1e-4)

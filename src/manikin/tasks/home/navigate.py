@@ -14,10 +14,10 @@ from manikin.homes import Home, apartment, furnish
 from manikin.math import atan2, pose_inv, pose_mul, quat_rotate_inv
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.labels import subtask_labels
-from manikin.tasks.home.predicates import Goal, Seen, heading_error, is_near, still, succeeds
+from manikin.tasks.home.predicates import Goal, Seen, heading_error, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
-from manikin.tasks.home.scene import LAYOUTS, needs_mobile, resting, see, spots
+from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see, spots
 from manikin.toolkit import per_step, press
 
 __all__ = ["HomeNavigate"]
@@ -58,7 +58,7 @@ class HomeNavigate(Task):
     layouts = LAYOUTS
     reward_max = RULES["navigate"].reward_max
     observations = {
-        "joints": Quantity("m, rad", "joint", "torso, head, arm"),
+        "joints_from_rest": Quantity("m, rad", "joint", "torso, head, arm, less where they rest"),
         "joint_speeds": Quantity("m/s, rad/s", "joint", "torso, head, arm"),
         "tcp_from_base": Quantity("m, quaternion wxyz", "base"),
         "goal_from_base": Quantity("m", "base"),
@@ -110,7 +110,7 @@ class HomeNavigate(Task):
     def seen(self, h: HomeNavigateHandles) -> Seen:
         """What conditions and rewards ask of the rows."""
         goal = self.goal(h)
-        return see(h.robot, goal, torch.zeros(h.n, dtype=torch.bool), h.pressed.value)
+        return see(h.robot, goal, torch.zeros(h.n, dtype=torch.bool), h.pressed.value, both_ways=self.config.both_ways)
 
     def goal(self, h: HomeNavigateHandles) -> Tensor:
         """(n, 3) [m]."""
@@ -121,16 +121,14 @@ class HomeNavigate(Task):
         done = succeeds(
             "navigate",
             seen,
-            resting(h.robot),
             Goal(goal),
             arm_counts=c.arm_counts,
-            both_ways=c.both_ways,
         )
         return {
             "success": done,
             "is_near": is_near(seen, goal),
             "is_facing": heading_error(seen.base, goal).abs() <= 0.5,
-            "is_still": still(seen, c.both_ways),
+            "is_still": seen.still,
             "is_grasped": seen.grasped,
             "robot_force": h.pressed.value,
         }
@@ -143,7 +141,7 @@ class HomeNavigate(Task):
         seen, root = self.seen(h), h.robot.root_pose
         return {
             "policy": {
-                "joints": seen.joints,
+                "joints_from_rest": seen.joints,
                 "joint_speeds": seen.joint_speeds,
                 "tcp_from_base": pose_mul(pose_inv(root), h.robot.tcp_pose),
                 "goal_from_base": quat_rotate_inv(root[:, 3:], self.goal(h) - root[:, :3]),
@@ -155,7 +153,7 @@ class HomeNavigate(Task):
         seen = self.seen(h)
         yaw = seen.base[:, 2]
         forward = seen.base_speeds[:, 0] * torch.cos(yaw) + seen.base_speeds[:, 1] * torch.sin(yaw)
-        return navigate_terms(seen, resting(h.robot), self.goal(h), self.way(h), forward)
+        return navigate_terms(seen, self.goal(h), self.way(h), forward)
 
     def expert(self, h: HomeNavigateHandles) -> list[Waypoint]:
         """Along the shortest way to where it stands before the goal, the arm at rest."""

@@ -20,7 +20,6 @@ __all__ = [
     "Joint",
     "Seen",
     "at_goal",
-    "at_rest",
     "closed",
     "heading_error",
     "in_front",
@@ -28,9 +27,7 @@ __all__ = [
     "opened",
     "rest_place",
     "slightly_closed",
-    "still",
     "succeeds",
-    "tool_rests",
 ]
 
 COMMON = Common()
@@ -43,12 +40,15 @@ class Seen:
     Attributes:
         base: (n, 3) place and heading of its base, x, y [m] and yaw [rad], in the world.
         tcp: (n, 3) [m] the tool, in the world.
-        joints: (n, J) torso [m], then head and arm [rad].
+        joints: (n, J) torso [m], then head and arm [rad], less where they rest.
         joint_speeds: (n, J) [m/s, rad/s]; base_speeds: (n, 3) along x and y, and turning [m/s, rad/s].
         grasped: (n,) bool, whether the gripper holds the object, or the handle.
         force: (n,) [N] this step's sum over the robot's links of net contact forces.
         pressed: (n,) [N] the sum of that over the steps of the subtask.
         obj: (n, 3) [m] the object, in the world.
+        still: (n,) bool, whether nothing of the robot moves.
+        tool_rests: (n,) bool, whether the tool is where it rests, in the frame of the base.
+        loose, tight: (n,) bool, whether all joints are near rest: as near as while something is held, and nearer.
     """
 
     base: Tensor
@@ -60,6 +60,14 @@ class Seen:
     force: Tensor
     pressed: Tensor
     obj: Tensor
+    still: Tensor
+    tool_rests: Tensor
+    loose: Tensor
+    tight: Tensor
+
+    def rests(self, tight: bool) -> Tensor:
+        """(n,) bool: tool and joints are at rest."""
+        return self.tool_rests & (self.tight if tight else self.loose)
 
 
 @dataclass(frozen=True)
@@ -107,28 +115,6 @@ def rest_place(base: Tensor) -> Tensor:
     rest = torch.tensor(COMMON.rest).expand(len(base), 3)
     place = torch.cat([base[:, :2], torch.zeros_like(base[:, :1])], 1)
     return place + quat_rotate(quat_from_yaw(base[:, 2]), rest)
-
-
-def tool_rests(seen: Seen) -> Tensor:
-    """(n,) bool: the tool is at rest in the frame of the base."""
-    return norm(seen.tcp - rest_place(seen.base)) <= constant(COMMON.ee_rest)
-
-
-def at_rest(joints: Tensor, rest: Tensor, tight: bool) -> Tensor:
-    """(n,) bool: joints (n, J), torso first, are near ``rest`` (J,). Tight asks for more, but of the torso alone for
-    that."""
-    away = (joints - rest).abs()
-    if not tight:
-        return (away < constant(COMMON.arm_loose)).all(1)
-    return (away[:, 1:] < constant(COMMON.arm_tight)).all(1) & (away[:, 0] < constant(COMMON.torso_tight))
-
-
-def still(seen: Seen, both_ways: bool = False) -> Tensor:
-    """(n,) bool: the robot stands still. As in MS-HAB a negative velocity always passes, unless ``both_ways``."""
-    joints, base = seen.joint_speeds, seen.base_speeds
-    if both_ways:
-        joints, base = joints.abs(), base.abs()
-    return (joints <= constant(COMMON.still)).all(1) & (base <= constant(COMMON.still_base)).all(1)
 
 
 def at_goal(obj: Tensor, goal: Goal, shape: str = "sphere") -> Tensor:
@@ -194,7 +180,6 @@ def is_near(seen: Seen, goal: Tensor, joint: Joint | None = None) -> Tensor:
 def succeeds(
     subtask: str,
     seen: Seen,
-    rest: Tensor,
     goal: Goal,
     *,
     joint: Joint | None = None,
@@ -202,31 +187,28 @@ def succeeds(
     shape: str = "sphere",
     force_limit: float | None = None,
     arm_counts: bool = True,
-    both_ways: bool = False,
 ) -> Tensor:
     """(n,) bool: the subtask is done in rows that see this.
 
     Args:
         subtask: ``pick``, ``place``, ``open``, ``close`` or ``navigate``.
         seen: of the rows.
-        rest: (J,) where torso, head and arm rest.
         goal: of Place and Navigate.
         joint: of Open, of Close, and of Navigate to a drawer or a fridge.
         carrying: whether Navigate brings an object along.
         shape: of the goal of Place, see :func:`at_goal`.
         force_limit: [N] instead of the published one.
         arm_counts: whether Navigate asks for an arm at rest; the published evaluation of sequences does not.
-        both_ways: see :func:`still`.
 
     Raises:
         ValueError: Open or Close without a joint.
     """
     rules = RULES[subtask]
     gentle = seen.pressed < constant(rules.force_limit if force_limit is None else force_limit)
-    done = gentle & still(seen, both_ways)
+    done = gentle & seen.still
     tight = rules.tight and not (subtask == "navigate" and carrying)
     if subtask != "navigate" or arm_counts:
-        done = done & tool_rests(seen) & at_rest(seen.joints, rest, tight)
+        done = done & seen.rests(tight)
         if subtask == "navigate" and carrying:
             done = done & seen.grasped
     if subtask == "pick":

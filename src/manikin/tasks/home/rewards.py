@@ -31,10 +31,6 @@ def _gentle(subtask: str, seen: Seen) -> dict[str, Tensor]:
     }
 
 
-def _resting(seen: Seen, rest: Tensor, tight: bool) -> Tensor:
-    return predicates.tool_rests(seen) & predicates.at_rest(seen.joints, rest, tight)
-
-
 def _speed(seen: Seen) -> Tensor:
     """(n,) norm of all velocities but the gripper's."""
     return norm(torch.cat([seen.base_speeds, seen.joint_speeds], 1))
@@ -42,25 +38,24 @@ def _speed(seen: Seen) -> Tensor:
 
 def _raised(seen: Seen, torso: tuple[float, float]) -> Tensor:
     """(n,) how far the torso is raised, 0 to 1."""
-    return (seen.joints[:, 0] - torso[0]) / (torso[1] - torso[0])
+    return (seen.joints[:, 0] + COMMON.torso_rest - torso[0]) / (torso[1] - torso[0])
 
 
 def _if(condition: Tensor, value: Tensor) -> Tensor:
     return torch.where(condition, value, ZERO)
 
 
-def pick_terms(seen: Seen, rest: Tensor, tcp_speed: Tensor, success: Tensor) -> dict[str, Tensor]:
+def pick_terms(seen: Seen, tcp_speed: Tensor, success: Tensor) -> dict[str, Tensor]:
     """Terms of Pick, each (n,): reach the object, grasp it, go back to rest, hold still.
 
     Args:
         seen: of the rows.
-        rest: (J,) joints at rest.
         tcp_speed: (n,) [m/s].
         success: (n,) bool.
     """
     held, to = seen.grasped, seen.obj - seen.tcp
     reach = norm(to)
-    arm = closeness(norm(seen.joints - rest), 0.2)
+    arm = closeness(norm(seen.joints), 0.2)
     to_rest = norm(seen.tcp - predicates.rest_place(seen.base))
     torso = torch.where(reach < 0.3, ONE, closeness(seen.joint_speeds[:, 0].abs(), 5.0))
     back = 2.0 + 5.0 * closeness(to_rest, 3.0) + arm + closeness(norm(seen.base_speeds), 1.0)
@@ -70,7 +65,7 @@ def pick_terms(seen: Seen, rest: Tensor, tcp_speed: Tensor, success: Tensor) -> 
         "grasp": 2.0 * held,
         "arm": arm,
         "back": _if(held, back),
-        "still": _if(held & _resting(seen, rest, tight=False), 2.0 + closeness(_speed(seen), 1.0)),
+        "still": _if(held & seen.rests(tight=False), 2.0 + closeness(_speed(seen), 1.0)),
         **_gentle("pick", seen),
         "success": 3.0 * success,
     }
@@ -78,7 +73,6 @@ def pick_terms(seen: Seen, rest: Tensor, tcp_speed: Tensor, success: Tensor) -> 
 
 def place_terms(
     seen: Seen,
-    rest: Tensor,
     goal: Goal,
     tcp_speed: Tensor,
     obj_speeds: Tensor,
@@ -90,7 +84,6 @@ def place_terms(
 
     Args:
         seen: of the rows.
-        rest: (J,) joints at rest.
         goal: of the object.
         tcp_speed: (n,) [m/s].
         obj_speeds: (n, 2) how fast the object moves and turns [m/s, rad/s].
@@ -105,7 +98,7 @@ def place_terms(
     sinking = seen.joint_speeds[:, 0].clamp_max(0.0).abs()
     carry = 2.0 * held + closeness(sinking, 5.0) + forth + 4.0 * closeness(above, 0.5)
     to_rest = norm(seen.tcp - predicates.rest_place(seen.base))
-    back = 13.0 + 5.0 * closeness(to_rest, 3.0) + 4.0 * closeness(norm(seen.joints - rest), 1.0)
+    back = 13.0 + 5.0 * closeness(to_rest, 3.0) + 4.0 * closeness(norm(seen.joints), 1.0)
     back = back + 2.0 * _raised(seen, torso) + closeness(norm(seen.base_speeds), 1.0)
     calm = 2.0 + closeness(_speed(seen), 1.0) + closeness(norm(seen.base_speeds), 1.0)
     lies = closeness(obj_speeds.sum(1) * (~held), 0.2)
@@ -113,20 +106,17 @@ def place_terms(
         "slow": closeness(tcp_speed, 0.2) + 3.0 * lies,
         "carry": _if(~there, carry),
         "back": _if(there, back),
-        "still": _if(there & _resting(seen, rest, tight=True), calm),
+        "still": _if(there & seen.rests(tight=True), calm),
         **_gentle("place", seen),
         "success": 6.0 * success,
     }
 
 
-def open_terms(
-    seen: Seen, rest: Tensor, joint: Joint, success: Tensor, torso: tuple[float, float]
-) -> dict[str, Tensor]:
+def open_terms(seen: Seen, joint: Joint, success: Tensor, torso: tuple[float, float]) -> dict[str, Tensor]:
     """Terms of Open, each (n,): reach the handle, pull it slowly, go back to rest.
 
     Args:
         seen: of the rows.
-        rest: (J,) joints at rest.
         joint: that is to be opened.
         success: (n,) bool.
         torso: limits of its joint [m].
@@ -137,25 +127,24 @@ def open_terms(
     left = ((goal - joint.q) / (goal - low)).clamp_min(0.0)
     reach = torch.where(seen.grasped, constant(5.0), 3.0 * closeness(norm(seen.tcp - joint.handle), 1.0))
     to_rest = norm(seen.tcp - predicates.rest_place(seen.base))
-    back = 2.0 * closeness(norm(seen.joints - rest), 1.0) + _raised(seen, torso) + 2.0 * closeness(to_rest, 1.0)
+    back = 2.0 * closeness(norm(seen.joints), 1.0) + _raised(seen, torso) + 2.0 * closeness(to_rest, 1.0)
     calm = closeness(_speed(seen), 1.0)
     return {
         "reach": torch.where(is_open, constant(6.0), reach),
         "open": 6.0 * (1.0 - left) + 3.0 * (joint.q > low + _SLIGHTLY),
         "slow": 3.0 * (joint.speed <= constant(rules.fast)),
-        "back": _if(is_open, back + _if(_resting(seen, rest, tight=True), calm)),
+        "back": _if(is_open, back + _if(seen.rests(tight=True), calm)),
         "success": 3.0 * success,
     }
 
 
 def close_terms(
-    seen: Seen, rest: Tensor, joint: Joint, pushed: Tensor, success: Tensor, torso: tuple[float, float]
+    seen: Seen, joint: Joint, pushed: Tensor, success: Tensor, torso: tuple[float, float]
 ) -> dict[str, Tensor]:
     """Terms of Close, each (n,): reach the handle, push it, go back to rest.
 
     Args:
         seen: of the rows.
-        rest: (J,) joints at rest.
         joint: that is to be closed.
         pushed: (n,) bool, shut, and the tool was within 30 cm of the handle while it was.
         success: (n,) bool.
@@ -166,7 +155,7 @@ def close_terms(
     goal = low + rules.close_share * (high - low)
     left = ((joint.q - goal) / (high - goal)).clamp_min(0.0)
     reach = torch.where(seen.grasped, constant(7.5), 7.0 * closeness(norm(seen.tcp - joint.handle), 1.0))
-    away = norm(seen.joints - rest)
+    away = norm(seen.joints)
     arm = 0.5 * (closeness(away, 1.0) + closeness(away, 0.2))
     to_rest = norm(seen.tcp - predicates.rest_place(seen.base))
     back = _raised(seen, torso) + closeness(to_rest, 1.0) + closeness(to_rest, 3.0)
@@ -176,14 +165,13 @@ def close_terms(
         "close": 5.0 * (1.0 - left),
         "slow": 5.0 * (joint.speed.abs() <= constant(rules.fast)),
         "arm": torch.where(pushed, 10.0 * arm, arm),
-        "back": _if(pushed, back + _if(_resting(seen, rest, tight=True), calm)),
+        "back": _if(pushed, back + _if(seen.rests(tight=True), calm)),
         "success": 3.0 * (success & pushed),
     }
 
 
 def navigate_terms(
     seen: Seen,
-    rest: Tensor,
     goal: Tensor,
     way: Tensor,
     forward_speed: Tensor,
@@ -195,7 +183,6 @@ def navigate_terms(
 
     Args:
         seen: of the rows.
-        rest: (J,) joints at rest.
         goal: (n, 3) [m].
         way: (n,) [m] how far it is to drive.
         forward_speed: (n,) [m/s].
@@ -208,12 +195,12 @@ def navigate_terms(
     facing = error <= constant(COMMON.heading)
     drive = 8.0 * closeness(way, 0.1) + 2.0 * torch.tanh(2.0 * forward_speed.clamp_min(0.0))
     stand = 2.0 + 2.0 * closeness(norm(seen.base_speeds), 1.0 / 3.0)
-    stand = stand + _if(predicates.tool_rests(seen), closeness(_speed(seen), 1.0))
+    stand = stand + _if(seen.tool_rests, closeness(_speed(seen), 1.0))
     to_rest = norm(seen.tcp - predicates.rest_place(seen.base))
     return {
         "hold": 2.0 * ready,
         "drive": _if(ready, torch.where(near, constant(12.0), drive)),
         "face": _if(near, torch.where(facing, stand, 2.0 * closeness(error, 0.5))),
-        "arm": 2.0 * closeness(norm(seen.joints - rest), 0.2) + 2.0 * closeness(to_rest, 3.0),
+        "arm": 2.0 * closeness(norm(seen.joints), 0.2) + 2.0 * closeness(to_rest, 3.0),
         **_gentle("navigate", seen),
     }

@@ -16,13 +16,16 @@ from manikin.homes.free_space import CELL
 from manikin.math import quat_to_yaw
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON, Seen
+from manikin.toolkit import Resting, Still, is_static, rests, tool_rests
 
-__all__ = ["FETCH_ARM", "FETCH_RADIUS", "LAYOUTS", "Spots", "needs_mobile", "resting", "see", "spots"]
+__all__ = ["FETCH_ARM", "FETCH_RADIUS", "LAYOUTS", "Spots", "needs_mobile", "see", "spots"]
 
 LAYOUTS = tuple(f"apartment{k}" for k in range(VARIATIONS))
 """The built-in apartments."""
 FETCH_RADIUS = 0.32  # [m] of Fetch's base, and a few centimetres
 FETCH_ARM = (0.56, 0.8)  # [m] how far its arm reaches at rest, and above which height
+_LOOSE = Resting(joints=COMMON.arm_loose)
+_TIGHT = Resting(joints=COMMON.arm_tight, torso=COMMON.torso_tight, groups=("head", "arm"))
 _SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
 _PLACES = ("top", "seat", "left", "right")  # on them
 _STAND = 0.75  # [m] from a goal at least, where a robot stands before it
@@ -118,11 +121,6 @@ def _ways(space: FreeSpace, goal: np.ndarray) -> np.ndarray:
     return np.asarray(ways[tuple(near)])
 
 
-def resting(robot: Robot) -> Tensor:
-    """(J,) torso, head and arm at rest, torso first."""
-    return robot.keyframe("rest")[_columns(robot)]
-
-
 def _columns(robot: Robot) -> list[int]:
     return [k for name in ("torso", "head", "arm") for k in range(*robot.groups[name].indices(robot.arm_joints))]
 
@@ -137,9 +135,10 @@ def needs_mobile(task: str, robot: Robot) -> None:
         )
 
 
-def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor) -> Seen:
-    """What the conditions and rewards of subtasks ask of a mobile robot and an object (n, 3)."""
-    joints, speeds, columns = robot.arm_qpos, robot.arm_qvel, _columns(robot)
+def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_ways: bool = False) -> Seen:
+    """What the conditions and rewards of subtasks ask of a mobile robot and an object (n, 3). With ``both_ways``
+    negative velocities count, too; as published they do not."""
+    joints, speeds, columns = robot.arm_qpos - robot.keyframe("rest"), robot.arm_qvel, _columns(robot)
     root = robot.root_pose
     return Seen(
         base=torch.cat([root[:, :2], quat_to_yaw(root[:, 3:])[:, None]], 1),
@@ -151,4 +150,8 @@ def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor) -> Seen:
         force=robot.forces.total,
         pressed=pressed,
         obj=obj,
+        still=is_static(robot, Still(joints=COMMON.still, base=COMMON.still_base, one_sided=not both_ways)),
+        tool_rests=tool_rests(robot, COMMON.rest, COMMON.ee_rest),
+        loose=rests(robot, _LOOSE),
+        tight=rests(robot, _TIGHT),
     )
