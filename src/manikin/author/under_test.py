@@ -122,7 +122,7 @@ class WatchedEpisodes:
         first: mean time of the first success [s], NaN without one.
         finite: reward term -> whether it always was.
         largest, sum_error: of the reward; its largest deviation from the sum of the terms.
-        health: bits of all rows together.
+        health: bits of all rows together, of each until its task says ``fail``: its episode is over then.
         waypoint, timeouts: of each row, where an expert's waypoints are followed; see :class:`WaypointExecutor`.
     """
 
@@ -133,7 +133,7 @@ class WatchedEpisodes:
         self.succeeded = torch.zeros(env.num_envs, dtype=torch.bool)
         self.finite: dict[str, bool] = {}
         self.largest, self.sum_error, self.health = -float("inf"), 0.0, 0
-        first = torch.zeros(env.num_envs)
+        first, failed = torch.zeros(env.num_envs), np.zeros(env.num_envs, bool)
         solved_for = 0
         for k in range(env.horizon):
             _, reward, _, truncated, info = env.step(act())
@@ -147,7 +147,9 @@ class WatchedEpisodes:
             won = info["success"].cpu()
             first[won & ~self.succeeded] = (k + 1) / env.control_hz
             self.succeeded |= won
-            self.health |= int(np.bitwise_or.reduce(to_numpy(info["health"])))
+            self.health |= int(np.bitwise_or.reduce(np.where(failed, 0, to_numpy(info["health"]))))
+            if "fail" in info:
+                failed |= to_numpy(info["fail"]).astype(bool)
             solved_for = solved_for + 1 if bool(self.succeeded.all()) else 0
             # truncated at the end of the time are all rows; before it, the physics broke
             if bool(truncated.any()) or solved_for > _AFTER * env.control_hz:

@@ -29,8 +29,8 @@ class BaseVelocity(OncePerStep):
         self.name, self._n, self.rate = control.word, 3, servo_rate(robot.arm)
         self._dt = 1.0 / control_hz
         ways = ("forward", "left", "turn") if base.kind == "planar" else ("forward", "turn")
-        self._at = [("forward", "left", "turn").index(way) for way in ways]
-        speeds = [robot.arm.joint_speed[k] for k in self._at]
+        self._at = slice(0, 3, 4 - len(ways))  # of the base's joints those that an action moves
+        speeds = robot.arm.joint_speed[:3][self._at]
         self._speed = torch.tensor(speeds, device=robot.limits.device)
         self._low, self._high = robot.limits[:3].unbind(1)
         lead = [self.lead * max(1.0, speed) for speed in robot.arm.joint_speed]

@@ -33,7 +33,7 @@ class _Draw:
     """One apartment's random numbers, each from a stream of its own."""
 
     def __init__(self, seed: int) -> None:
-        self._rng = EpisodeRng(torch.tensor([seed]), torch.tensor([0]))
+        self._rng = EpisodeRng(torch.tensor([seed], device="cpu"), torch.tensor([0], device="cpu"))
 
     def between(self, name: str, low: float, high: float) -> float:
         """A length in centimetres [m], which is easier to read in a model than one drawn bit for bit."""

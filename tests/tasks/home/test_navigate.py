@@ -30,19 +30,31 @@ def made(num_envs: int = 8, **options: Any) -> Any:
 def test_every_goal_can_be_reached_and_no_start_is_near_it(layout: str) -> None:
     found = spots(layout)
     assert len(found.names) >= 5
-    assert found.space.reachable(found.stands[:, :2].numpy()).all()
-    to = found.goals[:, :2] - found.stands[:, :2]
-    assert (to.norm(dim=1) <= 1.5 + 1e-5).all() and (to.norm(dim=1) >= 0.75 - 1e-5).all()
-    looks = torch.stack([torch.cos(found.stands[:, 2]), torch.sin(found.stands[:, 2])], 1)
-    assert torch.allclose(looks, to / to.norm(dim=1, keepdim=True), atol=1e-5)
-    assert ((found.starts - found.goals[:, None, :2]).norm(dim=2) > 2).all()
-    pick = np.random.default_rng(0).integers(0, found.starts.shape[1], 5)
-    for goal in range(len(found.names)):
-        starts = found.starts[goal, pick]
-        ways = found.way(torch.full((5,), goal), torch.cat([starts, torch.zeros(5, 1)], 1))
-        there = found.space.distances(starts.numpy(), found.stands[goal, :2].numpy())
-        assert ways.numpy() == pytest.approx(there, abs=1e-3)
-        assert (ways + 0.05 >= (starts - found.stands[goal, :2]).norm(dim=1)).all()
+    assert found.space.reachable(found.stands[:, :2]).all()
+    to = (found.goals - found.stands)[:, :2]
+    away = np.linalg.norm(to, axis=1)
+    assert (away <= 1.5 + 1e-5).all() and (away >= 0.75 - 1e-5).all()
+    assert np.stack([np.cos(found.stands[:, 2]), np.sin(found.stands[:, 2])], 1) == pytest.approx(
+        to / away[:, None], abs=1e-5
+    )
+    assert (np.linalg.norm(found.starts - found.goals[:, None, :2], axis=2) > 2).all()
+
+
+def test_the_way_is_that_of_the_map() -> None:
+    """And at least as long as the straight line."""
+    env = made(8)
+    env.reset(seed=list(range(8)))
+    rows = 0
+    for part in env.parts():
+        h, task = part.env.h, part.env.task
+        found = spots(task.layout)
+        base, goal = task.seen(h).base[:, :2].numpy(), h.target.value.long().numpy()
+        there = found.space.distances(base, found.stands[goal, :2])
+        assert task.way(h).numpy() == pytest.approx(there, abs=1e-3)
+        assert (there + 0.05 >= np.linalg.norm(base - found.stands[goal, :2], axis=1)).all()
+        rows += len(goal)
+    assert rows == 8
+    env.close()
 
 
 def test_the_robot_touches_nothing_at_the_start() -> None:

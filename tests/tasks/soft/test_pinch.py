@@ -80,6 +80,17 @@ def test_the_expert_pinches_both_ways_and_the_volume_stays_within_five_percent()
     assert solved.all() and info["success"].all() and not info["health"].any()
 
 
+def test_clay_that_is_drawn_out_beyond_15_cm_fails() -> None:
+    env = _make()
+    env.reset(seed=0)
+    points = env.h.clay.pos - env.h.clay.middle[:, None]
+    length = float((points.amax(1) - points.amin(1))[0, 0])
+    for wanted, torn in ((0.149, False), (0.151, True)):
+        env.h.clay.set_pos(points * torch.tensor([wanted / length, 1.0, 1.0]) + torch.tensor([0.0, 0.0, 0.03]))
+        env.world.forward()
+        assert env.task.evaluate(env.h)["fail"].tolist() == [torn]
+
+
 def test_a_stick_cannot_pinch() -> None:
     with pytest.raises(ManikinError, match="panda"):
         manikin.make("Pinch-v1", robot="panda+stick")

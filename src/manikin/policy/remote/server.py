@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hmac
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,14 @@ import torch
 
 from manikin.errors import AssetError, ConfigError, DataError, ManikinError
 from manikin.policy.api import Policy
+from manikin.policy.remote.batching import Batcher, Metrics
 from manikin.policy.remote.wire import pack, unpack
 
 __all__ = ["PolicyServer"]
 
 LARGEST = 2**26  # [bytes] of a request: dozens of pictures
 MOST = 64  # rows of a request
+_DRAIN = 10.0  # [s] for answers to be sent when the server stops
 
 
 class PolicyServer:
@@ -26,8 +30,11 @@ class PolicyServer:
     A client connects, is sent the metadata, and then sends one dictionary after another: the row's observation by name
     (a flat one is ``state``), ``prompt`` (the instruction), and by choice ``request_id``, which comes back with the
     answer. With ``batch`` several rows may come in one request, ``{"rows": [row, ...]}``, as many as ``batch`` of the
-    metadata says; its answer is (rows, H, A). A request that cannot be answered gets a text that says why, and the
-    connection ends.
+    metadata says; its answer is (rows, H, A). Requests of several clients are then answered together, too. A request
+    that cannot be answered gets a text that says why, and the connection ends.
+
+    ``GET /healthz`` says OK, and 503 while the server stops. ``GET /metrics`` has numbers for Prometheus; with a key it
+    wants that.
 
     Args:
         policy: stateless: one whose answer depends on the observation alone.
@@ -41,6 +48,7 @@ class PolicyServer:
 
     Attributes:
         port, url: where it listens.
+        metrics: what it did so far.
 
     Raises:
         AssetError: msgpack or websockets is not installed.
@@ -64,12 +72,14 @@ class PolicyServer:
             raise AssetError(f"a policy server needs websockets ({error}): pip install 'manikin[remote]'") from None
         if not getattr(policy, "stateless", False):
             raise ConfigError("only a stateless policy can be served: the protocol does not say when episodes begin")
-        self._policy, self._key, self._lock = policy, key, threading.Lock()
+        self._policy, self._key = policy, key
         self._shapes = {name: tuple(shape) for name, shape in shapes.items()}
         sizes = [4 * int(np.prod(shape)) for shape in self._shapes.values()]
         self._most = max(1, min(MOST, LARGEST // (2 * max(1, sum(sizes))))) if batch else 1
         self._metadata = {**(metadata or {}), "request_id": True, **({"batch": self._most} if batch else {})}
         pack(self._metadata)  # can be sent
+        self.metrics, self._stops = Metrics(), False
+        self._busy, self._sent = 0, threading.Condition()
         self._connections: set[Any] = set()
         try:
             self._server = serve(
@@ -77,6 +87,7 @@ class PolicyServer:
             )
         except OSError as error:
             raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        self._batcher = Batcher(self._act, self._most, self.metrics)
         self.port = int(self._server.socket.getsockname()[1])
         self.url = f"ws://{host}:{self.port}"
 
@@ -85,11 +96,14 @@ class PolicyServer:
         self._server.serve_forever()
 
     def close(self) -> None:
-        """Stop listening; connections end after the answer that is under way."""
+        """Take no new connections, answer what was asked, and stop."""
+        self._stops = True
         self._server.shutdown()
-        with self._lock:
-            for connection in list(self._connections):
-                connection.close(1001, "the server stops")
+        self._batcher.close()
+        with self._sent:  # what was answered goes out first
+            self._sent.wait_for(lambda: not self._busy, timeout=_DRAIN)
+        for connection in list(self._connections):
+            connection.close(1001, "the server stops")
 
     def __enter__(self) -> PolicyServer:
         self._thread = threading.Thread(target=self.serve_forever, daemon=True)
@@ -101,32 +115,58 @@ class PolicyServer:
         self._thread.join()
 
     def _enter(self, connection: Any, request: Any) -> Any:
-        """Who may connect."""
+        """Who may connect; and the two pages that are no websocket: ``/healthz``, open to all, and ``/metrics``."""
+        if request.path == "/healthz":
+            return connection.respond(503, "it stops\n") if self._stops else connection.respond(200, "OK\n")
         if self._key is not None:
             given = request.headers.get("Authorization") or ""
             if not hmac.compare_digest(given.encode(), f"Api-Key {self._key}".encode()):
                 return connection.respond(401, "this policy server wants a key: Authorization: Api-Key KEY\n")
+        if request.path == "/metrics":
+            return connection.respond(200, self.metrics.text())
         return None
 
     def _talk(self, connection: Any) -> None:
         from websockets.exceptions import ConnectionClosed
 
         self._connections.add(connection)
+        self.metrics.connected(1)
         try:
             connection.send(pack(self._metadata))
             for message in connection:
-                try:
-                    answer = self._answer(message)
-                except ManikinError as error:
-                    connection.send(str(error))
-                    return
-                connection.send(pack(answer))
+                with self._answering():
+                    began = time.perf_counter()
+                    try:
+                        answer, rows = self._answer(message)
+                    except (ManikinError, RuntimeError) as error:
+                        self.metrics.error()
+                        connection.send(str(error))
+                        return
+                    connection.send(pack(answer))
+                    self.metrics.request(rows, time.perf_counter() - began)
         except ConnectionClosed:
             return
         finally:
+            self.metrics.connected(-1)
             self._connections.discard(connection)
 
-    def _answer(self, message: Any) -> dict[str, Any]:
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """A request is being answered, until its answer is sent."""
+        with self._sent:
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._sent:
+                self._busy -= 1
+                self._sent.notify_all()
+
+    def _act(self, rows: dict[str, torch.Tensor], prompts: list[str]) -> torch.Tensor:
+        return self._policy.act(rows["state"] if [*rows] == ["state"] else nested(rows), prompts)
+
+    def _answer(self, message: Any) -> tuple[dict[str, Any], int]:
+        """The answer, and how many rows were asked about."""
         request = unpack(message) if isinstance(message, bytes) else None
         if not isinstance(request, dict):
             raise DataError("a request must be a msgpack dictionary of the observation")
@@ -139,11 +179,9 @@ class PolicyServer:
         prompts = [str(row.pop("prompt", "")) for row in rows]
         leaves = [self._row(row) for row in rows]
         together = {name: torch.stack([row[name] for row in leaves]) for name in self._shapes}
-        shown = together["state"] if [*together] == ["state"] else nested(together)
-        with self._lock:  # one answer at a time
-            actions = self._policy.act(shown, prompts)
+        actions = self._batcher.ask(together, prompts)
         answer: dict[str, Any] = {"actions": (actions if several else actions[0]).cpu().numpy()}
-        return answer if number is None else {**answer, "request_id": number}
+        return (answer if number is None else {**answer, "request_id": number}), len(rows)
 
     def _row(self, request: dict[str, Any]) -> dict[str, torch.Tensor]:
         """The observation of one row, checked."""

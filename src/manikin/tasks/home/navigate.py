@@ -11,6 +11,7 @@ from torch import Tensor
 
 from manikin import Episode, Handles, Marker, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.homes import Home, apartment, furnish
+from manikin.homes.free_space import CELL
 from manikin.math import atan2, pose_inv, pose_mul, quat_rotate_inv
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.labels import subtask_labels
@@ -80,7 +81,11 @@ class HomeNavigate(Task):
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
 
     def scene(self, b: SceneBuilder) -> HomeNavigateHandles:
-        self._spots = spots(self.layout)
+        self._spots = found = spots(self.layout)
+        arrays = (found.starts, found.goals, found.stands, found.ways)
+        self._starts, self._goals, self._stands, self._ways = map(torch.tensor, arrays)
+        self._origin = torch.tensor(found.space.origin.tolist())
+        self._last = torch.tensor(found.ways.shape[1:]) - 1
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot)
         return HomeNavigateHandles(
@@ -92,7 +97,7 @@ class HomeNavigate(Task):
         )
 
     def start(self, h: HomeNavigateHandles, ep: Episode) -> None:
-        goals, starts = self._spots.goals, self._spots.starts
+        goals, starts = self._goals, self._starts
         number = ep.rng.integers("goal", 0, len(goals))
         h.target.set(number.float())
         h.marker.set_pose(goals[number])
@@ -114,7 +119,7 @@ class HomeNavigate(Task):
 
     def goal(self, h: HomeNavigateHandles) -> Tensor:
         """(n, 3) [m]."""
-        return self._spots.goals[h.target.value.long()]
+        return self._goals[h.target.value.long()]
 
     def evaluate(self, h: HomeNavigateHandles) -> dict[str, Tensor]:
         c, seen, goal = self.config, self.seen(h), self.goal(h)
@@ -135,7 +140,9 @@ class HomeNavigate(Task):
 
     def way(self, h: HomeNavigateHandles) -> Tensor:
         """(n,) [m] that is left to drive."""
-        return self._spots.way(h.target.value.long(), self.seen(h).base)
+        cell = torch.round((self.seen(h).base[:, :2] - self._origin) / CELL).long()
+        cell = torch.minimum(cell.clamp_min(0), self._last)
+        return self._ways[h.target.value.long(), cell[:, 0], cell[:, 1]]
 
     def observe(self, h: HomeNavigateHandles) -> dict[str, dict[str, Tensor]]:
         seen, root = self.seen(h), h.robot.root_pose
@@ -157,7 +164,7 @@ class HomeNavigate(Task):
 
     def expert(self, h: HomeNavigateHandles) -> list[Waypoint]:
         """Along the shortest way to where it stands before the goal, the arm at rest."""
-        stands = self._spots.stands[h.target.value.long()]
+        stands = self._stands[h.target.value.long()]
         base, space = self.seen(h).base, self._spots.space
         paths = torch.zeros(h.n, _CORNERS, 3)
         for row, (start, stand) in enumerate(zip(base.numpy(force=True), stands.numpy(force=True), strict=True)):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin.math import atan2, norm, quat_from_yaw, quat_rotate, wrap_to_pi
+from manikin.math import Constant, atan2, norm, quat_from_yaw, quat_rotate, wrap_to_pi
 from manikin.tasks.home.rules import ARTICULATIONS, RULES, Common
 from manikin.toolkit import constant
 
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 COMMON = Common()
+_REST = Constant((COMMON.rest,))
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Joint:
 
 def rest_place(base: Tensor) -> Tensor:
     """(n, 3) [m] where the tool rests, of bases (n, 3) that stand on the floor."""
-    rest = torch.tensor(COMMON.rest).expand(len(base), 3)
+    rest = _REST.like(base).expand(len(base), 3)
     place = torch.cat([base[:, :2], torch.zeros_like(base[:, :1])], 1)
     return place + quat_rotate(quat_from_yaw(base[:, 2]), rest)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from manikin.errors import ConfigError
 from manikin.homes import VARIATIONS, Apartment, Fixture, FreeSpace, Mechanism, apartment, free_space
 from manikin.homes.free_space import CELL
-from manikin.math import quat_to_yaw
+from manikin.math import Constant, quat_to_yaw
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.toolkit import Resting, Still, is_static, rests, tool_rests
@@ -48,18 +48,11 @@ class Spots:
     """
 
     space: FreeSpace
-    starts: Tensor
-    goals: Tensor
-    stands: Tensor
-    ways: Tensor
+    starts: np.ndarray
+    goals: np.ndarray
+    stands: np.ndarray
+    ways: np.ndarray
     names: tuple[str, ...]
-
-    def way(self, goal: Tensor, base: Tensor) -> Tensor:
-        """(n,) [m] how far it is to drive to goals of the numbers (n,) from bases (n, 3)."""
-        origin = torch.tensor(self.space.origin, dtype=torch.float32)
-        cell = torch.round((base[:, :2] - origin) / CELL).long()
-        cell = torch.minimum(cell.clamp_min(0), torch.tensor(self.ways.shape[1:]) - 1)
-        return self.ways[goal, cell[:, 0], cell[:, 1]]
 
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
@@ -88,10 +81,10 @@ def spots(layout: str) -> Spots:
     most = max(map(len, far))
     return Spots(
         space=space,
-        starts=torch.tensor(np.stack([np.resize(one, (most, 2)) for one in far]), dtype=torch.float32),
-        goals=torch.tensor(np.array(goals), dtype=torch.float32),
-        stands=torch.tensor(np.array(stands), dtype=torch.float32),
-        ways=torch.tensor(ways, dtype=torch.float32),
+        starts=np.stack([np.resize(one, (most, 2)) for one in far]).astype(np.float32),
+        goals=np.array(goals, np.float32),
+        stands=np.array(stands, np.float32),
+        ways=ways.astype(np.float32),
         names=tuple(names),
     )
 
@@ -121,10 +114,6 @@ def _ways(space: FreeSpace, goal: np.ndarray) -> np.ndarray:
     return np.asarray(ways[tuple(near)])
 
 
-def _columns(robot: Robot) -> list[int]:
-    return [k for name in ("torso", "head", "arm") for k in range(*robot.groups[name].indices(robot.arm_joints))]
-
-
 def needs_mobile(task: str, robot: Robot) -> None:
     """Raise ConfigError unless a robot drives and has a torso, a head and an arm."""
     lacks = [name for name in ("base", "torso", "head", "arm") if name not in robot.groups]
@@ -138,13 +127,14 @@ def needs_mobile(task: str, robot: Robot) -> None:
 def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_ways: bool = False) -> Seen:
     """What the conditions and rewards of subtasks ask of a mobile robot and an object (n, 3). With ``both_ways``
     negative velocities count, too; as published they do not."""
-    joints, speeds, columns = robot.arm_qpos - robot.keyframe("rest"), robot.arm_qvel, _columns(robot)
-    root = robot.root_pose
+    groups = [robot.groups[name] for name in ("torso", "head", "arm")]
+    joints, speeds = robot.arm_qpos, robot.arm_qvel
+    joints, root = joints - _rest(tuple(robot.arm.keyframes["rest"])).like(joints), robot.root_pose
     return Seen(
         base=torch.cat([root[:, :2], quat_to_yaw(root[:, 3:])[:, None]], 1),
         tcp=robot.tcp_pos,
-        joints=joints[:, columns],
-        joint_speeds=speeds[:, columns],
+        joints=torch.cat([joints[:, group] for group in groups], 1),
+        joint_speeds=torch.cat([speeds[:, group] for group in groups], 1),
         base_speeds=speeds[:, robot.groups["base"]],
         grasped=grasped,
         force=robot.forces.total,
@@ -155,3 +145,8 @@ def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_way
         loose=rests(robot, _LOOSE),
         tight=rests(robot, _TIGHT),
     )
+
+
+@functools.lru_cache(maxsize=16)
+def _rest(joints: tuple[float, ...]) -> Constant:
+    return Constant((joints,))

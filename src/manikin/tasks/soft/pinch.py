@@ -40,7 +40,8 @@ class Pinch(Task):
     Randomization: the block's place, uniform in a square, and its turn; along which of its two axes it is to be
     pinched; the arm's joints, a little noise about rest.
     Success: the Chamfer distance of the clay to the target shape, both about their middles, is at most ``share`` of
-    that at the start; the gripper has let go, and no point moves faster than ``calm_speed``.
+    that at the start; the gripper has let go, and no point moves faster than ``calm_speed``. Clay that is drawn out
+    beyond ``longest`` fails, where real clay would tear.
 
     Model: 4 x 4 x 4 points of three degrees of freedom, tied by tetrahedra of MuJoCo's finite elements (flex), of a
     neo-Hookean material that stays deformed beyond a strain of 2 %; 100 physics steps per second. Its volume stays
@@ -71,6 +72,7 @@ class Pinch(Task):
         turn: float = 0.4  # [rad] either way
         share: float = 0.3  # of the Chamfer distance at the start, at most
         calm_speed: float = 0.05  # [m/s]
+        longest: float = 0.15  # [m] along an axis of the world, at most
 
     def scene(self, b: SceneBuilder) -> PinchHandles:
         table(b, human_camera=((0.2, 0.3, 0.3), (-0.1, 0.0, 0.03)))
@@ -114,7 +116,9 @@ class Pinch(Task):
         c = self.config
         shaped = self.distance(h) <= constant(c.share)
         free = ~h.grasp.touches & (h.clay.speed <= constant(c.calm_speed))
-        return {"success": shaped & free, "is_shaped": shaped}
+        points = h.clay.pos
+        torn = (points.amax(1) - points.amin(1)).amax(1) > constant(c.longest)
+        return {"success": shaped & free & ~torn, "fail": torn, "is_shaped": shaped}
 
     def observe(self, h: PinchHandles) -> dict[str, dict[str, Tensor]]:
         return {

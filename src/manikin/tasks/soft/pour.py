@@ -230,7 +230,7 @@ class Pour(Task):
         before = at - 0.12 * torch.tensor([math.sin(_RAISED), 0.0, -math.cos(_RAISED)])  # back along the gripper's axis
         low, air = self.shares(h)[:, 1], self.shares(h)[:, 5]
         tilt = tilt_forward(h.cup.quat)
-        more = low + air < 0.2 * self._room() + c.enough  # what is in the air counts as above the mark
+        more = low + air < 0.1 * self._room() + c.enough  # what is in the air counts as above the mark
         closer = (tilt > _FLOWS) & (self.level(h) > h.low.value - 0.005)
         near = torch.where(air > 0.01, -0.03, 0.07)  # while grains fall, it tips back a little
         far = torch.where(air > 0.04, 0.0, _AHEAD)

@@ -1,0 +1,99 @@
+"""Requests per second and how long an answer takes, of a served policy with many clients at once.
+
+    python benchmarks/serving.py
+
+The policy that comes with manikin for PickCube-v2, behind ``manikin serve``'s server, on this machine. Each client is a
+thread that asks again as soon as it has its answer. ``batch_rows`` is how many rows the policy was asked about at once,
+on average. ``alone`` is the policy asked directly, one row at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import arguments, command, parsed, write
+
+from manikin.env.state.provenance import versions
+from manikin.policy.network import NetworkPolicy
+from manikin.policy.remote.server import PolicyServer
+from manikin.policy.remote.wire import pack, unpack
+from manikin.policy.shipped import shipped_policies
+from manikin.policy.trained import load_trained
+
+OUT = Path(__file__).parent / "results" / "serving.json"
+POLICY = "ppo-PickCube-v2"
+CLIENTS = (1, 8, 64)
+
+
+def asked(url: str, row: np.ndarray, until: float, took: list[float]) -> None:
+    """One client: asks until then, and notes how long each answer took [s]."""
+    from websockets.sync.client import connect
+
+    message = pack({"state": row})
+    with connect(url, compression=None) as connection:
+        connection.recv()
+        while time.perf_counter() < until:
+            began = time.perf_counter()
+            connection.send(message)
+            unpack(connection.recv())
+            took.append(time.perf_counter() - began)
+
+
+def measured(policy: NetworkPolicy, size: int, clients: int, seconds: float) -> dict[str, Any]:
+    """Requests per second, and the median and the 99th percentile of an answer's time [ms]."""
+    row = np.zeros(size, np.float32)
+    with PolicyServer(policy, {"state": (size,)}, port=0, batch=True) as server:
+        took: list[list[float]] = [[] for _ in range(clients)]
+        until = time.perf_counter() + seconds
+        threads = [threading.Thread(target=asked, args=(server.url, row, until, mine)) for mine in took]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        lines = dict(line.rsplit(" ", 1) for line in server.metrics.text().splitlines() if not line.startswith("#"))
+    times = sorted(t for mine in took for t in mine)
+    return {
+        "requests_per_s": round(len(times) / seconds, 1),
+        "median_ms": round(1e3 * statistics.median(times), 2),
+        "p99_ms": round(1e3 * times[min(len(times) - 1, int(0.99 * len(times)))], 2),
+        "batch_rows": round(float(lines["manikin_batch_rows_sum"]) / float(lines["manikin_batch_rows_count"]), 2),
+    }
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each number of clients")
+    args = parsed(parser, OUT)
+    seconds = 0.3 if args.quick else args.seconds
+    module, about = load_trained(shipped_policies()[POLICY])
+    policy, size = NetworkPolicy(module), len(about["observation"])
+    import torch
+
+    torch.set_num_threads(1)
+    count, until = 0, time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        policy.act(torch.zeros(1, size), [""])
+        count += 1
+    write(
+        {
+            "command": command(),
+            "versions": versions(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "load": os.getloadavg()[0],
+            "policy": POLICY,
+            "alone": {"requests_per_s": round(count / seconds, 1)},
+            "clients": {str(n): measured(policy, size, n, seconds) for n in (CLIENTS[:2] if args.quick else CLIENTS)},
+        },
+        args.out,
+    )
+
+
+if __name__ == "__main__":
+    main()
