@@ -61,7 +61,6 @@ PENDING = (
     "GooglePickObject-v1",
     "GooglePlaceAppleInDrawer-v1",
     "GraspCube-v1",
-    "HomeNavigate-v1",
     "InsertFlower-v1",
     "InsertNISTPeg-v1",
     "NutAssembly-v4",
@@ -305,10 +304,10 @@ def broken(entry: dict[str, Any]) -> list[str]:
 
 def with_layouts(most: int | None = None) -> list[str]:
     """All tasks; one with layouts once for each, as ID/LAYOUT, or for ``most`` of them, evenly apart in their order.
-    Robots on feet are left out, which touch the ground all the time, palms on which something lies, grains and ropes.
-    Tests compare them, in tests/tasks/classic, tests/tasks/locomotion, tests/tasks/hands and tests/props/soft; of the
-    last, grains alone: the rope has not been compared."""
-    kinds = {task: task_class(task) for task in task_ids() if task_family(task) != "soft"}
+    Robots on feet are left out, which touch the ground all the time, palms on which something lies, soft things, and
+    Fetch at home, whose torso rests at its limit. Tests compare them, in tests/tasks/classic, tests/tasks/locomotion,
+    tests/tasks/hands, tests/props/soft and tests/tasks/home; of Hang's rope the first steps alone."""
+    kinds = {task: task_class(task) for task in task_ids() if task_family(task) not in ("soft", "homes")}
     layouts = {task: kind.layouts for task, kind in kinds.items() if not {"feet", "palm"} & set(kind.robot_needs)}
     chosen = {task: of[:: -(-len(of) // most)] if most and of else of for task, of in layouts.items()}
     return [f"{task}/{layout}" if layout else task for task, of in chosen.items() for layout in of or (None,)]

@@ -40,7 +40,7 @@ class DriveHome(Task):
     """
 
     id = "DriveHome-v0"
-    horizon_s = 20.0
+    horizon_s = 30.0
     instruction = "drive to the fridge"
     robots = ("fetch",)
     robot_control: ClassVar = {"fetch": "base: base_vel, torso: joint_delta_pos, arm: joint_delta_pos"}
@@ -86,12 +86,8 @@ class DriveHome(Task):
         return {"policy": {"base": h.robot.arm_qpos[:, :3], "way": h.way.value}, "privileged": {}}
 
     def expert(self, h: DriveHomeHandles) -> list[Waypoint]:
-        posture = h.robot.keyframe("carry")[3:].expand(h.n, -1)
-        stages = [
-            Waypoint(joints=torch.cat([h.way.value[:, k], posture], 1), gripper=1, rot_tol=0.1, turn=0.8, timeout_s=6)
-            for k in range(CORNERS)
-        ]
-        return [*stages[:-1], stages[-1].hold()]
+        joints = torch.cat([h.way.value[:, -1], h.robot.keyframe("carry")[3:].expand(h.n, -1)], 1)
+        return [Waypoint(base=h.way.value, joints=joints, gripper=1, rot_tol=0.1, speed=0.9, turn=1.2).hold()]
 
 
 def main(episodes: int = 16) -> None:
