@@ -3,7 +3,8 @@
     python benchmarks/serving.py
 
 The policy that comes with manikin for PickCube-v2, behind ``manikin serve``'s server, on this machine. Each client is a
-thread that asks again as soon as it has its answer. ``batch_rows`` is how many rows the policy was asked about at once,
+thread of the same process that asks again as soon as it has its answer: clients and server share one interpreter, which
+is what limits them. ``batch_rows`` is how many rows the policy was asked about at once,
 on average. ``alone`` is the policy asked directly, one row at a time.
 """
 
