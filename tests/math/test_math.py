@@ -65,6 +65,11 @@ def test_rotation_vectors_and_euler_angles_match_scipy():
     axis, angle = rand(500, 3, seed=5), rand(500, seed=6)
     unit = (axis / axis.norm(dim=-1, keepdim=True)) * angle[:, None]
     same_rotation(mm.quat_from_axis_angle(axis, angle), Rotation.from_rotvec(unit.numpy()).as_quat(scalar_first=True))
+    flat = torch.stack((angle + 1, angle * angle), -1)
+    whole = torch.cat((flat, angle[..., None]), -1)
+    by_quaternion = mm.quat_rotate(mm.quat_from_yaw(angle), whole)
+    torch.testing.assert_close(mm.yaw_rotate(whole, angle), by_quaternion)
+    torch.testing.assert_close(mm.yaw_rotate(flat, angle), by_quaternion[..., :2])
     same_rotation(mm.quat_from_yaw(angle), mm.quat_from_rotvec(torch.stack((0 * angle, 0 * angle, angle), -1)))
 
 
@@ -273,6 +278,7 @@ CASES = {
     "quat_slerp": (mm.quat_slerp, _Q, _Q, _S),
     "quat_from_yaw": (mm.quat_from_yaw, _S),
     "quat_to_yaw": (mm.quat_to_yaw, _Q),
+    "yaw_rotate": (mm.yaw_rotate, _V, _S),
     "pose": (mm.pose, _V, _Q),
     "pose_mul": (mm.pose_mul, _P, _P),
     "pose_inv": (mm.pose_inv, _P),

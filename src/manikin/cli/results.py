@@ -118,7 +118,8 @@ def _list(out: Console, store: Store) -> int:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("id", "protocol", "task", "policy", "success", "episodes", "device", "when"):
         table.add_column(heading, no_wrap=True)
-    found = rates(store)
+    tables = store.read()
+    found = rates(tables)
     for rate in found:
         run = rate.run
         table.add_row(
@@ -131,7 +132,7 @@ def _list(out: Console, store: Store) -> int:
             run["device"],
             run["created"][:10],
         )
-    runs = store.runs()
+    runs = tables.runs()
     if found:
         show_table(out, table)
     kinds = {kind: sum(run["kind"] == kind for run in runs) for kind in ("evaluation", "training", "benchmark")}
@@ -143,7 +144,7 @@ def _list(out: Console, store: Store) -> int:
 def _query(out: Console, store: Store, sql: str) -> int:
     from rich.table import Table
 
-    found = store.table(sql)
+    found = store.read().table(sql)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in found.column_names:
         table.add_column(heading, no_wrap=True)

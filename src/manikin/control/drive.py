@@ -8,10 +8,11 @@ from torch import Tensor
 from manikin.control.base import Limb, OncePerStep, Reading
 from manikin.control.joint import servo_gain, servo_rate
 from manikin.errors import ConfigError
+from manikin.math import yaw_rotate
 from manikin.spec.action import ActionCard, ActionDim
 from manikin.spec.control import Control
 
-__all__ = ["BaseVelocity", "Carried", "turned"]
+__all__ = ["BaseVelocity", "Carried"]
 
 
 class BaseVelocity(OncePerStep):
@@ -55,7 +56,7 @@ class BaseVelocity(OncePerStep):
         own = torch.zeros_like(carry)
         own[:, self._at] = given
         measured = reading.qpos[:, :3]
-        goal = carry + turned(own, measured[:, 2]) * self._dt
+        goal = carry + yaw_rotate(own, measured[:, 2]) * self._dt
         near = torch.clamp(goal, measured - self._lead, measured + self._lead)
         ctrl = torch.clamp(near, self._low, self._high)
         return ctrl, ctrl
@@ -64,7 +65,7 @@ class BaseVelocity(OncePerStep):
         measured = reading.qpos[:, :3]
         # the commanded pose goes so far ahead of the measured one that the servo is at qpos in time
         way = measured + (qpos - measured) * servo_gain(self.rate, within or self._dt) - carry
-        velocity = turned(way, -measured[:, 2]) / (self._dt if within is None else within)
+        velocity = yaw_rotate(way, -measured[:, 2]) / (self._dt if within is None else within)
         action = velocity[:, self._at] / self._speed
         return action / action.abs().amax(1, keepdim=True).clamp_min(1.0)
 
@@ -91,17 +92,10 @@ class Carried:
         """(n, joints) where all joints are asked to go, from ``q`` towards ``to``: one factor for all of them, so that
         the tool goes straight."""
         heading = q[:, self._at[2]]
-        way = turned((to - q)[:, self._at], -heading) * self._more
+        way = yaw_rotate((to - q)[:, self._at], -heading) * self._more
         if not self._sideways:
             way[:, 1] = 0.0
         factor = 1.0 / (way.abs() / self._lead).amax(1).clamp_min(1.0)
         move = to - q
-        move[:, self._at] = turned(way, heading)
+        move[:, self._at] = yaw_rotate(way, heading)
         return q + move * factor[:, None]
-
-
-def turned(motion: Tensor, angle: Tensor) -> Tensor:
-    """(n, 3) a motion along x and y turned by an angle (n,); what turns is the same in both frames."""
-    cos, sin = torch.cos(angle), torch.sin(angle)
-    x, y, turn = motion.unbind(1)
-    return torch.stack([cos * x - sin * y, sin * x + cos * y, turn], 1)

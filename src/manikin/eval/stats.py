@@ -26,6 +26,7 @@ __all__ = [
     "bootstrap",
     "clopper_pearson",
     "compare_paired",
+    "count_pairs",
     "mcnemar_exact",
     "newcombe",
     "newcombe_paired",
@@ -228,6 +229,23 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * sum(comb(n, i) for i in range(k + 1)) / 2**n)
 
 
+def count_pairs(first: Sequence[bool], second: Sequence[bool]) -> tuple[int, int, int, int]:
+    """On how many episodes both succeeded, only the first, only the second, and neither.
+
+    Raises:
+        ConfigError: different numbers of episodes, or none.
+    """
+    if len(first) != len(second) or not len(first):
+        raise ConfigError(
+            f"a paired comparison needs the same episodes on both sides, got {len(first)} and {len(second)}"
+        )
+    pairs = [(bool(a), bool(b)) for a, b in zip(first, second, strict=True)]
+    both, only_first, only_second, neither = (
+        pairs.count(kind) for kind in ((True, True), (True, False), (False, True), (False, False))
+    )
+    return both, only_first, only_second, neither
+
+
 def compare_paired(first: Sequence[bool], second: Sequence[bool], *, confidence: float = 0.95) -> Paired:
     """Compare two policies by their successes on the same episodes, in the same order.
 
@@ -239,19 +257,13 @@ def compare_paired(first: Sequence[bool], second: Sequence[bool], *, confidence:
     Raises:
         ConfigError: different numbers of episodes, or none.
     """
-    if len(first) != len(second) or not len(first):
-        raise ConfigError(
-            f"a paired comparison needs the same episodes on both sides, got {len(first)} and {len(second)}"
-        )
-    pairs = [(bool(a), bool(b)) for a, b in zip(first, second, strict=True)]
-    kinds = ((True, True), (True, False), (False, True), (False, False))
-    both, only_first, only_second, neither = (pairs.count(kind) for kind in kinds)
+    both, only_first, only_second, neither = count_pairs(first, second)
     return Paired(
         both,
         only_first,
         only_second,
         neither,
         difference=newcombe_paired(both, only_first, only_second, neither, confidence=confidence),
-        resampled=bootstrap([float(a) - float(b) for a, b in pairs], confidence=confidence),
+        resampled=bootstrap([float(a) - float(b) for a, b in zip(first, second, strict=True)], confidence=confidence),
         p_value=mcnemar_exact(only_first, only_second),
     )

@@ -26,6 +26,7 @@ from manikin.math.rotation import (
     quat_to_matrix,
     quat_to_rotvec,
     quat_to_yaw,
+    yaw_rotate,
 )
 
 __all__ = [
@@ -59,4 +60,5 @@ __all__ = [
     "quat_to_yaw",
     "tolerance",
     "wrap_to_pi",
+    "yaw_rotate",
 ]

@@ -35,6 +35,7 @@ __all__ = [
     "quat_to_matrix",
     "quat_to_rotvec",
     "quat_to_yaw",
+    "yaw_rotate",
 ]
 
 _HALF, _ONE, _FOUR, _PER_PI = Constant(0.5), Constant(1.0), Constant(4.0), Constant(1 / math.pi)
@@ -202,6 +203,13 @@ def quat_from_yaw(yaw: Tensor) -> Tensor:
     half = yaw * _HALF.like(yaw)
     zero = torch.zeros_like(half)
     return torch.stack((half.cos(), zero, zero, half.sin()), -1)
+
+
+def yaw_rotate(v: Tensor, yaw: Tensor) -> Tensor:
+    """Vectors (..., 2) or (..., 3) turned about z by yaw (...) [rad]; what is broadcast is the first two numbers."""
+    cos, sin = torch.cos(yaw), torch.sin(yaw)
+    x, y, *up = v.unbind(-1)
+    return torch.stack([cos * x - sin * y, sin * x + cos * y, *up], -1)
 
 
 def quat_to_yaw(q: Tensor) -> Tensor:

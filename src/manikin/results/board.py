@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from manikin.data.recording.durable import write_file
 from manikin.errors import ConfigError
-from manikin.eval.stats import compare_paired
+from manikin.eval.stats import count_pairs, mcnemar_exact, newcombe_paired
 from manikin.results.compare import RunRate, rates
-from manikin.results.store import Store
+from manikin.results.store import Store, Tables
 from manikin.view.site import Answer, Handler, Site, is_loopback
 
 __all__ = ["Board", "board_data", "render_board", "write_board"]
@@ -25,11 +25,12 @@ _SHOWN = 400  # points of a curve
 
 def board_data(store: Store) -> dict[str, Any]:
     """What the page shows: the rates, each beside the best of its protocol and task, and the curves of trainings."""
-    found = rates(store)
+    tables = store.read()
+    found = rates(tables)
     best: dict[tuple[str, str], RunRate] = {}
     for rate in found:  # the highest comes first
         best.setdefault((rate.run["protocol_hash"], rate.task), rate)
-    played = _played(store)
+    played = _played(tables)
     rows = []
     for rate in found:
         run, top = rate.run, best[rate.run["protocol_hash"], rate.task]
@@ -54,13 +55,13 @@ def board_data(store: Store) -> dict[str, Any]:
                 "paired": None if rate is top else _beside(played, rate, top),
             }
         )
-    return {"rates": rows, "curves": _curves(store)}
+    return {"rates": rows, "curves": _curves(tables)}
 
 
-def _played(store: Store) -> dict[tuple[str, str], dict[tuple[int, int], bool]]:
+def _played(tables: Tables) -> dict[tuple[str, str], dict[tuple[int, int], bool]]:
     """By run and task: which episodes succeeded."""
     out: dict[tuple[str, str], dict[tuple[int, int], bool]] = {}
-    for row in store.query("SELECT run, named, seed, episode_index, success FROM episodes"):
+    for row in tables.query("SELECT run, named, seed, episode_index, success FROM episodes"):
         out.setdefault((row["run"], row["named"]), {})[row["seed"], row["episode_index"]] = row["success"]
     return out
 
@@ -71,21 +72,21 @@ def _beside(played: dict[Any, dict[Any, bool]], rate: RunRate, top: RunRate) -> 
     both = sorted(mine.keys() & other.keys())
     if not both:
         return None
-    paired = compare_paired([mine[k] for k in both], [other[k] for k in both])
-    d = paired.difference
+    counts = count_pairs([mine[k] for k in both], [other[k] for k in both])
+    d = newcombe_paired(*counts)
     return {
         "best": top.run["policy"],
         "difference": d.estimate,
         "low": d.low,
         "high": d.high,
-        "p": paired.p_value,
+        "p": mcnemar_exact(counts[1], counts[2]),
         "episodes": len(both),
     }
 
 
-def _curves(store: Store) -> list[dict[str, Any]]:
+def _curves(tables: Tables) -> list[dict[str, Any]]:
     """Validated success over steps of each training."""
-    rows = store.query(
+    rows = tables.query(
         "SELECT runs.run AS run, policy, policy_seed, page, step, value FROM metrics JOIN runs USING (run) "
         "WHERE kind = 'training' AND metrics.name = 'validated_success' ORDER BY policy, policy_seed, run, step"
     )

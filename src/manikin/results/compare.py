@@ -7,7 +7,7 @@ from typing import Any
 
 from manikin.errors import ConfigError
 from manikin.eval.stats import Interval, Paired, compare_paired, wilson
-from manikin.results.store import Store
+from manikin.results.store import Store, Tables
 
 __all__ = ["RunRate", "TaskComparison", "compare_runs", "find_run", "rates"]
 
@@ -47,7 +47,7 @@ class TaskComparison:
     alone: int
 
 
-def rates(store: Store) -> list[RunRate]:
+def rates(store: Store | Tables) -> list[RunRate]:
     """Of every evaluation in the store by task, the highest first within a protocol and task."""
     runs = {run["run"]: run for run in store.runs()}
     counted = store.query(
@@ -69,7 +69,7 @@ def _order(rate: RunRate) -> tuple[Any, ...]:
     return rate.run["name"], rate.run["protocol_hash"], rate.task, -rate.interval.estimate, rate.run["run"]
 
 
-def find_run(store: Store, word: str) -> dict[str, Any]:
+def find_run(store: Store | Tables, word: str) -> dict[str, Any]:
     """The run that a word names: the beginning of its id, or its policy, of which the newest is taken.
 
     Raises:
@@ -98,11 +98,12 @@ def compare_runs(store: Store, first: str, second: str) -> list[TaskComparison]:
     Raises:
         ConfigError: no such result, two protocols, or no episode in common.
     """
-    a, b = find_run(store, first), find_run(store, second)
+    tables = store.read()
+    a, b = find_run(tables, first), find_run(tables, second)
     if a["protocol_hash"] != b["protocol_hash"] or not a["protocol_hash"]:
         said = [f"{run['name']} ({(run['protocol_hash'] or 'no protocol')[:12]})" for run in (a, b)]
         raise ConfigError(f"results of different protocols cannot be compared: {said[0]} and {said[1]}")
-    rows = store.query(
+    rows = tables.query(
         "SELECT named, x.success AS first, y.success AS second FROM "
         "(SELECT * FROM episodes WHERE run = ?) x FULL JOIN (SELECT * FROM episodes WHERE run = ?) y "
         "USING (named, seed, episode_index) ORDER BY named, seed, episode_index",

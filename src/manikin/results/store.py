@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from manikin.errors import ConfigError, DataError
 from manikin.results.schema import COLUMNS, TABLES, VERSION, Result, arrow_schema
 
-__all__ = ["Store"]
+__all__ = ["Store", "Tables"]
 
 
 class Store:
@@ -62,44 +62,21 @@ class Store:
             raise DataError(f"a result does not fit the columns of the store: {error}") from None
         return name
 
-    def runs(self) -> list[dict[str, Any]]:
-        """All runs, the newest first."""
-        return self.query("SELECT * FROM runs ORDER BY created DESC, run")
-
-    def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Rows of a question in SQL about the tables ``runs``, ``episodes`` and ``metrics``.
-
-        Args:
-            sql: DuckDB's. It sees the three tables and no file.
-            values: for its question marks.
+    def read(self) -> Tables:
+        """All rows as they are now, for several questions.
 
         Raises:
-            ConfigError: the question is wrong.
             DataError: a file is damaged, or was written by a newer manikin.
         """
-        found = self.table(sql, values)
-        return list(found.to_pylist())
+        return Tables({table: self._read(table) for table in TABLES})
 
-    def table(self, sql: str, values: Sequence[Any] = ()) -> pa.Table:
-        """As :meth:`query`, as a table of Arrow."""
-        import duckdb
+    def runs(self) -> list[dict[str, Any]]:
+        """All runs, the newest first. Raises as :meth:`read`."""
+        return self.read().runs()
 
-        connection = duckdb.connect()
-        try:
-            for table in TABLES:
-                connection.register(f"_{table}", self._read(table))
-                connection.execute(f"CREATE TABLE {table} AS SELECT * FROM _{table}")
-                connection.unregister(f"_{table}")
-            connection.execute("SET enable_external_access = false")
-            found = connection.sql(sql, params=list(values))
-            if found is None:
-                raise ConfigError("the store only answers questions: SELECT ...")
-            return found.to_arrow_table()
-        except duckdb.Error as error:
-            columns = "; ".join(f"{table}: {', '.join(of)}" for table, of in COLUMNS.items())
-            raise ConfigError(f"the question cannot be answered: {error}\ntables and columns: {columns}") from None
-        finally:
-            connection.close()
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """One question: as :meth:`Tables.query`. Raises also as :meth:`read`."""
+        return self.read().query(sql, values)
 
     def export(self, path: str | Path) -> None:
         """Write everything into one file: ``.parquet``, a row per episode with the columns of its run, or ``.csv``.
@@ -112,7 +89,7 @@ class Store:
         path = Path(path)
         if path.suffix not in (".parquet", ".csv"):
             raise ConfigError(f"results are exported as .parquet or .csv; not {path.name}")
-        whole = self.table(
+        whole = self.read().table(
             "SELECT runs.*, episodes.* EXCLUDE (run) FROM runs LEFT JOIN episodes USING (run) "
             "ORDER BY created, run, named, seed, episode_index"
         )
@@ -176,6 +153,53 @@ class Store:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+class Tables:
+    """The rows of a store when it was read, in memory.
+
+    Args:
+        tables: by name.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect()
+        for name, rows in tables.items():
+            self._connection.register("read", rows)
+            self._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM read")
+            self._connection.unregister("read")
+        self._connection.execute("SET enable_external_access = false")
+
+    def runs(self) -> list[dict[str, Any]]:
+        """All runs, the newest first."""
+        return self.query("SELECT * FROM runs ORDER BY created DESC, run")
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Rows of a question in SQL about the tables ``runs``, ``episodes`` and ``metrics``.
+
+        Args:
+            sql: DuckDB's. It sees the three tables and no file.
+            values: for its question marks.
+
+        Raises:
+            ConfigError: the question is wrong.
+        """
+        return list(self.table(sql, values).to_pylist())
+
+    def table(self, sql: str, values: Sequence[Any] = ()) -> pa.Table:
+        """As :meth:`query`, as a table of Arrow."""
+        import duckdb
+
+        try:
+            found = self._connection.sql(sql, params=list(values))
+            if found is None:
+                raise ConfigError("the store only answers questions: SELECT ...")
+            return found.to_arrow_table()
+        except duckdb.Error as error:
+            columns = "; ".join(f"{table}: {', '.join(of)}" for table, of in COLUMNS.items())
+            raise ConfigError(f"the question cannot be answered: {error}\ntables and columns: {columns}") from None
 
 
 def _fitted(found: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -13,10 +13,22 @@ from torch import Tensor
 
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import Constant, norm, pose_inv, pose_mul
+from manikin.robots.fetch_mshab import REST
 from manikin.scene.handles import Robot, Variable
 from manikin.toolkit.steps import constant
 
-__all__ = ["LOOSE", "TIGHT", "Resting", "Still", "is_static", "press", "rests", "tool_from_base", "tool_rests"]
+__all__ = [
+    "LOOSE",
+    "TIGHT",
+    "Resting",
+    "Still",
+    "from_keyframe",
+    "is_static",
+    "press",
+    "rests",
+    "tool_from_base",
+    "tool_rests",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,17 +88,23 @@ def rests(robot: Robot, limits: Resting = LOOSE, keyframe: str = "rest") -> Tens
         raise ConfigError(
             f"{robot.arm.name} has none of the groups {', '.join(limits.groups)}; it has {', '.join(robot.groups)}"
         )
-    rest = robot.arm.keyframes
-    if keyframe not in rest:
-        raise UnknownNameError(f"keyframe of {robot.arm.name}", keyframe, rest)
     most = [math.inf] * robot.arm_joints
     for name in names:
         at = robot.groups[name]
         most[at] = [limits.joints] * (at.stop - at.start)
     if limits.torso and "torso" in robot.groups:
         most[robot.groups["torso"]] = [limits.torso]
-    away = (robot.arm_qpos - _numbers(tuple(rest[keyframe])).like(robot.arm_qpos)).abs()
+    away = from_keyframe(robot, keyframe).abs()
     return (away < _numbers(tuple(most)).like(away)).all(1)
+
+
+def from_keyframe(robot: Robot, name: str = "rest") -> Tensor:
+    """(n, joints) [rad or m] how far the robot's joints, its gripper aside, are from a keyframe. Raises
+    UnknownNameError."""
+    known = robot.arm.keyframes
+    if name not in known:
+        raise UnknownNameError(f"keyframe of {robot.arm.name}", name, known)
+    return robot.arm_qpos - _numbers(tuple(known[name])).like(robot.arm_qpos)
 
 
 @lru_cache(maxsize=256)
@@ -99,7 +117,7 @@ def tool_from_base(robot: Robot) -> Tensor:
     return pose_mul(pose_inv(robot.root_pose), robot.tcp_pose)
 
 
-def tool_rests(robot: Robot, place: tuple[float, float, float] = (0.5, 0.0, 1.25), within: float = 0.05) -> Tensor:
+def tool_rests(robot: Robot, place: tuple[float, float, float] = REST, within: float = 0.05) -> Tensor:
     """(n,) bool: the tool is ``within`` [m] of a place [m] seen from the base."""
     tool = tool_from_base(robot)[:, :3]
     away = tool - _numbers(place).like(tool)

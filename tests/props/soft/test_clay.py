@@ -12,7 +12,8 @@ import torch
 import manikin
 from manikin import Task
 from manikin.errors import ConfigError
-from manikin.props.soft.clay import chamfer, clay, turned
+from manikin.math import yaw_rotate
+from manikin.props.soft.clay import chamfer, clay
 from manikin.spec.budget import Budget
 
 SIZE = (0.04, 0.04, 0.03)
@@ -140,7 +141,7 @@ def test_chamfer_distance_is_its_formula() -> None:
         assert found[row].item() == pytest.approx((there + back) / 2, rel=1e-6)
     same = torch.tensor(one)
     assert chamfer(same, same[:, torch.randperm(7, generator=torch.Generator().manual_seed(0))]).max() < 1e-6
-    quarter = turned(same, torch.full((2,), math.pi / 2, dtype=same.dtype))
+    quarter = yaw_rotate(same, torch.full((2, 1), math.pi / 2, dtype=same.dtype))
     torch.testing.assert_close(quarter, torch.stack([-same[..., 1], same[..., 0], same[..., 2]], 2))
 
 

@@ -34,7 +34,7 @@ class Sheet(Task):
 
     def start(self, h: Any, ep: Any) -> None:
         h.robot.set_qpos(h.robot.keyframe())
-        h.cloth.spread(torch.tensor([[0.1, 0.2, self.height]]).expand(h.n, 3), torch.full((h.n,), self.yaw))
+        h.cloth.place(torch.tensor([[0.1, 0.2, self.height]]).expand(h.n, 3), torch.full((h.n,), self.yaw))
 
     def evaluate(self, h: Any) -> dict[str, torch.Tensor]:
         return {"success": torch.zeros(h.n, dtype=torch.bool)}

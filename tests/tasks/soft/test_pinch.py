@@ -9,8 +9,8 @@ import torch
 
 import manikin
 from manikin.errors import ManikinError
+from manikin.math import yaw_rotate
 from manikin.plan.executor import WaypointExecutor
-from manikin.props.soft.clay import turned
 
 
 def _make(num_envs: int = 1, **options: object) -> manikin.Env:
@@ -27,7 +27,7 @@ def test_the_clay_starts_whole_and_its_target_is_turned_with_it() -> None:
     assert -0.41 < turn.min() < -0.35 and 0.35 < turn.max() < 0.41
     torch.testing.assert_close(h.clay.volume, torch.full((64,), 0.045**3), rtol=5e-3, atol=0.0)
     torch.testing.assert_close(env.task.distance(h), torch.ones(64), atol=0.1, rtol=0.0)
-    own = turned(h.target.value, -turn)
+    own = yaw_rotate(h.target.value, -turn[:, None])
     size = own.amax(1) - own.amin(1)
     along, across = torch.where(h.axis.value[:, None] > 0, size[:, [1, 0]], size[:, :2]).unbind(1)
     assert (along < across - 0.005).all(), "pinched along the axis that was drawn"
@@ -55,7 +55,7 @@ def test_what_counts_as_the_shape() -> None:
     good, terms = judged(h.target.value)
     assert good and sum(terms.values()).item() == pytest.approx(5.0) and task.distance(h).item() < 1e-3
     assert not judged(start)[0]
-    assert not judged(turned(h.target.value, torch.full((1,), math.pi / 2)))[0]
+    assert not judged(yaw_rotate(h.target.value, torch.full((1, 1), math.pi / 2)))[0]
     good, terms = judged(start + 0.5 * (h.target.value - start))
     assert not good and terms["shape"].item() == pytest.approx(3 * (1 - task.distance(h).item()), abs=1e-5)
     h.clay.set_pos(h.target.value + place)

@@ -152,7 +152,7 @@ class Batcher:
 
     def _take(self) -> list[_Waiting]:
         """The oldest requests that fit together."""
-        together, rows = [self._waiting.popleft()], 0
+        together = [self._waiting.popleft()]
         rows = len(together[0].prompts)
         while self._waiting and rows + len(self._waiting[0].prompts) <= self._most:
             together.append(self._waiting.popleft())

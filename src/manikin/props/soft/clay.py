@@ -17,7 +17,7 @@ from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles.base import Scope
 from manikin.scene.handles.part import Part
 
-__all__ = ["Clay", "chamfer", "clay", "turned"]
+__all__ = ["Clay", "chamfer", "clay"]
 
 _ITERATIONS = 500  # with 50 the stiff material is not solved for, and MuJoCo warns of it in most steps
 
@@ -55,18 +55,6 @@ class Clay(Points):
         """(n, 3) [m] from the middle of the face at the smallest x of the block's own to that at the largest."""
         grid = self.pos.unflatten(1, self.shape)
         return grid[:, -1].mean((1, 2)) - grid[:, 0].mean((1, 2))
-
-    def place(self, middle: Tensor, yaw: Tensor) -> None:
-        """Put the rows' blocks at rest and without strain, with the middle of their bottom at ``middle`` (n, 3) [m],
-        turned by yaw (n,) [rad]."""
-        self.set_pos(middle[:, None] + turned(self.rest.expand(len(yaw), -1, 3), yaw))
-
-
-def turned(points: Tensor, yaw: Tensor) -> Tensor:
-    """(n, k, 3) points turned about the vertical by yaw (n,) [rad]."""
-    cos, sin = torch.cos(yaw)[:, None], torch.sin(yaw)[:, None]
-    x, y, z = points.unbind(2)
-    return torch.stack([cos * x - sin * y, sin * x + cos * y, z], 2)
 
 
 def chamfer(one: Tensor, two: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ __all__ = ["Cloth", "cloth"]
 
 class Cloth(Points):
     """A square of ``across`` by ``across`` points. Point ``i * across + j`` is in column i and row j; the last one is
-    the bead. Made by :func:`cloth`.
+    the bead, which is at the largest x and y at rest. Made by :func:`cloth`.
     """
 
     def __init__(self, scope: Scope, part: Part, rest: list[Place], triangles: list[tuple[int, ...]]) -> None:
@@ -48,13 +48,6 @@ class Cloth(Points):
         without bead, seen from above."""
         flat = self.pos[..., :2]
         return norm(flat[:, self._half] - flat[:, self._images])
-
-    def spread(self, middle: Tensor, yaw: Tensor) -> None:
-        """Lay the rows' cloths flat and at rest, with their middle at ``middle`` (n, 3) [m], turned by yaw (n,) [rad].
-        At 0 the bead is at the largest x and y."""
-        cos, sin = torch.cos(yaw)[:, None], torch.sin(yaw)[:, None]
-        x, y, z = self.rest.unbind(1)
-        self.set_pos(middle[:, None] + torch.stack([cos * x - sin * y, sin * x + cos * y, z.expand_as(cos * x)], 2))
 
 
 def cloth(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
+from manikin.math import yaw_rotate
 from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles.base import Handle, Scope
 from manikin.scene.handles.part import Part
@@ -60,6 +61,11 @@ class Points(Handle):
     def speed(self) -> Tensor:
         """(n,) [m/s] the largest of the points' velocities along an axis of the world."""
         return self.vel.abs().flatten(1).amax(1)
+
+    def place(self, at: Tensor, yaw: Tensor) -> None:
+        """Put the rows' things at rest and without strain, with the origin of their rest at ``at`` (n, 3) [m], turned
+        by yaw (n,) [rad]: the middle of a cloth, or of the bottom of a block."""
+        self.set_pos(at[:, None] + yaw_rotate(self.rest.expand(len(yaw), -1, 3), yaw[:, None]))
 
     def set_pos(self, pos: Tensor) -> None:
         """Put the rows' points at pos (n, count, 3), at rest."""

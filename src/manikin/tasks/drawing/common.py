@@ -14,7 +14,7 @@ from torch import Tensor
 
 from manikin import CameraSpec, Dots, Episode, Handles, Quantity, Robot, SceneBuilder, Shape, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.math import norm, pose
+from manikin.math import norm, pose, yaw_rotate
 from manikin.toolkit import ONE, ZERO, above, bonus, closeness, constant, facing_down, noisy_rest, per_step
 
 __all__ = ["DOWN", "TOP", "UP", "Drawing", "DrawingHandles", "Outlined", "OutlinedHandles"]
@@ -135,10 +135,8 @@ class Outlined(Drawing):
 
     def place(self, h: OutlinedHandles, middle: Tensor, yaw: Tensor) -> None:
         """Lay the outline on the canvas, its origin at ``middle`` (n, 2) [m], turned by ``yaw`` (n,) [rad]."""
-        cos, sin = torch.cos(yaw)[:, None], torch.sin(yaw)[:, None]
-        x, y = self._points.unbind(1)
-        flat = torch.stack([cos * x - sin * y, sin * x + cos * y], 2) + middle[:, None]
-        h.outline.set_places(torch.cat([flat, torch.full((h.n, len(x), 1), TOP)], 2))
+        flat = yaw_rotate(self._points, yaw[:, None]) + middle[:, None]
+        h.outline.set_places(torch.cat([flat, torch.full((h.n, len(self._points), 1), TOP)], 2))
 
     def advance(self, h: OutlinedHandles) -> None:
         place, drawn = self.draw(h)

@@ -12,14 +12,14 @@ from torch import Tensor
 from manikin import Episode, Handles, Marker, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.homes import Home, apartment, furnish
 from manikin.homes.free_space import CELL
-from manikin.math import atan2, pose_inv, pose_mul, quat_rotate_inv
+from manikin.math import atan2, quat_rotate_inv, yaw_rotate
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.labels import subtask_labels
-from manikin.tasks.home.predicates import Goal, Seen, heading_error, is_near, succeeds
+from manikin.tasks.home.predicates import COMMON, Goal, Seen, is_facing, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see, spots
-from manikin.toolkit import per_step, press
+from manikin.toolkit import per_step, press, tool_from_base
 
 __all__ = ["HomeNavigate"]
 
@@ -104,7 +104,7 @@ class HomeNavigate(Task):
         place = starts[number, ep.rng.integers("base/place", 0, starts.shape[1])]
         yaw = ep.rng.uniform("base/yaw", -torch.pi, torch.pi)
         base = h.robot.base_joints(torch.cat([place, yaw[:, None]], 1))
-        noise = ep.rng.normal("arm", 0.0, 0.1, (7,)).clamp(-0.2, 0.2)
+        noise = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-COMMON.arm_noise_cut, COMMON.arm_noise_cut)
         rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
         h.robot.set_qpos(torch.cat([base, rest[:, :-7], rest[:, -7:] + noise], 1), opening=0.3)
 
@@ -123,16 +123,10 @@ class HomeNavigate(Task):
 
     def evaluate(self, h: HomeNavigateHandles) -> dict[str, Tensor]:
         c, seen, goal = self.config, self.seen(h), self.goal(h)
-        done = succeeds(
-            "navigate",
-            seen,
-            Goal(goal),
-            arm_counts=c.arm_counts,
-        )
         return {
-            "success": done,
+            "success": succeeds("navigate", seen, Goal(goal), arm_counts=c.arm_counts),
             "is_near": is_near(seen, goal),
-            "is_facing": heading_error(seen.base, goal).abs() <= 0.5,
+            "is_facing": is_facing(seen.base, goal),
             "is_still": seen.still,
             "is_grasped": seen.grasped,
             "robot_force": h.pressed.value,
@@ -150,7 +144,7 @@ class HomeNavigate(Task):
             "policy": {
                 "joints_from_rest": seen.joints,
                 "joint_speeds": seen.joint_speeds,
-                "tcp_from_base": pose_mul(pose_inv(root), h.robot.tcp_pose),
+                "tcp_from_base": tool_from_base(h.robot),
                 "goal_from_base": quat_rotate_inv(root[:, 3:], self.goal(h) - root[:, :3]),
             },
             "privileged": {"way": self.way(h)[:, None]},
@@ -158,8 +152,7 @@ class HomeNavigate(Task):
 
     def reward(self, h: HomeNavigateHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         seen = self.seen(h)
-        yaw = seen.base[:, 2]
-        forward = seen.base_speeds[:, 0] * torch.cos(yaw) + seen.base_speeds[:, 1] * torch.sin(yaw)
+        forward = yaw_rotate(seen.base_speeds[:, :2], -seen.base[:, 2])[:, 0]
         return navigate_terms(seen, self.goal(h), self.way(h), forward)
 
     def expert(self, h: HomeNavigateHandles) -> list[Waypoint]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin.math import Constant, atan2, norm, quat_from_yaw, quat_rotate, wrap_to_pi
+from manikin.math import Constant, atan2, norm, quat_from_yaw, quat_rotate, wrap_to_pi, yaw_rotate
 from manikin.tasks.home.rules import ARTICULATIONS, RULES, Common
 from manikin.toolkit import constant
 
@@ -23,6 +23,7 @@ __all__ = [
     "closed",
     "heading_error",
     "in_front",
+    "is_facing",
     "is_near",
     "opened",
     "rest_place",
@@ -157,10 +158,7 @@ def slightly_closed(joint: Joint) -> Tensor:
 
 def in_front(base: Tensor, joint: Joint) -> Tensor:
     """(n,) bool: bases (n, 3) stand in the box before an articulation."""
-    away = base[:, :2] - joint.frame[:, :2]
-    yaw = joint.frame[:, 2]
-    forth = away[:, 0] * torch.cos(yaw) + away[:, 1] * torch.sin(yaw)
-    aside = away[:, 1] * torch.cos(yaw) - away[:, 0] * torch.sin(yaw)
+    forth, aside = yaw_rotate(base[:, :2] - joint.frame[:, :2], -joint.frame[:, 2]).unbind(1)
     (near, far), (right, left) = ARTICULATIONS[joint.kind].front
     ahead = (forth >= constant(near)) & (forth <= constant(far))
     return ahead & (aside >= constant(right)) & (aside <= constant(left))
@@ -170,6 +168,11 @@ def heading_error(base: Tensor, goal: Tensor) -> Tensor:
     """(n,) [rad] by which bases (n, 3) face away from goals (n, 3)."""
     to = goal[:, :2] - base[:, :2]
     return wrap_to_pi(atan2(to[:, 1], to[:, 0]) - base[:, 2])
+
+
+def is_facing(base: Tensor, goal: Tensor) -> Tensor:
+    """(n,) bool: bases (n, 3) face goals (n, 3)."""
+    return heading_error(base, goal).abs() <= constant(COMMON.heading)
 
 
 def is_near(seen: Seen, goal: Tensor, joint: Joint | None = None) -> Tensor:
@@ -217,8 +220,7 @@ def succeeds(
     if subtask == "place":
         return done & ~seen.grasped & at_goal(seen.obj, goal, shape)
     if subtask == "navigate":
-        facing = heading_error(seen.base, goal.pos).abs() <= constant(COMMON.heading)
-        return done & facing & is_near(seen, goal.pos, joint)
+        return done & is_facing(seen.base, goal.pos) & is_near(seen, goal.pos, joint)
     if joint is None:
         raise ValueError(f"{subtask} needs a joint")
     return done & (opened(joint) if subtask == "open" else closed(joint))

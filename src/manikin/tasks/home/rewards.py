@@ -191,8 +191,7 @@ def navigate_terms(
     """
     ready = seen.grasped if carrying else torch.ones_like(seen.grasped)
     near = predicates.is_near(seen, goal, joint)
-    error = predicates.heading_error(seen.base, goal).abs()
-    facing = error <= constant(COMMON.heading)
+    error, facing = predicates.heading_error(seen.base, goal).abs(), predicates.is_facing(seen.base, goal)
     drive = 8.0 * closeness(way, 0.1) + 2.0 * torch.tanh(2.0 * forward_speed.clamp_min(0.0))
     stand = 2.0 + 2.0 * closeness(norm(seen.base_speeds), 1.0 / 3.0)
     stand = stand + _if(seen.tool_rests, closeness(_speed(seen), 1.0))

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from manikin.robots.fetch_mshab import REST
+from manikin.toolkit import LOOSE, TIGHT, Still
+
 __all__ = ["ARTICULATIONS", "RULES", "SEQUENCES", "ArticulationRules", "Common", "SubtaskRules"]
 
 
@@ -34,14 +37,14 @@ class Common:
         arm_noise, base_noise, yaw_noise: standard deviations of the start [rad, m, rad], each cut at ``noise_cut``.
     """
 
-    rest: tuple[float, float, float] = (0.5, 0.0, 1.25)
+    rest: tuple[float, float, float] = REST
     ee_rest: float = 0.05
-    arm_loose: float = 0.6
-    arm_tight: float = 0.2
-    torso_tight: float = 0.01
+    arm_loose: float = LOOSE.joints
+    arm_tight: float = TIGHT.joints
+    torso_tight: float = TIGHT.torso
     torso_rest: float = 0.386
-    still: float = 0.2
-    still_base: float = 0.05
+    still: float = Still().joints
+    still_base: float = Still().base
     grasp_force: float = 0.5
     grasp_angle: float = math.radians(30)
     at_goal: float = 0.15

@@ -13,10 +13,10 @@ from torch import Tensor
 from manikin.errors import ConfigError
 from manikin.homes import VARIATIONS, Apartment, Fixture, FreeSpace, Mechanism, apartment, free_space
 from manikin.homes.free_space import CELL
-from manikin.math import Constant, quat_to_yaw
+from manikin.math import quat_to_yaw
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON, Seen
-from manikin.toolkit import Resting, Still, is_static, rests, tool_rests
+from manikin.toolkit import LOOSE, TIGHT, Still, from_keyframe, is_static, rests, tool_rests
 
 __all__ = ["FETCH_ARM", "FETCH_RADIUS", "LAYOUTS", "Spots", "needs_mobile", "see", "spots"]
 
@@ -24,8 +24,6 @@ LAYOUTS = tuple(f"apartment{k}" for k in range(VARIATIONS))
 """The built-in apartments."""
 FETCH_RADIUS = 0.32  # [m] of Fetch's base, and a few centimetres
 FETCH_ARM = (0.56, 0.8)  # [m] how far its arm reaches at rest, and above which height
-_LOOSE = Resting(joints=COMMON.arm_loose)
-_TIGHT = Resting(joints=COMMON.arm_tight, torso=COMMON.torso_tight, groups=("head", "arm"))
 _SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
 _PLACES = ("top", "seat", "left", "right")  # on them
 _STAND = 0.75  # [m] from a goal at least, where a robot stands before it
@@ -128,8 +126,7 @@ def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_way
     """What the conditions and rewards of subtasks ask of a mobile robot and an object (n, 3). With ``both_ways``
     negative velocities count, too; as published they do not."""
     groups = [robot.groups[name] for name in ("torso", "head", "arm")]
-    joints, speeds = robot.arm_qpos, robot.arm_qvel
-    joints, root = joints - _rest(tuple(robot.arm.keyframes["rest"])).like(joints), robot.root_pose
+    joints, speeds, root = from_keyframe(robot, "rest"), robot.arm_qvel, robot.root_pose
     return Seen(
         base=torch.cat([root[:, :2], quat_to_yaw(root[:, 3:])[:, None]], 1),
         tcp=robot.tcp_pos,
@@ -140,13 +137,8 @@ def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_way
         force=robot.forces.total,
         pressed=pressed,
         obj=obj,
-        still=is_static(robot, Still(joints=COMMON.still, base=COMMON.still_base, one_sided=not both_ways)),
+        still=is_static(robot, Still(one_sided=not both_ways)),
         tool_rests=tool_rests(robot, COMMON.rest, COMMON.ee_rest),
-        loose=rests(robot, _LOOSE),
-        tight=rests(robot, _TIGHT),
+        loose=rests(robot, LOOSE),
+        tight=rests(robot, TIGHT),
     )
-
-
-@functools.lru_cache(maxsize=16)
-def _rest(joints: tuple[float, ...]) -> Constant:
-    return Constant((joints,))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin.math import atan2, wrap_to_pi
+from manikin.math import atan2, wrap_to_pi, yaw_rotate
 
 __all__ = ["FlatThing", "Push"]
 
@@ -101,7 +101,7 @@ class FlatThing:
         Returns:
             (..., 2) the step of its centre [m], and (...) by how much it turns [rad].
         """
-        r = _turned(arm, turn)
+        r = yaw_rotate(arm, turn)
         more = (r[..., 0] * step[..., 1] - r[..., 1] * step[..., 0]) / (self.length**2 + (r * r).sum(-1))
         return step - more[..., None] * torch.stack([-r[..., 1], r[..., 0]], -1), more
 
@@ -122,7 +122,7 @@ class FlatThing:
         chosen = (offs * (1.0 + 0.02 * torch.tensor(_ASLANT).abs())).flatten(1).argmin(1)
         row, place, slant = torch.arange(n), chosen // count, chosen % count
         contact, outward = self.places(pos, turn)
-        start = _turned(self._starts[place, slant] + self._centre, turn) + pos
+        start = yaw_rotate(self._starts[place, slant] + self._centre, turn) + pos
         angle = turn + self._ahead[place, slant]
         unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
         return Push(
@@ -140,7 +140,7 @@ class FlatThing:
             goal_turn: how it should be turned [rad].
         """
         n, row = len(pos), torch.arange(len(pos))
-        local = _turned(tip - pos, -turn) - self._centre
+        local = yaw_rotate(tip - pos, -turn) - self._centre
         nearest, away = self._nearest(local), self._distances(local)  # (n, edges, 2), (n, edges)
         edge = away.argmin(1)
         arm, normal = nearest[row, edge], self._outward[edge]
@@ -150,10 +150,10 @@ class FlatThing:
         chosen = offs.argmin(1)
         near = (away < self.radius + _GAP) | (torch.arange(len(self._start)) == edge[:, None])
         out = (near[..., None] * self._outward).sum(1)
-        out = _turned(out / out.norm(dim=1, keepdim=True).clamp_min(1e-6), turn)
+        out = yaw_rotate(out / out.norm(dim=1, keepdim=True).clamp_min(1e-6), turn)
         angle = turn + ahead[row, chosen]
         unit = torch.stack([torch.cos(angle), torch.sin(angle)], 1)
-        contact = _turned(arm + self._centre, turn) + pos
+        contact = yaw_rotate(arm + self._centre, turn) + pos
         return Push(contact, tip, out, unit, ways[row, chosen], offs[row, chosen])
 
     def _nearest(self, points: Tensor) -> Tensor:
@@ -167,8 +167,8 @@ class FlatThing:
 
     def places(self, pos: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
         """(n, places, 2) where the thing may be pushed, in the world [m], and the edges' normals there, outwards."""
-        spots = _turned(self._places + self._centre, turn[:, None]) + pos[:, None]
-        return spots, _turned(self._normals.expand_as(spots), turn[:, None])
+        spots = yaw_rotate(self._places + self._centre, turn[:, None]) + pos[:, None]
+        return spots, yaw_rotate(self._normals.expand_as(spots), turn[:, None])
 
     def off(self, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float) -> Tensor:
         """(...) [m] how far the thing is from its goal, with a turn counted as a length."""
@@ -189,7 +189,7 @@ class FlatThing:
         for step in _STEPS:
             shift, more = self.moved(turn, arm, step * unit)
             centre, turn = centre + shift, turn + more
-            origin = centre - _turned(self._centre.expand_as(unit), turn)
+            origin = centre - yaw_rotate(self._centre.expand_as(unit), turn)
             path.append(torch.cat([origin, turn[..., None]], -1))
         return torch.stack(path, -2)
 
@@ -198,15 +198,9 @@ class FlatThing:
         how near that is [m]: both (n, ...)."""
         of_row = (-1, *[1] * (path.dim() - 2))
         now = self.off(pos, turn, goal, goal_turn).reshape(of_row[:-1])
-        aim = _turned(goal - pos, -turn).reshape(*of_row, 2)
+        aim = yaw_rotate(goal - pos, -turn).reshape(*of_row, 2)
         after = self.off(path[..., :2], path[..., 2] + turn.reshape(of_row), aim, goal_turn)
         least, at = after.min(-1)
         better = least < now
         gone = torch.tensor(_STEPS).cumsum(0)[at]
         return torch.where(better, gone, 0.0), torch.where(better, least, now)
-
-
-def _turned(v: Tensor, angle: Tensor) -> Tensor:
-    """(..., 2) vectors turned by ``angle`` (...) [rad]."""
-    c, s = torch.cos(angle), torch.sin(angle)
-    return torch.stack([c * v[..., 0] - s * v[..., 1], s * v[..., 0] + c * v[..., 1]], -1)

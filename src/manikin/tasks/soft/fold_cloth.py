@@ -86,7 +86,7 @@ class FoldCloth(Task):
         noisy_rest(h.robot, ep)
         spot = rng.uniform("cloth/xy", -c.spread, c.spread, (2,)) + torch.tensor([-0.1, 0.0])
         yaw = rng.uniform("cloth/yaw", -c.turn, c.turn) + 3 * math.pi / 4
-        h.cloth.spread(torch.cat([spot, torch.full((h.n, 1), 0.005)], 1), yaw)
+        h.cloth.place(torch.cat([spot, torch.full((h.n, 1), 0.005)], 1), yaw)
 
     @per_step
     def gap(self, h: FoldClothHandles) -> Tensor:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from manikin import Episode, Grasp, Handles, Marker, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.arenas.table import table
-from manikin.math import atan2, norm, pose, quat_from_yaw, quat_mul
-from manikin.props.soft.clay import Clay, chamfer, clay, turned
+from manikin.math import atan2, norm, pose, quat_from_yaw, quat_mul, yaw_rotate
+from manikin.props.soft.clay import Clay, chamfer, clay
 from manikin.toolkit import above, bonus, closeness, constant, facing_down, noisy_rest, per_step
 
 __all__ = ["Pinch"]
@@ -97,10 +97,10 @@ class Pinch(Task):
         yaw, axis = rng.uniform("clay/yaw", -c.turn, c.turn), rng.integers("axis", 0, 2)
         h.clay.place(place, yaw)
         h.axis.set(axis.float())
-        target = turned(self._shapes[axis.long()], yaw)
+        target = yaw_rotate(self._shapes[axis.long()], yaw[:, None])
         h.target.set(target)
         rest = h.clay.rest - h.clay.rest.mean(0)
-        h.first.set(chamfer(turned(rest.expand(h.n, -1, 3), yaw), target))
+        h.first.set(chamfer(yaw_rotate(rest.expand(h.n, -1, 3), yaw[:, None]), target))
         along = yaw + axis.float() * (math.pi / 2)
         aside = torch.stack([torch.cos(along), torch.sin(along), torch.zeros(h.n)], 1)
         for sign, mark in zip((-1, 1), h.marks, strict=True):
