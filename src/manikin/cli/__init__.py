@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("export", "Write a trained policy as an ONNX file, for programs without Python."),
     "serve": ("serve", "Serve a trained policy over a websocket, for robots and other programs."),
     "deploy": ("deploy", "Run a trained policy on a robot: simulated with delays, or a real one through LeRobot."),
-    "new": ("new", "Write a small task that already runs, to start from."),
+    "new": ("new", "Write a task, a package or an environment for LeRobot, to start from."),
     "check": ("check", "Try on a task every promise that tasks make."),
     "object": ("object", "Make an object of a mesh or a scan: units, convex pieces, mass, rest poses, checks."),
     "robot-check": ("robot_check", "Say what is wrong with a robot of your own; film what it can do."),
