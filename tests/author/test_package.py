@@ -87,7 +87,8 @@ def test_an_envhub_folder_needs_a_task_that_others_have(tmp_path: Path) -> None:
 
 def test_an_episode_for_lerobot_is_that_of_gymnasium(tmp_path: Path) -> None:
     """The same seed and actions through Gymnasium's registry give the same rewards and numbers."""
-    from manikin.env.adapters.lerobot_env import LeRobotEnv, lerobot_envs
+    from manikin.env.adapters.lerobot_env import LeRobotEnv
+    from manikin.env.make import lerobot_envs
 
     rows = lerobot_envs("PushCube-v2", 2)["manikin"][0]
     single = gymnasium.make("manikin/PushCube-v2", observe="state_dict")

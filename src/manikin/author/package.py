@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-import gymnasium
-
 from manikin.author.scaffold import TEMPLATES, names
-from manikin.env.adapters.lerobot_env import lerobot_envs
+from manikin.env.make import lerobot_envs
 from manikin.env.registry import task_class
 from manikin.errors import ConfigError
 
@@ -71,16 +69,18 @@ def write_envhub(task: str, folder: Path, *, observe: str = "state_dict") -> Pat
         raise ConfigError(f"an environment for LeRobot needs the id of a task that is installed there, not {task!r}")
     camel, _, module = names(found.id.rpartition("-v")[0])
     env = lerobot_envs(found.id, 1, observe=observe)["manikin"][0]
-    space, size, fps = env.single_observation_space, env.single_action_space.shape[0], env.metadata["render_fps"]
+    seen, _ = env.reset(seed=[0])
+    size, fps = env.batched.controller.card.size, env.metadata["render_fps"]
     env.close()
-    features, shown = {"action": ("ACTION", (size,))}, {"action": "action"}
-    for name, part in space.items():
-        if isinstance(part, gymnasium.spaces.Dict):
-            for camera, picture in part.items():
-                features[f"{name}/{camera}"] = OBSERVED[name], tuple(picture.shape)
+    features: dict[str, tuple[str, tuple[int, ...]]] = {"action": ("ACTION", (size,))}
+    shown = {"action": "action"}
+    for name, value in seen.items():
+        if name == "pixels":
+            for camera, pictures in value.items():
+                features[f"{name}/{camera}"] = OBSERVED[name], pictures.shape[1:]
                 shown[f"{name}/{camera}"] = f"observation.images.{camera}"
         else:
-            features[name], shown[name] = (OBSERVED[name], tuple(part.shape)), SHOWN[name]
+            features[name], shown[name] = (OBSERVED[name], value.shape[1:]), SHOWN[name]
     indent, kind = " " * 12, "PolicyFeature(type=FeatureType"
     lines = [f'{indent}"{name}": {kind}.{word}, shape={shape}),' for name, (word, shape) in features.items()]
     table = [f"| `{shown[name]}` | {' x '.join(map(str, shape))} |" for name, (_, shape) in features.items()]

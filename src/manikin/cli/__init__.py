@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("evaluate", "Evaluate a policy under a protocol: success rate, interval, report."),
     "report": ("report", "Rank the policies of several evaluations, and compare with real robots."),
     "results": ("results", "Keep what was measured, ask for it, compare it, and show it as a leaderboard."),
+    "demos": ("demos", "Get, push and list demonstrations and trained policies that others made."),
     "policies": ("policies", "List the trained policies that come with manikin, or evaluate them anew."),
     "export": ("export", "Write a trained policy as an ONNX file, for programs without Python."),
     "serve": ("serve", "Serve a trained policy over a websocket, for robots and other programs."),

@@ -12,10 +12,9 @@ from gymnasium.vector.utils import batch_space
 from manikin.env.adapters.trainers import leaves
 from manikin.env.arrays import to_numpy
 from manikin.env.interface import BatchEnv
-from manikin.env.make import make
 from manikin.errors import ConfigError
 
-__all__ = ["LeRobotEnv", "lerobot_envs"]
+__all__ = ["LeRobotEnv"]
 
 STATES = {"agent_pos": "policy", "environment_state": "privileged"}
 """LeRobot's name of a flat state -> the group of manikin's observation that is in it."""
@@ -83,18 +82,6 @@ class LeRobotEnv(gymnasium.vector.VectorEnv):
         self.batched.close()
 
 
-def lerobot_envs(task: str, n_envs: int = 1, **options: Any) -> dict[str, dict[int, LeRobotEnv]]:
-    """What LeRobot's ``make_env`` returns of a task: suite -> number of the task -> its rows.
-
-    Args:
-        task: as :func:`manikin.make`.
-        n_envs: rows.
-        **options: of :func:`manikin.make`; ``observe`` is ``state_dict`` where nothing is said.
-    """
-    given = {"observe": "state_dict", "render_mode": "rgb_array", **options, "autoreset": "next_step"}
-    return {"manikin": {0: LeRobotEnv(make(task, n_envs, **given))}}
-
-
 def _leaves(observation: Any) -> dict[str, np.ndarray]:
     return {name: to_numpy(value) for name, value in leaves(observation).items()}
 
@@ -106,7 +93,7 @@ def _zeros(space: gymnasium.Space) -> dict[str, np.ndarray]:
             for name, part in space.items()
             for rest, value in _zeros(part).items()
         }
-    return {"": np.zeros(space.shape or (), space.dtype)}  # type: ignore[dict-item]
+    return {"": np.zeros(space.shape or (), space.dtype)}
 
 
 def _named(seen: Mapping[str, np.ndarray]) -> dict[str, Any]:
