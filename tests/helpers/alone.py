@@ -1,4 +1,5 @@
-"""Code in a process of its own, forked from one that has imported torch and no more.
+"""Code in a process of its own, forked from one that has imported torch and no more; and Python environments of their
+own, made without a network: what packages need is borrowed from the environment of the tests.
 
 A page of the documentation waits for that import once, not each time. Nothing runs in the server that forks, so there
 are no threads that a fork would lose.
@@ -8,9 +9,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
-__all__ = ["FORKS", "run_code"]
+__all__ = ["FORKS", "environment", "install", "run_code", "said"]
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["torch", "manikin.env.make"])
@@ -25,3 +29,46 @@ def run_code(path: str, code: str, folder: str, said: str) -> None:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # an error comes after what was printed
     sys.argv = ["-c", path]
     exec(compile(code, path, "exec"), {"__name__": "__main__"})
+
+
+# what would lead another environment's Python or pip back to this one
+ISOLATED = {"PYTHONPATH", "PYTHONHOME", "PIP_REQUIRE_VIRTUALENV"}
+
+
+def environment(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
+    """A virtual environment that also finds the packages of this one, less those whose names begin with ``without``.
+
+    Returns:
+        Its Python.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    borrowed = folder / "borrowed"
+    borrowed.mkdir()
+    for place in dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))):
+        for path in Path(place).iterdir():
+            if not path.name.lstrip("_").startswith((*without, "__pycache__")) and not (borrowed / path.name).exists():
+                (borrowed / path.name).symlink_to(path)
+    python = folder / "bin" / "python"
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(said(python, "-c", where).strip())
+    (site / "borrowed.pth").write_text(f"import site; site.addsitedir({str(borrowed)!r})\n")
+    return python
+
+
+def said(python: Path, *words: str, cwd: Path | None = None, **more: str) -> str:
+    """What a Python prints, run without the paths of this process. Raises :class:`AssertionError` where it fails."""
+    kept = {name: value for name, value in os.environ.items() if name not in ISOLATED}
+    done = subprocess.run(
+        [str(python), *words], capture_output=True, text=True, cwd=cwd, env={**kept, **more}, timeout=500, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def install(python: Path, package: Path) -> None:
+    """Install a folder or a wheel there with pip, and nothing that it needs."""
+    words = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--no-index"]
+    build = [] if package.suffix == ".whl" else ["--no-build-isolation"]
+    kept = {name: value for name, value in os.environ.items() if name not in ISOLATED}
+    done = subprocess.run([*words, *build, str(package)], capture_output=True, text=True, env=kept, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

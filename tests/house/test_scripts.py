@@ -175,6 +175,8 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
         pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     if name == "benchmarks/adapters.py" and (library := LIBRARIES.get(shlex.split(command)[2])):
         pytest.importorskip(library, reason="runs in an environment of its own that has this library")
+    if name == "benchmarks/lerobot_envhub.py":
+        pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
     out = tmp_path / "made.json"
     place = ROOT if name == "benchmarks/before_after.py" else peers  # what DIR stands for
     run([*words_of(command, {"DIR": place}), "--quick", "--out", str(out)], tmp_path)

@@ -8,9 +8,9 @@ from string import Template
 
 from manikin.errors import ConfigError
 
-__all__ = ["names", "write_task"]
+__all__ = ["TEMPLATES", "names", "write_task"]
 
-_TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def names(word: str) -> tuple[str, str, str]:
@@ -44,6 +44,6 @@ def write_task(name: str, folder: Path) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for path, template in zip(paths, ("task.py.txt", "test.py.txt"), strict=True):
         path.write_text(
-            Template((_TEMPLATES / template).read_text(encoding="utf-8")).substitute(values), encoding="utf-8"
+            Template((TEMPLATES / template).read_text(encoding="utf-8")).substitute(values), encoding="utf-8"
         )
     return paths

@@ -18,9 +18,12 @@ def main(*, family: str | None = None) -> int:
     Returns:
         0.
     """
+    from rich.markup import escape
     from rich.table import Table
 
-    from manikin.env.registry import family_title, task_class, task_families, task_ids
+    from manikin.assets.packages import offered
+    from manikin.env.registry import broken_tasks, family_title, task_class, task_families, task_ids
+    from manikin.errors import ConfigError
     from manikin.grippers import gripper, grippers
     from manikin.robots import arm
     from manikin.robots import robots as robot_names
@@ -45,13 +48,19 @@ def main(*, family: str | None = None) -> int:
             task = task_class(task_id)
             tasks.add_row(task_id, " ".join(task.robots), task.instruction)
     shown(tasks)
+    for reason in broken_tasks().values():  # of packages
+        out.print(f"[red]{escape(reason)}[/]", soft_wrap=True)
     if family is not None:
         return OK
 
     robots = listed("robot", "joints", "base", "groups", "gripper", "")
     sharing: dict[tuple[str, ...], list[str]] = {}  # controllers: the robots that have just these
     for name in robot_names():
-        spec = arm(name)
+        try:
+            spec = arm(name)
+        except ConfigError as error:  # of a package
+            out.print(f"[red]{escape(str(error))}[/]", soft_wrap=True)
+            continue
         sharing.setdefault(spec.controllers, []).append(name)
         groups = " ".join(spec.groups)
         robots.add_row(name, str(len(spec.joints)), spec.base.kind, groups, spec.gripper or "none", spec.title)
@@ -61,6 +70,8 @@ def main(*, family: str | None = None) -> int:
     for controllers, names in sorted(sharing.items(), key=lambda item: -len(item[1])):
         out.print(f"controllers of {', '.join(names)}: {' '.join(controllers)}")
     out.print(f"grippers:   {', '.join(f'{name} ({gripper(name).title})' for name in grippers())}")
+    if policies := offered("policy"):
+        out.print(f"policies of installed packages: {', '.join(policies)}")
     out.print("words:      panda, panda:menagerie (the maker's meshes), ur5e+panda_hand (another gripper),")
     out.print("            panda@planar, panda@differential (on a base that drives), panda+allegro (with a hand)")
     out.print("\nmore: manikin info PickCube-v2")

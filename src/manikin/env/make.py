@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack, overload
 import gymnasium
 
 from manikin.env.adapters.agents import AgentsEnv
+from manikin.env.adapters.lerobot_env import LeRobotEnv
 from manikin.env.adapters.numpy_view import NumpyEnv
 from manikin.env.adapters.single import SingleEnv
 from manikin.env.arguments import flag, one_of
@@ -17,7 +18,7 @@ from manikin.env.registry import task_class
 from manikin.env.task import Task
 from manikin.errors import ConfigError
 
-__all__ = ["make", "make_single", "make_vector"]
+__all__ = ["lerobot_envs", "make", "make_single", "make_vector"]
 
 
 @overload
@@ -72,9 +73,6 @@ def make(
         options: how it is played, by default as the task says.
         **given: fields of :class:`manikin.env.options.EnvOptions` by name, which win over ``options``.
     """
-    from manikin.env.adapters.agents import AgentsEnv
-    from manikin.env.adapters.numpy_view import NumpyEnv
-
     one_of("kind of arrays", arrays, ("torch", "numpy"))
     if flag("agents", agents) and arrays != "torch":
         raise ConfigError("agents=True always returns tensors; leave out arrays=")
@@ -93,3 +91,15 @@ def make_vector(*, task_id: str, num_envs: int = 1, **options: Any) -> gymnasium
     """What ``gymnasium.make_vec("manikin/<id>")`` gives. With Gymnasium's own defaults: arrays, and a row that ended
     restarts in the next step."""
     return make(task_id, num_envs, **{"arrays": "numpy", "autoreset": "next_step", **options})
+
+
+def lerobot_envs(task: str, n_envs: int = 1, **options: Any) -> dict[str, dict[int, LeRobotEnv]]:
+    """What ``make_env`` of an EnvHub repository of LeRobot returns of a task: suite -> number of the task -> its rows.
+
+    Args:
+        task: as :func:`make`.
+        n_envs: rows.
+        **options: of :func:`make`; ``observe`` is ``state_dict`` where nothing is said.
+    """
+    given = {"observe": "state_dict", "render_mode": "rgb_array", **options, "autoreset": "next_step"}
+    return {"manikin": {0: LeRobotEnv(batched(task_class(task), num_envs=n_envs, **given))}}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import gymnasium
 
+from manikin.assets import packages
 from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.moved import old_names
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from manikin.env.task import Task
 
 __all__ = [
+    "broken_tasks",
     "family_title",
     "is_own",
     "register",
@@ -133,13 +135,14 @@ _registered: dict[str, type[Task]] = {}
 
 
 def task_ids(family: str | None = None) -> list[str]:
-    """Ids of all tasks, built in and registered, or of those of one family, sorted; of each the newest version.
+    """Ids of all tasks, built in, registered and of installed packages, or of those of one family, sorted; of each the
+    newest version.
 
     Raises:
         UnknownNameError: no task is of that family; lists those that there are.
     """
     if family is None:
-        return sorted({*_BUILTIN, *_registered})
+        return sorted({*_BUILTIN, *_registered, *packages.offered("task")})
     families = task_families()
     if family not in families:
         raise UnknownNameError("family of tasks", family, families)
@@ -147,12 +150,26 @@ def task_ids(family: str | None = None) -> list[str]:
 
 
 def task_families() -> dict[str, list[str]]:
-    """Ids of the tasks of every family that has any: built-in families in the order of lists, then others, sorted."""
+    """Ids of the tasks of every family that has any: built-in families in the order of lists, then others, sorted.
+    Tasks of packages that cannot be loaded are left out, see :func:`broken_tasks`."""
     found: dict[str, list[str]] = {}
+    broken = broken_tasks()
     for task_id in task_ids():
-        found.setdefault(task_family(task_id), []).append(task_id)
+        if task_id not in broken:
+            found.setdefault(task_family(task_id), []).append(task_id)
     known = _families().FAMILIES
     return {name: found[name] for name in (*known, *sorted(found.keys() - known)) if name in found}
+
+
+def broken_tasks() -> dict[str, str]:
+    """Ids of the tasks of installed packages that cannot be loaded, and why."""
+    broken: dict[str, str] = {}
+    for task_id in packages.offered("task"):
+        try:
+            task_class(task_id)
+        except ConfigError as error:
+            broken[task_id] = str(error)
+    return broken
 
 
 def task_family(word: str | type[Task]) -> str:
@@ -176,8 +193,10 @@ def task_versions() -> list[str]:
 
 
 def is_own(word: str) -> bool:
-    """Whether a word names a task of one's own that may exist: a file, a module's class, or a registered one."""
-    return word.removeprefix("manikin/") in _registered or word.endswith(".py") or ":" in word
+    """Whether a word names a task of one's own that may exist: a file, a module's class, a registered one, or one of an
+    installed package."""
+    name = word.removeprefix("manikin/")
+    return name in _registered or name in packages.offered("task") or word.endswith(".py") or ":" in word
 
 
 def _families() -> ModuleType:
@@ -208,13 +227,15 @@ def register(task: type[Task]) -> type[Task]:
 
 
 def task_class(word: str | type[Task]) -> type[Task]:
-    """The task class for an id (``PickCube-v2``), ``module:Class``, or ``file.py:Class``.
+    """The task class for an id (``PickCube-v2``), ``module:Class``, or ``file.py:Class``. An id may be that of an
+    installed package (:mod:`manikin.assets.packages`); a built-in one wins.
 
     The class may be left out when the file has one task.
 
     Raises:
         UnknownNameError: no such id or class; lists what there is.
         AssetError: no such file.
+        ConfigError: the package that offers it cannot be loaded, or has no such task.
     """
     if not isinstance(word, str):
         return word
@@ -225,12 +246,25 @@ def task_class(word: str | type[Task]) -> type[Task]:
         return _load(*_BUILTIN[name].split(":"))
     if (former := _former(name)) is not None:
         return former
+    if name in packages.offered("task"):
+        return _of_package(name)
     if word.endswith(".py"):
         return _load(word, "")
     if ":" in word:
         module, _, attribute = word.rpartition(":")
         return _load(module, attribute)
     raise UnknownNameError("task", word, task_ids())
+
+
+def _of_package(name: str) -> type[Task]:
+    from manikin.env.task import Task
+
+    task = packages.load("task", name)
+    if not (isinstance(task, type) and issubclass(task, Task) and task.id == name):
+        raise ConfigError(
+            f"a package offers the task {name!r}, but what it has there is no task of this id: {task!r:.80}"
+        )
+    return task
 
 
 def _load(module: str, attribute: str) -> type[Task]:
@@ -287,7 +321,8 @@ def _tell_gymnasium(task_id: str) -> None:
 
 
 def register_gymnasium() -> None:
-    """Make every built-in task known to Gymnasium as ``manikin/<id>``, former versions too; no task is loaded."""
+    """Make every task, built in or of an installed package, known to Gymnasium as ``manikin/<id>``, former versions
+    too; no task is loaded."""
     for task_id in task_versions():
         _tell_gymnasium(task_id)
 

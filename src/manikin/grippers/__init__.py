@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from manikin.assets import packages
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.spec.robot import GripperSpec
 
@@ -39,8 +40,8 @@ _own: dict[str, GripperSpec] = {}  # registered from outside
 
 
 def grippers() -> tuple[str, ...]:
-    """Names of all grippers, the registered ones last."""
-    return (*_NAMES, *_own)
+    """Names of all grippers; those of installed packages and the registered ones last."""
+    return tuple(dict.fromkeys((*_NAMES, *packages.offered("gripper"), *_own)))
 
 
 def register(spec: GripperSpec) -> GripperSpec:
@@ -66,10 +67,20 @@ def forget() -> None:
 def gripper(name: str) -> GripperSpec:
     """The gripper called ``name``; a robot word may also say ``none``, for a bare flange.
 
-    Raises :class:`UnknownNameError`, which lists the names.
+    Raises :class:`UnknownNameError`, which lists the names, and :class:`ConfigError` where the package that offers it
+    cannot be loaded.
     """
     if name in _own:
         return _own[name]
+    if name not in _NAMES and name in packages.offered("gripper"):
+        return _of_package(name)
     if name not in _NAMES:
         raise UnknownNameError("gripper", name, (*grippers(), "none"))
     return importlib.import_module(f"manikin.grippers.{name}").GRIPPER
+
+
+def _of_package(name: str) -> GripperSpec:
+    spec = packages.load("gripper", name)
+    if not isinstance(spec, GripperSpec) or spec.name != name:
+        raise ConfigError(f"a package offers the gripper {name!r}, but what it has there is {spec!r:.80}")
+    return register(spec)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from manikin.assets import packages
 from manikin.assets.python_file import run_file
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
@@ -34,8 +35,8 @@ def policy_maker(
         word: ``expert``, ``planner``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that
             comes with manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
             (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``ws://host:port``
-            (:mod:`manikin.policy.remote.client`), ``module:function`` or ``file.py:function``; the function takes the
-            environment.
+            (:mod:`manikin.policy.remote.client`), one that an installed package offers (``manikin.policies``),
+            ``module:function`` or ``file.py:function``; the function takes the environment.
         also: words that the caller knows besides, for the error.
         seed: of a policy that draws random numbers: ``random``, ``graded``, a server or a function that takes a
             ``seed``. None for the policy's own choice.
@@ -64,15 +65,23 @@ def policy_maker(
         return lambda env: network
     if (trained := _trained(word)) is not None:
         return trained_policy(trained)
-    place = POLICIES.get(word, word)
-    if ":" not in place.strip(":"):
+    place, offered = POLICIES.get(word, word), packages.offered("policy")
+    maker: Callable[..., Policy]
+    if place in offered:
+        maker = packages.load("policy", place)
+        if not callable(maker):
+            raise ConfigError(
+                f"a package offers the policy {place!r}, but what it has there is no function: {maker!r:.80}"
+            )
+    elif ":" not in place.strip(":"):
         raise UnknownNameError(
             "policy",
             word,
-            (*POLICIES, *also),
+            (*POLICIES, *offered, *also),
             "Or graded:noise=0.3, a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
         )
-    maker: Callable[..., Policy] = named_callable(place, "policy")
+    else:
+        maker = named_callable(place, "policy")
     if seed is None:
         return maker
     if "seed" not in inspect.signature(maker).parameters:

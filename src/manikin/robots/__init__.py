@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, overload
 
+from manikin.assets import packages
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.grippers import gripper
 from manikin.grippers import register as _register_gripper
@@ -116,8 +117,8 @@ class RobotSelection(NamedTuple):
 
 
 def arms() -> tuple[str, ...]:
-    """Names of all arms, the registered ones last."""
-    return (*_NAMES, *_own)
+    """Names of all arms; those of installed packages and the registered ones last."""
+    return tuple(dict.fromkeys((*_NAMES, *packages.offered("robot"), *_own)))
 
 
 def machines() -> tuple[str, ...]:
@@ -163,9 +164,12 @@ def forget() -> None:
 
 
 def arm(name: str) -> RobotSpec:
-    """The arm or machine called ``name``. Raises :class:`UnknownNameError`, which lists the names."""
+    """The arm or machine called ``name``. Raises :class:`UnknownNameError`, which lists the names, and
+    :class:`ConfigError` where the package that offers it cannot be loaded."""
     if name in _own:
         return _own[name]
+    if name not in (*_NAMES, *_OTHERS) and name in packages.offered("robot"):
+        return _of_package(name)
     if name not in (*_NAMES, *_OTHERS):
         raise UnknownNameError("robot", name, (*arms(), *_OTHERS), "Or your own: register it, or --robot my_arm.py.")
     module = importlib.import_module(module_of(name))
@@ -175,6 +179,13 @@ def arm(name: str) -> RobotSpec:
             return declared
     several: dict[str, RobotSpec] = getattr(module, "ROBOTS", None) or module.ARMS
     return several[name]
+
+
+def _of_package(name: str) -> RobotSpec:
+    spec = packages.load("robot", name)
+    if not isinstance(spec, RobotSpec) or spec.name != name:
+        raise ConfigError(f"a package offers the robot {name!r}, but what it has there is {spec!r:.80}")
+    return register(spec)
 
 
 def module_of(name: str) -> str:

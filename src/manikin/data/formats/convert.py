@@ -13,6 +13,7 @@ import numpy as np
 
 from manikin.data.formats.lerobot import OWN, LeRobotWriter
 from manikin.data.formats.maniskill import ManiSkillExport
+from manikin.data.formats.minari import MinariExport
 from manikin.data.formats.robomimic import RobomimicExport
 from manikin.data.recording.format import Header, RecordedEpisode, parted
 from manikin.data.recording.read import EpisodeFile
@@ -23,7 +24,7 @@ from manikin.data.replay.verify import replay, source_of
 from manikin.env.observe import STATE_WORDS, column_names, parse
 from manikin.errors import ConfigError, DataError, UnknownNameError
 
-__all__ = ["Export", "LeRobotExport", "to_lerobot", "to_maniskill", "to_robomimic"]
+__all__ = ["Export", "LeRobotExport", "to_lerobot", "to_maniskill", "to_minari", "to_robomimic"]
 
 log = logging.getLogger("manikin.data")
 
@@ -302,6 +303,49 @@ def to_maniskill(
         finally:
             env.close()
     return Path(path)
+
+
+def to_minari(
+    recording: str | Path,
+    root: str | Path,
+    *,
+    observe: str | None = None,
+    way: str = "actions",
+    numbers: Iterable[int] | None = None,
+    num_envs: int = 16,
+    on_episode: Callable[[], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **overrides: Any,
+) -> Path:
+    """Write a recording as a Minari dataset. The folder appears when it is whole; an interrupted one leaves nothing.
+
+    Args:
+        recording: a recording of manikin's.
+        root: the dataset's folder, ``NAME-vN``.
+        observe: as :func:`to_lerobot`; None takes what was recorded.
+        way: as :func:`to_lerobot`.
+        numbers: which episodes; None for all.
+        num_envs: rows side by side when playing again; never changes the result.
+        on_episode: called after each episode.
+        stop: asked between steps; True leaves no folder.
+        **overrides: options of ``manikin.make`` for playing again (vision, looks), and ``task`` or ``trust``, where a
+            task of one's own is (see :func:`~manikin.data.replay.environment.make_env`).
+
+    Returns:
+        ``root``.
+
+    Raises:
+        ConfigError: the folder is not called ``NAME-vN``, or there are options for playing again and nothing to
+            observe.
+        UnknownNameError: no such observation or way.
+        DataError: nothing to convert, the folder exists, no observations, or playing again parts from the recording.
+    """
+    _check(observe, way, overrides)
+    with EpisodeFile(recording) as episodes:
+        header = episodes.needed_header()
+        export = MinariExport(root, header, columns=_columns(header, observe, overrides))
+        _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
+    return Path(root)
 
 
 def _columns(header: Header, observe: str | None, overrides: Mapping[str, Any]) -> Callable[[], Sequence[str]]:
