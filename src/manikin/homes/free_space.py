@@ -167,6 +167,20 @@ class FreeSpace:
         out[self.inside] = self._field(self._node(np.asarray(goal, float), "goal"))[0]
         return out
 
+    def nearest(self, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(nx, ny) [m] length of the way from the middle of each cell to the nearest of goals (k, 2), infinite where there
+        is none, and (nx, ny) which goal that is. Raises as :meth:`distances`."""
+        from scipy.sparse.csgraph import dijkstra
+
+        nodes = np.array([self._node(goal, "goal") for goal in np.asarray(goals, float)])
+        found = dijkstra(self._graph, directed=False, indices=nodes, min_only=True, return_predecessors=True)
+        out, which = np.full(self.inside.shape, np.inf), np.zeros(self.inside.shape, int)
+        number = np.zeros(len(found[0]), int)
+        number[nodes] = np.arange(len(nodes))
+        out[self.inside] = found[0]
+        which[self.inside] = number[np.maximum(found[2], 0)]
+        return out, which
+
     def path(self, start: np.ndarray, goal: np.ndarray) -> np.ndarray:
         """(k, 2) corners [m] of a short way from start (2,) to goal (2,): pieces of it are straight and free.
 

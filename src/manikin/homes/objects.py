@@ -128,7 +128,7 @@ def _bowl(name: str, diameter: float, height: float, mass: float, rgba: RGBA) ->
         size=(diameter, diameter, height),
         mass=mass,
         shapes=tuple(shapes),
-        aside=(0.0, rim),
+        aside=(0.0, middle),
         width=wall + length * math.sin(lean),
         turns=_SIDES,
     )

@@ -1,0 +1,198 @@
+"""Where objects lie in the built-in apartments so that Fetch can take them from above, and from where it starts.
+
+An object is a free body that is another one of :mod:`manikin.homes.objects` in every row. It lies on an open surface,
+at a place before which the robot can stand with the object ahead and within reach.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin.homes import VARIATIONS, Apartment, Fixture, FreeSpace, Mechanism, apartment, free_space
+from manikin.homes.free_space import CELL
+from manikin.homes.objects import HomeObject
+from manikin.math import pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.scene.handles import Robot
+from manikin.tasks.home.predicates import COMMON
+from manikin.tasks.home.scene import FETCH_RADIUS
+from manikin.toolkit import facing_down
+
+__all__ = ["Grips", "Places", "places"]
+
+_ARM = (0.56, 1.0)  # [m] how far the arm reaches at rest, and above which height it is with an object in hand
+_SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
+_PLACES = ("top", "seat", "left", "right", "worktop")  # on them
+_EDGE, _APART = 0.06, 0.35  # [m] from the edge of a receptacle, and between places on it, about
+_NEAR, _FAR, _BEST = 0.5, 0.78, 0.62  # [m] from a stand to the object
+_DIRECTIONS = 12  # in which stands are looked for, around a place
+_WAY = 3.0  # [m] that a start is at most from a stand
+_ROOM = 0.15  # [m] more than the radius where it starts: the arm's joints vary there
+_STRIDE = 4  # a start every so many cells
+_PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Places for objects in one apartment.
+
+    Attributes:
+        space: where the robot can drive with its arm at rest.
+        points: (P, 3) [m] on surfaces.
+        names: P names of receptacles.
+        stands: (P, K, 3) x, y [m] and yaw [rad] from where each is within reach; some more than once.
+        nearest: (P, nx, ny) which of the stands is the nearest to drive to from a cell.
+        starts: (P, S, 2) [m] where the robot can start, within 2 m of the place; some more than once.
+        roomy: (nx, ny) bool, cells in which a start has room.
+    """
+
+    space: FreeSpace
+    points: np.ndarray
+    names: tuple[str, ...]
+    stands: np.ndarray
+    nearest: np.ndarray
+    starts: np.ndarray
+    roomy: np.ndarray
+
+    def stand(self, place: int, base: np.ndarray) -> np.ndarray:
+        """(3,) the stand before a place that is the nearest to drive to from a base at (2,) [m]."""
+        cell = np.rint((base - self.space.origin) / CELL).astype(int)
+        cell = np.clip(cell, 0, np.array(self.roomy.shape) - 1)
+        return np.asarray(self.stands[place, self.nearest[place, cell[0], cell[1]]])
+
+
+@functools.lru_cache(maxsize=2 * VARIATIONS)
+def places(layout: str) -> Places:
+    """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
+    home = apartment(int(layout.removeprefix("apartment")))
+    space = free_space(home, radius=FETCH_RADIUS, arm=_ARM)
+    cells = np.argwhere(space.inside)
+    middles = space.origin + cells * CELL
+    roomy = space.inside & (space.clearance >= FETCH_RADIUS + _ROOM)
+    points, names, stands, nearest, starts = [], [], [], [], []
+    for name, point in _grid(home):
+        stand = _stands(middles, point[:2])
+        if not len(stand):
+            continue
+        ways, which = space.nearest(stand[:, :2])
+        grid = np.zeros_like(roomy)
+        grid[::_STRIDE, ::_STRIDE] = True
+        begin = np.argwhere(roomy & grid & (ways <= _WAY))
+        begin = space.origin + begin * CELL
+        begin = begin[np.linalg.norm(begin - point[:2], axis=1) < COMMON.spawn]
+        if not len(begin):
+            continue
+        points.append(point)
+        names.append(name)
+        stands.append(stand)
+        nearest.append(_filled(ways, which))
+        starts.append(begin)
+    most = max(map(len, starts))
+    return Places(
+        space=space,
+        points=np.array(points, np.float32),
+        names=tuple(names),
+        stands=np.stack([np.resize(one, (_DIRECTIONS, 3)) for one in stands]).astype(np.float32),
+        nearest=np.stack(nearest).astype(np.int8),
+        starts=np.stack([np.resize(one, (most, 2)) for one in starts]).astype(np.float32),
+        roomy=roomy,
+    )
+
+
+def _grid(home: Apartment) -> list[tuple[str, np.ndarray]]:
+    """Names of the open surfaces of an apartment, and places on each [m]."""
+    found = []
+    things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
+    for thing in things:
+        if thing.kind not in _SURFACES:
+            continue
+        w, _, _, z = thing.quat
+        yaw = 2 * math.atan2(z, w)
+        turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+        for one in thing.receptacles:
+            if one.link not in ("", "body") or one.name.rpartition("/")[2] not in _PLACES:
+                continue
+            x, y = (_along(half - _EDGE) for half in one.half[:2])
+            for local in np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2) + one.pos[:2]:
+                level = thing.pos[2] + one.pos[2] - one.half[2]
+                found.append((one.name, np.array([*(np.array(thing.pos[:2]) + turn @ local), level])))
+    return found
+
+
+def _along(half: float) -> np.ndarray:
+    """Places along a side of half this length [m]."""
+    half = max(half, 0.0)
+    return np.linspace(-half, half, 1 + round(2 * half / _APART)) if half > _APART / 2 else np.zeros(1)
+
+
+def _stands(middles: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """(k, 3) stands before a point (2,), among the middles (m, 2) of free cells, one in each direction that has any."""
+    to = point - middles
+    away, angle = np.linalg.norm(to, axis=1), np.arctan2(to[:, 1], to[:, 0])
+    sector = np.floor((angle + math.pi) / (2 * math.pi) * _DIRECTIONS).astype(int) % _DIRECTIONS
+    out = []
+    for k in range(_DIRECTIONS):
+        mine = np.flatnonzero((sector == k) & (away >= _NEAR) & (away <= _FAR))
+        if len(mine):
+            best = mine[np.abs(away[mine] - _BEST).argmin()]
+            out.append((*middles[best], angle[best]))
+    return np.array(out).reshape(-1, 3)
+
+
+def _filled(ways: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """(nx, ny) which stand is the nearest, also of cells in which the robot has no room: that of the next one."""
+    from scipy import ndimage
+
+    near = ndimage.distance_transform_edt(~np.isfinite(ways), return_distances=False, return_indices=True)
+    return np.asarray(which[tuple(near)])
+
+
+class Grips:
+    """Where a gripper takes objects from above, of each of several objects.
+
+    Args:
+        objects: that a part may be, in the order of its ``choice``.
+    """
+
+    def __init__(self, objects: list[HomeObject]) -> None:
+        self._grip = torch.tensor([one.grip for one in objects])
+        self._yaw = torch.tensor([one.yaw for one in objects])
+        self._period = torch.tensor([2 * math.pi / one.turns for one in objects])
+        self._width = torch.tensor([one.width for one in objects])
+        self._height = torch.tensor([one.height for one in objects])
+
+    def height(self, choice: Tensor) -> Tensor:
+        """(n,) [m] of the middle of objects ``choice`` (n,) above what they lie on."""
+        return self._height[choice]
+
+    def of(self, robot: Robot, choice: Tensor, thing: Tensor, facing: Tensor) -> Tensor:
+        """(n, 7) poses of the tool that take upright objects.
+
+        Args:
+            robot: whose tool.
+            choice: (n,) which of the objects.
+            thing: (n, 7) their poses.
+            facing: (n,) [rad] of the equal grasps the one that is nearest to this turn is taken.
+        """
+        period, own = self._period[choice], self._yaw[choice]
+        turn = quat_to_yaw(thing[:, 3:]) + own - facing
+        turn = turn - torch.round(turn / period) * period + facing
+        place = thing[:, :3] + quat_rotate(quat_from_yaw(turn - own), self._grip[choice])
+        return pose(place, quat_mul(quat_from_yaw(turn), facing_down(robot)))
+
+    def held(self, robot: Robot, choice: Tensor, tool: Tensor) -> Tensor:
+        """(n, 7) poses of objects ``choice`` (n,) that a tool at ``tool`` (n, 7) holds."""
+        own = pose(self._grip[choice], quat_mul(quat_from_yaw(self._yaw[choice]), facing_down(robot)))
+        return pose_mul(tool, pose_inv(own))
+
+    def opening(self, robot: Robot, choice: Tensor) -> Tensor:
+        """(n,) how far the gripper is open when its pads lie on objects ``choice`` (n,), pressed in by half a
+        millimetre each; 1 is fully open."""
+        spec = robot.gripper
+        less = (spec.max_width - self._width[choice]) / 2 + _PRESSED
+        return 1.0 - less / (spec.open_q[0] - spec.closed_q[0])
