@@ -19,8 +19,8 @@ __all__ = ["Driver"]
 
 _BACK = 1.0  # [m] a base with two driven wheels backs no further than this, and never along a path of several places
 _HERE = 1e-3  # [m] a way so short is none
-_CORNER = 0.005  # [m], [rad] the base itself is this near to the end of a leg before the next begins
-_BRAKE, _CREEP = 3.0, 0.05  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
+_CORNER = (0.02, 0.08)  # [m], [rad] the base itself is this near to the end of a leg before the next begins
+_BRAKE, _CREEP = 6.0, 0.1  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
 _SETTLE = 1.5  # [s] more for each leg than its length takes
 
 
@@ -121,7 +121,7 @@ class Driver:
         far = norm(away[:, :2])
         if self._rolls:  # beside its way it cannot come nearer
             far = (away[:, 0] * torch.cos(end[:, 2]) + away[:, 1] * torch.sin(end[:, 2])).abs()
-        on = (late <= 1.0) & (far <= _CORNER) & (away[:, 2].abs() <= _CORNER) & (self._leg < self._last)
+        on = (late <= 1.0) & (far <= _CORNER[0]) & (away[:, 2].abs() <= _CORNER[1]) & (self._leg < self._last)
         self._leg = self._leg + on
 
     def _slowing(self, way: Tensor, most: Tensor, fastest: float) -> Tensor:

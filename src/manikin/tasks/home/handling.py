@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from manikin.homes.free_space import CELL
 from manikin.homes.objects import OBJECT_SETS, home_objects
 from manikin.math import atan2, norm, pose_inv, pose_mul, quat_rotate_inv
 from manikin.robots import fetch_mshab
-from manikin.tasks.home.objects_at import Grips, places
+from manikin.tasks.home.objects_at import Grips, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
 from manikin.toolkit import constant, fingers_touch, first_valid, per_step, press, tool_from_base
@@ -33,7 +34,6 @@ STATE: Mapping[str, Quantity] = {
 }
 """MS-HAB's 42 numbers, in their order."""
 _TRIES = 6  # of noise on the base's place; the last has none
-_CORNERS = 12  # of a path, at most
 _HELD_ANGLE = math.degrees(COMMON.grasp_angle)
 
 
@@ -46,6 +46,7 @@ class HandlingHandles(Handles):
     thing: VariantPart
     grasp: Grasp
     place: Variable  # number of the place
+    begun: Variable  # (3,) where the base was at the start, x, y [m] and yaw [rad]
     pressed: Variable  # [N] added up over control steps
     tool: Variable  # (4,) where the tool was after this step [m], and how fast it moved there [m/s]
 
@@ -83,6 +84,7 @@ class HandlingTask(Task):
             thing=thing,
             grasp=b.grasp(robot, thing, min_force=COMMON.grasp_force, max_angle=_HELD_ANGLE),
             place=b.variable("place"),
+            begun=b.variable("begun", (3,)),
             pressed=b.variable("pressed"),
             tool=b.variable("tool", (4,)),
         )
@@ -105,7 +107,9 @@ class HandlingTask(Task):
         cut = COMMON.yaw_noise_cut
         to = point[:, :2] - spot
         yaw = atan2(to[:, 1], to[:, 0]) + ep.rng.normal("base/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
-        base = h.robot.base_joints(torch.cat([spot, yaw[:, None]], 1))
+        begun = torch.cat([spot, yaw[:, None]], 1)
+        h.begun.set(begun)
+        base = h.robot.base_joints(begun)
         cut = COMMON.arm_noise_cut
         arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
         rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
@@ -155,26 +159,17 @@ class HandlingTask(Task):
 
     def drive(self, h: HandlingHandles, gripper: float) -> tuple[Waypoint, Tensor]:
         """To the nearest stand before the place, with the arm at rest; and how the robot faces there (n,) [rad]."""
-        base = self.seen(h).base.numpy(force=True)
-        number = h.place.value.long().numpy(force=True)
-        paths = torch.zeros(h.n, _CORNERS, 3)
-        space = self._places.space
-        for row, (start, place) in enumerate(zip(base, number, strict=True)):
-            stand = self._places.stand(int(place), start[:2])
-            corners = torch.tensor(space.path(start[:2], stand[:2]), dtype=torch.float32)[1:]
-            before = torch.cat([torch.tensor(start[None, :2]), corners[:-1]])
-            ahead = corners - before
-            yaws = atan2(ahead[:, 1], ahead[:, 0])
-            yaws[-1] = float(stand[2])
-            path = torch.cat([corners, yaws[:, None]], 1)
-            paths[row] = torch.cat([path, path[-1:].expand(_CORNERS - len(path), 3)])
+        number, begun = h.place.value.long().tolist(), h.begun.value.tolist()
+        ways = [way_to(self.layout, place, *base) for place, base in zip(number, begun, strict=True)]
+        most = max(map(len, ways))
+        paths = torch.tensor(np.stack([np.concatenate([way, way[-1:].repeat(most - len(way), 0)]) for way in ways]))
         rest = h.robot.keyframe("rest").expand(h.n, -1)
         way = Waypoint(
-            name="drive", base=paths, joints=rest, gripper=gripper, pos_tol=0.05, rot_tol=0.1, speed=1.0, turn=2.0
+            name="drive", base=paths.float(), joints=rest, gripper=gripper, pos_tol=0.03, rot_tol=0.06, turn=2.5, speed=1.0
         )
-        return way, paths[:, -1, 2]
+        return way, paths[:, -1, 2].float()
 
     def back(self, h: HandlingHandles, gripper: float) -> Waypoint:
         """Torso, head and arm to rest."""
         rest = h.robot.keyframe("rest").expand(h.n, -1)
-        return Waypoint(name="rest", joints=rest, gripper=gripper, turn=1.5).hold()
+        return Waypoint(name="rest", joints=rest, gripper=gripper, turn=2.5).hold()

@@ -21,9 +21,10 @@ from manikin.math import pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON
 from manikin.tasks.home.scene import FETCH_RADIUS
+from manikin.tasks.home.ways import quick_way
 from manikin.toolkit import facing_down
 
-__all__ = ["Grips", "Places", "places"]
+__all__ = ["Grips", "Places", "places", "way_to"]
 
 _ARM = (0.56, 1.0)  # [m] how far the arm reaches at rest, and above which height it is with an object in hand
 _SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
@@ -31,7 +32,7 @@ _PLACES = ("top", "seat", "left", "right", "worktop")  # on them
 _EDGE, _APART = 0.06, 0.35  # [m] from the edge of a receptacle, and between places on it, about
 _NEAR, _FAR, _BEST = 0.5, 0.78, 0.62  # [m] from a stand to the object
 _DIRECTIONS = 12  # in which stands are looked for, around a place
-_WAY = 3.0  # [m] that a start is at most from a stand
+_WAY = 2.5  # [m] that a start is at most from a stand
 _ROOM = 0.15  # [m] more than the radius where it starts: the arm's joints vary there
 _STRIDE = 4  # a start every so many cells
 _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
@@ -46,7 +47,6 @@ class Places:
         points: (P, 3) [m] on surfaces.
         names: P names of receptacles.
         stands: (P, K, 3) x, y [m] and yaw [rad] from where each is within reach; some more than once.
-        nearest: (P, nx, ny) which of the stands is the nearest to drive to from a cell.
         starts: (P, S, 2) [m] where the robot can start, within 2 m of the place; some more than once.
         roomy: (nx, ny) bool, cells in which a start has room.
     """
@@ -55,15 +55,8 @@ class Places:
     points: np.ndarray
     names: tuple[str, ...]
     stands: np.ndarray
-    nearest: np.ndarray
     starts: np.ndarray
     roomy: np.ndarray
-
-    def stand(self, place: int, base: np.ndarray) -> np.ndarray:
-        """(3,) the stand before a place that is the nearest to drive to from a base at (2,) [m]."""
-        cell = np.rint((base - self.space.origin) / CELL).astype(int)
-        cell = np.clip(cell, 0, np.array(self.roomy.shape) - 1)
-        return np.asarray(self.stands[place, self.nearest[place, cell[0], cell[1]]])
 
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
@@ -74,12 +67,12 @@ def places(layout: str) -> Places:
     cells = np.argwhere(space.inside)
     middles = space.origin + cells * CELL
     roomy = space.inside & (space.clearance >= FETCH_RADIUS + _ROOM)
-    points, names, stands, nearest, starts = [], [], [], [], []
+    points, names, stands, starts = [], [], [], []
     for name, point in _grid(home):
         stand = _stands(middles, point[:2])
         if not len(stand):
             continue
-        ways, which = space.nearest(stand[:, :2])
+        ways = space.nearest(stand[:, :2])
         grid = np.zeros_like(roomy)
         grid[::_STRIDE, ::_STRIDE] = True
         begin = np.argwhere(roomy & grid & (ways <= _WAY))
@@ -90,7 +83,6 @@ def places(layout: str) -> Places:
         points.append(point)
         names.append(name)
         stands.append(stand)
-        nearest.append(_filled(ways, which))
         starts.append(begin)
     most = max(map(len, starts))
     return Places(
@@ -98,10 +90,16 @@ def places(layout: str) -> Places:
         points=np.array(points, np.float32),
         names=tuple(names),
         stands=np.stack([np.resize(one, (_DIRECTIONS, 3)) for one in stands]).astype(np.float32),
-        nearest=np.stack(nearest).astype(np.int8),
         starts=np.stack([np.resize(one, (most, 2)) for one in starts]).astype(np.float32),
         roomy=roomy,
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarray:
+    """(k, 3) x, y [m] and yaw [rad] of a quick way from a base to a stand before a place of an apartment."""
+    found = places(layout)
+    return quick_way(found.space, np.array([x, y, yaw]), np.unique(found.stands[place].astype(float), axis=0))
 
 
 def _grid(home: Apartment) -> list[tuple[str, np.ndarray]]:
@@ -142,14 +140,6 @@ def _stands(middles: np.ndarray, point: np.ndarray) -> np.ndarray:
             best = mine[np.abs(away[mine] - _BEST).argmin()]
             out.append((*middles[best], angle[best]))
     return np.array(out).reshape(-1, 3)
-
-
-def _filled(ways: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """(nx, ny) which stand is the nearest, also of cells in which the robot has no room: that of the next one."""
-    from scipy import ndimage
-
-    near = ndimage.distance_transform_edt(~np.isfinite(ways), return_distances=False, return_indices=True)
-    return np.asarray(which[tuple(near)])
 
 
 class Grips:
