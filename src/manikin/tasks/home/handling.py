@@ -68,8 +68,8 @@ class HandlingTask(Task):
     def furnished(self, b: SceneBuilder) -> HandlingHandles:
         """The apartment of this layout with the robot and the object."""
         self._places = found = places(self.layout)
-        arrays = (found.points, found.starts, found.roomy)
-        self._points, self._starts, self._roomy = map(torch.tensor, arrays)
+        arrays = (found.points, found.corners, found.starts, found.roomy)
+        self._points, self._corners, self._starts, self._roomy = map(torch.tensor, arrays)
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.roomy.shape) - 1
         objects = home_objects(tuple(self.config.objects))

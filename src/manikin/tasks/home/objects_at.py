@@ -45,6 +45,7 @@ class Places:
     Attributes:
         space: where the robot can drive with its arm at rest.
         points: (P, 3) [m] on surfaces.
+        corners: (P, 4, 2) [m] of the surface on which each is, in order.
         names: P names of receptacles.
         stands: (P, K, 3) x, y [m] and yaw [rad] from where each is within reach; some more than once.
         starts: (P, S, 2) [m] where the robot can start, within 2 m of the place; some more than once.
@@ -53,6 +54,7 @@ class Places:
 
     space: FreeSpace
     points: np.ndarray
+    corners: np.ndarray
     names: tuple[str, ...]
     stands: np.ndarray
     starts: np.ndarray
@@ -67,8 +69,8 @@ def places(layout: str) -> Places:
     cells = np.argwhere(space.inside)
     middles = space.origin + cells * CELL
     roomy = space.inside & (space.clearance >= FETCH_RADIUS + _ROOM)
-    points, names, stands, starts = [], [], [], []
-    for name, point in _grid(home):
+    points, corners, names, stands, starts = [], [], [], [], []
+    for name, point, around in _grid(home):
         stand = _stands(middles, point[:2])
         if not len(stand):
             continue
@@ -81,6 +83,7 @@ def places(layout: str) -> Places:
         if not len(begin):
             continue
         points.append(point)
+        corners.append(around)
         names.append(name)
         stands.append(stand)
         starts.append(begin)
@@ -88,6 +91,7 @@ def places(layout: str) -> Places:
     return Places(
         space=space,
         points=np.array(points, np.float32),
+        corners=np.array(corners, np.float32),
         names=tuple(names),
         stands=np.stack([np.resize(one, (_DIRECTIONS, 3)) for one in stands]).astype(np.float32),
         starts=np.stack([np.resize(one, (most, 2)) for one in starts]).astype(np.float32),
@@ -102,8 +106,8 @@ def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarra
     return quick_way(found.space, np.array([x, y, yaw]), np.unique(found.stands[place].astype(float), axis=0))
 
 
-def _grid(home: Apartment) -> list[tuple[str, np.ndarray]]:
-    """Names of the open surfaces of an apartment, and places on each [m]."""
+def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Places on the open surfaces of an apartment: name of the receptacle, (3,) place, (4, 2) corners around it [m]."""
     found = []
     things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
     for thing in things:
@@ -115,10 +119,12 @@ def _grid(home: Apartment) -> list[tuple[str, np.ndarray]]:
         for one in thing.receptacles:
             if one.link not in ("", "body") or one.name.rpartition("/")[2] not in _PLACES:
                 continue
+            middle, level = np.array(thing.pos[:2]), thing.pos[2] + one.pos[2] - one.half[2]
+            square = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half[:2] + one.pos[:2]
+            corners = middle + square @ turn.T
             x, y = (_along(half - _EDGE) for half in one.half[:2])
             for local in np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2) + one.pos[:2]:
-                level = thing.pos[2] + one.pos[2] - one.half[2]
-                found.append((one.name, np.array([*(np.array(thing.pos[:2]) + turn @ local), level])))
+                found.append((one.name, np.array([*(middle + turn @ local), level]), corners))
     return found
 
 
@@ -179,6 +185,10 @@ class Grips:
         """(n, 7) poses of objects ``choice`` (n,) that a tool at ``tool`` (n, 7) holds."""
         own = pose(self._grip[choice], quat_mul(quat_from_yaw(self._yaw[choice]), facing_down(robot)))
         return pose_mul(tool, pose_inv(own))
+
+    def own(self, choice: Tensor) -> Tensor:
+        """(n,) [rad] turn of the gripper about the vertical when an object that is not turned is taken."""
+        return self._yaw[choice]
 
     def opening(self, robot: Robot, choice: Tensor) -> Tensor:
         """(n,) how far the gripper is open when its pads lie on objects ``choice`` (n,), pressed in by half a

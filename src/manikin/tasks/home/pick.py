@@ -82,7 +82,7 @@ class HomePick(HandlingTask):
         return [
             drive,
             Waypoint(name="over", pose=over, gripper=1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
-            Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.008, speed=0.4),
+            Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.25),
             Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
             Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.03, speed=0.4),
             self.back(h, gripper=-1),
