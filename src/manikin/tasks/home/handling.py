@@ -165,7 +165,7 @@ class HandlingTask(Task):
         paths = torch.tensor(np.stack([np.concatenate([way, way[-1:].repeat(most - len(way), 0)]) for way in ways]))
         rest = h.robot.keyframe("rest").expand(h.n, -1)
         way = Waypoint(
-            name="drive", base=paths.float(), joints=rest, gripper=gripper, pos_tol=0.03, rot_tol=0.06, turn=2.5, speed=1.0
+            name="drive", base=paths.float(), joints=rest, gripper=gripper, pos_tol=0.03, rot_tol=0.06, speed=1.0, turn=2.5 if gripper > 0 else 1.5
         )
         return way, paths[:, -1, 2].float()
 
