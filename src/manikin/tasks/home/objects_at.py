@@ -107,7 +107,9 @@ def places(layout: str) -> Places:
 def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarray:
     """(k, 3) x, y [m] and yaw [rad] of a quick way from a base to a stand before a place of an apartment."""
     found = places(layout)
-    return quick_way(found.space, found.turns, np.array([x, y, yaw]), np.unique(found.stands[place].astype(float), axis=0))
+    return quick_way(
+        found.space, found.turns, np.array([x, y, yaw]), np.unique(found.stands[place].astype(float), axis=0)
+    )
 
 
 def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
