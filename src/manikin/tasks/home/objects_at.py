@@ -129,8 +129,8 @@ def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
             square = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half[:2] + one.pos[:2]
             corners = middle + square @ turn.T
             x, y = (_along(half - _EDGE) for half in one.half[:2])
-            for local in np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2) + one.pos[:2]:
-                found.append((one.name, np.array([*(middle + turn @ local), level]), corners))
+            local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2) + one.pos[:2]
+            found += [(one.name, np.array([*point, level]), corners) for point in middle + local @ turn.T]
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from manikin import Episode, SceneBuilder, Waypoint
@@ -38,8 +37,8 @@ class HomePick(HandlingTask):
     reward_max = RULES["pick"].reward_max + 1.0
     reward_norm = RULES["pick"].reward_max
     reward_terms: ClassVar = {
-        "reach": "5 (1 - tanh(3 d)), d from TCP to object; while it is not held also 1 - tanh(5 |v|) of the torso, or 1 "
-        "where d < 0.3, and 1 - tanh(5 d) of the horizontal distance",
+        "reach": "5 (1 - tanh(3 d)), d from TCP to object; while it is not held also 1 - tanh(5 |v|) of the torso, or "
+        "1 where d < 0.3, and 1 - tanh(5 d) of the horizontal distance",
         "slow": "1 - tanh(v / 5), v of the TCP",
         "grasp": "2 while held",
         "arm": "1 - tanh(q / 5), q of the joints from rest",

@@ -25,7 +25,7 @@ def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.
 
     Args:
         space: where it can drive.
-        turns: (nx, ny) bool, cells in which it can turn; without a way that turns only there it takes one that does not.
+        turns: (nx, ny) bool, cells in which it can turn; without a way that turns only there it takes another.
         base: (3,) where it is, x, y [m] and yaw [rad].
         stands: (m, 3) where it may go.
     """
@@ -34,8 +34,8 @@ def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.
     ways = [(stand[None, :2], stand[2]) for stand in stands[seen]]
     corners = _corners(space, turns, start)
     for stand in stands:
-        for corner in corners[space.sees(corners, np.broadcast_to(stand[:2], corners.shape))]:
-            ways.append((np.stack([corner, stand[:2]]), stand[2]))
+        sees = space.sees(corners, np.broadcast_to(stand[:2], corners.shape))
+        ways += [(np.stack([corner, stand[:2]]), stand[2]) for corner in corners[sees]]
         ways.append((space.path(stand[:2], start)[-2::-1], stand[2]))
     places, yaw = min(ways, key=lambda way: _time(base, *way) + _TIGHT * _tight(space, turns, way[0]))
     ahead = np.diff(np.concatenate([start[None], places]), axis=0)
