@@ -18,6 +18,7 @@ from manikin.toolkit import above, constant, full_turn, per_step
 __all__ = ["HomePick"]
 
 _OVER = 0.1  # [m] above where the tool takes the object
+_OPENING = 0.025 / 0.06  # at the start: fingers 15 mm open each, as at the original's rest
 
 
 class HomePick(HandlingTask):
@@ -56,7 +57,7 @@ class HomePick(HandlingTask):
     def start(self, h: HandlingHandles, ep: Episode) -> None:
         point, joints = self.begin(h, ep)
         h.thing.set_pose(above(point, self._grips.height(h.thing.choice)), full_turn(ep, "object/yaw"))
-        h.robot.set_qpos(joints, opening=0.3)
+        h.robot.set_qpos(joints, opening=_OPENING)
 
     @per_step
     def done(self, h: HandlingHandles) -> Tensor:
@@ -81,7 +82,7 @@ class HomePick(HandlingTask):
         return [
             drive,
             Waypoint(name="over", pose=over, gripper=1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
-            Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.25),
+            Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.18),
             Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
             Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.03, speed=0.4),
             self.back(h, gripper=-1),
