@@ -115,7 +115,9 @@ class HandlingTask(Task):
         cut = COMMON.arm_noise_cut
         arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
         rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
-        return point, torch.cat([base, rest[:, :-7], rest[:, -7:] + arm], 1)
+        low, high = h.robot.limits[-7 - len(h.robot.drivers) : -len(h.robot.drivers)].unbind(1)
+        arm = torch.minimum(torch.maximum(rest[:, -7:] + arm, low), high)
+        return point, torch.cat([base, rest[:, :-7], arm], 1)
 
     def settled(self, h: HandlingHandles) -> None:
         h.tool.set(torch.cat([h.robot.tcp_pos, torch.zeros(h.n, 1)], 1))
