@@ -65,9 +65,7 @@ class Squares:
 def begun(folder: Path, items: int, size: int, *, resume: bool = False, **settings: Any) -> Ledger:
     """A run of so many items in shards of that size."""
     shards = tuple(split(range(items), size))
-    intent = Intent(
-        work="toy_work:Squares", settings=settings, same={"items": items}, shards=shards, machine=machine()
-    )
+    intent = Intent(work="toy_work:Squares", settings=settings, same={"items": items}, shards=shards, machine=machine())
     return Ledger.begin(folder, intent, resume=resume)
 
 

@@ -128,9 +128,7 @@ def attempt(ledger: Ledger, shard: Shard, opened: Opened, advance: Callable[[], 
         if notes.raised or notes.began > TOGETHER or notes.failed:
             _each_alone(shard, opened, folder, notes, advance)
         facts = opened.work.facts(folder)
-        failed = [
-            {"number": n, "what": opened.work.called(n), "error": why} for n, why in sorted(notes.failed.items())
-        ]
+        failed = [{"number": n, "what": opened.work.called(n), "error": why} for n, why in sorted(notes.failed.items())]
         seconds = time.monotonic() - began
         about = {"seconds": seconds, "began": notes.began, "host": platform.node(), "failed": tuple(failed)}
         ledger.finish(shard, folder, Manifest(shard=shard.index, facts=facts, **about))

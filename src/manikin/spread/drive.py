@@ -14,6 +14,7 @@ from manikin.spread.shards import Shard
 
 __all__ = ["Driven", "drive"]
 
+
 @dataclass
 class Driven:
     """How it went.

@@ -169,7 +169,8 @@ class Ledger:
         Raises:
             DataError: another attempt was complete before, and something else came out of it; or it cannot be written.
         """
-        files = {p.name: _stamp(p) for p in sorted(attempt.iterdir()) if p.is_file()}
+        # one that was killed a moment before its end has left its manifest
+        files = {p.name: _stamp(p) for p in sorted(attempt.iterdir()) if p.is_file() and p.name != _MANIFEST}
         told = {**vars(manifest), "files": files}
         write_file(attempt / _MANIFEST, json.dumps(told).encode())
         for name in files:
