@@ -129,9 +129,15 @@ def attempt(ledger: Ledger, shard: Shard, opened: Opened, advance: Callable[[], 
             _each_alone(shard, opened, folder, notes, advance)
         facts = opened.work.facts(folder)
         failed = [{"number": n, "what": opened.work.called(n), "error": why} for n, why in sorted(notes.failed.items())]
-        seconds = time.monotonic() - began
-        about = {"seconds": seconds, "began": notes.began, "host": platform.node(), "failed": tuple(failed)}
-        ledger.finish(shard, folder, Manifest(shard=shard.index, facts=facts, **about))
+        manifest = Manifest(
+            shard=shard.index,
+            facts=facts,
+            failed=tuple(failed),
+            seconds=time.monotonic() - began,
+            began=notes.began,
+            host=platform.node(),
+        )
+        ledger.finish(shard, folder, manifest)
     except (UnableError, LostShardError):
         raise
     except Exception as error:

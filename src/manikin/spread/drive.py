@@ -102,6 +102,7 @@ class _Driver:
         self.waiting = deque(ledger.left())
         self.driven = Driven()
         self.idle: list[int] = []
+        self.steps: dict[int, int] = {}  # items that a worker has finished of its shard
         self.busy: dict[int, Shard] = {}
         self.since: dict[int, float] = {}  # when a worker began with its shard, or with becoming ready
         self._most, self._stillborn = stillborn, 0
@@ -112,6 +113,7 @@ class _Driver:
         while self.idle and self.waiting:
             worker, shard = self.idle.pop(), self.waiting.popleft()
             self.busy[worker], self.since[worker] = shard, self.clock()
+            self.steps[worker] = 0
             self.crew.give(worker, shard)
         coming = len(self.since) - len(self.busy)
         for _ in range(min(self.seats - len(self.since) - len(self.idle), len(self.waiting) - coming)):
@@ -122,6 +124,7 @@ class _Driver:
             return
         if word.kind == "step":
             self.advance()
+            self.steps[word.worker] = self.steps.get(word.worker, 0) + 1
             return
         self.since.pop(word.worker, None)
         shard = self.busy.pop(word.worker, None)
@@ -135,6 +138,9 @@ class _Driver:
                 f"a worker says that shard {shard.index} is finished, but {self.ledger.folder} does not show it: the "
                 "folder must be on storage that all machines share"
             )
+        if word.kind == "done" and shard is not None:
+            for _ in range(len(shard.numbers) - self.steps.get(word.worker, 0)):  # that it did not speak of
+                self.advance()
         if word.kind in ("again", "unable", "ended") and shard is not None:
             self._again(shard)
         if word.kind == "ended":

@@ -50,7 +50,9 @@ def spread(
         out: where to say how it goes.
         options: how to spread.
         folder: of the run, on storage that all workers see.
-        work, settings, same: as :class:`manikin.spread.ledger.Intent`.
+        work: as :class:`manikin.spread.ledger.Intent` has it.
+        settings: likewise.
+        same: likewise.
         numbers: of the items.
         rows: of the environments of a worker.
         resume: go on with a run that is there.
@@ -110,7 +112,7 @@ def spread(
 
 
 def _cores(on: str) -> int:
-    from manikin.sim import processors
+    from manikin.sim.device import processors
 
     return processors() if on in ("local", "ray") else 1_000
 
