@@ -25,6 +25,8 @@ from manikin.eval.protocol import Protocol
 from manikin.spread.processes import Processes
 
 POLICY = """
+import torch
+
 class Unlucky:
     name = "unlucky"
 
@@ -32,14 +34,11 @@ class Unlucky:
         self.env = env
 
     def reset(self, rows):
-        pass
-
-    def act(self, observation, instructions):
-        import torch
-
-        if {bad} in self.env.episode_key["seed"].tolist():
+        if {bad} in self.env.save(rows.numpy()).extra["seed"].tolist():
             raise RuntimeError("this policy cannot do seed {bad}")
-        return torch.zeros(self.env.num_envs, self.env.single_action_space.shape[0])
+
+    def act(self, observation, instruction):
+        return torch.zeros(self.env.num_envs, 1, self.env.single_action_space.shape[0])
 """
 
 
@@ -193,7 +192,6 @@ def test_an_evaluation_whose_episode_fails_says_so_and_goes_on(tmp_path: Path) -
     report = json.loads((tmp_path / "e" / "report.json").read_text())
     assert [e["seed"] for e in report["per_task"][0]["per_episode"]] == [4, 9]
     assert "episode 1 of PickCube-v2 (seed 7) failed" in report["error"]
-    (tmp_path / "policy.py").write_text(POLICY.format(bad=-1))
 
 
 def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -70,7 +71,8 @@ class Actors:
         gpus: float = 0.0,
         files: Sequence[str] = (),
     ) -> None:
-        if importlib.util.find_spec("ray") is None:
+        needed = ["ray", *(["grpc"] if (address or "").startswith("ray://") else [])]
+        if any(importlib.util.find_spec(name) is None for name in needed):
             raise AssetError("--on ray needs Ray, which is not installed: pip install 'manikin[ray]'")
         self._folder, self._address, self._most = folder, address, most
         self._cpus, self._gpus, self._files = cpus, gpus, files
@@ -156,9 +158,9 @@ class Actors:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         variables = worker_environment(self._cpus)
         if self._address is None:
-            # before Ray is imported: it reads them then
-            os.environ.setdefault("RAY_AUTH_MODE", "token")
-            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+            if "ray" not in sys.modules:  # which reads them when it is imported
+                os.environ.setdefault("RAY_AUTH_MODE", "token")
+                os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
             import ray
 
             ray.init(
@@ -166,7 +168,7 @@ class Actors:
                 num_cpus=max(1, round(self._most * self._cpus)),
                 include_dashboard=False,
                 object_store_memory=_STORE,
-                runtime_env={"env_vars": variables},
+                runtime_env={"env_vars": {**variables, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}},
                 **quiet,
             )
             return
