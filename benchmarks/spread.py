@@ -3,11 +3,11 @@
     python benchmarks/spread.py
 
 ``collect`` and ``eval``: two workers (``--on local --workers 2``) against two independent processes that share the same
-episodes, in turn, a few rounds. ``ratio`` is that of their speeds, by the clock and by the time that cores spent. ``shard``: what a shard costs beside
-its episodes, from shards that do nothing: in its worker, and in the process that hands out, where it limits all
-workers together; and the bytes that go through that process. ``model``: a simulation of the scheduler with the measured
-times of shards and those costs. It is checked with 2 and 4 workers whose shards last as measured and compute nothing,
-so that two cores are enough, and says what more workers would reach.
+episodes, in turn, a few rounds. ``ratio`` is that of their speeds, by the clock and by the time that cores spent.
+``shard``: what a shard costs beside its episodes, from shards that do nothing: in its worker, and in the process that
+hands out, where it limits all workers together; and the bytes that go through that process. ``model``: a simulation of
+the scheduler with the measured times of shards and those costs. It is checked with 2 and 4 workers whose shards last as
+measured and compute nothing, so that two cores are enough, and says what more workers would reach.
 """
 
 from __future__ import annotations
