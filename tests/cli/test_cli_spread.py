@@ -17,7 +17,11 @@ from manikin.cli.collect import CollectOptions
 from manikin.cli.collect import run as collect
 from manikin.cli.evaluate import EvalOptions
 from manikin.cli.evaluate import run as evaluate
+from manikin.cli.replay import ReplayOptions
+from manikin.cli.replay import run as replay_command
 from manikin.cli.spread.run import array_place
+from manikin.cli.train import TrainOptions
+from manikin.cli.train import run as train
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.verify import replay
 from manikin.errors import ConfigError, DataError
@@ -207,3 +211,27 @@ def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=said):
             collect(collected(tmp_path / "no.h5", **given))
     assert not os.listdir(tmp_path)
+
+
+def test_a_new_recording_of_an_old_one_is_the_same_from_workers(alone: Path, tmp_path: Path) -> None:
+    wanted: dict[str, Any] = {"file": alone, "observe": "state_dict", "reward": "sparse", "num_envs": 2}
+    assert replay_command(ReplayOptions(out=tmp_path / "here.h5", **wanted)) == 0
+    path = tmp_path / "spread.h5"
+    assert replay_command(ReplayOptions(out=path, on="local", workers=2, per_shard=4, **wanted)) == 0
+    assert_same(tmp_path / "here.h5", path)
+    assert sorted(os.listdir(tmp_path)) == ["here.h5", "spread.h5"]
+    with pytest.raises(ConfigError, match="writes a new recording"):
+        replay_command(ReplayOptions(file=alone, check=True, on="local"))
+
+
+def test_runs_of_a_comparison_are_the_same_from_workers(tmp_path: Path) -> None:
+    shared: dict[str, Any] = {"algorithm": "ppo", "task": "PickCube-v2", "steps": 512, "minutes": 0.0, "test": False}
+    shared |= {"set": ("env.num_envs=4", "horizon=16", "hidden=[8]"), "seeds": (0, 1), "pictures": 0}
+    assert train(TrainOptions(out=tmp_path / "here", **shared)) == 0
+    assert train(TrainOptions(out=tmp_path / "spread", on="local", workers=2, **shared)) == 0
+    for seed in (0, 1):
+        name = Path(f"as-it-is-{seed}") / "policy.safetensors"
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "spread" / name).read_bytes()
+    assert (tmp_path / "spread" / "compared.html").exists() and not (tmp_path / "spread" / "spread").exists()
+    with pytest.raises(ConfigError, match="give --vary or --seeds"):
+        train(TrainOptions(algorithm="ppo", task="PickCube-v2", on="local"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,10 +17,10 @@ from manikin.cli.collecting.episodes import Collecting, CollectOptions, recordin
 from manikin.cli.common.options import file_name
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, console, counted
 from manikin.cli.spread.options import plain_options, restored, same_options
-from manikin.cli.spread.run import spread
+from manikin.cli.spread.run import PER_ROW, spread
 from manikin.errors import ConfigError
 
-__all__ = ["CollectWork", "merge_recordings", "run_folder", "run_spread"]
+__all__ = ["CollectWork", "merge_recordings", "recording_facts", "recording_numbers", "run_folder", "run_spread"]
 
 FILE = "recording.h5"
 _RESULTS = "results.json"
@@ -36,17 +37,10 @@ class CollectWork:
         self._collecting.record(recorder, numbers, on_result=lambda result: advance())
 
     def finished(self, folder: Path) -> set[int]:
-        from manikin.data.recording.format import parts_folder
-        from manikin.data.recording.read import EpisodeFile
-
-        path = folder / FILE
-        if not path.exists() and not parts_folder(path).is_dir():
-            return set()
-        with EpisodeFile(path) as file:
-            return set(file.numbers) | file.dropped
+        return recording_numbers(folder / FILE)
 
     def facts(self, folder: Path) -> dict[str, Any]:
-        return recording_facts(folder / FILE, lambda: self._collecting.recorder(folder / FILE, resume=True).close())
+        return recording_facts(folder / FILE)
 
     def called(self, number: int) -> str:
         return f"episode {number} (seed {self._collecting.seeds[number]})"
@@ -55,15 +49,28 @@ class CollectWork:
         self._collecting.env.close()
 
 
-def recording_facts(path: Path, close: Callable[[], None]) -> dict[str, Any]:
-    """What a manifest says of a shard of a recording, whose parts ``close`` merges."""
-    import hashlib
-
+def recording_numbers(path: Path) -> set[int]:
+    """Numbers of the episodes that need not run again, of a recording that may be unfinished, or not there."""
+    from manikin.data.recording.format import parts_folder
     from manikin.data.recording.read import EpisodeFile
 
-    close()
-    if not path.exists():
+    if not path.exists() and not parts_folder(path).is_dir():
+        return set()
+    with EpisodeFile(path) as file:
+        return set(file.numbers) | file.dropped
+
+
+def recording_facts(path: Path) -> dict[str, Any]:
+    """Complete the recording of a shard, and what its manifest says of it."""
+    from manikin.data.recording.read import EpisodeFile
+    from manikin.data.recording.write import EpisodeWriter
+
+    if not recording_numbers(path):
         return {"content": "", "kept": [], "dropped": [], "successes": 0, "steps": 0, "unhealthy": []}
+    with EpisodeFile(path) as file:
+        header = file.header
+    assert header is not None
+    EpisodeWriter(path, header, resume=True).close()
     with EpisodeFile(path) as file:
         told = [file.attributes(number) for number in file.numbers]
         content = file.content_hash() if file.numbers else ""
@@ -108,10 +115,11 @@ def run_spread(options: CollectOptions) -> int:
         settings=plain_options(replace(options, out=None, resume=False)),
         same=same_options(options, "check_disk"),
         numbers=[n for n in range(options.episodes) if n not in done],
-        rows=min(options.num_envs, options.episodes),
+        size=PER_ROW * min(options.num_envs, options.episodes),
         resume=options.resume,
         words=f"collecting {options.task}",
         device=options.device or "cpu",
+        files=[options.task, options.policy, options.robot],
     )
     if not complete:
         return INTERRUPTED if options.on != "slurm-array" else OK

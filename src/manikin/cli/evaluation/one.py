@@ -283,6 +283,7 @@ def _on_workers(out: Console, options: EvalOptions, job: Job, protocol: Protocol
         num_envs=options.num_envs,
         device=options.device,
         resume=options.resume,
+        files=[options.protocol, job.word, options.robot],
     )
 
 

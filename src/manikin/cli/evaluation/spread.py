@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manikin.cli.spread.options import SpreadOptions
-from manikin.cli.spread.run import spread
+from manikin.cli.spread.run import PER_ROW, spread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +32,7 @@ def evaluate_on_workers(
     num_envs: int,
     device: str,
     resume: bool,
+    files: Sequence[str | None],
 ) -> Failed | None:
     """Run the episodes that the evaluation's journal lacks, and write their results into it.
 
@@ -45,6 +46,7 @@ def evaluate_on_workers(
         num_envs: rows of a worker.
         device: that simulates.
         resume: go on with what is there.
+        files: that the command names.
 
     Returns:
         what failed; None where something is left to do, or another process does the rest.
@@ -72,11 +74,12 @@ def evaluate_on_workers(
         settings=settings,
         same=same,
         numbers=numbers,
-        rows=min(num_envs, max(counts)),
+        size=PER_ROW * min(num_envs, max(counts)),
         resume=resume,
         words="evaluating",
         edges=first,
         device=device,
+        files=files,
     )
     if not complete:
         return None

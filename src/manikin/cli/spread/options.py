@@ -31,9 +31,11 @@ class SpreadOptions:
     workers: int | None = None
     """With --on: how many at a time; by default one for each core, or what fits into the cluster."""
     per_shard: int | None = None
-    """With --on: how many episodes a worker takes at a time; by default four for each row of --num-envs."""
-    deadline: float = 3600.0
-    """With --on: seconds that a worker may need for a shard. After that it is ended, and another takes the shard."""
+    """With --on: how many episodes a worker takes at a time; by default four for each row of --num-envs, and one run of
+    a training."""
+    deadline: float | None = None
+    """With --on: seconds that a worker may need for a shard, by default 3600, and no end for a training. After that it is
+    ended, and another takes the shard."""
     worker_cpus: float = 1.0
     """With --on: cores of a worker."""
     worker_gpus: float = 0.0
@@ -56,7 +58,7 @@ class SpreadOptions:
         for name in ("workers", "per_shard"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ConfigError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-        if self.deadline <= 0 or self.worker_cpus <= 0 or self.worker_gpus < 0:
+        if (self.deadline is not None and self.deadline <= 0) or self.worker_cpus <= 0 or self.worker_gpus < 0:
             raise ConfigError("--deadline and --worker-cpus must be positive, and --worker-gpus not negative")
         if self.worker_gpus and not self.on.startswith("ray"):
             raise ConfigError("--worker-gpus is only valid with --on ray or ray://HOST:PORT")

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from manikin.spread.crew import Crew
     from manikin.spread.ledger import Ledger
 
-__all__ = ["array_place", "spread"]
+__all__ = ["PER_ROW", "array_place", "spread"]
 
+DEADLINE = 3600.0
+"""[s] for a shard of episodes."""
 PER_ROW = 4
 """Episodes of a shard for each row of the environment: rows that wait at the end of a shard for its last episode are
 then a small part."""
@@ -37,12 +39,14 @@ def spread(
     settings: Mapping[str, Any],
     same: Mapping[str, Any],
     numbers: Sequence[int],
-    rows: int,
+    size: int,
     resume: bool,
     words: str,
     edges: Sequence[int] = (),
     device: str = "cpu",
     items: str = "episode",
+    deadline: float = DEADLINE,
+    files: Sequence[str | Path | None] = (),
 ) -> tuple[Ledger, bool]:
     """Do a command's items on workers.
 
@@ -54,12 +58,14 @@ def spread(
         settings: likewise.
         same: likewise.
         numbers: of the items.
-        rows: of the environments of a worker.
+        size: items of a shard, where the options do not say.
         resume: go on with a run that is there.
         words: what is being done.
         edges: numbers at which a new shard begins.
         device: that simulates.
         items: what they are.
+        deadline: seconds for a shard, where the options do not say.
+        files: that the command names (a task, a policy), for machines that do not have them.
 
     Returns:
         the run, and whether all of it is finished; what failed is said by then.
@@ -74,7 +80,7 @@ def spread(
     from manikin.spread.shards import split
 
     in_array = options.on == "slurm-array"
-    shards = tuple(split(numbers, options.per_shard or PER_ROW * rows, edges))
+    shards = tuple(split(numbers, options.per_shard or size, edges))
     intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
     ledger = Ledger.begin(folder, intent, resume=resume or in_array)
     if resume and not in_array:
@@ -95,9 +101,9 @@ def spread(
             workers = min(options.workers or _cores(options.on or ""), max(1, len(left)))
             done = drive(
                 ledger,
-                _crew(options, ledger),
+                _crew(options, ledger, files),
                 workers=workers,
-                deadline=options.deadline,
+                deadline=options.deadline or deadline,
                 advance=advance,
                 stop=stop,
             )
@@ -117,7 +123,7 @@ def _cores(on: str) -> int:
     return processors() if on in ("local", "ray") else 1_000
 
 
-def _crew(options: SpreadOptions, ledger: Ledger) -> Crew:
+def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | None]) -> Crew:
     if options.on == "local":
         from manikin.spread.processes import Processes
 
@@ -126,7 +132,14 @@ def _crew(options: SpreadOptions, ledger: Ledger) -> Crew:
 
     address = options.on if options.on != "ray" else os.environ.get("RAY_ADDRESS")
     most = options.workers or _cores(options.on or "")
-    return Actors(ledger.folder, address=address, most=most, cpus=options.worker_cpus, gpus=options.worker_gpus)
+    return Actors(
+        ledger.folder,
+        address=address,
+        most=most,
+        cpus=options.worker_cpus,
+        gpus=options.worker_gpus,
+        files=[str(file).partition(":")[0] for file in files if file is not None],
+    )
 
 
 def _in_array(out: Console, ledger: Ledger, words: str) -> None:
