@@ -226,7 +226,7 @@ def test_a_new_recording_of_an_old_one_is_the_same_from_workers(alone: Path, tmp
 
 def test_runs_of_a_comparison_are_the_same_from_workers(tmp_path: Path) -> None:
     shared: dict[str, Any] = {"algorithm": "ppo", "task": "PickCube-v2", "steps": 512, "minutes": 0.0, "test": False}
-    shared |= {"set": ("env.num_envs=4", "horizon=16", "hidden=[8]"), "seeds": (0, 1), "pictures": 0}
+    shared |= {"set": ("env.num_envs=4", "num_steps=16", "hidden=[8]"), "seeds": (0, 1), "pictures": 0}
     assert train(TrainOptions(out=tmp_path / "here", **shared)) == 0
     assert train(TrainOptions(out=tmp_path / "spread", on="local", workers=2, **shared)) == 0
     for seed in (0, 1):

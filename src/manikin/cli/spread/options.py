@@ -34,7 +34,7 @@ class SpreadOptions:
     """With --on: how many episodes a worker takes at a time; by default four for each row of --num-envs, and one run of
     a training."""
     deadline: float | None = None
-    """With --on: seconds that a worker may need for a shard, by default 3600, and no end for a training. After that it is
+    """With --on: seconds that a worker may need for a shard; by default 3600, and no limit for a training. Then it is
     ended, and another takes the shard."""
     worker_cpus: float = 1.0
     """With --on: cores of a worker."""
