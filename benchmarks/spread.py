@@ -44,6 +44,7 @@ OUT = Path(__file__).parent / "results" / "spread.json"
 TASK = "PickCube-v2"
 HERE = {**os.environ, "MANIKIN_CORES": "1", "OMP_NUM_THREADS": "1"}
 MANY = (1, 2, 4, 16, 64, 256, 1000)
+SHARD = 64  # episodes of a shard in the model, as --per-shard has it by default
 
 
 class Waits:
@@ -228,8 +229,10 @@ def main() -> None:
             measured = waited(place / f"check{workers}", lasting, workers)["wall"]
             expected = simulated(lasting, workers, **costs)
             checks[str(workers)] = {"measured_s": round(measured, 2), "model_s": round(expected, 2)}
-        # a hundred thousand episodes, in shards as long as the measured ones
-        many = (seconds * (100_000 // episodes + 1))[: 100_000 // len(shards[0].numbers)]
+        # a hundred thousand episodes, in shards of the default size whose episodes last as the measured ones
+        each = [s / len(shard.numbers) for s, shard in zip(seconds, shards, strict=True)]
+        many = [SHARD * each[k % len(each)] for k in range(100_000 // SHARD)]
+        merge_s *= SHARD / len(shards[0].numbers)
         whole = {n: simulated(many, n, **costs) for n in MANY}
         one = whole[1]
         limits = {
@@ -240,6 +243,7 @@ def main() -> None:
             "checks": checks,
             "episodes": 100_000,
             "shards": len(many),
+            "merge_ms_of_a_shard": round(1e3 * merge_s, 1),
             "workers": {
                 str(n): {
                     "minutes": round(value / 60, 2),

@@ -45,7 +45,7 @@ def test_the_same_comes_out_with_actors_and_the_raylet_killed(tmp_path: Path) ->
             done.append("raylet")
         return False
 
-    told = drive(ledger, crew, workers=2, deadline=120, stop=disturb, stillborn=10)
+    told = drive(ledger, crew, workers=2, deadline=600, stop=disturb, stillborn=10)
     items, tried = outcome(ledger)
     assert items == [[n, n * n] for n in range(24) if n != 5]
     assert [item["what"] for item in ledger.failed] == ["item 5 (seed 1005)"]

@@ -155,6 +155,7 @@ class Actors:
 
     def _connect(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # else its workers stand back behind everything else
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         variables = worker_environment(self._cpus)
         if self._address is None:
