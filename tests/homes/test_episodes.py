@@ -107,9 +107,7 @@ def test_all_lies_still_on_its_receptacle_in_a_scene_of_its_own(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_targets_and_goals_are_apart_and_a_robot_gets_near(
-    task: str, made: Callable[[str], list[HomeEpisode]]
-) -> None:
+def test_targets_and_goals_are_apart_and_a_robot_gets_near(task: str, made: Callable[[str], list[HomeEpisode]]) -> None:
     for episode in made(task):
         free = free_space(home_of(episode.scene), radius=0.32, arm=(0.56, 0.8), joints=episode.joints)
         ring = np.stack(np.meshgrid(np.arange(-1.5, 1.5, 0.05), np.arange(-1.5, 1.5, 0.05)), -1).reshape(-1, 2)

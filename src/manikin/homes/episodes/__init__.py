@@ -1,4 +1,4 @@
-"""Episodes of rearrangement: what lies where in an apartment, and where it is to be brought, after Habitat's samplers."""
+"""Episodes of rearrangement, after Habitat's samplers: what lies where, and where it is to be brought."""
 
 from manikin.homes.episodes.generate import Rejections, generate, scene_of
 from manikin.homes.episodes.rules import LONG_TASKS, LongTask, home_of, scene_names

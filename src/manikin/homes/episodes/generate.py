@@ -117,9 +117,7 @@ class _Attempt:
         if np.linalg.norm(goal[:3] - self._poses[k][:3]) < self._task.least_way:
             return False
         radii = [math.hypot(*HOME_OBJECTS[name].size[:2]) / 2 for name in self.names]
-        return all(
-            np.linalg.norm(goal[:3] - other[1][:3]) > radii[k] + radii[j] for j, other in enumerate(self.goals)
-        )
+        return all(np.linalg.norm(goal[:3] - other[1][:3]) > radii[k] + radii[j] for j, other in enumerate(self.goals))
 
     def episode(self, task: str, split: str, number: int) -> HomeEpisode:
         lying = tuple(
@@ -214,8 +212,7 @@ def _in_scene(
             laid = [one for one, word in zip(attempts, words, strict=True) if not word]
             diverged = room.settle([one.row for one in laid]) if laid else ()
             words_after = {
-                id(one): "diverged" if bad else one.held() or one.aim()
-                for one, bad in zip(laid, diverged, strict=True)
+                id(one): "diverged" if bad else one.held() or one.aim() for one, bad in zip(laid, diverged, strict=True)
             }
             for (number, attempt), one, word in zip(jobs, attempts, words, strict=True):
                 reason = word or words_after[id(one)]

@@ -130,7 +130,7 @@ class Row:
         mujoco.mj_kinematics(self.model, self.data)
 
     def lay(self, k: int, receptacle: str, numbers: np.ndarray, *, inner: float = 1.0) -> np.ndarray | None:
-        """Where object ``k`` lies in a receptacle: snapped to its surface, upright, touching nothing else.
+        """Where object ``k`` lies in a receptacle: snapped to the surface under it, upright, overlapping nothing.
 
         Args:
             k: the object; it stays there, or where it was.
@@ -152,9 +152,9 @@ class Row:
         middle = body.xpos + turn @ np.array(box.pos)
         root = int(self.model.body_rootid[body.id])
         for x, y, angle in numbers:
-            over = middle + frame @ (half * (inner * (2 * x - 1), inner * (2 * y - 1), 1.0))
+            over = middle + frame @ (half * (inner * (2 * x - 1), inner * (2 * y - 1), 0.0))
             yaw = 2 * math.pi * angle
-            height = self._surface(k, over, size, yaw, 2 * float(half[2]) + _BELOW, root)
+            height = self._surface(k, over, size, yaw, float(half[2]) + _BELOW, root)
             if height is None:
                 continue
             place = np.array([over[0], over[1], height + size[2] / 2 + _ABOVE])

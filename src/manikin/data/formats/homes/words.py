@@ -141,9 +141,7 @@ def subtask_plans(
         for found in of_target:
             start, goal = found["pick"].goal, found["place"].goal
             found["navigate"] = PlannedSubtask(kind="navigate", uid="", goal=start, previous_goal=previous)
-            back = PlannedSubtask(
-                kind="navigate", uid="", obj=found["pick"].obj, goal=goal, previous_goal=start
-            )
+            back = PlannedSubtask(kind="navigate", uid="", obj=found["pick"].obj, goal=goal, previous_goal=start)
             previous = goal
             for kind, one in (*found.items(), ("navigate", back)):
                 if kind in order:
@@ -235,7 +233,8 @@ def _in_file(name: str) -> str:
 
 def _thing(home: Apartment, handle: str) -> Fixture | Mechanism:
     """The furniture of a name in a file."""
-    things: dict[str, Fixture | Mechanism] = {_in_file(one.name): one for one in (*home.fixtures, *home.mechanisms)}
+    all_things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
+    things = {_in_file(one.name): one for one in all_things}
     if handle not in things:
         raise UnknownNameError(f"furniture of {home.name}", handle, things)
     return things[handle]
