@@ -115,8 +115,8 @@ _AFTER = 1.0  # [s] watched once every row has succeeded or failed
 
 
 class WatchedEpisodes:
-    """Episodes of all rows, to their end or until a second after the last has succeeded or failed, with what was seen on
-    the way.
+    """Episodes of all rows, to their end or until a second after the last has succeeded or failed, with what was seen
+    on the way.
 
     Attributes:
         succeeded: (N,) bool, at any time.
