@@ -15,7 +15,7 @@ from manikin.errors import ConfigError, SceneError
 from manikin.homes import apartment, furnish
 from manikin.homes.furnish import Home
 from manikin.scene.handles.articulation import Articulation
-from manikin.scene.resting import Resting, let_rest
+from manikin.scene.resting import AtRest, let_rest
 from manikin.sim.cpu import CpuWorld
 from manikin.spec.physics import Physics
 
@@ -27,7 +27,7 @@ class CrowdHandles(Handles):
     robot: Robot
     boxes: list[Part]
     ball: Part
-    resting: Resting
+    resting: AtRest
 
 
 class Crowd(Task):
@@ -147,7 +147,7 @@ def test_asleep_or_awake_the_ball_does_the_same() -> None:
     env.close()
 
 
-def doors(share: float) -> tuple[CpuWorld, Home, Resting]:
+def doors(share: float) -> tuple[CpuWorld, Home, AtRest]:
     """The built-in apartment with its doors and drawers, the counter's open by a share, and a box in mid-air."""
     b = SceneBuilder([], Physics())
     home = furnish(b, apartment(0))
