@@ -1,9 +1,10 @@
-"""Draw the built-in apartments into docs/images/homes.png, and floor plans with a way into homes-plans.png.
+"""Draw the built-in apartments into docs/images/homes.png, and floor plans with a way into homes-plans.png; an episode
+of each long task into home-episodes.png.
 
     python docs/homes_sheet.py
 
 Run it when furniture or an apartment has changed, and look at what comes out: nothing floats, intersects or is upside
-down, and every way keeps away from furniture.
+down, and every way keeps away from furniture. Objects lie on their receptacles, goals are green.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import mujoco
 import numpy as np
 
 from manikin.homes import VARIATIONS, Apartment, apartment, free_space, furnish
+from manikin.homes.episodes import LONG_TASKS, generate, home_of
+from manikin.homes.objects import HOME_OBJECTS
 from manikin.homes.plan import floor_plan
 from manikin.render import make_renderer, tile, write_png
 from manikin.render.files.caption import caption
 from manikin.scene.builder import SceneBuilder
+from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
 
 IMAGES = Path(__file__).parent / "images"
@@ -50,6 +54,33 @@ def plan(home: Apartment) -> np.ndarray:
     return caption(floor_plan(free, path=free.path(*ends), scale=1), [f"{home.name}: {length:.1f} m"])
 
 
+def episode(task: str, *, width: int, height: int) -> np.ndarray:
+    """(height, width, 3) of a validation episode: the surfaces that most objects lie on, goals in green."""
+    made = next(generate(task, [0], split="val"))
+    b = SceneBuilder([], Physics())
+    home = home_of(made.scene)
+    furnish(b, home)
+    for k, one in enumerate(made.objects):
+        b.part(f"object{k}", HOME_OBJECTS[one.name].shapes, kind="fixed", pos=one.pose[:3], quat=one.pose[3:])
+    for k, target in enumerate(made.targets):
+        shapes = HOME_OBJECTS[made.objects[target.object].name].shapes
+        part = b.part(f"goal{k}", shapes, kind="fixed", pos=target.goal[:3], quat=target.goal[3:])
+        for name in part.geom_names:
+            b.spec.geom(name).rgba = (0.1, 0.9, 0.2, 1)
+    model = b.compile().model
+    data = mujoco.MjData(model)
+    for mechanism, positions in made.joints.items():
+        for joint, value in positions.items():
+            data.joint(f"{mechanism}/{joint}").qpos = value
+    mujoco.mj_forward(model, data)
+    counter = np.array(home.of_kind("counter")[0].pos)
+    camera = CameraSpec(name="see", pos=(*(counter[:2] - (0.2, 2.4)), 2.2), target=(*counter[:2], 0.8), fovy=0.95)
+    drawing = make_renderer("rays", samples=2)
+    image = drawing.rgb(model, data, camera, width=width, height=height)
+    drawing.close()
+    return caption(image, [f"{task}, {made.scene}"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder for the pictures")
@@ -63,6 +94,8 @@ def main() -> None:
     size = np.max([p.shape for p in plans], axis=0)
     whole = [np.pad(p, [(0, a - b) for a, b in zip(size, p.shape, strict=True)], constant_values=70) for p in plans]
     write_png(options.out / "homes-plans.png", tile(whole, 4))
+    tasks = list(LONG_TASKS)[: 1 if options.quick else None]
+    write_png(options.out / "home-episodes.png", tile([episode(task, width=width, height=height) for task in tasks], 3))
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ PICTURES = {
         "walking",
     },
     "docs/headset.py": {"headset"},
-    "docs/homes_sheet.py": {"homes", "homes-plans"},
+    "docs/homes_sheet.py": {"homes", "homes-plans", "home-episodes"},
     "docs/planning.py": {"planning"},
     "docs/robots_sheet.py": {"arms-and-grippers", "hands", "legged-robots", "robot-kinds"},
     "docs/simpler_sheet.py": {"simpler"},

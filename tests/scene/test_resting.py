@@ -15,7 +15,7 @@ from manikin.errors import ConfigError, SceneError
 from manikin.homes import apartment, furnish
 from manikin.homes.furnish import Home
 from manikin.scene.handles.articulation import Articulation
-from manikin.scene.resting import Resting, let_rest
+from manikin.scene.resting import AtRest, let_rest
 from manikin.sim.cpu import CpuWorld
 from manikin.spec.physics import Physics
 
@@ -27,7 +27,7 @@ class CrowdHandles(Handles):
     robot: Robot
     boxes: list[Part]
     ball: Part
-    resting: Resting
+    resting: AtRest
 
 
 class Crowd(Task):
@@ -147,7 +147,7 @@ def test_asleep_or_awake_the_ball_does_the_same() -> None:
     env.close()
 
 
-def doors(share: float) -> tuple[CpuWorld, Home, Resting]:
+def doors(share: float) -> tuple[CpuWorld, Home, AtRest]:
     """The built-in apartment with its doors and drawers, the counter's open by a share, and a box in mid-air."""
     b = SceneBuilder([], Physics())
     home = furnish(b, apartment(0))
@@ -176,12 +176,30 @@ def test_closed_doors_sleep_and_open_ones_do_not() -> None:
     assert asleep(world).tolist() == [trees - len(home.mechanism("counter").joints)]
 
 
+def test_furniture_that_is_moved_between_episodes_is_where_it_was_put() -> None:
+    """MuJoCo poses what has no joints only once where sleeping is enabled."""
+    world, home, resting = doors(0.0)
+    counter = home.mechanism("counter")
+    one = counter.link_pose("body").clone()
+    pos = one[:, :3] + torch.tensor([[0.25, 0.0, 0.0]])
+    counter.set_base(pos, one[:, 3:])
+    resting.begin()
+    world.forward()
+    assert asleep(world).tolist() == [world.scene.model.ntree]
+    assert torch.allclose(counter.link_pose("body")[:, :3], pos)
+    drawer = world.scene.model.body("counter/drawer0").id
+    plain = world.data(0)[1]
+    for _ in range(2):
+        assert world.read("xpos")[0, drawer].numpy() == pytest.approx(plain.xpos[drawer], abs=1e-6)
+        world.step(3)
+
+
 def test_on_a_warp_device_nothing_sleeps() -> None:
     pytest.importorskip("mujoco_warp")
     env = manikin.make(Crowd, num_envs=2, reward="none", autoreset="disabled", device="warp:cpu")
-    first = env.reset(seed=[3, 4])[0].clone()
-    last = stepped(env, 3)[-1]
-    assert (last - first).abs().max() < 1e-3
+    first = env.reset(seed=[3, 4])[0][:, -18:].clone()  # of the boxes
+    last = stepped(env, 2)[-1][:, -18:]
+    assert 0 < (last - first).abs().max() < 1e-3  # they settle into the floor
     env.close()
 
 
@@ -195,3 +213,20 @@ def test_what_may_not_sleep_is_named() -> None:
     b.bind(world)
     with pytest.raises(ConfigError, match="box may not sleep: declare it with let_rest"):
         world.rest(box.body_id)
+
+
+def test_what_leans_on_something_awake_stays_awake_and_healthy() -> None:
+    b = SceneBuilder([], Physics())
+    b.fixture("floor", manikin.Shape(type="box", size=(2, 2, 0.05), pos=(0, 0, -0.05)))
+    under = b.box("under", half_size=(HALF,) * 3, pos=(0, 0, HALF - 0.0001))
+    over = b.box("over", half_size=(HALF,) * 3, pos=(0, 0, 3 * HALF - 0.0003))
+    alone = b.box("alone", half_size=(HALF,) * 3, pos=(1, 0, HALF))
+    resting = let_rest(b, [over, alone])
+    world = CpuWorld(b.compile(), 1)
+    b.bind(world)
+    resting.begin()
+    world.forward()
+    assert asleep(world).tolist() == [1]
+    world.step(20)
+    assert asleep(world).tolist() == [1] and world.health().tolist() == [0]
+    assert under.pos[0, 2] == pytest.approx(HALF, abs=2e-3) and over.pos[0, 2] == pytest.approx(3 * HALF, abs=3e-3)

@@ -12,10 +12,10 @@ from manikin.scene.handles import Part
 from manikin.scene.handles.articulation import Articulation
 from manikin.scene.handles.base import Handle, Scope
 
-__all__ = ["Resting", "let_rest"]
+__all__ = ["AtRest", "let_rest"]
 
 
-class Resting(Handle):
+class AtRest(Handle):
     """Things that may sleep; see :func:`let_rest`."""
 
     def __init__(self, scope: Scope, name: str, bodies: Sequence[str]) -> None:
@@ -36,7 +36,7 @@ class Resting(Handle):
                 world.rest(body, self.scope.rows)  # type: ignore[attr-defined]
 
 
-def let_rest(b: SceneBuilder, things: Sequence[Part | Articulation]) -> Resting:
+def let_rest(b: SceneBuilder, things: Sequence[Part | Articulation]) -> AtRest:
     """Declare that things may sleep: parts that lie on others, doors and drawers that are closed.
 
     What sleeps stays exactly where it is, also in mid-air, and costs little. It wakes when something that is awake
@@ -70,7 +70,7 @@ def let_rest(b: SceneBuilder, things: Sequence[Part | Articulation]) -> Resting:
     for body in bodies:
         body.sleep = mujoco.mjtSleepPolicy.mjSLEEP_ALLOWED
     b.spec.nuserdata += len(bodies)
-    handle = Resting(b.scope, "resting", [body.name for body in bodies])
+    handle = AtRest(b.scope, "resting", [body.name for body in bodies])
     b.handles.append(handle)
     return handle
 

@@ -178,6 +178,8 @@ class CpuWorld:
         """
         if self._closed:
             raise ClosedError("this world is closed")
+        if self._sleepers is not None:
+            self._sleepers.refresh()
         if before_substep is None:
             self._b.step(active, substeps, _VEL)
         else:
@@ -311,6 +313,8 @@ class CpuWorld:
                 self._derive(index)
             else:
                 self._due.append(index)
+        if self._sleepers is not None:
+            self._sleepers.changed(index)
         self.version += 1
 
     def _derive(self, index: np.ndarray) -> None:
@@ -374,6 +378,8 @@ class CpuWorld:
         for field in snapshot.served:
             self._source(field)
         self._b.warning[index] = 0
+        if self._sleepers is not None:
+            self._sleepers.changed(index)
         self._restore(index, snapshot.state[which])
         self._last[index] = self._state[index]
         for field, (bound, served) in self._served.items():

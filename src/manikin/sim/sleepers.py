@@ -52,6 +52,7 @@ class Sleepers:
         flags = self._columns("userdata")
         self._flags = self._state[:, flags.start : flags.start + len(self._trees)]
         self._asked = np.zeros(self._flags.shape, bool)
+        self._stale = np.zeros(len(self._flags), bool)
         joints = [np.flatnonzero(model.body_treeid[model.jnt_bodyid] == tree) for tree in self._trees]
         wide = (7, 4, 1, 1)  # positions of a joint by its type
         self._places = [
@@ -68,6 +69,15 @@ class Sleepers:
         number = np.flatnonzero(self._trees == self._model.body_treeid[body])
         self._asked[np.ix_(rows, number)] = True
 
+    def changed(self, rows: np.ndarray) -> None:
+        """The model of these rows has changed. That wakes all, and what does not move is only posed by a reset."""
+        self._stale[rows] = True
+
+    def refresh(self) -> None:
+        """:meth:`settle` for rows whose model has changed."""
+        if np.count_nonzero(self._stale):
+            self.settle(np.flatnonzero(self._stale).astype(np.int32))
+
     def note(self) -> None:
         """Write into the state who sleeps now. Who is awake may not fall asleep: that would depend on a counter."""
         asleep = self._actual[:, self._trees] >= 0
@@ -82,10 +92,11 @@ class Sleepers:
         """
         qpos, wanted = self._state[:, self._columns("qpos")], self._asked[rows] | (self._flags[rows] != 0)
         self._asked[rows] = False
-        for k, places in enumerate(self._places):
-            if not self._free[k]:
-                wanted[:, k] &= (qpos[rows][:, places] == self._model.qpos0[places]).all(1)
-        differ = (wanted != (self._actual[rows][:, self._trees] >= 0)).any(1)
+        for number, places in enumerate(self._places):
+            if not self._free[number]:
+                wanted[:, number] &= (qpos[rows][:, places] == self._model.qpos0[places]).all(1)
+        differ = (wanted != (self._actual[rows][:, self._trees] >= 0)).any(1) | self._stale[rows]
+        self._stale[rows] = False
         if not differ.any():
             return
         rows, wanted = rows[differ], wanted[differ]
