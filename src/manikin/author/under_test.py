@@ -111,11 +111,12 @@ class TaskUnderTest:
         return text
 
 
-_AFTER = 1.0  # [s] watched once every row has succeeded
+_AFTER = 1.0  # [s] watched once every row has succeeded or failed
 
 
 class WatchedEpisodes:
-    """Episodes of all rows, to their end or until a second after the last has succeeded, with what was seen on the way.
+    """Episodes of all rows, to their end or until a second after the last has succeeded or failed, with what was seen
+    on the way.
 
     Attributes:
         succeeded: (N,) bool, at any time.
@@ -134,7 +135,7 @@ class WatchedEpisodes:
         self.finite: dict[str, bool] = {}
         self.largest, self.sum_error, self.health = -float("inf"), 0.0, 0
         first, failed = torch.zeros(env.num_envs), np.zeros(env.num_envs, bool)
-        solved_for = 0
+        over_for = 0
         for k in range(env.horizon):
             _, reward, _, truncated, info = env.step(act())
             terms = info.get("reward_terms", {})
@@ -150,9 +151,9 @@ class WatchedEpisodes:
             self.health |= int(np.bitwise_or.reduce(np.where(failed, 0, to_numpy(info["health"]))))
             if "fail" in info:
                 failed |= to_numpy(info["fail"]).astype(bool)
-            solved_for = solved_for + 1 if bool(self.succeeded.all()) else 0
+            over_for = over_for + 1 if bool((to_numpy(self.succeeded) | failed).all()) else 0
             # truncated at the end of the time are all rows; before it, the physics broke
-            if bool(truncated.any()) or solved_for > _AFTER * env.control_hz:
+            if bool(truncated.any()) or over_for > _AFTER * env.control_hz:
                 break
         self.first = float(first[self.succeeded].mean()) if bool(self.succeeded.any()) else float("nan")
 

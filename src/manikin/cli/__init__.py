@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Collect, replay, evaluate and film a task; ends with a page of report."),
     "collect": ("collect", "Run a policy on a task and keep its episodes."),
     "replay": ("replay", "Play recorded episodes again; --check verifies them bit for bit."),
+    "home-episodes": ("home_episodes", "Make episodes of rearrangement in apartments, as Habitat's generator does."),
     "multiply": ("multiply", "Make many episodes of a few demonstrations."),
     "convert": ("convert", "Write a recording in a format that trainers load (LeRobot, robomimic)."),
     "import": ("importing", "Look at demonstrations of robosuite, robomimic or ManiSkill, and play them here."),

@@ -49,8 +49,9 @@ def run(options: BenchOptions) -> int:
 
     from manikin.author.speed import measure_speed
     from manikin.env.arguments import positive_int
-    from manikin.env.state.provenance import machine, processor, versions
+    from manikin.env.state.provenance import versions
     from manikin.errors import ConfigError
+    from manikin.machine import machine, processor
     from manikin.sim import torch_device
 
     if not options.seconds > 0:

@@ -26,6 +26,7 @@ def run(options: EvalOptions) -> int:
     says so, and ``--resume`` goes on."""
     from manikin.errors import ConfigError
 
+    options.check_spread()
     if options.plan is not None:
         return _plan(console(), options)
     jobs = policy_jobs(options.policy, options.policy_seeds)

@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.markup import escape
 
+from manikin.cli.collecting.spread import FILE, merge_recordings, run_folder
 from manikin.cli.common.options import PictureOptions, WarpOptions, register_robot_file
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
+from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
+from manikin.cli.spread.run import PER_ROW, spread
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from manikin.data.replay.verify import ReplayReport
 
-__all__ = ["ReplayOptions", "main", "run"]
+__all__ = ["ReplayOptions", "main", "overrides", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(WarpOptions, PictureOptions):
+class ReplayOptions(WarpOptions, PictureOptions, SpreadOptions):
     """Options of `manikin replay`."""
 
     file: tyro.conf.Positional[Path]
@@ -76,6 +79,7 @@ def run(options: ReplayOptions) -> int:
     from manikin.eval.runner import interruptible
     from manikin.sim import torch_device
 
+    options.check_spread()
     out = console()
     register_robot_file(options.robot)
     options.warp()  # a budget that is none is said before anything else
@@ -88,6 +92,8 @@ def run(options: ReplayOptions) -> int:
             f"{header.task}, {counted(len(numbers), 'episode')} by {header.policy or 'unknown'}, {wins} successful"
         )
     _refuse(options)
+    if options.on is not None:
+        return _on_workers(options, numbers, out)
     words = "verifying" if options.check else "converting" if options.control else "playing"
     with interruptible() as stop, bar(out, words, len(numbers)) as advance:
         if options.control is not None:
@@ -105,6 +111,55 @@ def run(options: ReplayOptions) -> int:
 
 Finish = Callable[["Console"], int]
 """Says what came out, when the progress bar is gone; gives the exit status."""
+
+
+def _on_workers(options: ReplayOptions, numbers: list[int], out: Console) -> int:
+    """Write a new recording with workers."""
+    from manikin.data.recording.read import EpisodeFile
+    from manikin.errors import ConfigError, DataError
+
+    if options.control is not None or options.report is not None or not _writes(options):
+        raise ConfigError(
+            "--on writes a new recording of the same actions: --observe, --reward, --camera, --size or --out. Leave it "
+            "out with --control and --report, and to verify or film"
+        )
+    target = _target(options).absolute()
+    folder = run_folder(target)
+    if target.exists() and not folder.exists():
+        if not options.resume and options.on != "slurm-array":
+            raise DataError(f"{target} exists; choose another name, or resume it")
+        with EpisodeFile(target) as file:
+            numbers = [n for n in numbers if n not in file.numbers]
+    asked = dataclasses.replace(options, file=options.file.absolute(), out=None, resume=False)
+    ledger, complete = spread(
+        out,
+        options,
+        folder=folder,
+        work="manikin.cli.workers.replaying:ReplayWork",
+        settings=plain_options(asked),
+        same=same_options(asked, "report", "video"),
+        numbers=sorted(numbers),
+        size=PER_ROW * options.num_envs,
+        resume=options.resume,
+        words="playing",
+        device=options.device or "cpu",
+        files=[options.task, options.robot],
+    )
+    if not complete:
+        return OK if options.on == "slurm-array" else INTERRUPTED
+    with ledger.merging() as mine:
+        if not mine:
+            return OK
+        manifests, failed = ledger.manifests(), ledger.failed
+        merge_recordings(target, [place / FILE for _, place in ledger.results()])
+        if not failed:
+            ledger.remove()
+    exact = [came for manifest in manifests for came in manifest.facts["exact"].values()]
+    if exact:
+        out.print(f"{sum(exact)} of {len(exact)} episodes reproduced bit for bit")
+    out.print(f"written: {target}", soft_wrap=True)
+    unhealthy = any(manifest.facts["unhealthy"] for manifest in manifests)
+    return NOT_GOOD if failed or unhealthy or (options.check and not all(exact)) else OK
 
 
 def _writes(options: ReplayOptions) -> bool:
@@ -156,7 +211,7 @@ def _refuse(options: ReplayOptions) -> None:
         options.report.open("a").close()
 
 
-def _overrides(options: ReplayOptions) -> dict[str, Any]:
+def overrides(options: ReplayOptions) -> dict[str, Any]:
     """Options of ``manikin.make`` that win over the recorded ones."""
     chosen = {k: getattr(options, k) for k in ("observe", "reward", "device", "physics_hz", "task")}
     chosen["vision"] = options.vision()
@@ -183,7 +238,7 @@ def _play(
     from manikin.render.api import make_renderer
 
     check = options.check or options.device is not None
-    env = make_env(fingerprint, min(options.num_envs, len(numbers)), **_overrides(options))
+    env = make_env(fingerprint, min(options.num_envs, len(numbers)), **overrides(options))
     video = None
     try:
         films = []
@@ -229,7 +284,7 @@ def _observe(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
         resume=options.resume,
         on_episode=advance,
         stop=stop,
-        **_overrides(options),
+        **overrides(options),
     )
 
     def finish(out: Console) -> int:
@@ -256,7 +311,7 @@ def _convert(options: ReplayOptions, numbers: list[int], advance: Callable[[], N
         resume=options.resume,
         on_episode=lambda episode: advance(),
         stop=stop,
-        **_overrides(options),
+        **overrides(options),
     )
 
     def finish(out: Console) -> int:

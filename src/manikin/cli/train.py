@@ -6,7 +6,7 @@ import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,8 @@ from manikin.cli.common.documented import documented
 from manikin.cli.common.options import On, RendererWord
 from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
+from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
+from manikin.cli.spread.run import spread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from manikin.learn.run.recipe import Recipe
     from manikin.learn.run.train import State
 
-__all__ = ["TrainOptions", "main", "run"]
+__all__ = ["PartOfComparison", "TrainOptions", "main", "run", "runs_of_comparison", "train_as_part"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions:
+class TrainOptions(SpreadOptions):
     """Options of `manikin train`."""
 
     algorithm: tyro.conf.Positional[str] = ""
@@ -85,9 +87,10 @@ def run(options: TrainOptions) -> int:
     out = console()
     if options.compare:
         return compare_runs(out, options.compare, options.out)
+    options.check_spread()
+    if options.on is not None and not (options.vary or options.seeds):
+        raise ConfigError("--on spreads the runs of a comparison: give --vary or --seeds")
     torch_device(options.device)
-    limits: dict[str, Any] = {"minutes": options.minutes, "steps": options.steps}
-    limits = {name: value for name, value in limits.items() if value is not None}
     if options.resume is not None:
         recipe, seed, device = recipe_of(options.resume)
         if options.algorithm or options.task or options.recipe or options.set or options.demos or options.vary:
@@ -100,43 +103,97 @@ def run(options: TrainOptions) -> int:
                 f"--resume goes on in {options.resume}, with its seed {seed} and its device {device}: leave out --out, "
                 "--seed, --seeds and --device"
             )
-        return train_one(out, options, recipe.replace(**limits), seed, device, options.resume, resume=True)
+        return train_one(out, options, _limited(recipe, options), seed, device, options.resume, resume=True)
     recipe, own = _recipe(options)
-    recipe = recipe.replace(**limits)
+    recipe = _limited(recipe, options)
     if not own:
         out.print(f"{recipe.task} has no recipe of its own for {recipe.algorithm}: the algorithm's defaults")
     if options.vary or options.seeds:
-        return _vary(out, options, recipe)
+        return _vary(out, options)
     folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{options.seed}"
     return train_one(out, options, recipe, options.seed, options.device, folder, resume=False)
 
 
-def _vary(out: Console, options: TrainOptions, recipe: Recipe) -> int:
-    """A run for each value and seed, those that are finished left as they are; then all of them side by side."""
-    from manikin.learn.run.contents import with_contents
+@dataclass(frozen=True)
+class PartOfComparison:
+    """A run of a comparison: what is trained, with which seed, where."""
+
+    recipe: Recipe
+    seed: int
+    folder: Path
+
+
+def runs_of_comparison(options: TrainOptions) -> list[PartOfComparison]:
+    """A run for each value of ``--vary`` and each seed.
+
+    Raises:
+        ConfigError: the recipe, a name or a value is none.
+    """
     from manikin.learn.run.sweep import variants
+
+    recipe = _limited(_recipe(options)[0], options)
+    place = options.out or Path("runs") / f"vary-{recipe.algorithm}-{recipe.task}"
+    return [
+        PartOfComparison(variant.recipe, seed, place / f"{variant.folder}-{seed}")
+        for variant in variants(recipe, *_settings(options.vary))
+        for seed in options.seeds or (options.seed,)
+    ]
+
+
+def train_as_part(out: Console, options: TrainOptions, part: PartOfComparison) -> int:
+    """Train a run of a comparison; one that is finished is left as it is, and one that has begun goes on."""
+    from manikin.learn.run.contents import with_contents
     from manikin.learn.run.train import CHECKPOINT, begun_as
     from manikin.policy.trained import PROGRAM
 
-    place = options.out or Path("runs") / f"vary-{recipe.algorithm}-{recipe.task}"
-    folders = []
-    for variant in variants(recipe, *_settings(options.vary)):
-        for seed in options.seeds or (options.seed,):
-            folder = place / f"{variant.folder}-{seed}"
-            folders.append(folder)
-            begun = (folder / CHECKPOINT).exists()
-            if begun:
-                named = with_contents(variant.recipe)
-                same = begun_as(folder, named, seed, options.device).hash == named.hash
-                report = folder / "report.json"
-                if same and (report if options.test else folder / PROGRAM).exists():
-                    out.print(f"{folder}: finished before")
-                    continue
-                report.unlink(missing_ok=True)  # of fewer steps or less time than now
-            ended = train_one(out, options, variant.recipe, seed, options.device, folder, resume=begun)
+    begun = (part.folder / CHECKPOINT).exists()
+    if begun:
+        named = with_contents(part.recipe)
+        same = begun_as(part.folder, named, part.seed, options.device).hash == named.hash
+        report = part.folder / "report.json"
+        if same and (report if options.test else part.folder / PROGRAM).exists():
+            out.print(f"{part.folder}: finished before")
+            return OK
+        report.unlink(missing_ok=True)  # of fewer steps or less time than now
+    return train_one(out, options, part.recipe, part.seed, options.device, part.folder, resume=begun)
+
+
+def _vary(out: Console, options: TrainOptions) -> int:
+    """All runs of a comparison, in turn or on workers; then all of them side by side."""
+    parts = runs_of_comparison(options)
+    place = parts[0].folder.parent
+    if options.on is None:
+        for part in parts:
+            ended = train_as_part(out, options, part)
             if ended != OK:
                 return ended
-    return compare_runs(out, folders, place / "compared.html")
+    else:
+        asked = replace(options, out=place.absolute())
+        ledger, complete = spread(
+            out,
+            options,
+            folder=place / "spread",
+            work="manikin.cli.workers.training:TrainWork",
+            settings=plain_options(asked),
+            same=same_options(asked, "save_every", "tensorboard", "threads"),
+            numbers=range(len(parts)),
+            size=1,
+            resume=(place / "spread").exists(),
+            words="training",
+            device=options.device,
+            items="run",
+            deadline=math.inf,
+            files=[options.recipe, options.demos],
+        )
+        if not complete:
+            return OK if options.on == "slurm-array" else INTERRUPTED
+        with ledger.merging() as mine:
+            if not mine:
+                return OK
+            if ledger.failed:
+                return NOT_GOOD
+            ledger.remove()
+    return compare_runs(out, [part.folder for part in parts], place / "compared.html")
 
 
 def train_one(
@@ -189,6 +246,12 @@ def train_one(
     )
     out.print(f"where its time went: {shares(summary_of(folder)['spent'])}")
     return _test(out, options, recipe, folder, device) if options.test else OK
+
+
+def _limited(recipe: Recipe, options: TrainOptions) -> Recipe:
+    """The recipe with the limits that were given."""
+    limits: dict[str, Any] = {"minutes": options.minutes, "steps": options.steps}
+    return recipe.replace(**{name: value for name, value in limits.items() if value is not None})
 
 
 def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:

@@ -117,6 +117,8 @@ _BUILTIN = {
     "TrackVelocityRough-v1": f"{_LOCOMOTION}.track_velocity_rough:TrackVelocityRough",
     "TriFingerRotateCube-v1": f"{_HANDS}.trifinger_rotate_cube:TriFingerRotateCube",
     "HomeNavigate-v1": "manikin.tasks.home.navigate:HomeNavigate",
+    "HomePick-v1": "manikin.tasks.home.pick:HomePick",
+    "HomePlace-v1": "manikin.tasks.home.place:HomePlace",
     "TransportBox-v1": f"{_HUMANOIDS}.transport_box:TransportBox",
     "TurnFaucet-v1": "manikin.tasks.cabinets.turn_faucet:TurnFaucet",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from manikin.data.replay.health import unhealthy_words
@@ -17,7 +18,7 @@ from manikin.errors import DivergedError
 from manikin.eval.film import Film, Reel
 from manikin.eval.journal import Journal, JournaledTask
 from manikin.eval.protocol import SUCCESS_RULES, Protocol, setting_of, task_of
-from manikin.eval.runner import EpisodeResult, run_episodes
+from manikin.eval.runner import EpisodeResult, Run, run_episodes
 from manikin.eval.sequential import Answer, Sequential, anytime_interval
 from manikin.eval.stats import Interval, wilson
 from manikin.policy.api import Policy
@@ -28,7 +29,7 @@ from manikin.spec.budget import Budget
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
 
-__all__ = ["Evaluation", "TaskResult", "evaluate", "film_episodes"]
+__all__ = ["Evaluation", "OpenedTask", "TaskResult", "evaluate", "film_episodes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +148,7 @@ def evaluate(
     until: Callable[[str], Sequential] | None = None,
     inference_ms: float = 0.0,
     whole_films: bool = False,
+    without: Mapping[str, Collection[int]] = MappingProxyType({}),
 ) -> Evaluation:
     """Run every episode of a protocol exactly once, or until its question is answered.
 
@@ -171,6 +173,7 @@ def evaluate(
         inference_ms: what the policy needs for an answer, while the world goes on [ms]; see
             :class:`manikin.policy.delay.LatePolicy`. It stands in the report.
         whole_films: take a picture of every control step of the filmed episodes, and not six of each.
+        without: of a task numbers of episodes that are not run, because they cannot be.
 
     Raises:
         DataError: the journal cannot be written, or holds episodes of other environments.
@@ -190,26 +193,14 @@ def evaluate(
             options = protocol.make_options(
                 task, num_envs=rows, device=device, budget=budget, deterministic=deterministic
             )
-            env = make(task_of(task), options=options)
+            opened = OpenedTask(protocol, task, options, policy, execution=execution, inference_ms=inference_ms)
             try:
-                missing = ran.begin(task, env)
-                acting = policy(env)
-                ran.policy = str(getattr(acting, "name", type(acting).__name__))
-                run = run_episodes(
-                    env,
-                    acting,
-                    protocol.seeds_of(task),
-                    numbers=missing,
-                    paraphrases=protocol.paraphrases,
-                    execution=execution,
-                    on_result=partial(ran.add, on_result),
-                    stop=lambda: stop() or ran.answered,
-                    inference_ms=inference_ms,
-                    heed_finished=True,
-                )
+                missing = [n for n in ran.begin(task, opened.env) if n not in without.get(task, ())]
+                ran.policy = opened.policy
+                run = opened.run(missing, partial(ran.add, on_result), lambda: stop() or ran.answered)
                 ran.end(run.seconds, run.env_steps, run.advice)
             finally:
-                env.close()
+                opened.env.close()
             if (run.interrupted and not ran.answered) or stop():
                 ran.interrupted |= run.interrupted or task != protocol.tasks[-1]
                 break
@@ -221,7 +212,7 @@ def evaluate(
                     renderer,
                     options,
                     count=film,
-                    pictures=options.horizon or env.horizon if whole_films else 6,
+                    pictures=options.horizon or opened.env.horizon if whole_films else 6,
                     execution=execution,
                     inference_ms=inference_ms,
                 )
@@ -231,6 +222,62 @@ def evaluate(
             on_error(ran.fail(error))
         raise
     return ran.evaluation()
+
+
+class OpenedTask:
+    """A task of a protocol with a policy for it, ready to run episodes.
+
+    Args:
+        protocol: which.
+        task: the protocol's word for it.
+        options: of the environment, from :meth:`~manikin.eval.protocol.Protocol.make_options`.
+        policy: makes the policy for an environment.
+        execution: as for :func:`evaluate`.
+        inference_ms: as for :func:`evaluate`.
+
+    Attributes:
+        env: the environment. policy: the policy's name.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        task: str,
+        options: EnvOptions,
+        policy: Callable[[Any], Policy],
+        *,
+        execution: Execution | None = None,
+        inference_ms: float = 0.0,
+    ) -> None:
+        self._protocol, self._task = protocol, task
+        self._execution, self._inference_ms = execution, inference_ms
+        self.env = make(task_of(task), options=options)
+        try:
+            self._acting = policy(self.env)
+        except BaseException:
+            self.env.close()
+            raise
+        self.policy = str(getattr(self._acting, "name", type(self._acting).__name__))
+
+    def run(
+        self,
+        numbers: Sequence[int],
+        on_result: Callable[[EpisodeResult], None],
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Run:
+        """Run the episodes of these numbers, as :func:`~manikin.eval.runner.run_episodes`."""
+        return run_episodes(
+            self.env,
+            self._acting,
+            self._protocol.seeds_of(self._task),
+            numbers=numbers,
+            paraphrases=self._protocol.paraphrases,
+            execution=self._execution,
+            on_result=on_result,
+            stop=stop,
+            inference_ms=self._inference_ms,
+            heed_finished=True,
+        )
 
 
 class _Ran:

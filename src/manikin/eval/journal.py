@@ -88,6 +88,25 @@ class Journal(CheckedLines):
         self._before = kept.seconds
         return JournaledTask(dict(kept.results), kept.seconds)
 
+    def absorb(self, other: Journal) -> None:
+        """Take in the results of another journal of this evaluation.
+
+        Raises:
+            DataError: they are of other environments, or cannot be written.
+        """
+        for task, found in other._tasks.items():
+            there = self.begin(task, other._prints[task]).results
+            new = [result for number, result in sorted(found.results.items()) if number not in there]
+            each = found.seconds / max(1, len(found.results))
+            lines = [{"episode": dataclasses.asdict(result), "seconds": each * (i + 1)} for i, result in enumerate(new)]
+            self.write(lines)
+            self._tasks[task].results |= {result.number: result for result in new}
+            self._tasks[task].seconds = self._before + each * len(new)
+
+    def results(self, task: str) -> dict[int, EpisodeResult]:
+        """What it holds of a task, by the episode's number."""
+        return dict(self._tasks[task].results) if task in self._tasks else {}
+
     def add(self, result: EpisodeResult, seconds: float) -> None:
         """Bring a result to the disk.
 

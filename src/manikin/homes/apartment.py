@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import mujoco
+import numpy as np
 
 from manikin.errors import SceneError, UnknownNameError
 from manikin.spec.links import Quat, Vec3
@@ -138,6 +139,27 @@ class Apartment:
         if name not in self._owners:
             raise UnknownNameError(f"receptacle of {self.name}", name, self._owners)
         return self._owners[name]
+
+    def middle(self, name: str) -> np.ndarray:
+        """(7,) position [m] and quaternion wxyz of the middle of a receptacle in the world, all joints at 0.
+
+        Raises:
+            UnknownNameError: there is none; lists the receptacles.
+        """
+        thing, receptacle = self.receptacle(name)
+        chain: list[Fixture | Mechanism | mujoco.MjsBody] = [thing]
+        if isinstance(thing, Mechanism):
+            body = thing.model.body(receptacle.link)
+            while body.name != "world":
+                chain.insert(1, body)
+                body = body.parent
+        pos, quat = np.zeros(3), np.array([1.0, 0, 0, 0])
+        for frame in (*chain, receptacle):
+            step, turn = np.empty(3), np.empty(4)
+            mujoco.mju_rotVecQuat(step, np.array(frame.pos, float), quat)
+            mujoco.mju_mulQuat(turn, quat, np.array(frame.quat, float))
+            pos, quat = pos + step, turn
+        return np.concatenate([pos, quat])
 
     def of_kind(self, kind: str) -> tuple[Fixture | Mechanism, ...]:
         """All fixtures and mechanisms of a kind.

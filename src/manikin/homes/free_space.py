@@ -167,6 +167,26 @@ class FreeSpace:
         out[self.inside] = self._field(self._node(np.asarray(goal, float), "goal"))[0]
         return out
 
+    def nearest(self, goals: np.ndarray) -> np.ndarray:
+        """(nx, ny) [m] length of the shortest way from the middle of each cell to the nearest of goals (k, 2); infinite
+        where there is none. Raises as :meth:`distances`."""
+        from scipy.sparse.csgraph import dijkstra
+
+        nodes = [self._node(goal, "goal") for goal in np.asarray(goals, float)]
+        out = np.full(self.inside.shape, np.inf)
+        out[self.inside] = dijkstra(self._graph, directed=False, indices=nodes, min_only=True)
+        return out
+
+    def sees(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """(n,) bool, whether the disc can go straight from starts (n, 2) to ends (n, 2) [m]."""
+        starts, ends = np.asarray(starts, float), np.asarray(ends, float)
+        longest = float(np.linalg.norm(ends - starts, axis=1).max(initial=0.0))
+        count = max(2, int(longest / (2 * CELL)) + 2)
+        share = np.linspace(0.0, 1.0, count)[:, None, None]
+        points = starts + share * (ends - starts)
+        clear = self.clearance_at(points.reshape(-1, 2)).reshape(count, -1)
+        return np.asarray((clear >= self._needs(longest / (count - 1))).all(0))
+
     def path(self, start: np.ndarray, goal: np.ndarray) -> np.ndarray:
         """(k, 2) corners [m] of a short way from start (2,) to goal (2,): pieces of it are straight and free.
 

@@ -19,8 +19,8 @@ __all__ = ["Driver"]
 
 _BACK = 1.0  # [m] a base with two driven wheels backs no further than this, and never along a path of several places
 _HERE = 1e-3  # [m] a way so short is none
-_CORNER = 0.005  # [m], [rad] the base itself is this near to the end of a leg before the next begins
-_BRAKE, _CREEP = 3.0, 0.05  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
+_CORNER = (0.02, 0.08)  # [m], [rad] the base itself is this near to the end of a leg before the next begins
+_BRAKE, _CREEP = 6.0, 0.1  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
 _SETTLE = 1.5  # [s] more for each leg than its length takes
 
 
@@ -71,28 +71,35 @@ class Driver:
         points = self._robot.base_joints(path.flatten(0, 1)).unflatten(0, (-1, many))[rows]
         now = self._robot.arm_qpos[rows][:, self.columns]
         legs = points if one.pose is not None else self._way(now, points)
+        before = torch.cat([now[:, None], legs[:, :-1]], 1)
+        counts = (legs != before).any(2)  # the others are where the row already is, as paths have one length for all
+        counts[:, -1] = True
+        order = torch.argsort(~counts, dim=1, stable=True)
+        last = counts.sum(1) - 1
         if (missing := legs.shape[1] - self._legs.shape[1]) > 0:
             more = torch.full((len(self._legs), missing, 3), math.nan, device=self._legs.device)
             self._legs = torch.cat([self._legs, more], 1)
-        self._legs[rows, : legs.shape[1]] = legs
-        self._leg[rows], self._last[rows], self.goal[rows] = 0, legs.shape[1] - 1, now
+        self._legs[rows, : legs.shape[1]] = legs.gather(1, order[..., None].expand_as(legs))
+        self._leg[rows], self._last[rows], self.goal[rows] = 0, last, now
         if one.pose is None:
-            moves = legs - torch.cat([now[:, None], legs[:, :-1]], 1)
+            moves = legs - before
             reach, turn = min(one.speed, self._fastest[0]), min(one.turn, self._fastest[1])
             each = torch.maximum(norm(moves[..., :2]) / reach, moves[..., 2].abs() / turn) + _SETTLE
-            self.duration[rows.numpy(force=True)] = each.sum(1).numpy(force=True)
+            self.duration[rows.numpy(force=True)] = (each * counts).sum(1).numpy(force=True)
 
     def _way(self, now: Tensor, points: Tensor) -> Tensor:
         """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), without turning more than half a turn
         at once."""
         legs, at = [], now
+        alone = (points[..., :2] == points[:, :1, :2]).all(2).all(1)  # the path has one place
+        backs = alone * _BACK
         for k in range(points.shape[1]):
             to = points[:, k]
             if self._rolls:
                 x, y = (to - at)[:, :2].unbind(1)
                 far = norm((to - at)[:, :2])
                 turn = wrap_to_pi(atan2(y, x) - at[:, 2])
-                back = (turn.abs() > math.pi / 2) & (far < (_BACK if points.shape[1] == 1 else 0.0))
+                back = (turn.abs() > math.pi / 2) & (far < backs)
                 turn = torch.where(back, wrap_to_pi(turn + math.pi), turn)
                 heading = at[:, 2] + torch.where(far > _HERE, turn, torch.zeros_like(turn))
                 legs += [torch.cat([place, heading[:, None]], 1) for place in (at[:, :2], to[:, :2])]
@@ -121,7 +128,7 @@ class Driver:
         far = norm(away[:, :2])
         if self._rolls:  # beside its way it cannot come nearer
             far = (away[:, 0] * torch.cos(end[:, 2]) + away[:, 1] * torch.sin(end[:, 2])).abs()
-        on = (late <= 1.0) & (far <= _CORNER) & (away[:, 2].abs() <= _CORNER) & (self._leg < self._last)
+        on = (late <= 1.0) & (far <= _CORNER[0]) & (away[:, 2].abs() <= _CORNER[1]) & (self._leg < self._last)
         self._leg = self._leg + on
 
     def _slowing(self, way: Tensor, most: Tensor, fastest: float) -> Tensor:

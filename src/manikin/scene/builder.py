@@ -70,7 +70,7 @@ class SceneBuilder:
         self.spec = mujoco.MjSpec()
         self.spec.copy_during_attach = True
         set_physics(self.spec, self.physics)
-        self._free: list[Part] = []
+        self.graspable: list[Part] = []  # whose grasps are asked about though no task declares them
         self._names: set[str] = set()
 
     # ---- things ----------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class SceneBuilder:
             if isinstance(how, Vary):
                 self.variations.append(Variation(handle, what, how))
         if kind == "dynamic":
-            self._free.append(handle)
+            self.graspable.append(handle)
         return handle
 
     def mesh(
@@ -218,7 +218,7 @@ class SceneBuilder:
         if draw:
             self.variations.append(Variation(handle, "choice", Choice(tuple(range(len(choice))))))
         if kind == "dynamic":
-            self._free.append(handle)
+            self.graspable.append(handle)
         return handle
 
     def articulation(
@@ -453,7 +453,7 @@ class SceneBuilder:
         """Compile. Raises :class:`SceneError` with MuJoCo's message, which names the part."""
         for robot in self.robot_handles:
             for tool in robot.tools.values():
-                for part in self._free[:_AUTOMATIC_GRASPS] if tool.gripper and tool.gripper.fingers else ():
+                for part in self.graspable[:_AUTOMATIC_GRASPS] if tool.gripper and tool.gripper.fingers else ():
                     if part.name not in tool.grasps:
                         self.grasp(robot if tool.model is robot.model.tools[0] else tool, part)
         for camera in self.cameras.values():

@@ -14,10 +14,12 @@ from mujoco import batch
 
 from manikin.compat.mujoco import DERIVED_FIELDS, SET_CONST_INPUTS, columns_in_state
 from manikin.errors import ClosedError, ConfigError, UnknownNameError
+from manikin.sim.cpu_channel import CpuChannel
 from manikin.sim.device import processors
 from manikin.sim.dots import show_dots
 from manikin.sim.forked import abandon_when_forked
 from manikin.sim.health import Health, install_log_hook, warning_bits
+from manikin.sim.sleepers import SLEEP_FIELDS, Sleepers, sleeping
 from manikin.sim.snapshot import Snapshot
 from manikin.sim.variation import assignments, compiled
 from manikin.sim.world import PLACES, STATE, Piece, row_numbers
@@ -27,89 +29,13 @@ from manikin.spec.scene import CompiledScene
 __all__ = ["CpuWorld"]
 
 _VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
+_ALLOWED = int(mujoco.mjtSleepPolicy.mjSLEEP_ALLOWED)
 # Outputs of the force stage: what was computed in the last substep is served until the next step, also after a load.
 _FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc cfrc_ext cacc cfrc_int".split())
 _PERSISTENT_BYTES = (
     256e6  # keep one MjData per row while they fit here (0.44 MB each, measured): velocity stage is free
 )
 _BYTES_PER_ROW = 0.44e6
-
-
-def _evenly(pieces: Sequence[Piece]) -> list[tuple[str, slice]]:
-    """The columns of the pieces, in order, as few evenly spaced runs: copying one costs as much as copying many."""
-    runs: list[tuple[str, slice]] = []
-    for name, start, stop in pieces:
-        for column in range(start, stop):
-            field, run = runs[-1] if runs else ("", slice(0, 0, 1))
-            step = column - (run.stop - 1)
-            one = run.stop - run.start == 1
-            if field == name and step > 0 and (one or step == run.step):
-                runs[-1] = (field, slice(run.start, column + 1, step))
-            else:
-                runs.append((name, slice(column, column + 1, 1)))
-    return runs
-
-
-class _Channel:
-    """See :class:`manikin.sim.world.Channel`."""
-
-    def __init__(self, world: CpuWorld, pieces: Sequence[Piece], shape: tuple[int, ...], quat_at: int | None) -> None:
-        self._world, self._pieces, self._shape, self._version = world, tuple(pieces), shape, -1
-        self._quat_at = quat_at
-        self._sources = [world._source(field)[:, columns] for field, columns in _evenly(pieces)]
-        self._foreign = [field for field, _, _ in pieces if field not in STATE]  # which cannot be written
-        self._allocate()
-
-    def _allocate(self) -> None:
-        n, width = self._world.num_worlds, sum(b - a for _, a, b in self._pieces)
-        flat = np.zeros((n, width), np.float32)
-        self._tensor = torch.from_numpy(flat).view(n, *self._shape)
-        self._copies, at = [], 0
-        for source in self._sources:
-            self._copies.append((flat[:, at : at + source.shape[1]], source))
-            at += source.shape[1]
-        self._flat = flat
-        self._quat = None if self._quat_at is None else flat[:, self._quat_at : self._quat_at + 4]
-
-    def all(self) -> torch.Tensor:
-        if self._version != self._world.version:
-            if self._world.poison and self._version >= 0:
-                self._flat.fill(np.nan)  # whoever kept the old tensor sees it
-                self._allocate()
-            for target, source in self._copies:
-                target[...] = source
-            if self._quat is not None:
-                turned = self._quat[:, :1] < 0
-                if np.count_nonzero(turned):
-                    np.negative(self._quat, out=self._quat, where=turned)
-            self._version = self._world.version
-        return self._tensor
-
-    def rows(self, rows: np.ndarray) -> torch.Tensor:
-        parts = [source[rows] for source in self._sources]
-        flat = (parts[0] if len(parts) == 1 else np.concatenate(parts, 1)).astype(np.float32)
-        if self._quat_at is not None:
-            quat = flat[:, self._quat_at : self._quat_at + 4]
-            np.negative(quat, out=quat, where=quat[:, :1] < 0)
-        return torch.from_numpy(flat).view(len(rows), *self._shape)
-
-    def write(self, value: torch.Tensor | np.ndarray, rows: np.ndarray | torch.Tensor | None = None) -> None:
-        if self._foreign:
-            raise ConfigError(f"only state fields can be written, not {self._foreign}")
-        flat = (value.numpy() if isinstance(value, torch.Tensor) else value).reshape(-1, self._flat.shape[1])
-        if rows is None and len(self._sources) == 1:
-            self._sources[0][...] = flat
-            self._world.version += 1
-            return
-        at = 0
-        for source in self._sources:
-            part = flat[:, at : at + source.shape[1]]
-            if rows is None:
-                source[...] = part
-            else:
-                source[rows] = part
-            at += source.shape[1]
-        self._world.version += 1
 
 
 class CpuWorld:
@@ -138,16 +64,17 @@ class CpuWorld:
         if num_worlds < 1:
             raise ConfigError(f"num_envs must be at least 1, not {num_worlds}")
         install_log_hook()
-        model = scene.model
+        model = sleeping(scene.model)
         if persistent is None:
             persistent = num_worlds * _BYTES_PER_ROW < _PERSISTENT_BYTES or model.nplugin > 0
+        persistent |= model is not scene.model
         self.scene, self.num_worlds, self.version, self.poison = scene, num_worlds, 0, poison
         self.dots: dict[str, torch.Tensor] = {}
         self._b = batch.Batch(model, num_worlds, threads or processors(), persistent)
         self._state = self._b.state
         self._sources: dict[str, np.ndarray] = {}
         self._served: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # field -> (bound output, what is reported)
-        self._reads: dict[str, _Channel] = {}
+        self._reads: dict[str, CpuChannel] = {}
         self._health = np.zeros(num_worlds, np.int32)
         self._counts = self._b.warning[:, :, 1]
         self._niter = self._b.bind("solver_niter").reshape(num_worlds, -1)
@@ -158,6 +85,7 @@ class CpuWorld:
         self._shown: mujoco.MjModel | None = None  # what data() fills with a row's own fields
         self._closed = False
         self._b.reset()
+        self._sleepers = None if model is scene.model else Sleepers(scene.model, self._b)
         self._home = self._state[0].copy()
         abandon_when_forked(self)
         self._last = self._state.copy()  # where rows were when they were last looked at, before anything was written
@@ -206,9 +134,9 @@ class CpuWorld:
 
     def channel(
         self, pieces: Sequence[Piece], shape: tuple[int, ...] | None = None, *, quat_at: int | None = None
-    ) -> _Channel:
+    ) -> CpuChannel:
         """Gather columns of fields into one tensor (N, *shape); see :class:`manikin.sim.world.Channel`."""
-        return _Channel(self, pieces, shape or (sum(b - a for _, a, b in pieces),), quat_at)
+        return CpuChannel(self, pieces, shape or (sum(b - a for _, a, b in pieces),), quat_at)
 
     def read(self, field: str) -> torch.Tensor:
         """A whole field as float32 (N, ...), borrowed until the next step, forward, reset or load."""
@@ -256,6 +184,8 @@ class CpuWorld:
             for i in range(substeps):
                 before_substep(i)
                 self._b.step(active, 1, _VEL)
+        if self._sleepers is not None:
+            self._sleepers.note()
         # count_nonzero: at one row .any() and .max() cost ten times as much
         troubled = np.count_nonzero(self._counts) or np.count_nonzero(self._niter >= self._max_iterations)
         bad = self._check_health() if troubled else None
@@ -291,12 +221,29 @@ class CpuWorld:
     def _restore(self, rows: np.ndarray, state: np.ndarray) -> None:
         """Put rows into a state and make their outputs current, leaving served force outputs alone."""
         self._state[rows] = state
-        self._b.forward(np.sort(rows))  # MuJoCo takes rows in their order
+        self._forward(rows)
         self._state[rows] = state  # forward refreshes the warm start
+
+    def _forward(self, rows: np.ndarray | None) -> None:
+        if self._sleepers is not None:
+            self._sleepers.settle(np.arange(self.num_worlds) if rows is None else np.sort(rows))
+        self._b.forward(None if rows is None else np.sort(rows))  # MuJoCo takes rows in their order
+        if self._sleepers is not None:
+            self._sleepers.note()
+
+    def rest(self, body: int, rows: np.ndarray | None = None) -> None:
+        """Let the tree of a body sleep from the next ``forward`` on, until something touches it.
+
+        Raises:
+            ConfigError: the scene does not allow it to.
+        """
+        if self._sleepers is None or self.scene.model.tree_sleep_policy[self.scene.model.body_treeid[body]] != _ALLOWED:
+            raise ConfigError(f"{self.scene.model.body(body).name} may not sleep: declare it with let_rest")
+        self._sleepers.ask(body, row_numbers(rows, self.num_worlds))
 
     def forward(self, rows: np.ndarray | None = None) -> None:
         """Make every output of the rows current for their present state, forces included."""
-        self._b.forward(None if rows is None else np.sort(rows))
+        self._forward(rows)
         index: Any = slice(None) if rows is None else rows
         for bound, served in self._served.values():
             served[index] = bound[index]
@@ -371,7 +318,8 @@ class CpuWorld:
         self._b.set_const(np.sort(index))
         for field in self._constants - self._varied:
             self._b.expand(field)
-        self._varied.update(f for f in batch.MODEL_FIELDS if self._b.expanded(f) is not None)
+        fields = batch.MODEL_FIELDS if self._sleepers is None else batch.MODEL_FIELDS - SLEEP_FIELDS
+        self._varied.update(f for f in fields if self._b.expanded(f) is not None)
 
     @contextmanager
     def together(self) -> Iterator[None]:

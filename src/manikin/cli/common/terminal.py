@@ -65,7 +65,7 @@ def bar(out: Console, words: str, total: int) -> Iterator[Callable[[], None]]:
         TextColumn("left"),
         _Left(),
     )
-    with Progress(*columns, console=out) as progress:
+    with Progress(*columns, console=out, disable=not total) as progress:  # of nothing, nothing is shown
         task = progress.add_task(words, total=total)
         yield lambda: progress.advance(task)
 

@@ -16,6 +16,8 @@ from manikin.cli.common.documented import documented
 from manikin.cli.common.options import RendererWord, WarpOptions, file_name, load_task, register_robot_file
 from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted, rates_table, show_table
+from manikin.cli.evaluation.spread import Failed, evaluate_on_workers
+from manikin.cli.spread.options import SpreadOptions, plain_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
     from manikin.eval.evaluation import Evaluation
     from manikin.eval.protocol import Protocol
     from manikin.eval.sequential import Sequential
+    from manikin.policy.chunk import Execution
 
     Question = Callable[[str], Sequential]
 
-__all__ = ["EvalOptions", "Job", "chosen_protocol", "evaluate_one", "job_settings", "policy_jobs"]
+__all__ = ["EvalOptions", "Job", "chosen_execution", "chosen_protocol", "evaluate_one", "job_settings", "policy_jobs"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def policy_jobs(words: tuple[str, ...], seeds: tuple[int, ...]) -> list[Job]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvalOptions(WarpOptions):
+class EvalOptions(WarpOptions, SpreadOptions):
     """Options of `manikin eval`."""
 
     protocol: tyro.conf.Positional[str | None] = None
@@ -137,12 +140,10 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
     from manikin.eval.runner import interruptible
     from manikin.eval.variants import shifts
     from manikin.policy.choices import policy_maker
-    from manikin.policy.chunk import Execution
     from manikin.render.api import make_renderer
     from manikin.sim import torch_device
 
-    asked = options.execute is not None or options.ensemble is not None
-    execution = Execution(options.execute, options.ensemble) if asked else None
+    execution = chosen_execution(options)
     register_robot_file(options.robot)
     out, protocol = console(), chosen_protocol(options)
     maker = policy_maker(job.word, seed=job.seed, convention=options.convention)
@@ -204,8 +205,15 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
         except ManikinError as error:
             out.print(f"[red]no report: {escape(str(error))}[/]", soft_wrap=True)
 
-    journal = Journal(folder / "episodes.jsonl", job_settings(options, job, protocol.hash), resume=options.resume)
     again = "go on with the same command and --resume"
+    failed: Failed = {}
+    if options.on is not None:
+        found = _on_workers(out, options, job, protocol, folder)
+        if found is None:
+            return OK if options.on == "slurm-array" else INTERRUPTED
+        failed = found
+    settings = job_settings(options, job, protocol.hash)
+    journal = Journal(folder / "episodes.jsonl", settings, resume=options.resume or options.on is not None)
     try:
         with interruptible() as stop, bar(out, "evaluating", protocol.trials - len(journal)) as advance:
             evaluation = evaluate(
@@ -224,7 +232,11 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
                 until=until,
                 inference_ms=options.inference_ms,
                 whole_films=options.videos,
+                without=failed,
             )
+        if failed:
+            words = "; ".join(why for episodes in failed.values() for why in episodes.values())
+            evaluation = replace(evaluation, interrupted=True, error=words)
         write(evaluation)
         journal.close(remove=not evaluation.interrupted)
     except ManikinError as error:
@@ -236,6 +248,9 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
     finally:
         # one without an episode has nothing to go on with
         journal.close(remove=not len(journal))
+    if failed:
+        out.print(f"[red]{counted(sum(map(len, failed.values())), 'episode')} failed[/]; {again}")
+        return NOT_GOOD
     if evaluation.interrupted:
         if not evaluation.tasks:
             out.print("interrupted before the first episode ended")
@@ -249,6 +264,35 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
                 out.print(f"{task.title}: {escape(task.advice)}", soft_wrap=True)
         return NOT_GOOD
     return OK
+
+
+def _on_workers(out: Console, options: EvalOptions, job: Job, protocol: Protocol, folder: Path) -> Failed | None:
+    """Run what is left of an evaluation on workers; what failed, or None where it is not for this process to go on."""
+    from manikin.errors import ConfigError
+
+    if options.until is not None:
+        raise ConfigError("--until decides after each episode whether to go on: leave out --on")
+    settings = {"options": plain_options(replace(options, out=None, resume=False)), "job": vars(job)}
+    return evaluate_on_workers(
+        out,
+        options,
+        protocol,
+        folder=folder,
+        settings={**settings, "protocol": protocol.hash},
+        same=job_settings(options, job, protocol.hash),
+        num_envs=options.num_envs,
+        device=options.device,
+        resume=options.resume,
+        files=[options.protocol, job.word, options.robot],
+    )
+
+
+def chosen_execution(options: EvalOptions) -> Execution | None:
+    """How a policy's chunks are executed; None for its own choice."""
+    from manikin.policy.chunk import Execution
+
+    asked = options.execute is not None or options.ensemble is not None
+    return Execution(options.execute, options.ensemble) if asked else None
 
 
 def chosen_protocol(options: EvalOptions) -> Protocol:

@@ -25,6 +25,8 @@ __all__ = [
     "PlannedSubtask",
     "RearrangeEpisode",
     "TaskPlan",
+    "parse_rearrange",
+    "pose_in_file",
     "read_plans",
     "read_rearrange",
     "write_plans",
@@ -91,15 +93,28 @@ def read_rearrange(path: str | Path) -> list[RearrangeEpisode]:
     """
     raw = _read(path)
     episodes = raw["episodes"] if isinstance(raw, dict) and "episodes" in raw else [raw]
-    return [_episode(one, f"{path}, episode {k}") for k, one in enumerate(episodes)]
+    return [parse_rearrange(one, f"{path}, episode {k}") for k, one in enumerate(episodes)]
 
 
-def write_rearrange(path: str | Path, episodes: Sequence[RearrangeEpisode]) -> None:
-    """Write episodes in Habitat's layout, a list; compressed where the name ends in ``.gz``."""
-    _write(path, {"episodes": [dict(episode.raw) for episode in episodes]})
+def write_rearrange(path: str | Path, episodes: RearrangeEpisode | Sequence[RearrangeEpisode]) -> None:
+    """Write episodes in Habitat's layout, a list, or one alone as MS-HAB has it; compressed where the name ends in
+    ``.gz``."""
+    if isinstance(episodes, RearrangeEpisode):
+        _write(path, dict(episodes.raw))
+    else:
+        _write(path, {"episodes": [dict(episode.raw) for episode in episodes]})
 
 
-def _episode(raw: Any, where: str) -> RearrangeEpisode:
+def parse_rearrange(raw: Any, where: str) -> RearrangeEpisode:
+    """An episode from its words in a file.
+
+    Args:
+        raw: them.
+        where: what an error says about where they are from.
+
+    Raises:
+        DataError: it lacks what it needs, or has a goal of an object that is not there.
+    """
     if not isinstance(raw, dict):
         raise DataError(f"{where}: not an episode")
     missing = [key for key in _KEYS if key not in raw]
@@ -143,6 +158,11 @@ def _upright(pose: Any) -> np.ndarray:
 def _of_object(pose: Any) -> np.ndarray:
     """Objects' own frames have y upwards in the file, too."""
     return _upright(pose) @ _UP.T
+
+
+def pose_in_file(pose: np.ndarray) -> list[list[float]]:
+    """A pose (4, 4) in the world as a file has it, y upwards, to a micrometre."""
+    return (np.round(_UP.T @ pose @ _UP, 6) + 0.0).tolist()
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from manikin.errors import DataError
 
-__all__ = ["replace_file", "room_of", "sync", "try_room", "write_file"]
+__all__ = ["alone", "replace_file", "room_of", "sync", "try_room", "write_file"]
 
 _TABLES = 4096, 65_536  # [bytes] that HDF5 keeps beside the values: of each dataset, and of a group of them
 
@@ -75,5 +76,21 @@ def sync(path: Path) -> None:
     handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)  # Windows syncs only what may be written
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a lock on the folder, so that of several processes one merges at a time. Where there is none, go on."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(handle)

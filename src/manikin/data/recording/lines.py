@@ -13,7 +13,7 @@ import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from manikin.data.recording.durable import sync
 from manikin.errors import DataError
@@ -143,6 +143,12 @@ class CheckedLines:
             self._handle = -1
         if remove:
             self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _dump(content: Mapping[str, Any]) -> str:

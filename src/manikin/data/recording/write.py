@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 
 from manikin.data.recording.block import blocks_of, by_shape, merge_blocks, store, write_block
-from manikin.data.recording.durable import replace_file, sync, try_room
+from manikin.data.recording.durable import alone, replace_file, sync, try_room
 from manikin.data.recording.format import (
     Header,
     RecordedEpisode,
@@ -74,7 +74,7 @@ class EpisodeWriter:
     def _begin(self, resume: bool) -> None:
         """Make the folder of parts, and look at what there is already."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(self.path.parent):  # while another process merges, parts are on their way
+        with alone(self.path.parent):  # while another process merges, parts are on their way
             exists = self.path.exists() or any(self._parts.glob("*.h5"))
             if exists and not resume:
                 raise DataError(f"{self.path} exists; choose another name, or resume it")
@@ -118,7 +118,7 @@ class EpisodeWriter:
             file.flush()
             image = file.id.get_file_image()
         try:
-            with _alone(self.path.parent):
+            with alone(self.path.parent):
                 self._parts.mkdir(exist_ok=True)  # another process may have merged and removed it
                 replace_file(self._parts / f"{min(numbers):06d}.h5", image)
         except OSError as error:
@@ -138,7 +138,7 @@ class EpisodeWriter:
             return
         there: set[int] = set()
         if self.path.parent.is_dir():
-            with _alone(self.path.parent):
+            with alone(self.path.parent):
                 there = _merge(self.path, self._parts, self.header)
         if lost := self.finished - there:
             self.lost |= lost
@@ -209,22 +209,6 @@ def _merge(path: Path, parts: Path, header: Header) -> set[int]:
     with suppress(OSError):  # not empty: another process is still writing
         parts.rmdir()
     return there | dropped
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a lock on the folder, so that of several processes one merges at a time. Where there is none, go on."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def check_room(path: Path, needed: int) -> None:

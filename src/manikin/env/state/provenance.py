@@ -17,6 +17,7 @@ from manikin._version import __version__
 from manikin.assets.python_file import class_place
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError
+from manikin.machine import machine
 from manikin.scene.handles import Part, Robot
 from manikin.scene.handles.articulation import Articulation
 from manikin.scene.handles.variant import VariantPart
@@ -24,7 +25,7 @@ from manikin.scene.handles.variant import VariantPart
 if TYPE_CHECKING:
     from manikin.env.assemble import Assembly
 
-__all__ = ["fingerprint", "machine", "processor", "source_of", "sources", "task_code", "versions"]
+__all__ = ["fingerprint", "source_of", "sources", "task_code", "versions"]
 
 _PACKAGES = ("mujoco", "mujoco-warp", "torch", "numpy", "gymnasium")
 
@@ -38,28 +39,6 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             found[package] = "absent"
     return found
-
-
-def machine(device: str = "cpu") -> dict[str, str]:
-    """Kind of processor, and of the graphics card that simulates on a ``cuda`` device: trajectories on a CPU are exact
-    on the same kind and may differ in last bits on another."""
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo") as file:
-            model = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    found = {"system": platform.system(), "architecture": platform.machine(), "processor": model}
-    return found | {"gpu": processor(device)} if device.startswith("cuda") else found
-
-
-def processor(device: str) -> str:
-    """Name of what simulates on a device: the graphics card's, or the processor's."""
-    if device.startswith("cuda"):
-        import torch
-
-        return str(torch.cuda.get_device_name(torch.device(device)))
-    return machine()["processor"] + (" (Warp's kernels)" if device != "cpu" else "")
 
 
 def task_code(task: type) -> str | None:

@@ -116,6 +116,8 @@ def supported(model: mujoco.MjModel) -> mujoco.MjModel:
     plain = copy.copy(model)
     plain.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
     plain.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_NATIVECCD)  # no other pair of shapes heeds it
+    allowed = plain.tree_sleep_policy == int(mujoco.mjtSleepPolicy.mjSLEEP_ALLOWED)  # which Warp does not know
+    plain.tree_sleep_policy[allowed] = int(mujoco.mjtSleepPolicy.mjSLEEP_AUTO_ALLOWED)
     return plain
 
 

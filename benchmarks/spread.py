@@ -1,0 +1,263 @@
+"""What spreading a command over workers costs, and how it scales.
+
+    python benchmarks/spread.py
+
+``collect`` and ``eval``: two workers (``--on local --workers 2``) against two independent processes that share the same
+episodes, in turn, a few rounds. ``ratio`` is that of their speeds, by the clock and by the time that cores spent.
+``shard``: what a shard costs beside its episodes, from shards that do nothing: in its worker, and in the process that
+hands out, where it limits all workers together; and the bytes that go through that process. ``model``: a simulation of
+the scheduler with the measured times of shards and those costs. It is checked with 2 and 4 workers whose shards last as
+measured and compute nothing, so that two cores are enough, and says what more workers would reach.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from common import arguments, command, parsed, write
+from common import spread as spans
+
+from manikin.cli.collecting.episodes import CollectOptions
+from manikin.cli.collecting.spread import FILE, merge_recordings
+from manikin.cli.spread.options import plain_options
+from manikin.env.state.provenance import versions
+from manikin.eval.protocol import Protocol
+from manikin.machine import machine
+from manikin.spread.crew import Word
+from manikin.spread.drive import drive
+from manikin.spread.ledger import Intent, Ledger
+from manikin.spread.processes import Processes
+from manikin.spread.shards import Shard, split
+
+OUT = Path(__file__).parent / "results" / "spread.json"
+TASK = "PickCube-v2"
+HERE = {**os.environ, "MANIKIN_CORES": "1", "OMP_NUM_THREADS": "1"}
+MANY = (1, 2, 4, 16, 64, 256, 1000)
+SHARD = 64  # episodes of a shard in the model, as --per-shard has it by default
+
+
+class Waits:
+    """A work whose item n lasts as long as the settings say, and computes nothing."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._seconds = settings["seconds"]
+
+    def run(self, numbers: Sequence[int], folder: Path, advance: Callable[[], None]) -> None:
+        for number in numbers:
+            time.sleep(self._seconds[number])
+            (folder / f"{number}.item").touch()
+
+    def finished(self, folder: Path) -> set[int]:
+        return {int(path.stem) for path in folder.glob("*.item")}
+
+    def facts(self, folder: Path) -> dict[str, Any]:
+        return {"content": sorted(self.finished(folder))}
+
+    def called(self, number: int) -> str:
+        return f"item {number}"
+
+    def close(self) -> None:
+        pass
+
+
+class Counting(Processes):
+    """Processes; counts the bytes that come from them, and when the first of them was ready."""
+
+    heard, ready = 0, 0.0
+
+    def listen(self, seconds: float) -> Sequence[Word]:
+        words = super().listen(seconds)
+        self.heard += sum(len(f'{{"kind": "{word.kind}", "text": "{word.text}"}}\n') for word in words)
+        if not self.ready and any(word.kind == "ready" for word in words):
+            self.ready = time.perf_counter()
+        return words
+
+
+def at_once(commands: Sequence[Sequence[str]]) -> tuple[float, float]:
+    """Seconds until all of the commands, started together, have ended, and what they and theirs used of the cores."""
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = [subprocess.Popen([sys.executable, "-m", "manikin.cli", *words], env=HERE, **QUIET) for words in commands]
+    for process in running:
+        if process.wait():
+            raise SystemExit(f"{process.args} ended with {process.returncode}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - began, cpu
+
+
+QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL}
+
+
+def compared(independent: Callable[[Path], list[list[str]]], spread: Callable[[Path], list[str]], rounds: int) -> Any:
+    """Two independent processes and two workers, in turn: wall time and time of the cores [s], and for each the ratio
+    of the former to the latter. On a machine that does other work the time of the cores says more."""
+    times: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, commands in (("independent", independent), ("spread", lambda place: [spread(place)])):
+            with tempfile.TemporaryDirectory() as place:
+                wall, cpu = at_once(commands(Path(place)))
+            times.setdefault(f"{name}_s", []).append(wall)
+            times.setdefault(f"{name}_cpu_s", []).append(cpu)
+    for name, kind in (("ratio", "s"), ("ratio_cpu", "cpu_s")):
+        pairs = zip(times[f"independent_{kind}"], times[f"spread_{kind}"], strict=True)
+        times[name] = [a / b for a, b in pairs]
+    return {name: spans(values, 3) for name, values in times.items()}
+
+
+def of_collecting(episodes: int, rounds: int) -> Any:
+    base = ["collect", TASK, "--episodes", str(episodes), "--num-envs", "16"]
+
+    def independent(place: Path) -> list[list[str]]:
+        return [[*base, "--out", str(place / "a.h5"), "--shard", f"{i}/2"] for i in range(2)]
+
+    def spread(place: Path) -> list[str]:
+        return [*base, "--out", str(place / "a.h5"), "--on", "local", "--workers", "2"]
+
+    return {"episodes": episodes, **compared(independent, spread, rounds)}
+
+
+def of_evaluating(episodes: int, rounds: int) -> Any:
+    def protocol(place: Path, name: str, seeds: range) -> str:
+        path = place / f"{name}.toml"
+        path.write_text(Protocol(name=name, tasks=(TASK,), seeds=tuple(seeds)).to_toml())
+        return str(path)
+
+    def words(place: Path, name: str, seeds: range) -> list[str]:
+        out = ["--out", str(place / name), "--pictures", "0", "--num-envs", "16"]
+        return ["eval", protocol(place, name, seeds), *out]
+
+    def independent(place: Path) -> list[list[str]]:
+        half = episodes // 2
+        return [words(place, "a", range(half)), words(place, "b", range(half, episodes))]
+
+    def spread(place: Path) -> list[str]:
+        return [*words(place, "c", range(episodes)), "--on", "local", "--workers", "2"]
+
+    return {"episodes": episodes, **compared(independent, spread, rounds)}
+
+
+def begun(place: Path, work: str, settings: Mapping[str, Any], shards: Sequence[Shard]) -> Ledger:
+    return Ledger.begin(place, Intent(work=work, settings=settings, same={}, shards=tuple(shards), machine=machine()))
+
+
+def waited(place: Path, seconds: Sequence[float], workers: int) -> dict[str, float]:
+    """Shards that wait so long: wall time from the first that is ready, what the process that hands out used, bytes."""
+    shards = split(range(len(seconds)), 1)
+    ledger = begun(place, "spread:Waits", {"seconds": list(seconds)}, shards)
+    crew = Counting(ledger.folder)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    drive(ledger, crew, workers=workers, deadline=3600)
+    ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+    return {"wall": ended - crew.ready, "cpu": cpu, "bytes": crew.heard}
+
+
+def simulated(
+    shards: Sequence[float], workers: int, *, worker_s: float, driver_s: float, merge_s: float = 0.0
+) -> float:
+    """Seconds until the last shard is merged: each goes to the worker that is free first; handing one out keeps the one
+    process that does it busy for ``driver_s``, a worker needs ``worker_s`` beside the shard's own time, and merging
+    takes ``merge_s`` each at the end."""
+    free = [0.0] * workers
+    heapq.heapify(free)
+    driver = end = 0.0
+    for seconds in shards:
+        driver = max(driver, heapq.heappop(free)) + driver_s
+        done = driver + worker_s + seconds
+        end = max(end, done)
+        heapq.heappush(free, done)
+    return end + merge_s * len(shards)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--episodes", type=int, default=512)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parsed(parser, OUT)
+    episodes, rounds = (8, 1) if args.quick else (args.episodes, args.rounds)
+    result: dict[str, Any] = {
+        "command": command(),
+        "versions": versions(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "load": round(os.getloadavg()[0], 1),
+        "collect": of_collecting(episodes, rounds),
+        "eval": of_evaluating(episodes, rounds),
+    }
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        # shards as they are: how long they take, how large they are, what merging them takes
+        options = CollectOptions(task=TASK, episodes=episodes, num_envs=16)
+        shards = split(range(episodes), max(4, episodes // 16))
+        work = "manikin.cli.collecting.spread:CollectWork"
+        ledger = begun(place / "real", work, plain_options(replace(options, out=None)), shards)
+        drive(ledger, Processes(ledger.folder), workers=1, deadline=3600)
+        manifests = ledger.manifests()
+        seconds = [m.seconds for m in manifests]
+        size = sum(m.files[FILE][0] for m in manifests)
+        began = time.perf_counter()
+        merge_recordings(place / "merged.h5", [folder / FILE for _, folder in ledger.results()])
+        merge_s = (time.perf_counter() - began) / len(shards)
+        # and shards of nothing: what is left is what a shard costs
+        count = 8 if args.quick else 200
+        nothing = waited(place / "nothing", [0.0] * count, 1)
+        driver_s = nothing["cpu"] / count
+        worker_s = nothing["wall"] / count - driver_s
+        costs = {"worker_s": worker_s, "driver_s": driver_s}
+        result["shard"] = {
+            "episodes": len(shards[0].numbers),
+            "seconds": spans(seconds, 3),
+            "overhead_worker_ms": round(1e3 * worker_s, 2),
+            "overhead_driver_ms": round(1e3 * driver_s, 2),
+            "merge_ms": round(1e3 * merge_s, 2),
+            "bytes_through_driver": round(nothing["bytes"] / count),
+            "bytes_of_its_file": size // len(shards),
+        }
+        checks = {}
+        lasting = [min(0.3, s) if args.quick else min(s, 3.0) for s in seconds] * 2
+        for workers in (2, 4):
+            measured = waited(place / f"check{workers}", lasting, workers)["wall"]
+            expected = simulated(lasting, workers, **costs)
+            checks[str(workers)] = {"measured_s": round(measured, 2), "model_s": round(expected, 2)}
+        # a hundred thousand episodes, in shards of the default size whose episodes last as the measured ones
+        each = [s / len(shard.numbers) for s, shard in zip(seconds, shards, strict=True)]
+        many = [SHARD * each[k % len(each)] for k in range(100_000 // SHARD)]
+        merge_s *= SHARD / len(shards[0].numbers)
+        whole = {n: simulated(many, n, **costs) for n in MANY}
+        one = whole[1]
+        limits = {
+            "handing out": 1 / driver_s,
+            "merging at the end": 1 / merge_s,
+        }
+        result["model"] = {
+            "checks": checks,
+            "episodes": 100_000,
+            "shards": len(many),
+            "merge_ms_of_a_shard": round(1e3 * merge_s, 1),
+            "workers": {
+                str(n): {
+                    "minutes": round(value / 60, 2),
+                    "minutes_with_merge": round((value + merge_s * len(many)) / 60, 2),
+                    "efficiency": round(one / value / n, 3),
+                    "efficiency_with_merge": round(one / (value + merge_s * len(many)) / n, 3),
+                }
+                for n, value in whole.items()
+            },
+            "shards_per_s_at_most": {name: round(value, 1) for name, value in limits.items()},
+            "bottleneck": min(limits, key=lambda name: limits[name]),
+        }
+    write(result, args.out)
+
+
+if __name__ == "__main__":
+    main()

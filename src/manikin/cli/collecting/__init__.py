@@ -1,0 +1,1 @@
+"""What `manikin collect` does: record episodes, in this process or spread over workers."""

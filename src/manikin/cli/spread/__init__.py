@@ -1,0 +1,1 @@
+"""Commands whose episodes several processes or machines share: `--on`."""

@@ -1,0 +1,181 @@
+"""Spreads a command's work over workers, waits for them, and says what happened."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from manikin.cli.common.terminal import bar, counted
+from manikin.cli.spread.options import SpreadOptions
+from manikin.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from manikin.spread.crew import Crew
+    from manikin.spread.ledger import Ledger
+
+__all__ = ["PER_ROW", "array_place", "spread"]
+
+DEADLINE = 3600.0
+"""[s] for a shard of episodes."""
+PER_ROW = 4
+"""Episodes of a shard for each row of the environment: rows that wait at the end of a shard for its last episode are
+then a small part."""
+
+
+def spread(
+    out: Console,
+    options: SpreadOptions,
+    *,
+    folder: Path,
+    work: str,
+    settings: Mapping[str, Any],
+    same: Mapping[str, Any],
+    numbers: Sequence[int],
+    size: int,
+    resume: bool,
+    words: str,
+    edges: Sequence[int] = (),
+    device: str = "cpu",
+    items: str = "episode",
+    deadline: float = DEADLINE,
+    files: Sequence[str | Path | None] = (),
+) -> tuple[Ledger, bool]:
+    """Do a command's items on workers.
+
+    Args:
+        out: where to say how it goes.
+        options: how to spread.
+        folder: of the run, on storage that all workers see.
+        work: as :class:`manikin.spread.ledger.Intent` has it.
+        settings: likewise.
+        same: likewise.
+        numbers: of the items.
+        size: items of a shard, where the options do not say.
+        resume: go on with a run that is there.
+        words: what is being done.
+        edges: numbers at which a new shard begins.
+        device: that simulates.
+        items: what they are.
+        deadline: seconds for a shard, where the options do not say.
+        files: that the command names (a task, a policy), for machines that do not have them.
+
+    Returns:
+        the run, and whether all of it is finished; what failed is said by then.
+
+    Raises:
+        ConfigError, DataError: the options cannot work, the folder is of another run, or no worker can go on.
+    """
+    from manikin.eval.runner import interruptible
+    from manikin.machine import machine
+    from manikin.spread.drive import drive
+    from manikin.spread.ledger import Intent, Ledger
+    from manikin.spread.shards import split
+
+    in_array = options.on == "slurm-array"
+    shards = tuple(split(numbers, options.per_shard or size, edges))
+    intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
+    ledger = Ledger.begin(folder, intent, resume=resume or in_array)
+    if resume and not in_array:
+        ledger.retry()
+    left = ledger.left()
+    total = sum(len(shard.numbers) for shard in left)
+    out.print(
+        f"{counted(total, items)} in {counted(len(left), 'shard')} on {options.on}; run {ledger.folder}",
+        soft_wrap=True,
+    )
+    if in_array:
+        _in_array(out, ledger, words)
+        waiting = len(ledger.left())
+        if waiting:
+            out.print(f"{counted(waiting, 'shard')} of other tasks of the array are not finished; the last one merges")
+    else:
+        with interruptible() as stop, bar(out, words, total) as advance:
+            workers = min(options.workers or _cores(options.on or ""), max(1, len(left)))
+            done = drive(
+                ledger,
+                _crew(options, ledger, files),
+                workers=workers,
+                deadline=options.deadline or deadline,
+                advance=advance,
+                stop=stop,
+            )
+        if done.words:
+            out.print(escape(done.words), soft_wrap=True)
+        if done.interrupted:
+            out.print("interrupted; what is finished is kept, repeat the command with --resume")
+            return ledger, False
+    for item in ledger.failed:
+        out.print(f"[red]{escape(item['what'])} failed: {escape(item['error'])}[/]", soft_wrap=True)
+    return ledger, not ledger.left()
+
+
+def _cores(on: str) -> int:
+    from manikin.sim.device import processors
+
+    return processors() if on in ("local", "ray") else 1_000
+
+
+def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | None]) -> Crew:
+    if options.on == "local":
+        from manikin.spread.processes import Processes
+
+        return Processes(ledger.folder, cpus=options.worker_cpus)
+    from manikin.spread.actors import Actors
+
+    address = options.on if options.on != "ray" else os.environ.get("RAY_ADDRESS")
+    most = options.workers or _cores(options.on or "")
+    return Actors(
+        ledger.folder,
+        address=address,
+        most=most,
+        cpus=options.worker_cpus,
+        gpus=options.worker_gpus,
+        files=[str(file).partition(":")[0] for file in files if file is not None],
+    )
+
+
+def _in_array(out: Console, ledger: Ledger, words: str) -> None:
+    """This process's share of the shards."""
+    from manikin.spread.worker import open_worker
+
+    share, shares = array_place(os.environ)
+    mine = ledger.intent.shards[share::shares]
+    with bar(out, words, sum(len(shard.numbers) for shard in mine)) as advance:
+        worker, _, text = open_worker(str(ledger.folder))
+        if worker is None:
+            raise ConfigError(text)
+        with suppress(KeyboardInterrupt):
+            for shard in mine:
+                kind, text = worker.do(shard.index, advance)
+                if kind == "unable":
+                    raise DataError(text)
+        worker.close()
+
+
+def array_place(environment: Mapping[str, str]) -> tuple[int, int]:
+    """Which of how many tasks of an array job this process is: of SLURM_ARRAY_TASK_ID, _COUNT, _MIN and _STEP.
+
+    Raises:
+        ConfigError: they are not there, or are no whole numbers.
+    """
+    names = [f"SLURM_ARRAY_TASK_{name}" for name in ("ID", "COUNT", "MIN", "STEP")]
+    given = [environment.get(name, default) for name, default in zip(names, ("", "", "0", "1"), strict=True)]
+    if not all(word.isdecimal() for word in given):
+        said = shlex.join(f"{name}={environment.get(name, '')}" for name in names[:2])
+        raise ConfigError(
+            f"--on slurm-array needs the variables of an array job, SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT, as "
+            f"whole numbers; here is {said}"
+        )
+    number, count, least, step = map(int, given)
+    place = (number - least) // max(1, step)
+    if not 0 <= place < count:
+        raise ConfigError(f"SLURM_ARRAY_TASK_ID={number} is not one of {count} tasks from {least}")
+    return place, count

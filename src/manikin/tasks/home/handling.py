@@ -1,0 +1,187 @@
+"""What Pick and Place share: an apartment, Fetch, an object, how they begin, and MS-HAB's 42 numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
+from manikin.homes import Home, apartment, furnish
+from manikin.homes.free_space import CELL
+from manikin.homes.objects import OBJECT_SETS, home_objects
+from manikin.math import atan2, norm, pose_inv, pose_mul, quat_rotate_inv
+from manikin.robots import fetch_mshab
+from manikin.tasks.home.objects_at import Grips, places, way_to
+from manikin.tasks.home.predicates import COMMON, Seen
+from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
+from manikin.toolkit import constant, fingers_touch, first_valid, per_step, press, tool_from_base
+
+__all__ = ["STATE", "HandlingHandles", "HandlingTask"]
+
+STATE: Mapping[str, Quantity] = {
+    "joints": Quantity("m, rad", "joint", "torso, head, arm and fingers, in MS-HAB's order"),
+    "joint_speeds": Quantity("m/s, rad/s", "joint", "likewise"),
+    "tcp_from_base": Quantity("m, quaternion wxyz", "base"),
+    "object_from_base": Quantity("m, quaternion wxyz", "base"),
+    "goal_from_base": Quantity("m", "base", "0 without a goal"),
+    "is_grasped": Quantity("0 or 1"),
+}
+"""MS-HAB's 42 numbers, in their order."""
+_TRIES = 6  # of noise on the base's place; the last has none
+_CORNERS = 12  # of a path, at most
+_TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
+_HELD_ANGLE = math.degrees(COMMON.grasp_angle)
+
+
+@dataclass
+class HandlingHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods below."""
+
+    robot: Robot
+    home: Home
+    thing: VariantPart
+    grasp: Grasp
+    place: Variable  # number of the place
+    begun: Variable  # (3,) where the base was at the start, x, y [m] and yaw [rad]
+    pressed: Variable  # [N] added up over control steps
+    tool: Variable  # (4,) where the tool was after this step [m], and how fast it moved there [m/s]
+
+
+class HandlingTask(Task):
+    """A subtask of MS-HAB in which Fetch handles an object at one of the places of an apartment."""
+
+    horizon_s = 10.0
+    robots = ("fetch_mshab",)
+    robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
+    layouts = LAYOUTS
+    observations = STATE
+
+    @dataclass(frozen=True)
+    class Config:
+        objects: tuple[str, ...] = OBJECT_SETS["tidy_house"].targets  # names of manikin.homes.objects
+        both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+
+    def furnished(self, b: SceneBuilder) -> HandlingHandles:
+        """The apartment of this layout with the robot and the object."""
+        robot = b.robot(pos=(0, 0, 0))
+        needs_mobile(self.id, robot)
+        self._places = found = places(self.layout)
+        arrays = (found.points, found.corners, found.starts, found.roomy)
+        self._points, self._corners, self._starts, self._roomy = map(torch.tensor, arrays)
+        self._origin = torch.tensor(found.space.origin.tolist())
+        self._last = torch.tensor(found.roomy.shape) - 1
+        objects = home_objects(tuple(self.config.objects))
+        self._grips = Grips(objects)
+        home = furnish(b, apartment(LAYOUTS.index(self.layout)))
+        thing = b.mesh("object", choice=[one.prop for one in objects])
+        return HandlingHandles(
+            robot=robot,
+            home=home,
+            thing=thing,
+            grasp=b.grasp(robot, thing, min_force=COMMON.grasp_force, max_angle=_HELD_ANGLE),
+            place=b.variable("place"),
+            begun=b.variable("begun", (3,)),
+            pressed=b.variable("pressed"),
+            tool=b.variable("tool", (4,)),
+        )
+
+    # ---- how an episode begins ---------------------------------------------------------------------------------------
+
+    def begin(self, h: HandlingHandles, ep: Episode) -> tuple[Tensor, Tensor]:
+        """Draw a place for the object (n, 3) [m], and joints (n, arm joints) of a robot within 2 m that faces it."""
+        number = ep.rng.integers("place", 0, len(self._points))
+        h.place.set(number.float())
+        point = self._points[number]
+        start = self._starts[number, ep.rng.integers("base/place", 0, self._starts.shape[1])]
+        cut = COMMON.base_noise_cut
+        noise = ep.rng.normal("base/noise", 0.0, COMMON.base_noise, (_TRIES, 2)).clamp(-cut, cut)
+        noise[:, -1] = 0.0
+        spots = start[:, None] + noise
+        cell = torch.round((spots - self._origin) / CELL).long()
+        cell = torch.minimum(cell.clamp_min(0), self._last)
+        spot = first_valid(spots, self._roomy[cell[..., 0], cell[..., 1]])
+        cut = COMMON.yaw_noise_cut
+        to = point[:, :2] - spot
+        yaw = atan2(to[:, 1], to[:, 0]) + ep.rng.normal("base/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
+        begun = torch.cat([spot, yaw[:, None]], 1)
+        h.begun.set(begun)
+        base = h.robot.base_joints(begun)
+        cut = COMMON.arm_noise_cut
+        arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
+        rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
+        low, high = h.robot.limits[h.robot.groups["arm"]].unbind(1)
+        arm = torch.minimum(torch.maximum(rest[:, -7:] + arm, low), high)
+        return point, torch.cat([base, rest[:, :-7], arm], 1)
+
+    def settled(self, h: HandlingHandles) -> None:
+        h.tool.set(torch.cat([h.robot.tcp_pos, torch.zeros(h.n, 1)], 1))
+
+    def advance(self, h: HandlingHandles) -> None:
+        press(h.pressed, h.robot)
+        now = h.robot.tcp_pos
+        h.tool.set(torch.cat([now, norm(now - h.tool.value[:, :3])[:, None] * constant(self.control_hz)], 1))
+
+    # ---- what is seen ------------------------------------------------------------------------------------------------
+
+    @per_step
+    def seen(self, h: HandlingHandles) -> Seen:
+        """What conditions and rewards ask of the rows."""
+        return see(h.robot, h.thing.pos, h.grasp.value, h.pressed.value, both_ways=self.config.both_ways)
+
+    def flags(self, h: HandlingHandles) -> dict[str, Tensor]:
+        """What ``evaluate`` says of both subtasks."""
+        seen = self.seen(h)
+        return {
+            "is_grasped": seen.grasped,
+            "contact": fingers_touch([h.grasp]).any(-1)[:, 0],
+            "is_still": seen.still,
+            "tool_rests": seen.tool_rests,
+            "robot_force": h.pressed.value,
+        }
+
+    def state(self, h: HandlingHandles, goal: Tensor | None = None) -> dict[str, Tensor]:
+        """MS-HAB's 42 numbers, with a goal (n, 3) in the world."""
+        robot, root = h.robot, h.robot.root_pose
+        order = [robot.joints.index(name) for name in fetch_mshab.QPOS[3:]]
+        from_base = torch.zeros(h.n, 3) if goal is None else quat_rotate_inv(root[:, 3:], goal - root[:, :3])
+        return {
+            "joints": torch.stack([robot.qpos[:, k] for k in order], 1),
+            "joint_speeds": torch.stack([robot.qvel[:, k] for k in order], 1),
+            "tcp_from_base": tool_from_base(robot),
+            "object_from_base": pose_mul(pose_inv(root), h.thing.pose),
+            "goal_from_base": from_base,
+            "is_grasped": h.grasp.value,
+        }
+
+    # ---- what experts share ------------------------------------------------------------------------------------------
+
+    def drive(self, h: HandlingHandles, gripper: float) -> tuple[Waypoint, Tensor]:
+        """To the nearest stand before the place, with the arm at rest; and how the robot faces there (n,) [rad]."""
+        number, begun = h.place.value.long().tolist(), h.begun.value.tolist()
+        ways = [way_to(self.layout, place, *base) for place, base in zip(number, begun, strict=True)]
+        filled = [np.concatenate([way, way[-1:].repeat(_CORNERS - len(way), 0)]) for way in ways]
+        paths = torch.tensor(np.stack(filled))
+        rest = h.robot.keyframe("rest").expand(h.n, -1)
+        turn = _TURN if gripper > 0 else _CARRIES
+        way = Waypoint(
+            name="drive",
+            base=paths.float(),
+            joints=rest,
+            gripper=gripper,
+            pos_tol=0.03,
+            rot_tol=0.06,
+            speed=1.0,
+            turn=turn,
+        )
+        return way, paths[:, -1, 2].float()
+
+    def back(self, h: HandlingHandles, gripper: float) -> Waypoint:
+        """Torso, head and arm to rest."""
+        rest = h.robot.keyframe("rest").expand(h.n, -1)
+        return Waypoint(name="rest", joints=rest, gripper=gripper, turn=2.5).hold()

@@ -1,0 +1,89 @@
+"""HomePick-v1."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from manikin import Episode, SceneBuilder, Waypoint
+from manikin.math import pose
+from manikin.tasks.home.handling import HandlingHandles, HandlingTask
+from manikin.tasks.home.labels import subtask_labels
+from manikin.tasks.home.predicates import Goal, succeeds
+from manikin.tasks.home.rewards import pick_terms
+from manikin.tasks.home.rules import RULES
+from manikin.toolkit import above, constant, full_turn, per_step
+
+__all__ = ["HomePick"]
+
+_OVER = 0.1  # [m] above where the tool takes the object
+_OPENING = 0.025 / 0.06  # at the start: fingers 15 mm open each, as at the original's rest
+
+
+class HomePick(HandlingTask):
+    """Pick an object up from a table, a counter or a sofa, and bring the arm back to rest.
+
+    Randomization: which of the built-in apartments (by the episode's seed, see ``layouts``); which object; which place
+    on which surface, and its turn; where within 2 m of it the robot starts, about facing it; its arm's joints.
+    Success: the gripper holds the object; the tool and all joints are near rest; the robot stands still; and it has
+    pressed on things by less than 5000 N, added up over control steps.
+
+    After MS-HAB's Pick, whose numbers are in ``manikin.tasks.home.rules``. There are 200 control steps.
+    """
+
+    id = "HomePick-v1"
+    instruction = "pick up the object and bring the arm back to rest"
+    labels = subtask_labels("pick")
+    reward_max = RULES["pick"].reward_max + 1.0
+    reward_norm = RULES["pick"].reward_max
+    reward_terms: ClassVar = {
+        "reach": "5 (1 - tanh(3 d)), d from TCP to object; while it is not held also 1 - tanh(5 |v|) of the torso, or "
+        "1 where d < 0.3, and 1 - tanh(5 d) of the horizontal distance",
+        "slow": "1 - tanh(v / 5), v of the TCP",
+        "grasp": "2 while held",
+        "arm": "1 - tanh(q / 5), q of the joints from rest",
+        "back": "while held: 2 + 5 (1 - tanh(3 t)) + 1 - tanh(q / 5) + 1 - tanh(b), t of the TCP from rest, b of the "
+        "base's speeds",
+        "still": "while held at rest: 2 + 1 - tanh(s), s of all speeds",
+        "gentle": "3 (1 - tanh(3 c)), c = max(0.001 F, 0.2) - 0.2, F the force on the robot's links",
+        "within_limit": "2 while the sum of F over the steps is below 5000 N",
+        "success": "3",
+    }
+
+    def scene(self, b: SceneBuilder) -> HandlingHandles:
+        return self.furnished(b)
+
+    def start(self, h: HandlingHandles, ep: Episode) -> None:
+        point, joints = self.begin(h, ep)
+        h.thing.set_pose(above(point, self._grips.height(h.thing.choice)), full_turn(ep, "object/yaw"))
+        h.robot.set_qpos(joints, opening=_OPENING)
+
+    @per_step
+    def done(self, h: HandlingHandles) -> Tensor:
+        """(n,) bool: success."""
+        return succeeds("pick", self.seen(h), Goal(h.thing.pos))
+
+    def evaluate(self, h: HandlingHandles) -> dict[str, Tensor]:
+        over = h.pressed.value >= constant(RULES["pick"].force_limit)
+        return {"success": self.done(h), "fail": over, **self.flags(h)}
+
+    def observe(self, h: HandlingHandles) -> dict[str, dict[str, Tensor]]:
+        return {"policy": self.state(h), "privileged": {}}
+
+    def reward(self, h: HandlingHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        return pick_terms(self.seen(h), h.tool.value[:, 3], self.done(h))
+
+    def expert(self, h: HandlingHandles) -> list[Waypoint]:
+        drive, facing = self.drive(h, gripper=1)
+        grip = self._grips.of(h.robot, h.thing.choice, h.thing.pose, facing)
+        over = pose(above(grip[:, :3], _OVER), grip[:, 3:])
+        lift = pose(above(h.robot.tcp_pos, _OVER), h.robot.tcp_quat)
+        return [
+            drive,
+            Waypoint(name="over", pose=over, gripper=1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
+            Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.18),
+            Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
+            Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.03, speed=0.4),
+            self.back(h, gripper=-1),
+        ]

@@ -1,0 +1,79 @@
+"""Work for workers of a run that needs no simulator: an item is a file with a number in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from manikin.machine import machine
+from manikin.spread.ledger import Intent, Ledger
+from manikin.spread.shards import split
+
+__all__ = ["Squares", "begun", "outcome"]
+
+
+class Squares:
+    """Item n comes to n * n, as a file of its own.
+
+    Settings: ``seconds`` an item takes; ``raises``, ``ends``, ``hangs``: numbers of items at which it does so;
+    ``room``: bytes that a file of the worker whose number is in ``small`` may have at most.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = settings
+        if settings.get("closed"):
+            raise SystemExit(3)
+
+    def run(self, numbers: Sequence[int], folder: Path, advance: Callable[[], None]) -> None:
+        there = self.finished(folder)
+        for number in numbers:
+            if number in there:
+                continue
+            if number in self.settings.get("raises", ()):
+                raise RuntimeError(f"item {number} cannot be done")
+            if number in self.settings.get("ends", ()):
+                os._exit(7)
+            if number in self.settings.get("hangs", ()):
+                time.sleep(600)
+            time.sleep(self.settings.get("seconds", 0.0))
+            fresh = folder / f"{number}.new"
+            fresh.write_text(str(number * number))
+            os.rename(fresh, folder / f"{number}.item")
+            with (folder / "tried.txt").open("a") as file:
+                file.write(f"{number}\n")
+            advance()
+
+    def finished(self, folder: Path) -> set[int]:
+        return {int(path.stem) for path in folder.glob("*.item")}
+
+    def facts(self, folder: Path) -> dict[str, Any]:
+        items = sorted((int(path.stem), int(path.read_text())) for path in folder.glob("*.item"))
+        return {"items": items, "content": hashlib.sha256(json.dumps(items).encode()).hexdigest()}
+
+    def called(self, number: int) -> str:
+        return f"item {number} (seed {1000 + number})"
+
+    def close(self) -> None:
+        pass
+
+
+def begun(folder: Path, items: int, size: int, *, resume: bool = False, **settings: Any) -> Ledger:
+    """A run of so many items in shards of that size."""
+    shards = tuple(split(range(items), size))
+    intent = Intent(work="toy_work:Squares", settings=settings, same={"items": items}, shards=shards, machine=machine())
+    return Ledger.begin(folder, intent, resume=resume)
+
+
+def outcome(ledger: Ledger) -> tuple[list[list[int]], list[int]]:
+    """What came out, item after item, and the items in the order in which they were done."""
+    items, tried = [], []
+    for manifest, folder in ledger.results():
+        items += manifest.facts["items"]
+        path = folder / "tried.txt"
+        tried += [int(line) for line in path.read_text().split()] if path.exists() else []
+    return items, tried
