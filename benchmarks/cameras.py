@@ -138,7 +138,7 @@ def growth(resets: int, rows: int) -> dict[str, Any]:
             held.append(memory())
     seconds = time.perf_counter() - began
     env.close()
-    late = held[len(held) // 4 :]  # what is made once has been made by then
+    late = held[len(held) // 2 :]  # what is made once has been made by then
     slope = float(np.polyfit(np.arange(len(late)) * every, late, 1)[0]) * 1e6
     return {
         "resets": resets,

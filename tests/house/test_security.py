@@ -25,6 +25,7 @@ REASONS = {  # file -> what it may do that others may not, and why
     "policy/files/archive.py": {"pickle": "names the error of torch.load(weights_only=True)"},
     "sysid/importers.py": {"pickle": "an unpickler that makes nothing but arrays and plain values"},
     "control/numerics/operational_code.py": {"exec": "code that manikin itself writes"},
+    "spread/ledger.py": {"everywhere": "the name of the machine that did a shard, by default none; nothing listens"},
     "view/site.py": {"listens": "the pages; called with the host that was asked for"},
     "policy/remote/server.py": {"listens": "policies; called with the host that was asked for"},
     "compat/studio.py": {"listens": "wraps the server of MuJoCo Studio, which is given a socket of view/site.py"},
@@ -87,7 +88,7 @@ def of_call(line: int, name: str, args: list[ast.expr], words: dict[str | None, 
         yield line, "shell"
     if last in ("HTTPServer", "ThreadingHTTPServer", "create_server", "start_server", "Listener", "add_insecure_port"):
         yield line, "listens"
-    if name == "serve" or (last == "serve" and "websockets" in name) or last == "listen":
+    if name == "serve" or (last == "serve" and "websockets" in name):
         yield line, "listens"
     if last == "bind" and args and isinstance(args[0], ast.Tuple):
         yield line, "listens"

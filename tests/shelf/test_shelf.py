@@ -21,7 +21,7 @@ from manikin.errors import AssetError, ConfigError, DataError
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.shipped import FOLDER
-from manikin.shelf import Item, describe, get, listing, place_of, push, read_manifest, verify
+from manikin.shelf import Package, describe, get, listing, push, read_manifest, shelf_of, verify
 from manikin.shelf.places import KEY
 
 POLICY = FOLDER / "ppo-PushCube-v2.safetensors"
@@ -110,7 +110,7 @@ class Hub:
 def place(request: pytest.FixtureRequest, tmp_path: Path, web: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     if request.param == "hub":
         monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", Hub(tmp_path / "hub"))
-    return place_of({"folder": str(tmp_path / "shelf"), "web": web.address, "hub": "hf://me/demos@main"}[request.param])
+    return shelf_of({"folder": str(tmp_path / "shelf"), "web": web.address, "hub": "hf://me/demos@main"}[request.param])
 
 
 def test_what_is_pushed_comes_back(place: Any, recording: Path, tmp_path: Path) -> None:
@@ -183,16 +183,16 @@ def said(**changes: Any) -> Callable[[Path], None]:
 def test_what_was_changed_is_refused_and_leaves_nothing(
     change: Callable[[Path], None], message: str, recording: Path, tmp_path: Path, web: Any
 ) -> None:
-    push(place_of(web.address), describe(recording, licence="CC-BY-4.0"), recording)
+    push(shelf_of(web.address), describe(recording, licence="CC-BY-4.0"), recording)
     change(tmp_path / "served" / "push")
-    for place in (place_of(web.address), place_of(str(tmp_path / "served"))):
+    for place in (shelf_of(web.address), shelf_of(str(tmp_path / "served"))):
         with pytest.raises((DataError, AssetError), match=message):
             get(place, "push", tmp_path / "got")
         assert not (tmp_path / "got").exists() or not list((tmp_path / "got").iterdir())
 
 
 def test_a_manifest_that_was_pinned_is_the_only_one_that_is_taken(recording: Path, tmp_path: Path) -> None:
-    place = place_of(str(tmp_path / "shelf"))
+    place = shelf_of(str(tmp_path / "shelf"))
     digest = push(place, describe(recording, licence="CC-BY-4.0"), recording)
     said(note="better")(tmp_path / "shelf" / "push")
     with pytest.raises(DataError, match=f"not to {digest[:12]}: it was changed"):
@@ -203,17 +203,17 @@ def test_a_key_is_sent_to_its_server_alone(recording: Path, tmp_path: Path, web:
     web.handler.key = "secret"
     item = describe(recording, licence="CC-BY-4.0")
     with pytest.raises(AssetError, match="answers 401"):
-        push(place_of(web.address), item, recording)
+        push(shelf_of(web.address), item, recording)
     monkeypatch.setenv(KEY, "secret")
-    push(place_of(web.address), item, recording)
-    assert get(place_of(web.address), "push", tmp_path / "got") == item
+    push(shelf_of(web.address), item, recording)
+    assert get(shelf_of(web.address), "push", tmp_path / "got") == item
     with pytest.raises(AssetError, match=r"it leads to http://127\.0\.0\.2:9"):
-        place_of(f"{web.address}/away").read("manifest.json")
+        shelf_of(f"{web.address}/away").read("manifest.json")
     with pytest.raises(ConfigError, match=r"readable on the way to example\.org: use https"):
-        place_of("http://example.org/shelf")
+        shelf_of("http://example.org/shelf")
     for word in ("ftp://example.org", "s3://bucket"):
         with pytest.raises(ConfigError, match="is no place for packages"):
-            place_of(word)
+            shelf_of(word)
 
 
 def test_only_files_that_run_nothing_can_be_pushed(tmp_path: Path, recording: Path) -> None:
@@ -275,4 +275,4 @@ def test_the_command_pushes_lists_gets_and_verifies(recording: Path, tmp_path: P
 
 def test_an_item_is_what_its_manifest_says(recording: Path) -> None:
     item = describe(recording, licence="CC-BY-4.0")
-    assert read_manifest(item.to_json(), "here") == item and isinstance(item, Item)
+    assert read_manifest(item.to_json(), "here") == item and isinstance(item, Package)

@@ -13,7 +13,7 @@ from manikin.cli.common.terminal import NOT_GOOD, OK, console, show_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from manikin.shelf import Item
+    from manikin.shelf import Package
 
 __all__ = ["DemosOptions", "main", "run"]
 
@@ -58,9 +58,9 @@ def main(options: Annotated[DemosOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: DemosOptions) -> int:
     """Do what the action says; 1 where a package is not what its manifest says of it."""
     from manikin.errors import ConfigError
-    from manikin.shelf import get, place_of, push, verify
+    from manikin.shelf import get, push, shelf_of, verify
 
-    out, place = console(), place_of(options.place)
+    out, place = console(), shelf_of(options.place)
     if bool(options.word) == (options.action == "list"):
         needed = {"get": "the name of a package", "push": "a file", "list": "no word but --at PLACE"}
         raise ConfigError(f"manikin demos {options.action} takes {needed[options.action]}")
@@ -84,7 +84,7 @@ def run(options: DemosOptions) -> int:
     return OK if verdict.good else NOT_GOOD
 
 
-def _described(options: DemosOptions) -> Item:
+def _described(options: DemosOptions) -> Package:
     from manikin.learn.run.recipe import Recipe
     from manikin.learn.run.validate import test_protocol
     from manikin.policy.trained import read_about
@@ -106,12 +106,12 @@ def _described(options: DemosOptions) -> Item:
 def _list(out: Console, word: str) -> int:
     from rich.table import Table
 
-    from manikin.shelf import listing, place_of
+    from manikin.shelf import listing, shelf_of
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("name", "content", "by", "task", "robot", "success", "MB", "licence", "note"):
         table.add_column(heading, no_wrap=True)
-    found = listing(place_of(word))
+    found = listing(shelf_of(word))
     for item in found.values():
         rate = f"{item.successes}/{item.episodes}" if item.episodes else ""
         size = f"{item.size / 1e6:.1f}"

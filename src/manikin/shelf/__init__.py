@@ -4,9 +4,9 @@ A package is a folder with a ``manifest.json`` and the files that it names. Pack
 or on the Hugging Face hub (:mod:`manikin.shelf.places`).
 """
 
-from manikin.shelf.manifest import KINDS, Item, describe, read_manifest
+from manikin.shelf.manifest import KINDS, Package, describe, read_manifest
 from manikin.shelf.moves import get, listing, push
-from manikin.shelf.places import place_of
+from manikin.shelf.places import shelf_of
 from manikin.shelf.verify import Verdict, verify
 
-__all__ = ["KINDS", "Item", "Verdict", "describe", "get", "listing", "place_of", "push", "read_manifest", "verify"]
+__all__ = ["KINDS", "Package", "Verdict", "describe", "get", "listing", "shelf_of", "push", "read_manifest", "verify"]

@@ -15,7 +15,7 @@ from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.policy.trained import policy_hash, read_about
 
-__all__ = ["CONTENTS", "KINDS", "MANIFEST", "SCHEMA", "Item", "check_files", "describe", "hash_of", "read_manifest"]
+__all__ = ["CONTENTS", "KINDS", "MANIFEST", "SCHEMA", "Package", "check_files", "describe", "hash_of", "read_manifest"]
 
 MANIFEST = "manifest.json"
 SCHEMA = "manikin.shelf/1"
@@ -27,7 +27,7 @@ LARGEST = 2**40  # [bytes] that a manifest may say of a file
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class Package:
     """A package on a shelf.
 
     Attributes:
@@ -75,7 +75,7 @@ def hash_of(path: Path) -> str:
 
 def describe(
     path: str | Path, *, licence: str, kind: str = "", name: str = "", note: str = "", protocol: str = ""
-) -> Item:
+) -> Package:
     """The manifest of a recording (``.h5``) or a trained policy (``.safetensors``).
 
     Args:
@@ -96,7 +96,7 @@ def describe(
         raise ConfigError(f"{path.name} is neither a recording (.h5) nor a trained policy (.safetensors)")
     found = _of_recording(path) if content == "demonstrations" else _of_policy(path, protocol)
     said = str(found.pop("by"))
-    item = Item(
+    item = Package(
         name=name or path.stem,
         content=content,
         kind=kind or ("policy" if content == "policy" else said if said in KINDS else ""),
@@ -143,7 +143,7 @@ def _of_policy(path: Path, protocol: str) -> dict[str, Any]:
     }
 
 
-def read_manifest(text: bytes, where: str) -> Item:
+def read_manifest(text: bytes, where: str) -> Package:
     """The package that a manifest describes.
 
     Raises:
@@ -157,15 +157,15 @@ def read_manifest(text: bytes, where: str) -> Item:
         raise DataError(f"{where}: no manifest of a package of manikin's")
     if plain["schema"] != SCHEMA:
         raise DataError(f"{where}: schema {plain['schema']!r}, this manikin knows {SCHEMA}; install a newer one")
-    kinds = {field.name: int if field.type == "int" else str for field in fields(Item)}
+    kinds = {field.name: int if field.type == "int" else str for field in fields(Package)}
     wrong = [name for name, kind in kinds.items() if type(plain.get(name)) is not kind]
     if wrong or len(plain) != len(kinds) + 1:
         more = sorted(set(plain) - kinds.keys() - {"schema"})
         raise DataError(f"{where}: missing or of a wrong type: {', '.join(wrong) or 'nothing'}; unknown: {more}")
-    return _checked(Item(**{name: plain[name] for name in kinds}), where)
+    return _checked(Package(**{name: plain[name] for name in kinds}), where)
 
 
-def _checked(item: Item, where: str = "") -> Item:
+def _checked(item: Package, where: str = "") -> Package:
     """Raise DataError for a package that cannot be, or that could write elsewhere than into its own folder."""
     plain = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
     at = f"{where}: " if where else ""
@@ -183,7 +183,7 @@ def _checked(item: Item, where: str = "") -> Item:
     return item
 
 
-def check_files(item: Item, folder: Path) -> None:
+def check_files(item: Package, folder: Path) -> None:
     """Compare a package's file with its manifest, then what is in the file with what the manifest says of it.
 
     Raises:

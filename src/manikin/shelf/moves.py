@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 
 from manikin.errors import AssetError, ConfigError, DataError
-from manikin.shelf.manifest import MANIFEST, Item, check_files, read_manifest
-from manikin.shelf.places import INDEX, Place
+from manikin.shelf.manifest import MANIFEST, Package, check_files, read_manifest
+from manikin.shelf.places import INDEX, Shelf
 
 __all__ = ["get", "listing", "push"]
 
 
-def push(place: Place, item: Item, file: Path) -> str:
+def push(place: Shelf, item: Package, file: Path) -> str:
     """Put a package somewhere: its file, then its manifest, by which it is there, then the index.
 
     Args:
@@ -41,7 +41,7 @@ def push(place: Place, item: Item, file: Path) -> str:
     return hashlib.sha256(manifest).hexdigest()
 
 
-def listing(place: Place) -> dict[str, Item]:
+def listing(place: Shelf) -> dict[str, Package]:
     """Packages by name, sorted; none where nothing was pushed yet.
 
     Raises:
@@ -63,7 +63,7 @@ def listing(place: Place) -> dict[str, Item]:
     return {name: _manifest(place, name)[0] for name in names}
 
 
-def get(place: Place, name: str, folder: Path, *, sha256: str = "") -> Item:
+def get(place: Shelf, name: str, folder: Path, *, sha256: str = "") -> Package:
     """Fetch a package into ``folder/name``, whole and checked, or not at all.
 
     Args:
@@ -104,7 +104,7 @@ def get(place: Place, name: str, folder: Path, *, sha256: str = "") -> Item:
     return item
 
 
-def _manifest(place: Place, name: str) -> tuple[Item, bytes]:
+def _manifest(place: Shelf, name: str) -> tuple[Package, bytes]:
     text = place.read(f"{name}/{MANIFEST}")
     item = read_manifest(text, f"{name}/{MANIFEST}")
     if item.name != name:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from manikin.data.recording.durable import replace_file
 from manikin.errors import AssetError, ConfigError, DataError
 
-__all__ = ["INDEX", "KEY", "FolderPlace", "HubPlace", "Place", "WebPlace", "place_of"]
+__all__ = ["INDEX", "KEY", "FolderShelf", "HubShelf", "Shelf", "WebShelf", "shelf_of"]
 
 KEY = "MANIKIN_DEMOS_KEY"
 """Environment variable with the key that a web server asks for."""
@@ -25,7 +25,7 @@ TIMEOUT = 60.0  # [s] without a byte
 _CHUNK = 2**20
 
 
-class Place(Protocol):
+class Shelf(Protocol):
     """Files by path. A path has forward slashes, and was checked by who asks."""
 
     def names(self) -> list[str] | None:
@@ -41,7 +41,7 @@ class Place(Protocol):
         """Put a file there, replacing one of that path."""
 
 
-def place_of(word: str) -> Place:
+def shelf_of(word: str) -> Shelf:
     """The place that a word names: ``https://host/shelf``, ``hf://USER/REPO``, or a folder.
 
     Raises:
@@ -49,11 +49,11 @@ def place_of(word: str) -> Place:
     """
     scheme, mark, rest = word.partition("://")
     if not mark:
-        return FolderPlace(Path(word).expanduser())
+        return FolderShelf(Path(word).expanduser())
     if scheme in ("http", "https"):
-        return WebPlace(word)
+        return WebShelf(word)
     if scheme == "hf":
-        return HubPlace(rest)
+        return HubShelf(rest)
     raise ConfigError(f"{word!r} is no place for packages: give a folder, http://, https:// or hf://USER/REPO")
 
 
@@ -65,7 +65,7 @@ def _writing(to: str) -> Iterator[None]:
         raise DataError(f"cannot write {to}: {error.strerror or error}") from None
 
 
-class FolderPlace:
+class FolderShelf:
     """A folder, which may lie on a shared disk, or be served by any web server as it is."""
 
     def __init__(self, root: Path) -> None:
@@ -100,7 +100,7 @@ class FolderPlace:
                 os.replace(temporary, target)
 
 
-class WebPlace:
+class WebShelf:
     """A web server: files by GET, and by PUT where it takes them. With MANIKIN_DEMOS_KEY set, requests carry that key.
 
     Raises:
@@ -163,7 +163,7 @@ class _StayHere(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_StayHere)
 
 
-class HubPlace:
+class HubShelf:
     """A dataset repository of the Hugging Face hub, with the login of ``hf auth login``; ``USER/REPO`` or
     ``USER/REPO@REVISION``.
 

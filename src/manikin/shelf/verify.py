@@ -13,7 +13,7 @@ from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol, task_of
 from manikin.eval.stats import wilson
 from manikin.policy.trained import trained_policy
-from manikin.shelf.manifest import Item, check_files
+from manikin.shelf.manifest import Package, check_files
 
 __all__ = ["Verdict", "verify"]
 
@@ -26,7 +26,7 @@ class Verdict:
     said: str
 
 
-def verify(item: Item, folder: Path, *, episodes: int | None = None, num_envs: int = 16) -> Verdict:
+def verify(item: Package, folder: Path, *, episodes: int | None = None, num_envs: int = 16) -> Verdict:
     """Check a package's file, then do what its ``verify`` says.
 
     Demonstrations are played again and compared bit for bit. A policy is evaluated under its protocol; its rate agrees
