@@ -7,7 +7,8 @@ episodes, in turn, a few rounds. ``ratio`` is that of their speeds, by the clock
 ``shard``: what a shard costs beside its episodes, from shards that do nothing: in its worker, and in the process that
 hands out, where it limits all workers together; and the bytes that go through that process. ``model``: a simulation of
 the scheduler with the measured times of shards and those costs. It is checked with 2 and 4 workers whose shards last as
-measured and compute nothing, so that two cores are enough, and says what more workers would reach.
+measured and compute nothing, so that two cores are enough. It says what more workers would reach on cores of their own:
+there every time is one of a processor.
 """
 
 from __future__ import annotations
@@ -72,15 +73,18 @@ class Waits:
 
 
 class Counting(Processes):
-    """Processes; counts the bytes that come from them, and when the first of them was ready."""
+    """Processes; counts the bytes that come from them, and notes when each was ready."""
 
-    heard, ready = 0, 0.0
+    heard = 0
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.ready: list[float] = []
 
     def listen(self, seconds: float) -> Sequence[Word]:
         words = super().listen(seconds)
         self.heard += sum(len(f'{{"kind": "{word.kind}", "text": "{word.text}"}}\n') for word in words)
-        if not self.ready and any(word.kind == "ready" for word in words):
-            self.ready = time.perf_counter()
+        self.ready += [time.perf_counter() for word in words if word.kind == "ready"]
         return words
 
 
@@ -151,25 +155,25 @@ def begun(place: Path, work: str, settings: Mapping[str, Any], shards: Sequence[
     return Ledger.begin(place, Intent(work=work, settings=settings, same={}, shards=tuple(shards), machine=machine()))
 
 
-def waited(place: Path, seconds: Sequence[float], workers: int) -> dict[str, float]:
-    """Shards that wait so long: wall time from the first that is ready, what the process that hands out used, bytes."""
+def waited(place: Path, seconds: Sequence[float], workers: int) -> dict[str, Any]:
+    """Shards that wait so long: wall time from when the first worker is ready, and when each was; processor time of the
+    process that hands out, and of the workers; bytes."""
     shards = split(range(len(seconds)), 1)
     ledger = begun(place, "spread:Waits", {"seconds": list(seconds)}, shards)
     crew = Counting(ledger.folder)
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    used = time.process_time()
     drive(ledger, crew, workers=workers, deadline=3600)
-    ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
-    return {"wall": ended - crew.ready, "cpu": cpu, "bytes": crew.heard}
+    ended, cpu = time.perf_counter(), time.process_time() - used
+    ready = [at - crew.ready[0] for at in crew.ready]
+    of_workers = sum(manifest.processor_seconds for manifest in ledger.manifests())
+    return {"wall": ended - crew.ready[0], "ready": ready, "cpu": cpu, "workers": of_workers, "bytes": crew.heard}
 
 
-def simulated(
-    shards: Sequence[float], workers: int, *, worker_s: float, driver_s: float, merge_s: float = 0.0
-) -> float:
-    """Seconds until the last shard is merged: each goes to the worker that is free first; handing one out keeps the one
-    process that does it busy for ``driver_s``, a worker needs ``worker_s`` beside the shard's own time, and merging
-    takes ``merge_s`` each at the end."""
-    free = [0.0] * workers
+def simulated(shards: Sequence[float], ready: Sequence[float], *, worker_s: float, driver_s: float) -> float:
+    """Seconds until the last shard is finished: each goes to the worker that is free first, from when that was
+    ``ready``; handing one out keeps the one process that does it busy for ``driver_s``, and a worker needs ``worker_s``
+    beside the shard's own time."""
+    free = list(ready)
     heapq.heapify(free)
     driver = end = 0.0
     for seconds in shards:
@@ -177,7 +181,7 @@ def simulated(
         done = driver + worker_s + seconds
         end = max(end, done)
         heapq.heappush(free, done)
-    return end + merge_s * len(shards)
+    return end
 
 
 def main() -> None:
@@ -203,11 +207,11 @@ def main() -> None:
         ledger = begun(place / "real", work, plain_options(replace(options, out=None)), shards)
         drive(ledger, Processes(ledger.folder), workers=1, deadline=3600)
         manifests = ledger.manifests()
-        seconds = [m.seconds for m in manifests]
+        seconds, busy = [m.seconds for m in manifests], [m.processor_seconds for m in manifests]
         size = sum(m.files[FILE][0] for m in manifests)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         merge_recordings(place / "merged.h5", [folder / FILE for _, folder in ledger.results()])
-        merge_s = (time.perf_counter() - began) / len(shards)
+        merge_s, merge_cpu = (time.perf_counter() - began) / len(shards), (time.process_time() - used) / len(shards)
         # and shards of nothing: what is left is what a shard costs
         count = 8 if args.quick else 200
         nothing = waited(place / "nothing", [0.0] * count, 1)
@@ -217,23 +221,27 @@ def main() -> None:
         result["shard"] = {
             "episodes": len(shards[0].numbers),
             "seconds": spans(seconds, 3),
+            "processor_seconds": spans(busy, 3),
             "overhead_worker_ms": round(1e3 * worker_s, 2),
             "overhead_driver_ms": round(1e3 * driver_s, 2),
+            "overhead_worker_processor_ms": round(1e3 * nothing["workers"] / count, 2),
             "merge_ms": round(1e3 * merge_s, 2),
+            "merge_processor_ms": round(1e3 * merge_cpu, 2),
             "bytes_through_driver": round(nothing["bytes"] / count),
             "bytes_of_its_file": size // len(shards),
         }
         checks = {}
         lasting = [min(0.3, s) if args.quick else min(s, 3.0) for s in seconds] * 2
         for workers in (2, 4):
-            measured = waited(place / f"check{workers}", lasting, workers)["wall"]
-            expected = simulated(lasting, workers, **costs)
-            checks[str(workers)] = {"measured_s": round(measured, 2), "model_s": round(expected, 2)}
+            told = waited(place / f"check{workers}", lasting, workers)
+            expected = simulated(lasting, told["ready"], **costs)
+            checks[str(workers)] = {"measured_s": round(told["wall"], 2), "model_s": round(expected, 2)}
         # a hundred thousand episodes, in shards of the default size whose episodes last as the measured ones
-        each = [s / len(shard.numbers) for s, shard in zip(seconds, shards, strict=True)]
+        each = [s / len(shard.numbers) for s, shard in zip(busy, shards, strict=True)]
         many = [SHARD * each[k % len(each)] for k in range(100_000 // SHARD)]
-        merge_s *= SHARD / len(shards[0].numbers)
-        whole = {n: simulated(many, n, **costs) for n in MANY}
+        merge_s = merge_cpu * SHARD / len(shards[0].numbers)
+        costs = {"worker_s": nothing["workers"] / count, "driver_s": driver_s}
+        whole = {n: simulated(many, [0.0] * n, **costs) for n in MANY}
         one = whole[1]
         limits = {
             "handing out": 1 / driver_s,

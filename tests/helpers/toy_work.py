@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ class Squares:
             if number in self.settings.get("raises", ()):
                 raise RuntimeError(f"item {number} cannot be done")
             if number in self.settings.get("ends", ()):
-                os._exit(7)
+                os.kill(os.getpid(), signal.SIGKILL)
             if number in self.settings.get("hangs", ()):
                 time.sleep(600)
             time.sleep(self.settings.get("seconds", 0.0))

@@ -30,7 +30,7 @@ def raylets() -> list[int]:
 
 def test_the_same_comes_out_with_actors_and_the_raylet_killed(tmp_path: Path) -> None:
     chance = random.Random(1)
-    ledger = begun(tmp_path / "run", 24, 3, seconds=0.2, raises=[5])
+    ledger = begun(tmp_path / "run", 60, 3, seconds=0.5, raises=[5])
     crew = Actors(ledger.folder, most=2, cpus=1.0)
     done: list[str] = []
 
@@ -47,7 +47,7 @@ def test_the_same_comes_out_with_actors_and_the_raylet_killed(tmp_path: Path) ->
 
     told = drive(ledger, crew, workers=2, deadline=600, stop=disturb, stillborn=10)
     items, tried = outcome(ledger)
-    assert items == [[n, n * n] for n in range(24) if n != 5]
+    assert items == [[n, n * n] for n in range(60) if n != 5]
     assert [item["what"] for item in ledger.failed] == ["item 5 (seed 1005)"]
     assert done == ["actor", "raylet"] and told.ended >= 2
     assert len(tried) == len(set(tried)), "a finished item was done again"
@@ -60,7 +60,6 @@ def test_nobody_at_an_address_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
         pytest.skip("needs pip install 'manikin[ray]'")
     monkeypatch.setattr("ray.util.client.worker.INITIAL_TIMEOUT_SEC", 0.1)
     monkeypatch.setattr("ray.util.client.worker.MAX_TIMEOUT_SEC", 0.1)
-    monkeypatch.setattr("ray._private.ray_constants.RAY_CLIENT_MAX_CONNECTION_ATTEMPTS", 1, raising=False)
     with pytest.raises(ConfigError, match=r"no Ray cluster answers at ray://127\.0\.0\.1:9"):
         Actors(ledger.folder, address="ray://127.0.0.1:9")
 

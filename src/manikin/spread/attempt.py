@@ -112,7 +112,7 @@ def attempt(ledger: Ledger, shard: Shard, opened: Opened, advance: Callable[[], 
         UnableError: this worker cannot write, or the shard cannot be completed here.
         LostShardError: somebody else has taken it over.
     """
-    began = time.monotonic()
+    began, used = time.monotonic(), time.process_time()
     folder = ledger.claim(shard)
     try:
         notes = _Notes.read(folder / _NOTES)
@@ -134,6 +134,7 @@ def attempt(ledger: Ledger, shard: Shard, opened: Opened, advance: Callable[[], 
             facts=facts,
             failed=tuple(failed),
             seconds=time.monotonic() - began,
+            processor_seconds=time.process_time() - used,
             began=notes.began,
             host=platform.node(),
         )

@@ -70,7 +70,7 @@ class Manifest:
         shard: its index.
         facts: what the work says of it, plain values; ``content`` is the hash of what came out.
         failed: items that could not be done: number, what it is ("episode 12, seed 12") and the error.
-        seconds: that the last attempt took.
+        seconds: that the last attempt took. processor_seconds: of the worker's processor time.
         began: how many attempts there were.
         host: name of the machine of the last one.
         files: name -> bytes and SHA-256.
@@ -80,6 +80,7 @@ class Manifest:
     facts: Mapping[str, Any]
     failed: tuple[Mapping[str, Any], ...] = ()
     seconds: float = 0.0
+    processor_seconds: float = 0.0
     began: int = 1
     host: str = ""
     files: Mapping[str, Any] = field(default_factory=dict)

@@ -83,7 +83,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who hands out decides
 
     def say(kind: str, text: str = "") -> None:
-        print(json.dumps({"kind": kind, "text": text}), file=said, flush=True)
+        said.write(json.dumps({"kind": kind, "text": text}) + "\n")
+        said.flush()
 
     shards: queue.SimpleQueue[int] = queue.SimpleQueue()
 

@@ -31,8 +31,8 @@ class SpreadOptions:
     workers: int | None = None
     """With --on: how many at a time; by default one for each core, or what fits into the cluster."""
     per_shard: int | None = None
-    """With --on: how many episodes a worker takes at a time; by default four for each row of --num-envs, and one run of
-    a training."""
+    """With --on: how many episodes a worker takes at a time; by default four for each row of --num-envs or
+    fewer, so that each worker has two shards, and one run of a training."""
     deadline: float | None = None
     """With --on: seconds that a worker may need for a shard; by default 3600, and no limit for a training. Then it is
     ended, and another takes the shard."""

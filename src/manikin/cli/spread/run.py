@@ -25,6 +25,8 @@ __all__ = ["PER_ROW", "array_place", "spread"]
 
 DEADLINE = 3600.0
 """[s] for a shard of episodes."""
+SHARDS = 2
+"""That each worker gets at least, where there are items enough."""
 PER_ROW = 4
 """Episodes of a shard for each row of the environment: rows that wait at the end of a shard for its last episode are
 then a small part."""
@@ -58,7 +60,7 @@ def spread(
         settings: likewise.
         same: likewise.
         numbers: of the items.
-        size: items of a shard, where the options do not say.
+        size: items of a shard at most, where the options do not say.
         resume: go on with a run that is there.
         words: what is being done.
         edges: numbers at which a new shard begins.
@@ -80,7 +82,9 @@ def spread(
     from manikin.spread.shards import split
 
     in_array = options.on == "slurm-array"
-    shards = tuple(split(numbers, options.per_shard or size, edges))
+    workers = array_place(os.environ)[1] if in_array else options.workers or _cores(options.on or "")
+    each = -(-len(numbers) // (SHARDS * workers))  # few items are not left to one worker
+    shards = tuple(split(numbers, options.per_shard or max(1, min(size, each)), edges))
     intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
     ledger = Ledger.begin(folder, intent, resume=resume or in_array)
     if resume and not in_array:
@@ -98,11 +102,10 @@ def spread(
             out.print(f"{counted(waiting, 'shard')} of other tasks of the array are not finished; the last one merges")
     else:
         with interruptible() as stop, bar(out, words, total) as advance:
-            workers = min(options.workers or _cores(options.on or ""), max(1, len(left)))
             done = drive(
                 ledger,
                 _crew(options, ledger, files),
-                workers=workers,
+                workers=min(workers, max(1, len(left))),
                 deadline=options.deadline or deadline,
                 advance=advance,
                 stop=stop,
