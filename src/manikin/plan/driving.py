@@ -47,10 +47,11 @@ class Driver:
         speeds = [robot.arm.joint_speed[k] for k in self.columns]
         self._fastest = (min(speeds[:2]), speeds[2]) if speeds else (math.inf, math.inf)
 
-    def enter(self, rows: Tensor, stage: Tensor, stages: Sequence[Waypoint]) -> None:
-        """The rows begin their stage. A base that is sent nowhere stays where it was sent before."""
+    def enter(self, rows: Tensor, stage: Tensor, stages: Sequence[Waypoint], *, fresh: bool) -> None:
+        """The rows begin their stage, ``fresh`` the first of an episode or a part of one. A base that is sent nowhere
+        stays where it was sent before."""
         self.duration[rows.numpy(force=True)] = 0.0
-        first = rows[stage == 0]
+        first = rows if fresh else rows[:0]
         if self.columns:
             now = self._robot.arm_qpos[first][:, self.columns]
             self.goal[first], self._legs[first] = now if self._holds else torch.full_like(now, math.nan), math.nan
@@ -66,33 +67,41 @@ class Driver:
 
     def _begin(self, rows: Tensor, one: Waypoint) -> None:
         assert one.base is not None
-        path = one.base if one.base.ndim == 3 else one.base[:, None]
+        path = one.base[rows] if one.base.ndim == 3 else one.base[rows, None]
         many = path.shape[1]
-        points = self._robot.base_joints(path.flatten(0, 1)).unflatten(0, (-1, many))[rows]
+        places = (~path[..., 0].isnan()).sum(1)  # the rest of a row's path, if there is any, is not a number
+        path = path[torch.arange(len(rows))[:, None], torch.minimum(torch.arange(many), places[:, None] - 1)]
+        points = self._robot.base_joints(path.flatten(0, 1)).unflatten(0, (-1, many))
         now = self._robot.arm_qpos[rows][:, self.columns]
-        legs = points if one.pose is not None else self._way(now, points)
+        legs = points if one.pose is not None else self._way(now, points, places)
+        each, ends = (2, 1) if self._rolls and one.pose is None else (1, 0)
+        last = each * places + ends - 1
+        if ends:  # the turn at the end comes after the row's own last place
+            legs[torch.arange(len(rows)), last] = legs[:, -1].clone()
         if (missing := legs.shape[1] - self._legs.shape[1]) > 0:
             more = torch.full((len(self._legs), missing, 3), math.nan, device=self._legs.device)
             self._legs = torch.cat([self._legs, more], 1)
         self._legs[rows, : legs.shape[1]] = legs
-        self._leg[rows], self._last[rows], self.goal[rows] = 0, legs.shape[1] - 1, now
+        self._leg[rows], self._last[rows], self.goal[rows] = 0, last, now
         if one.pose is None:
             moves = legs - torch.cat([now[:, None], legs[:, :-1]], 1)
             reach, turn = min(one.speed, self._fastest[0]), min(one.turn, self._fastest[1])
-            each = torch.maximum(norm(moves[..., :2]) / reach, moves[..., 2].abs() / turn) + _SETTLE
-            self.duration[rows.numpy(force=True)] = each.sum(1).numpy(force=True)
+            took = torch.maximum(norm(moves[..., :2]) / reach, moves[..., 2].abs() / turn) + _SETTLE
+            ahead = torch.arange(legs.shape[1]) <= last[:, None]
+            self.duration[rows.numpy(force=True)] = torch.where(ahead, took, 0.0).double().sum(1).numpy(force=True)
 
-    def _way(self, now: Tensor, points: Tensor) -> Tensor:
+    def _way(self, now: Tensor, points: Tensor, places: Tensor) -> Tensor:
         """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), without turning more than half a turn
-        at once."""
+        at once. The first ``places`` (rows,) of the points differ."""
         legs, at = [], now
+        backs = torch.where(places == 1, _BACK, 0.0)
         for k in range(points.shape[1]):
             to = points[:, k]
             if self._rolls:
                 x, y = (to - at)[:, :2].unbind(1)
                 far = norm((to - at)[:, :2])
                 turn = wrap_to_pi(atan2(y, x) - at[:, 2])
-                back = (turn.abs() > math.pi / 2) & (far < (_BACK if points.shape[1] == 1 else 0.0))
+                back = (turn.abs() > math.pi / 2) & (far < backs)
                 turn = torch.where(back, wrap_to_pi(turn + math.pi), turn)
                 heading = at[:, 2] + torch.where(far > _HERE, turn, torch.zeros_like(turn))
                 legs += [torch.cat([place, heading[:, None]], 1) for place in (at[:, :2], to[:, :2])]
