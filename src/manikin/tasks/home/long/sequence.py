@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes import Home, apartment, furnish
 from manikin.homes.objects import OBJECT_SETS, home_objects
-from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
+from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
 from manikin.robots import fetch_mshab
-from manikin.tasks.home.handling import STATE
+from manikin.tasks.home.handling import STATE, back
 from manikin.tasks.home.long.ways import paths_to
 from manikin.tasks.home.objects_at import Grips, places
 from manikin.tasks.home.pick import picking
@@ -36,6 +36,8 @@ FAILURES = ("out_of_time", "excessive_collisions", "undone")
 """Why a row fails: a subtask took longer than its horizon, its contacts reached its limit of force, or an object that
 was placed left its goal."""
 _FLAGS = ("contact", "is_grasped", "at_goal", "released_at_goal", "released_outside_goal", "subtask_done")
+_NAVIGATION = ("driven", "teleported")
+_ASIDE = 0.7  # [rad] that the head is turned while the robot drives, more than counts as rest
 _AGAIN = 40  # control steps after which a robot that stands at rest with empty hands tries again to pick
 
 
@@ -79,6 +81,7 @@ class LongHandles(Handles):
     failed: Variable  # 0, or 1 + the number of the failure
     begun: Variable  # (3,) where the base was when its expert began, x, y [m] and yaw [rad]
     tries: Variable  # how often an expert has begun
+    spawns: Variable  # (S + 1, 3) where the base is put when a subtask begins, if it is put anywhere
     resting: Variable  # control steps that the robot has stood at rest with empty hands in Pick
     start_place: Variable  # (T,) numbers of places
     goal_place: Variable  # (T,)
@@ -104,7 +107,8 @@ class LongTask(Task):
     class Config:
         targets: int = 0  # how many of the objects, the first ones; 0 for all
         objects: tuple[str, ...] = ()  # names of manikin.homes.objects; () for the set of the task
-        arm_counts: bool = False  # whether Navigate asks for an arm at rest; the published evaluation does not
+        arm_counts: bool = True  # whether Navigate asks for an arm at rest; the published evaluation does not
+        navigation: str = "driven"  # or teleported: without Navigate; the robot is put where each subtask may begin
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
 
     def steps(self) -> tuple[Step, ...]:
@@ -113,6 +117,8 @@ class LongTask(Task):
         Raises:
             ConfigError: there are not so many targets.
         """
+        if self.config.navigation not in _NAVIGATION:
+            raise UnknownNameError("navigation", self.config.navigation, _NAVIGATION)
         words, found = SEQUENCES[self.sequence], []
         count = words.count("place")
         wanted = self.config.targets or count
@@ -126,6 +132,8 @@ class LongTask(Task):
             found.append(Step(kind, target, carrying or kind == "place", to_goal=after == "place"))
             carrying = kind == "pick" or (carrying and kind == "navigate")
             target += kind == "place"
+        if self.config.navigation == "teleported":
+            found = [step for step in found if step.kind != "navigate"]
         return tuple(found)
 
     def scene(self, b: SceneBuilder) -> LongHandles:
@@ -163,6 +171,7 @@ class LongTask(Task):
             failed=b.variable("failed"),
             begun=b.variable("begun", (3,)),
             tries=b.variable("tries"),
+            spawns=b.variable("spawns", (len(steps) + 1, 3)),
             resting=b.variable("resting"),
             start_place=b.variable("start_place", (count,)),
             goal_place=b.variable("goal_place", (count,)),
@@ -184,16 +193,30 @@ class LongTask(Task):
         h.goal.set(goals)
         for k, thing in enumerate(h.things):
             thing.set_pose(above(starts[:, k], height[:, k]), full_turn(ep, f"object{k}/yaw"))
-        number = ep.rng.integers("base/near", 0, len(self._points))  # anywhere: the start of another place
-        place = self._starts[number, ep.rng.integers("base/place", 0, self._starts.shape[1])]
-        yaw = ep.rng.uniform("base/yaw", -torch.pi, torch.pi)
-        begun = torch.cat([place, yaw[:, None]], 1)
+        h.spawns.set(self._spawns(order, ep))
+        if self.config.navigation == "teleported":
+            begun = h.spawns.value[:, 0]
+        else:
+            number = ep.rng.integers("base/near", 0, len(self._points))  # anywhere: the start of another place
+            place = self._starts[number, ep.rng.integers("base/place", 0, self._starts.shape[1])]
+            begun = torch.cat([place, ep.rng.uniform("base/yaw", -torch.pi, torch.pi)[:, None]], 1)
         h.begun.set(begun)
         cut = COMMON.arm_noise_cut
         arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
         rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
         joints = torch.cat([h.robot.base_joints(begun), rest[:, :-7], rest[:, -7:] + arm], 1)
         h.robot.set_qpos(joints, opening=0.3)
+
+    def _spawns(self, order: Tensor, ep: Episode) -> Tensor:
+        """(n, S + 1, 3) of each subtask a place within 2 m of what it is about, and a heading that about faces it."""
+        count, many = int(self._target.max()) + 1, len(self._target)
+        number = order[:, self._target + count * self._to_goal]
+        starts = ep.rng.integers("spawns/place", 0, self._starts.shape[1], (many,))
+        spot, point = self._starts[number, starts], self._points[number]
+        cut = COMMON.yaw_noise_cut
+        noise = ep.rng.normal("spawns/yaw", 0.0, COMMON.yaw_noise, (many,)).clamp(-cut, cut)
+        to = point[..., :2] - spot
+        return torch.cat([spot, (atan2(to[..., 1], to[..., 0]) + noise)[..., None]], 2)
 
     # ---- how it goes on ----------------------------------------------------------------------------------------------
 
@@ -234,7 +257,7 @@ class LongTask(Task):
 
     def advance(self, h: LongHandles) -> None:
         press(h.pressed, h.robot)
-        now, seen = h.subtask.value.long(), self.seen(h)
+        now, row, seen = h.subtask.value.long(), torch.arange(h.n), self.seen(h)
         h.steps.set(h.steps.value + 1)
         there = torch.stack([at_goal(t.pos, Goal(h.goal.value[:, k])) for k, t in enumerate(h.things)], 1)
         undone = (self._placed[now] & ~there).any(1)
@@ -247,6 +270,9 @@ class LongTask(Task):
         # a robot that is at rest again without the object begins to pick once more
         idle = seen.rests(tight=False) & ~seen.grasped & (norm(seen.base_speeds) < constant(0.02))
         resting = torch.where(idle & (self._part[now] == 2) & ~on, h.resting.value + 1, 0.0)
+        if self.config.navigation == "teleported":
+            h.robot.scope.move(on & (now + 1 < len(self._steps)), lambda: self._teleport(h))
+            seen = replace(seen, base=torch.where(on[:, None], h.spawns.value[row, (now + on).clamp_max(len(self._steps))], seen.base))
         again = on | (resting >= _AGAIN)
         h.resting.set(torch.where(again, 0.0, resting))
         h.tries.set(h.tries.value + again)
@@ -254,6 +280,19 @@ class LongTask(Task):
         h.steps.set(torch.where(on, 0.0, h.steps.value))
         h.pressed.set(torch.where(on, 0.0, h.pressed.value))
         h.subtask.set(now + on)
+
+    def _teleport(self, h: LongHandles) -> None:
+        """Put the robots where their next subtask begins, arm and all that they hold as they are."""
+        now, robot, before = h.subtask.value.long(), h.robot, h.robot.root_pose
+        base = h.spawns.value[torch.arange(len(now)), now + 1]
+        after = pose(torch.cat([base[:, :2], before[:, 2:3]], 1), quat_from_yaw(base[:, 2]))
+        for k, thing in enumerate(h.things):
+            carried = h.grasps[k].value & (self._target[now + 1] == k)
+            moved = pose_mul(after, pose_mul(pose_inv(before), thing.pose))
+            put = torch.where(carried[:, None], moved, thing.pose)
+            thing.set_pose(put[:, :3], put[:, 3:])
+        joints = torch.cat([robot.base_joints(base), robot.arm_qpos[:, 3:]], 1)
+        robot.set_qpos(joints, opening=robot.opening)
 
     def _judge(self, h: LongHandles, seen: Seen, there: Tensor, done: Tensor) -> None:
         """Keep the flags of the subtask that this step belonged to."""
@@ -305,9 +344,12 @@ class LongTask(Task):
         rest = robot.keyframe("rest").expand(h.n, -1)
         path, facing = paths_to(self.layout, self.place_number(h), h.begun.value)
 
-        def drive(name: str, gripper: float) -> Waypoint:
+        aside = rest.clone()  # so that a place that is only passed does not count as arrived
+        aside[:, robot.groups["head"].start] += _ASIDE
+
+        def drive(name: str, gripper: float, joints: Tensor = rest) -> Waypoint:
             return Waypoint(
-                name=name, base=path, joints=rest, gripper=gripper, pos_tol=0.03, rot_tol=0.06, turn=2.5, speed=1.0
+                name=name, base=path, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.06, turn=2.5, speed=1.0
             )
 
         choice, thing = (self.of_target(h, each) for each in ([t.choice for t in things], [t.pose for t in things]))
@@ -315,8 +357,8 @@ class LongTask(Task):
         goal = self.of_target(h, h.goal.value.unbind(1))
         goal = pose(goal, quat_from_yaw(facing - self._grips.own(choice)))
         parts = [
-            [drive("navigate", 1).hold()],
-            [drive("navigate with the object", -1).hold()],
+            [drive("navigate", 1, aside), back(robot, gripper=1)],
+            [drive("navigate with the object", -1, aside), back(robot, gripper=-1)],
             [drive("drive to the object", 1), *picking(robot, grip)],
             [drive("drive to the goal", -1), *placing(robot, thing, goal)],
         ]

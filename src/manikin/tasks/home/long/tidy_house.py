@@ -17,8 +17,8 @@ class TidyHouse(LongTask):
     every object that was placed has stayed at its goal.
 
     After MS-HAB's TidyHouse: Navigate, Pick, Navigate, Place for each object. Their conditions and numbers are in
-    ``manikin.tasks.home.rules``; a row goes on in the first step in which those of its subtask hold. As in the
-    published evaluation, Navigate leaves the arm out.
+    ``manikin.tasks.home.rules``; a row goes on in the first step in which those of its subtask hold. The
+    published evaluation leaves the arm out of Navigate, as ``arm_counts=False`` does here.
     """
 
     id = "TidyHouse-v1"
