@@ -154,3 +154,20 @@ def test_what_cannot_be_is_named(halves: FreeSpace) -> None:
         halves.distances(np.array([[1.0, 0.0]]), np.array([0.0, -1.0]))
     with pytest.raises(SceneError, match=r"no place within 0.1 m of \(0.00, -1.00\)"):
         halves.sample(np.zeros((1, 3)), near=np.array([0.0, -1.0]), within=0.1)
+
+
+def test_the_nearest_of_several_goals_is_the_nearest_of_each(halves: FreeSpace) -> None:
+    goals = np.array([(-1.0, -1.0), (1.0, -1.0), (1.2, 1.2)])
+    nearest = halves.nearest(goals)
+    each = np.stack([halves.ways(goal) for goal in goals]).min(0)
+    inside = np.isfinite(each)
+    assert inside.any() and np.array_equal(np.isfinite(nearest), inside)
+    assert nearest[inside] == pytest.approx(each[inside])
+
+
+def test_it_sees_past_the_end_of_a_wall_and_not_through_it(halves: FreeSpace) -> None:
+    """The wall ends at y = 0.5, and the disc has a radius of 0.3 m."""
+    starts = np.array([(-1.0, 0.95), (-1.0, 0.7), (-1.0, -1.0), (-1.0, -1.0)])
+    ends = np.array([(1.0, 0.95), (1.0, 0.7), (1.0, -1.0), (-1.0, 1.0)])
+    assert halves.sees(starts, ends).tolist() == [True, False, False, True]
+    assert halves.sees(starts[:0], ends[:0]).shape == (0,)

@@ -18,7 +18,7 @@ from manikin.spec.prop import Prop, Shape
 
 __all__ = ["HOME_OBJECTS", "OBJECT_SETS", "HomeObject", "ObjectSet", "home_objects"]
 
-_DEPTH = 0.017  # [m] how far below an object's top the tool takes it; its palm begins 34 mm behind
+_DEPTH = 0.008  # [m] how far below an object's top the tool takes it; its palm begins 34 mm behind
 _LOW = 0.045  # [m] of the tool above what the object lies on, so that tips 38.5 mm ahead do not touch that
 _SIDES = 12  # of the bowl
 

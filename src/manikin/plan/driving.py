@@ -70,34 +70,33 @@ class Driver:
 
     def _begin(self, rows: Tensor, one: Waypoint) -> None:
         assert one.base is not None
-        path = one.base[rows] if one.base.ndim == 3 else one.base[rows, None]
+        path = one.base if one.base.ndim == 3 else one.base[:, None]
         many = path.shape[1]
-        places = (~path[..., 0].isnan()).sum(1)  # the rest of a row's path, if there is any, is not a number
-        path = path[torch.arange(len(rows))[:, None], torch.minimum(torch.arange(many), places[:, None] - 1)]
-        points = self._robot.base_joints(path.flatten(0, 1)).unflatten(0, (-1, many))
+        points = self._robot.base_joints(path.flatten(0, 1)).unflatten(0, (-1, many))[rows]
         now = self._robot.arm_qpos[rows][:, self.columns]
-        legs = points if one.pose is not None else self._way(now, points, places)
-        each, ends = (2, 1) if self._rolls and one.pose is None else (1, 0)
-        last = each * places + ends - 1
-        if ends:  # the turn at the end comes after the row's own last place
-            legs[torch.arange(len(rows)), last] = legs[:, -1].clone()
+        legs = points if one.pose is not None else self._way(now, points)
+        before = torch.cat([now[:, None], legs[:, :-1]], 1)
+        counts = (legs != before).any(2)  # the others are where the row already is, as paths have one length for all
+        counts[:, -1] = True
+        order = torch.argsort(~counts, dim=1, stable=True)
+        last = counts.sum(1) - 1
         if (missing := legs.shape[1] - self._legs.shape[1]) > 0:
             more = torch.full((len(self._legs), missing, 3), math.nan, device=self._legs.device)
             self._legs = torch.cat([self._legs, more], 1)
-        self._legs[rows, : legs.shape[1]] = legs
+        self._legs[rows, : legs.shape[1]] = legs.gather(1, order[..., None].expand_as(legs))
         self._leg[rows], self._last[rows], self.goal[rows] = 0, last, now
         if one.pose is None:
-            moves = legs - torch.cat([now[:, None], legs[:, :-1]], 1)
+            moves = legs - before
             reach, turn = min(one.speed, self._fastest[0]), min(one.turn, self._fastest[1])
-            took = torch.maximum(norm(moves[..., :2]) / reach, moves[..., 2].abs() / turn) + _SETTLE
-            ahead = torch.arange(legs.shape[1]) <= last[:, None]
-            self.duration[rows.numpy(force=True)] = torch.where(ahead, took, 0.0).double().sum(1).numpy(force=True)
+            each = torch.maximum(norm(moves[..., :2]) / reach, moves[..., 2].abs() / turn) + _SETTLE
+            self.duration[rows.numpy(force=True)] = (each * counts).sum(1).numpy(force=True)
 
-    def _way(self, now: Tensor, points: Tensor, places: Tensor) -> Tensor:
+    def _way(self, now: Tensor, points: Tensor) -> Tensor:
         """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), turning by half a turn at most, unless
-        the joint ends there. The first ``places`` (rows,) of the points differ."""
+        the joint ends there."""
         legs, at = [], now
-        backs = torch.where(places == 1, _BACK, 0.0)
+        alone = (points[..., :2] == points[:, :1, :2]).all(2).all(1)  # the path has one place
+        backs = alone * _BACK
         for k in range(points.shape[1]):
             to = points[:, k]
             if self._rolls:

@@ -52,8 +52,7 @@ class Waypoint:
             joints only the base drives, and the arm stays as it is; with joints they go to their places meanwhile. The
             stage is then over when the base is within the tolerances, and ``timeout_s`` counts from when it should be
             there. It may be a path (n, k, 3) then: the base goes through its places one after the other. One with two
-            driven wheels turns to the next place, drives there straight, and only at the end turns as it is told. A path
-            that is shorter in some rows ends with places that are not a number there.
+            driven wheels turns to the next place, drives there straight, and only at the end turns as it is told.
         begins: a part of the task begins here, in rows whose part is this one; see ``Task.expert_part``.
 
     Raises:

@@ -34,6 +34,8 @@ STATE: Mapping[str, Quantity] = {
 }
 """MS-HAB's 42 numbers, in their order."""
 _TRIES = 6  # of noise on the base's place; the last has none
+_CORNERS = 12  # of a path, at most
+_TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
 _HELD_ANGLE = math.degrees(COMMON.grasp_angle)
 
 
@@ -161,11 +163,19 @@ class HandlingTask(Task):
         """To the nearest stand before the place, with the arm at rest; and how the robot faces there (n,) [rad]."""
         number, begun = h.place.value.long().tolist(), h.begun.value.tolist()
         ways = [way_to(self.layout, place, *base) for place, base in zip(number, begun, strict=True)]
-        most = max(map(len, ways))
-        paths = torch.tensor(np.stack([np.concatenate([way, way[-1:].repeat(most - len(way), 0)]) for way in ways]))
+        filled = [np.concatenate([way, way[-1:].repeat(_CORNERS - len(way), 0)]) for way in ways]
+        paths = torch.tensor(np.stack(filled))
         rest = h.robot.keyframe("rest").expand(h.n, -1)
+        turn = _TURN if gripper > 0 else _CARRIES
         way = Waypoint(
-            name="drive", base=paths.float(), joints=rest, gripper=gripper, pos_tol=0.03, rot_tol=0.06, turn=2.5, speed=1.0
+            name="drive",
+            base=paths.float(),
+            joints=rest,
+            gripper=gripper,
+            pos_tol=0.03,
+            rot_tol=0.06,
+            speed=1.0,
+            turn=turn,
         )
         return way, paths[:, -1, 2].float()
 

@@ -26,14 +26,15 @@ from manikin.toolkit import facing_down
 
 __all__ = ["Grips", "Places", "places", "way_to"]
 
-_ARM = (0.56, 1.0)  # [m] how far the arm reaches at rest, and above which height it is with an object in hand
+_LOW, _HIGH = 1.0, 1.6  # [m] between these heights is the arm at rest, with an object in hand
+_SIDE, _AHEAD = 0.56, 0.7  # [m] how far it reaches to the sides and ahead
 _SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
 _PLACES = ("top", "seat", "left", "right", "worktop")  # on them
 _EDGE, _APART = 0.06, 0.35  # [m] from the edge of a receptacle, and between places on it, about
 _NEAR, _FAR, _BEST = 0.5, 0.78, 0.62  # [m] from a stand to the object
 _DIRECTIONS = 12  # in which stands are looked for, around a place
 _WAY = 2.5  # [m] that a start is at most from a stand
-_ROOM = 0.15  # [m] more than the radius where it starts: the arm's joints vary there
+_ROOM = 0.12  # [m] more than the radius where it starts: the arm's joints vary there
 _STRIDE = 4  # a start every so many cells
 _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
 
@@ -44,6 +45,7 @@ class Places:
 
     Attributes:
         space: where the robot can drive with its arm at rest.
+        turns: (nx, ny) bool, cells in which it can turn, too.
         points: (P, 3) [m] on surfaces.
         corners: (P, 4, 2) [m] of the surface on which each is, in order.
         names: P names of receptacles.
@@ -53,6 +55,7 @@ class Places:
     """
 
     space: FreeSpace
+    turns: np.ndarray
     points: np.ndarray
     corners: np.ndarray
     names: tuple[str, ...]
@@ -65,10 +68,10 @@ class Places:
 def places(layout: str) -> Places:
     """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
     home = apartment(int(layout.removeprefix("apartment")))
-    space = free_space(home, radius=FETCH_RADIUS, arm=_ARM)
-    cells = np.argwhere(space.inside)
-    middles = space.origin + cells * CELL
-    roomy = space.inside & (space.clearance >= FETCH_RADIUS + _ROOM)
+    space, wide = (free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW)) for r in (_SIDE, _AHEAD))
+    turns = space.inside & (wide.clearance >= FETCH_RADIUS)
+    middles = space.origin + np.argwhere(turns) * CELL
+    roomy = space.inside & (wide.clearance >= FETCH_RADIUS + _ROOM)
     points, corners, names, stands, starts = [], [], [], [], []
     for name, point, around in _grid(home):
         stand = _stands(middles, point[:2])
@@ -90,6 +93,7 @@ def places(layout: str) -> Places:
     most = max(map(len, starts))
     return Places(
         space=space,
+        turns=turns,
         points=np.array(points, np.float32),
         corners=np.array(corners, np.float32),
         names=tuple(names),
@@ -103,7 +107,9 @@ def places(layout: str) -> Places:
 def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarray:
     """(k, 3) x, y [m] and yaw [rad] of a quick way from a base to a stand before a place of an apartment."""
     found = places(layout)
-    return quick_way(found.space, np.array([x, y, yaw]), np.unique(found.stands[place].astype(float), axis=0))
+    return quick_way(
+        found.space, found.turns, np.array([x, y, yaw]), np.unique(found.stands[place].astype(float), axis=0)
+    )
 
 
 def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -123,8 +129,8 @@ def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
             square = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half[:2] + one.pos[:2]
             corners = middle + square @ turn.T
             x, y = (_along(half - _EDGE) for half in one.half[:2])
-            for local in np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2) + one.pos[:2]:
-                found.append((one.name, np.array([*(middle + turn @ local), level]), corners))
+            local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2) + one.pos[:2]
+            found += [(one.name, np.array([*point, level]), corners) for point in middle + local @ turn.T]
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from manikin import Episode, Robot, SceneBuilder, Waypoint
@@ -19,6 +18,7 @@ from manikin.toolkit import above, constant, full_turn, per_step
 __all__ = ["HomePick", "picking"]
 
 _OVER = 0.1  # [m] above where the tool takes the object
+_OPENING = 0.025 / 0.06  # at the start: fingers 15 mm open each, as at the original's rest
 
 
 class HomePick(HandlingTask):
@@ -38,8 +38,8 @@ class HomePick(HandlingTask):
     reward_max = RULES["pick"].reward_max + 1.0
     reward_norm = RULES["pick"].reward_max
     reward_terms: ClassVar = {
-        "reach": "5 (1 - tanh(3 d)), d from TCP to object; while it is not held also 1 - tanh(5 |v|) of the torso, or 1 "
-        "where d < 0.3, and 1 - tanh(5 d) of the horizontal distance",
+        "reach": "5 (1 - tanh(3 d)), d from TCP to object; while it is not held also 1 - tanh(5 |v|) of the torso, or "
+        "1 where d < 0.3, and 1 - tanh(5 d) of the horizontal distance",
         "slow": "1 - tanh(v / 5), v of the TCP",
         "grasp": "2 while held",
         "arm": "1 - tanh(q / 5), q of the joints from rest",
@@ -57,7 +57,7 @@ class HomePick(HandlingTask):
     def start(self, h: HandlingHandles, ep: Episode) -> None:
         point, joints = self.begin(h, ep)
         h.thing.set_pose(above(point, self._grips.height(h.thing.choice)), full_turn(ep, "object/yaw"))
-        h.robot.set_qpos(joints, opening=0.3)
+        h.robot.set_qpos(joints, opening=_OPENING)
 
     @per_step
     def done(self, h: HandlingHandles) -> Tensor:
@@ -85,7 +85,7 @@ def picking(robot: Robot, grip: Tensor) -> list[Waypoint]:
     lift = pose(above(robot.tcp_pos, _OVER), robot.tcp_quat)
     return [
         Waypoint(name="over", pose=over, gripper=1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
-        Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.25),
+        Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.18),
         Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
         Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.03, speed=0.4),
         back(robot, gripper=-1),

@@ -51,10 +51,10 @@ class HomePlace(HandlingTask):
     labels = subtask_labels("place")
     reward_max = RULES["place"].reward_max
     reward_terms: ClassVar = {
-        "slow": "1 - tanh(v / 5), v of the TCP, and 3 (1 - tanh(o / 5)), o how fast the object moves and turns while it "
-        "is not held",
-        "carry": "away from the goal: 2 while held + 1 - tanh(5 s), s of the torso downwards + 6 - 3 (tanh(d) + tanh(t)), "
-        "d of object and t of TCP from the goal + 4 (1 - tanh(a / 2)), a of both from 5 cm above it",
+        "slow": "1 - tanh(v / 5), v of the TCP, and 3 (1 - tanh(o / 5)), o how fast the object moves and turns while "
+        "it is not held",
+        "carry": "away from the goal: 2 while held + 1 - tanh(5 s), s of the torso downwards + 6 - 3 (tanh(d) + "
+        "tanh(t)), d of object and t of TCP from the goal + 4 (1 - tanh(a / 2)), a of both from 5 cm above it",
         "back": "at the goal: 13 + 5 (1 - tanh(3 r)) + 4 (1 - tanh(q)) + 2 u + 1 - tanh(b), r of the TCP and q of the "
         "joints from rest, u the torso's height, 0 to 1, b of the base's speeds",
         "still": "at the goal and at rest: 2 + 1 - tanh(s) + 1 - tanh(b), s of all speeds",

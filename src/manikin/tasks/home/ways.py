@@ -12,45 +12,52 @@ from manikin.homes.free_space import CELL
 __all__ = ["quick_way"]
 
 _SPEED, _TURN, _LEG = 1.0, 2.0, 0.8  # [m/s], [rad/s], and [s] more for a leg with its turn
-_GRID = 6  # a corner may be at every so many cells ...
+_GRIDS = (6, 2)  # a corner may be at every so many cells, the second where there is no such way ...
 _FAR = 2.5  # ... so far from the start at most [m]
+_TIGHT = 10.0  # [s] that a way is worse for a place where it cannot turn
 _BACK = 1.0  # [m] that it backs at most
 
 
-def quick_way(space: FreeSpace, base: np.ndarray, stands: np.ndarray) -> np.ndarray:
+def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.ndarray) -> np.ndarray:
     """(k, 3) x, y [m] and yaw [rad] of places one after the other, the last of them one of the stands.
 
-    Of straight ways, and of those with one corner, it is the one that takes least time; without any such way it is the
-    shortest to the first stand.
+    Of straight ways, of those with one corner, and of the shortest to each stand it is the one that takes least time.
 
     Args:
         space: where it can drive.
+        turns: (nx, ny) bool, cells in which it can turn; without a way that turns only there it takes another.
         base: (3,) where it is, x, y [m] and yaw [rad].
         stands: (m, 3) where it may go.
     """
     start = base[:2]
     seen = space.sees(np.broadcast_to(start, (len(stands), 2)), stands[:, :2])
-    found = [(_time(base, stand[None, :2], stand[2]), stand[None, :2], stand[2]) for stand in stands[seen]]
-    corners = _corners(space, start)
-    for stand in stands:
-        for corner in corners[space.sees(corners, np.broadcast_to(stand[:2], corners.shape))]:
-            both = np.stack([corner, stand[:2]])
-            found.append((_time(base, both, stand[2]), both, stand[2]))
-    if found:
-        _, places, yaw = min(found, key=lambda one: one[0])
-    else:
-        places, yaw = space.path(start, stands[0, :2])[1:], stands[0, 2]
+    ways = [(stand[None, :2], stand[2]) for stand in stands[seen]]
+    for grid in _GRIDS:
+        corners = _corners(space, turns, start, grid)
+        for stand in stands:
+            sees = space.sees(corners, np.broadcast_to(stand[:2], corners.shape))
+            ways += [(np.stack([corner, stand[:2]]), stand[2]) for corner in corners[sees]]
+        if ways:
+            break
+    ways += [(space.path(stand[:2], start)[-2::-1], stand[2]) for stand in stands]
+    places, yaw = min(ways, key=lambda way: _time(base, *way) + _TIGHT * _tight(space, turns, way[0]))
     ahead = np.diff(np.concatenate([start[None], places]), axis=0)
     yaws = np.arctan2(ahead[:, 1], ahead[:, 0])
     yaws[-1] = yaw
     return np.concatenate([places, yaws[:, None]], 1)
 
 
-def _corners(space: FreeSpace, start: np.ndarray) -> np.ndarray:
+def _corners(space: FreeSpace, turns: np.ndarray, start: np.ndarray, grid: int) -> np.ndarray:
     """(k, 2) places to which it can go straight from the start."""
-    places = space.origin + np.argwhere(space.inside[::_GRID, ::_GRID]) * (_GRID * CELL)
+    places = space.origin + np.argwhere(turns[::grid, ::grid]) * (grid * CELL)
     places = places[np.linalg.norm(places - start, axis=1) < _FAR]
     return np.asarray(places[space.sees(np.broadcast_to(start, places.shape), places)])
+
+
+def _tight(space: FreeSpace, turns: np.ndarray, places: np.ndarray) -> int:
+    """Of places (k, 2), in how many it cannot turn."""
+    cells = np.rint((places - space.origin) / CELL).astype(int)
+    return int((~turns[cells[:, 0], cells[:, 1]]).sum())
 
 
 def _time(base: np.ndarray, places: np.ndarray, yaw: float) -> float:

@@ -349,7 +349,14 @@ class LongTask(Task):
 
         def drive(name: str, gripper: float, joints: Tensor = rest) -> Waypoint:
             return Waypoint(
-                name=name, base=path, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.06, turn=2.5, speed=1.0
+                name=name,
+                base=path,
+                joints=joints,
+                gripper=gripper,
+                pos_tol=0.03,
+                rot_tol=0.06,
+                turn=2.5 if gripper > 0 else 1.5,  # what is held slips when it is turned fast
+                speed=1.0,
             )
 
         choice, thing = (self.of_target(h, each) for each in ([t.choice for t in things], [t.pose for t in things]))
