@@ -33,7 +33,7 @@ def policy_maker(
     Args:
         word: ``expert``, ``planner``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that
             comes with manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
-            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``ws://host:port``
+            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``skills.toml`` (:mod:`manikin.policy.skills`), ``ws://host:port``
             (:mod:`manikin.policy.remote.client`), ``module:function`` or ``file.py:function``; the function takes the
             environment.
         also: words that the caller knows besides, for the error.
@@ -55,6 +55,8 @@ def policy_maker(
         return lambda env: RemotePolicy(word, seed=seed)
     if word.startswith(GRADED):
         return _graded(word, seed)
+    if word.endswith(".toml"):
+        return _skills(word, seed)
     if seed is not None and (word.endswith(".pt2") or _trained(word) is not None):
         raise _no_seed(word)
     if word.endswith(".pt2"):
@@ -70,7 +72,7 @@ def policy_maker(
             "policy",
             word,
             (*POLICIES, *also),
-            "Or graded:noise=0.3, a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
+            "Or graded:noise=0.3, a run's folder, policy.pt2, skills.toml, ws://host:port, module:function, file.py:function.",
         )
     maker: Callable[..., Policy] = named_callable(place, "policy")
     if seed is None:
@@ -89,6 +91,22 @@ def _conventional(word: str, also: Sequence[str], seed: int | None, convention: 
         return lambda env: ConventionalPolicy(RemotePolicy(word, adapt=found.adapt, seed=seed), env, found)
     maker = policy_maker(word, also=also, seed=seed)
     return lambda env: ConventionalPolicy(maker(env), env, found)
+
+
+def _skills(word: str, seed: int | None) -> Callable[[Any], Policy]:
+    from manikin.policy.skills import SkillsPolicy, read_skills
+
+    if seed is not None:
+        raise _no_seed(word)
+    words = read_skills(word)
+    makers = {one: policy_maker(one) for one in {"expert": "", **dict.fromkeys(words.values())}}
+
+    def made(env: Any) -> Policy:
+        all_words = {**dict.fromkeys(getattr(env.task, "skills", ()), "expert"), **words}
+        found = {one: makers[one](env) for one in dict.fromkeys(all_words.values())}
+        return SkillsPolicy({skill: found[one] for skill, one in all_words.items()}, env)
+
+    return made
 
 
 def _no_seed(word: str) -> ConfigError:

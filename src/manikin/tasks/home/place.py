@@ -10,13 +10,13 @@ from torch import Tensor
 
 from manikin import Episode, Marker, Robot, SceneBuilder, Variable, Waypoint
 from manikin.errors import UnknownNameError
-from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw
+from manikin.math import norm, pose, pose_inv, pose_mul, quat_conj, quat_from_yaw, quat_mul, quat_to_yaw
 from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import COMMON, Goal, at_goal, succeeds
 from manikin.tasks.home.rewards import place_terms
 from manikin.tasks.home.rules import RULES
-from manikin.toolkit import above, constant, per_step
+from manikin.toolkit import above, constant, facing_down, per_step
 
 __all__ = ["HomePlace", "placing"]
 
@@ -137,14 +137,16 @@ class HomePlace(HandlingTask):
 
     def expert(self, h: HomePlaceHandles) -> list[Waypoint]:
         drive, facing = self.drive(h, gripper=-1)
-        turn = facing - self._grips.own(h.thing.choice)
-        return [drive, *placing(h.robot, h.thing.pose, pose(h.goal.value, quat_from_yaw(turn)))]
+        return [drive, *placing(h.robot, h.thing.pose, h.goal.value, facing)]
 
 
-def placing(robot: Robot, thing: Tensor, goal: Tensor) -> list[Waypoint]:
-    """From a stand: put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 7), let go, go back to rest."""
+def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor) -> list[Waypoint]:
+    """From a stand: put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 3) [m], let go, go back to rest. It is
+    turned so that the tool then faces as the robot does, ``facing`` (n,) [rad]."""
     in_hand = pose_mul(pose_inv(thing), robot.tcp_pose)
-    over, down = (pose_mul(pose(above(goal[:, :3], up), goal[:, 3:]), in_hand) for up in (_OVER, _ABOVE))
+    own = quat_to_yaw(quat_mul(in_hand[:, 3:], quat_conj(facing_down(robot))))
+    turn = quat_from_yaw(facing - own)
+    over, down = (pose_mul(pose(above(goal, up), turn), in_hand) for up in (_OVER, _ABOVE))
     up = pose(above(robot.tcp_pos, _OVER), robot.tcp_quat)
     return [
         Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),

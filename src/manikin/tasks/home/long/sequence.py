@@ -14,12 +14,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
+from manikin import Episode, Grasp, Handles, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes import Home, apartment, furnish
 from manikin.homes.objects import OBJECT_SETS, home_objects
 from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
 from manikin.robots import fetch_mshab
+from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.handling import STATE, back
 from manikin.tasks.home.long.ways import paths_to
 from manikin.tasks.home.objects_at import Grips, places
@@ -35,6 +36,16 @@ __all__ = ["FAILURES", "LongHandles", "LongTask", "Step"]
 FAILURES = ("out_of_time", "excessive_collisions", "undone")
 """Why a row fails: a subtask took longer than its horizon, its contacts reached its limit of force, or an object that
 was placed left its goal."""
+_LABELS = Labels(
+    events=(Event("success", "success"), *(Event(name, name) for name in FAILURES)),
+    success=(Mode("all_done", "otherwise", "all subtasks, one after the other"),),
+    failure=(
+        Mode("undone_failure", "undone", "an object that was placed left its goal"),
+        Mode("excessive_collision_failure", "excessive_collisions", "in one subtask"),
+        Mode("out_of_time_failure", "otherwise", "one subtask was not done within its horizon"),
+    ),
+    source="the subtasks of MS-HAB's sequences",
+)
 _FLAGS = ("contact", "is_grasped", "at_goal", "released_at_goal", "released_outside_goal", "subtask_done")
 _NAVIGATION = ("driven", "teleported")
 _ASIDE = 0.7  # [rad] that the head is turned while the robot drives, more than counts as rest
@@ -98,10 +109,12 @@ class LongTask(Task):
     """
 
     sequence: ClassVar[str]
+    labels = _LABELS
+    skills: ClassVar[tuple[str, ...]] = ("navigate", "pick", "place")
     robots = ("fetch_mshab",)
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
     layouts = LAYOUTS
-    observations = {**STATE, "subtask": Quantity("number", note="of the present subtask")}
+    observations = STATE
 
     @dataclass(frozen=True)
     class Config:
@@ -329,7 +342,7 @@ class LongTask(Task):
             "goal_from_base": torch.where(picks[:, None], 0.0, goal),
             "is_grasped": self.of_target(h, [grasp.value for grasp in h.grasps]),
         }
-        return {"policy": policy, "privileged": {"subtask": h.subtask.value[:, None]}}
+        return {"policy": policy, "privileged": {}}
 
     def instructions(self, h: LongHandles) -> Sequence[str]:
         return [self._steps[min(int(k), len(self._steps) - 1)].name for k in h.subtask.value.tolist()]
@@ -362,11 +375,10 @@ class LongTask(Task):
         choice, thing = (self.of_target(h, each) for each in ([t.choice for t in things], [t.pose for t in things]))
         grip = self._grips.of(robot, choice, thing, facing)
         goal = self.of_target(h, h.goal.value.unbind(1))
-        goal = pose(goal, quat_from_yaw(facing - self._grips.own(choice)))
         parts = [
             [drive("navigate", 1, aside), back(robot, gripper=1)],
             [drive("navigate with the object", -1, aside), back(robot, gripper=-1)],
             [drive("drive to the object", 1), *picking(robot, grip)],
-            [drive("drive to the goal", -1), *placing(robot, thing, goal)],
+            [drive("drive to the goal", -1), *placing(robot, thing, goal, facing)],
         ]
         return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
