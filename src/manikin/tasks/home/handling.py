@@ -69,6 +69,8 @@ class HandlingTask(Task):
 
     def furnished(self, b: SceneBuilder) -> HandlingHandles:
         """The apartment of this layout with the robot and the object."""
+        robot = b.robot(pos=(0, 0, 0))
+        needs_mobile(self.id, robot)
         self._places = found = places(self.layout)
         arrays = (found.points, found.corners, found.starts, found.roomy)
         self._points, self._corners, self._starts, self._roomy = map(torch.tensor, arrays)
@@ -76,8 +78,6 @@ class HandlingTask(Task):
         self._last = torch.tensor(found.roomy.shape) - 1
         objects = home_objects(tuple(self.config.objects))
         self._grips = Grips(objects)
-        robot = b.robot(pos=(0, 0, 0))
-        needs_mobile(self.id, robot)
         home = furnish(b, apartment(LAYOUTS.index(self.layout)))
         thing = b.mesh("object", choice=[one.prop for one in objects])
         return HandlingHandles(
@@ -115,7 +115,9 @@ class HandlingTask(Task):
         cut = COMMON.arm_noise_cut
         arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
         rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
-        return point, torch.cat([base, rest[:, :-7], rest[:, -7:] + arm], 1)
+        low, high = h.robot.limits[h.robot.groups["arm"]].unbind(1)
+        arm = torch.minimum(torch.maximum(rest[:, -7:] + arm, low), high)
+        return point, torch.cat([base, rest[:, :-7], arm], 1)
 
     def settled(self, h: HandlingHandles) -> None:
         h.tool.set(torch.cat([h.robot.tcp_pos, torch.zeros(h.n, 1)], 1))

@@ -199,6 +199,6 @@ class Grips:
     def opening(self, robot: Robot, choice: Tensor) -> Tensor:
         """(n,) how far the gripper is open when its pads lie on objects ``choice`` (n,), pressed in by half a
         millimetre each; 1 is fully open."""
-        spec = robot.gripper
+        spec, low = robot.gripper, float(robot.ranges[robot.joints.index(robot.drivers[0]), 0])  # where the pads meet
         less = (spec.max_width - self._width[choice]) / 2 + _PRESSED
-        return 1.0 - less / (spec.open_q[0] - spec.closed_q[0])
+        return 1.0 - less / (spec.open_q[0] - low)
