@@ -122,14 +122,16 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
 
 
 def completion_rates(done: Sequence[int], subtasks: int, *, confidence: float = 0.95) -> list[Interval]:
-    """Progressive completion of a sequence: of each k from 1 to ``subtasks`` the share of episodes that did the first k,
-    with Wilson's intervals. ``done`` says how many each episode did before one failed.
+    """Progressive completion of a sequence, with Wilson's intervals: of each k from 1 to ``subtasks`` the share of
+    episodes that did the first k. ``done`` says how many each episode did before one failed.
 
     Raises:
         ConfigError: there is no episode, or one did more than all.
     """
     if not done or max(done) > subtasks:
-        raise ConfigError(f"episodes of {subtasks} subtasks did {list(done)} of them; there is none, or one did too many")
+        raise ConfigError(
+            f"episodes of {subtasks} subtasks did {list(done)} of them; there is none, or one did too many"
+        )
     return [wilson(sum(one >= k for one in done), len(done), confidence=confidence) for k in range(1, subtasks + 1)]
 
 

@@ -92,8 +92,8 @@ class Driver:
             self.duration[rows.numpy(force=True)] = (each * counts).sum(1).numpy(force=True)
 
     def _way(self, now: Tensor, points: Tensor) -> Tensor:
-        """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), turning by half a turn at most, unless
-        the joint ends there."""
+        """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), turning by half a turn at most,
+        unless the joint ends there."""
         legs, at = [], now
         alone = (points[..., :2] == points[:, :1, :2]).all(2).all(1)  # the path has one place
         backs = alone * _BACK

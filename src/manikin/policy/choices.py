@@ -33,9 +33,9 @@ def policy_maker(
     Args:
         word: ``expert``, ``planner``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that
             comes with manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
-            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``skills.toml`` (:mod:`manikin.policy.skills`), ``ws://host:port``
-            (:mod:`manikin.policy.remote.client`), ``module:function`` or ``file.py:function``; the function takes the
-            environment.
+            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``skills.toml``
+            (:mod:`manikin.policy.skills`), ``ws://host:port`` (:mod:`manikin.policy.remote.client`),
+            ``module:function`` or ``file.py:function``; the function takes the environment.
         also: words that the caller knows besides, for the error.
         seed: of a policy that draws random numbers: ``random``, ``graded``, a server or a function that takes a
             ``seed``. None for the policy's own choice.
@@ -72,7 +72,8 @@ def policy_maker(
             "policy",
             word,
             (*POLICIES, *also),
-            "Or graded:noise=0.3, a run's folder, policy.pt2, skills.toml, ws://host:port, module:function, file.py:function.",
+            "Or graded:noise=0.3, a run's folder, policy.pt2, skills.toml, ws://host:port, module:function, "
+            "file.py:function.",
         )
     maker: Callable[..., Policy] = named_callable(place, "policy")
     if seed is None:

@@ -63,9 +63,7 @@ class SkillsPolicy:
                 raise UnknownNameError(f"skill of {env.task.id}", skill, skills)
         n, columns = env.num_envs, env.single_action_space.shape[0]
         each: dict[int, ChunkPolicy] = {}  # one policy may have several skills
-        self._of = {
-            skill: each.setdefault(id(one), ChunkPolicy(one, n, columns)) for skill, one in policies.items()
-        }
+        self._of = {skill: each.setdefault(id(one), ChunkPolicy(one, n, columns)) for skill, one in policies.items()}
         self._asked: list[str] = [""] * n
         self.name = "skills: " + ", ".join(f"{skill} {one.name}" for skill, one in self._of.items())
 

@@ -48,8 +48,10 @@ class Scope:
         return self.rows if self.mask is None else self.mask
 
     def move(self, mask: Tensor, write: Callable[[], None]) -> None:
-        """Put things elsewhere during an episode, in the rows of a mask (N,) bool: for ``Task.advance``. While ``write``
-        runs, what it reads and writes is as in ``Task.start``; after that what follows from the state is current."""
+        """Put things elsewhere during an episode, in the rows of a mask (N,) bool: for ``Task.advance``.
+
+        While ``write`` runs, what it reads and writes is as in ``Task.start``; after that what follows from the state
+        is current."""
         on_device = self.world.kind != "cpu"
         rows = None if on_device else np.flatnonzero(mask.numpy()).astype(np.int32)
         if rows is not None and not len(rows):

@@ -115,6 +115,8 @@ class LongTask(Task):
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
     layouts = LAYOUTS
     observations = STATE
+    reward_max = 2.0
+    reward_terms: ClassVar = {"progress": "the share of the subtasks that are done", "success": "1 in success"}
 
     @dataclass(frozen=True)
     class Config:
@@ -152,17 +154,17 @@ class LongTask(Task):
     def scene(self, b: SceneBuilder) -> LongHandles:
         self._steps = steps = self.steps()
         count = 1 + max(step.target for step in steps)
-        kinds = ("drive", "carry", "pick", "place")  # as the expert's parts follow one another
-        of = [("carry" if s.carrying else "drive") if s.kind == "navigate" else s.kind for s in steps]
-        last = (steps[-1], of[-1])  # what is seen once all are done
-        self._part = torch.tensor([kinds.index(kind) for kind in (*of, last[1])])
-        self._target = torch.tensor([s.target for s in (*steps, last[0])])
-        self._to_goal = torch.tensor([s.to_goal or s.kind == "place" for s in (*steps, last[0])])
-        self._horizon = torch.tensor([RULES[s.kind].horizon for s in (*steps, last[0])])
-        self._limit = torch.tensor([RULES[s.kind].force_limit for s in (*steps, last[0])])
-        placed = [[s.kind == "place" and s.target == k for k in range(count)] for s in steps]
-        self._placed = torch.tensor(placed + [[False] * count]).cumsum(0)  # of each target, before the step is done
-        self._placed = torch.cat([torch.zeros(1, count, dtype=torch.int64), self._placed[:-1]]) > 0
+        parts = ("drive", "carry", "pick", "place")  # as they follow one another in the expert
+        seen = (*steps, steps[-1])  # once all are done, rows are seen as in the last
+        of = [("carry" if s.carrying else "drive") if s.kind == "navigate" else s.kind for s in seen]
+        self._part = torch.tensor([parts.index(part) for part in of])
+        self._target = torch.tensor([s.target for s in seen])
+        self._to_goal = torch.tensor([s.to_goal or s.kind == "place" for s in seen])
+        self._horizon = torch.tensor([RULES[s.kind].horizon for s in seen])
+        self._limit = torch.tensor([RULES[s.kind].force_limit for s in seen])
+        before = [steps[:k] for k in range(len(seen))]
+        placed = [[any(s.kind == "place" and s.target == k for s in some) for k in range(count)] for some in before]
+        self._placed = torch.tensor(placed)  # (subtasks + 1, targets)
         found = places(self.layout)
         self._points, self._starts = torch.tensor(found.points), torch.tensor(found.starts)
         objects = home_objects(tuple(self.config.objects) or OBJECT_SETS[self.sequence].targets)
@@ -248,7 +250,9 @@ class LongTask(Task):
     def goal(self, h: LongHandles) -> Tensor:
         """(n, 3) [m] where the rows' present subtask leads: to the object's goal, or to the object."""
         to_goal = self._to_goal[h.subtask.value.long()][:, None]
-        return torch.where(to_goal, self.of_target(h, h.goal.value.unbind(1)), self.of_target(h, [t.pos for t in h.things]))
+        return torch.where(
+            to_goal, self.of_target(h, h.goal.value.unbind(1)), self.of_target(h, [t.pos for t in h.things])
+        )
 
     def seen(self, h: LongHandles) -> Seen:
         """What conditions ask of the rows."""
@@ -285,7 +289,10 @@ class LongTask(Task):
         resting = torch.where(idle & (self._part[now] == 2) & ~on, h.resting.value + 1, 0.0)
         if self.config.navigation == "teleported":
             h.robot.scope.move(on & (now + 1 < len(self._steps)), lambda: self._teleport(h))
-            seen = replace(seen, base=torch.where(on[:, None], h.spawns.value[row, (now + on).clamp_max(len(self._steps))], seen.base))
+            seen = replace(
+                seen,
+                base=torch.where(on[:, None], h.spawns.value[row, (now + on).clamp_max(len(self._steps))], seen.base),
+            )
         again = on | (resting >= _AGAIN)
         h.resting.set(torch.where(again, 0.0, resting))
         h.tries.set(h.tries.value + again)
@@ -343,6 +350,9 @@ class LongTask(Task):
             "is_grasped": self.of_target(h, [grasp.value for grasp in h.grasps]),
         }
         return {"policy": policy, "privileged": {}}
+
+    def reward(self, h: LongHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        return {"progress": h.subtask.value * constant(1.0 / len(self._steps)), "success": ev["success"].float()}
 
     def instructions(self, h: LongHandles) -> Sequence[str]:
         return [self._steps[min(int(k), len(self._steps) - 1)].name for k in h.subtask.value.tolist()]
