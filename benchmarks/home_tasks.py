@@ -37,7 +37,7 @@ from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.scene import LAYOUTS
 
 OUT = Path(__file__).parent / "results" / "home_tasks.json"
-EVERY = 2  # control steps of a picture of the film, which is so many times faster
+EVERY = 3  # control steps of a picture of the film, which is so many times faster
 TASKS = ("TidyHouse-v1",)
 PUBLISHED = {"TidyHouse-v1": 0.0449}  # RL-Per, training scenes, teleported; derived from Table 1
 
@@ -73,9 +73,9 @@ def play(task: str, seeds: list[int], config: dict[str, Any], policy: str) -> di
     return {str(seed): {"subtasks": one} for seed, one in zip(seeds, told, strict=True)}
 
 
-def film(task: str, seed: int, navigation: str, policy: str, out: Path) -> None:
+def film(task: str, seed: int, config: dict[str, Any], policy: str, out: Path) -> None:
     """A film of one episode, seen from above the robot, with the subtasks as captions; and eight pictures of it."""
-    env = manikin.make(task, 1, config={"navigation": navigation}, autoreset="disabled", terminate=False, reward="none")
+    env = manikin.make(task, 1, config=config, autoreset="disabled", terminate=False, reward="none")
     observation, _ = env.reset(seed=[seed])
     actor = policy_maker(policy)(env)
     actor.reset(torch.arange(1))
@@ -130,23 +130,28 @@ def main() -> None:
     parser.add_argument("--task", nargs="+", default=TASKS)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--navigation", nargs="+", default=["driven", "teleported"])
+    parser.add_argument("--targets", type=int, default=0, help="only the first so many objects; by default all")
     parser.add_argument("--policy", default="expert", help="or a file skills.toml")
     parser.add_argument("--film", type=Path, help="write a film of the first seed to this file, and count nothing")
     parser.add_argument("--seed", type=int, default=0, help="of the film")
     args = parsed(parser, OUT)
+    args.out = args.out / OUT.name if args.out.is_dir() else args.out
     if args.film is not None:
-        film(args.task[0], args.seed, args.navigation[0], args.policy, args.film)
+        film(
+            args.task[0], args.seed, {"navigation": args.navigation[0], "targets": args.targets}, args.policy, args.film
+        )
         return
     if args.quick:
-        args.seeds, args.navigation = 1, ["teleported"]
+        args.seeds, args.navigation, args.targets = 1, ["teleported"], 1
     torch.set_num_threads(1)
     found = json.loads(args.out.read_text()) if args.out.exists() else {}
     found |= {"command": "python benchmarks/home_tasks.py", "versions": versions()}
     found["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     for task in args.task:
         for navigation in args.navigation:
-            entry = found.setdefault("entries", {}).setdefault(f"{task}, {navigation}, {args.policy}", {})
-            episodes, config = entry.setdefault("by_seed", {}), {"navigation": navigation, "targets": int(args.quick)}
+            name = f"{task}, {navigation}, {args.policy}" + (f", {args.targets} targets" if args.targets else "")
+            entry = found.setdefault("entries", {}).setdefault(name, {})
+            episodes, config = entry.setdefault("by_seed", {}), {"navigation": navigation, "targets": args.targets}
             for apartment in range(len(LAYOUTS)):
                 seeds = [k for k in range(apartment, args.seeds, len(LAYOUTS)) if str(k) not in episodes]
                 if not seeds:

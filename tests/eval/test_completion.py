@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from manikin.errors import ConfigError, UnknownNameError
@@ -30,15 +27,3 @@ def test_the_bound_is_the_published_one() -> None:
     assert found[-1] == pytest.approx(0.04493, abs=1e-5)
     with pytest.raises(UnknownNameError, match="pick"):
         optimistic_bound(("open",), {"pick": 1.0})
-
-
-def test_the_committed_figures_are_those_of_their_episodes() -> None:
-    file = Path(__file__).parents[2] / "benchmarks" / "results" / "home_tasks.json"
-    for entry in json.loads(file.read_text())["entries"].values():
-        episodes = entry["by_seed"].values()
-        done = [sum(one["done"] for one in episode["subtasks"]) for episode in episodes]
-        count = len(entry["completion"])
-        assert len(done) == entry["episodes"] and sum(k == count for k in done) == entry["successes"]
-        found = completion_rates(done, count)
-        assert [one.estimate for one in found] == pytest.approx(entry["completion"], abs=1e-4)
-        assert entry["success"] == pytest.approx([found[-1].estimate, found[-1].low, found[-1].high], abs=1e-4)
