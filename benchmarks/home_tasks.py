@@ -85,14 +85,14 @@ def film(task: str, seed: int, config: dict[str, Any], policy: str, out: Path) -
         number = min(int(inner.h.subtask.value[0]) + 1, count)
         if step % EVERY == 0:
             x, y, z = inner.h.robot.root_pose[0, :3].tolist()
-            view = CameraSpec(name="film", pos=(x, y - 1.7, 3.1), target=(x, y + 0.1, z + 0.7), fovy=0.9)
+            view = CameraSpec(name="film", pos=(x, y - 0.9, 4.0), target=(x, y, z + 0.5), fovy=0.75)
             image = renderer.rgb(*inner.model_data(0), view, width=480, height=360)
-            frames.append(caption(image, [f"{task} {number} of {count}: {env.instruction[0]}"]))
+            frames.append(caption(image, [f"{number} of {count}: {env.instruction[0]}"]))
         action = actor.act(observation, env.instruction)[:, 0]
         observation, _, _, _, info = env.step(action)
         if info["success"][0] or info["fail"][0]:
             break
-    frames += [caption(frames[-1], [f"{task}: {'all done' if info['success'][0] else 'failed'}"])] * 20
+    frames += [caption(image, ["all done" if info["success"][0] else "failed"])] * 20
     write_video(out, frames, env.control_hz)
     chosen = np.linspace(0, len(frames) - 1, 8).astype(int)
     write_png(out.with_suffix(".png"), tile([frames[k] for k in chosen], 4))

@@ -52,15 +52,17 @@ class Scope:
 
         While ``write`` runs, what it reads and writes is as in ``Task.start``; after that what follows from the state
         is current."""
-        on_device = self.world.kind != "cpu"
-        rows = None if on_device else np.flatnonzero(mask.numpy()).astype(np.int32)
-        if rows is not None and not len(rows):
-            return
-        self.rows, self.mask = rows, mask if on_device else None
+        target: Any = mask if self.world.kind != "cpu" else np.flatnonzero(mask.numpy()).astype(np.int32)
+        if isinstance(target, np.ndarray):
+            if not len(target):
+                return
+            self.rows = target
+        else:
+            self.mask = target
         try:
             write()
-            self.world.forward(mask if on_device else rows)
-            self.moved = mask if on_device else rows
+            self.world.forward(target)
+            self.moved = target
         finally:
             self.rows = self.mask = None
 
