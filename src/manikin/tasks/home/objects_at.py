@@ -24,7 +24,7 @@ from manikin.tasks.home.scene import FETCH_RADIUS
 from manikin.tasks.home.ways import quick_way
 from manikin.toolkit import facing_down
 
-__all__ = ["Grips", "Places", "places", "way_to"]
+__all__ = ["Grips", "ObjectPlaces", "places", "way_to"]
 
 _LOW, _HIGH = 1.0, 1.6  # [m] between these heights is the arm at rest, with an object in hand
 _SIDE, _AHEAD = 0.56, 0.7  # [m] how far it reaches to the sides and ahead
@@ -40,8 +40,8 @@ _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held a
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Places for objects in one apartment.
+class ObjectPlaces:
+    """ObjectPlaces for objects in one apartment.
 
     Attributes:
         space: where the robot can drive with its arm at rest.
@@ -65,8 +65,8 @@ class Places:
 
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
-def places(layout: str) -> Places:
-    """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
+def places(layout: str) -> ObjectPlaces:
+    """ObjectPlaces of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
     home = apartment(int(layout.removeprefix("apartment")))
     space, wide = (free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW)) for r in (_SIDE, _AHEAD))
     turns = space.inside & (wide.clearance >= FETCH_RADIUS)
@@ -91,7 +91,7 @@ def places(layout: str) -> Places:
         stands.append(stand)
         starts.append(begin)
     most = max(map(len, starts))
-    return Places(
+    return ObjectPlaces(
         space=space,
         turns=turns,
         points=np.array(points, np.float32),
@@ -113,7 +113,7 @@ def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarra
 
 
 def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Places on the open surfaces of an apartment: name of the receptacle, (3,) place, (4, 2) corners around it [m]."""
+    """ObjectPlaces on the open surfaces of an apartment: name of the receptacle, (3,) place, (4, 2) corners around it [m]."""
     found = []
     things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
     for thing in things:
@@ -135,7 +135,7 @@ def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def _along(half: float) -> np.ndarray:
-    """Places along a side of half this length [m]."""
+    """ObjectPlaces along a side of half this length [m]."""
     half = max(half, 0.0)
     return np.linspace(-half, half, 1 + round(2 * half / _APART)) if half > _APART / 2 else np.zeros(1)
 
