@@ -41,7 +41,7 @@ _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held a
 
 @dataclass(frozen=True, eq=False)
 class ObjectPlaces:
-    """ObjectPlaces for objects in one apartment.
+    """Places for objects in one apartment.
 
     Attributes:
         space: where the robot can drive with its arm at rest.
@@ -66,7 +66,7 @@ class ObjectPlaces:
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
 def places(layout: str) -> ObjectPlaces:
-    """ObjectPlaces of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
+    """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
     home = apartment(int(layout.removeprefix("apartment")))
     space, wide = (free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW)) for r in (_SIDE, _AHEAD))
     turns = space.inside & (wide.clearance >= FETCH_RADIUS)
@@ -113,7 +113,7 @@ def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarra
 
 
 def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """ObjectPlaces on the open surfaces of an apartment: name of the receptacle, (3,) place, (4, 2) corners around it [m]."""
+    """Places on the open surfaces of an apartment: name of the receptacle, (3,) place, (4, 2) corners around it [m]."""
     found = []
     things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
     for thing in things:
@@ -135,7 +135,7 @@ def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def _along(half: float) -> np.ndarray:
-    """ObjectPlaces along a side of half this length [m]."""
+    """Places along a side of half this length [m]."""
     half = max(half, 0.0)
     return np.linspace(-half, half, 1 + round(2 * half / _APART)) if half > _APART / 2 else np.zeros(1)
 
