@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -122,7 +122,7 @@ class HandlingTask(Task):
     def settled(self, h: HandlingHandles) -> None:
         h.tool.set(torch.cat([h.robot.tcp_pos, torch.zeros(h.n, 1)], 1))
 
-    def advance(self, h: HandlingHandles) -> None:
+    def advance(self, h: Any) -> None:
         press(h.pressed, h.robot)
         now = h.robot.tcp_pos
         h.tool.set(torch.cat([now, norm(now - h.tool.value[:, :3])[:, None] * constant(self.control_hz)], 1))

@@ -89,7 +89,7 @@ class HomePlace(HandlingTask):
         h.thing.set_pose(thing[:, :3], thing[:, 3:])
         h.robot.set_qpos(joints, opening=grips.opening(h.robot, choice))
 
-    def advance(self, h: HomePlaceHandles) -> None:  # type: ignore[override]
+    def advance(self, h: HomePlaceHandles) -> None:
         super().advance(h)
         h.held.set(torch.stack([h.grasp.value.float(), h.held.value[:, 0]], 1))
 
