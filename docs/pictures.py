@@ -57,8 +57,7 @@ VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24)
 # tasks whose own camera for people shows the fronts, the holes, all of the rail, or the goal far ahead
 SEEN_BY_PEOPLE = (
     "HomeNavigate-v1",
-    "HomePick-v1",
-    "HomePlace-v1",
+    "TidyHouse-v1",
     "CarryBox-v1",
     "InsertFlower-v1",
     "Excavate-v1",
@@ -99,14 +98,18 @@ README = (
     ("PickCube-v2", "so101", 1),
 )
 
+# tasks in an apartment, seen from its middle with what the robot handles
+BESIDE = ("HomePick-v1", "HomePlace-v1")
+LONG_S = 120.0  # episodes that last longer are shown at their start
+
 PLAYED: dict[str, Any] = {"autoreset": "disabled", "terminate": False}
 
 
 def middle(task_id: str, robot: str | None = None, seed: int = 0, share: float = 0.75) -> Env:
     """An environment in the middle of the expert's episode: ``share`` of the way to the first success; at the start
-    where there is no expert."""
+    where there is no expert, or where an episode takes minutes."""
     kind = task_class(task_id)
-    if kind.expert is Task.expert:
+    if kind.expert is Task.expert or kind.horizon_s > LONG_S:
         env = Env(kind, robot=robot, autoreset="disabled", terminate=False)
         env.reset(seed=[seed])
         return env
@@ -128,6 +131,8 @@ def draw(env: Env, width: int, height: int) -> np.ndarray:
     view: CameraSpec | str = VIEW
     if env.task.id in SEEN_BY_PEOPLE or not env.robot.arm.tools:  # no tools: a robot that stands on the floor
         view = "human_camera"
+    if env.task.id in BESIDE:
+        view = beside(env)
     if env.robot.arm.name == "so101":  # a small robot
         view = CameraSpec(name="docs", pos=(0.26, 0.36, 0.27), target=(-0.08, 0.0, 0.09), fovy=0.76)
     if env.task.id.startswith(("WidowX", "Google")):  # in the world's frame of the original
@@ -140,6 +145,15 @@ def draw(env: Env, width: int, height: int) -> np.ndarray:
     renderer.close()
     env.close()
     return image
+
+
+def beside(env: Env) -> CameraSpec:
+    """From above, from the middle of the apartment, on the robot and what it handles."""
+    home = env.h.home.apartment
+    seen = (env.h.robot.root_pose[0, :2] + env.h.thing.pos[0, :2]).numpy() / 2
+    away = (np.array(home.low) + home.high) / 2 - seen
+    place = seen + 1.8 * away / np.linalg.norm(away)
+    return CameraSpec(name="docs", pos=(*place.tolist(), 2.1), target=(*seen.tolist(), 0.75), fovy=0.8)
 
 
 def different(steps: int | None = None) -> np.ndarray:

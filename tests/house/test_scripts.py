@@ -40,6 +40,7 @@ UNPUBLISHED = {  # of no result
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/grains.py": "python benchmarks/grains.py --quick",
+    "benchmarks/home_tasks.py": "python benchmarks/home_tasks.py --quick --out OUT",
     "benchmarks/homes.py": "python benchmarks/homes.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",

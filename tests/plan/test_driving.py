@@ -58,11 +58,11 @@ class Drive(Task):
         ]
 
 
-def played(kind: type[Task]) -> Env:
+def played(kind: type[Task], steps: int = 100) -> Env:
     env = Env(kind, num_envs=2, robot="fetch", autoreset="disabled", terminate=False, reward="none")
     env.reset(seed=0)
     expert = WaypointExecutor(env)
-    for _ in range(100):
+    for _ in range(steps):
         env.step(expert.act())
     return env
 
@@ -94,3 +94,73 @@ def test_a_robot_that_does_not_drive_is_named() -> None:
         WaypointExecutor(env).act()
     with pytest.raises(SceneError, match="has no base that drives"):
         env.robot.base_joints(torch.zeros(1, 3))
+
+
+class Wound(Drive):
+    """Turn on after a whole turn.
+
+    Randomization: none.
+    Success: never.
+    """
+
+    id = "Wound-v0"
+    horizon_s = 16.0
+
+    def start(self, h, ep):
+        joints = h.robot.keyframe("carry").clone()
+        joints[2] = 2 * math.pi - 0.2
+        h.robot.set_qpos(joints)
+
+    def expert(self, h):
+        base = torch.tensor([[-0.7, 0.0, 0.5]]).expand(h.n, 3)
+        return [Waypoint(base=base, gripper=1, turn=2.0).hold()]
+
+
+def test_a_base_at_the_end_of_its_joint_turns_the_other_way_round() -> None:
+    """From 0.2 rad before a whole turn to 0.5 rad after it."""
+    env = played(Wound, 315)
+    assert torch.allclose(quat_to_yaw(env.robot.root_pose[:, 3:]), torch.full((2,), 0.5), atol=0.02)
+    assert torch.allclose(env.robot.arm_qpos[:, 2], torch.full((2,), 0.5), atol=0.02)
+
+
+class TwoParts(Drive):
+    """Two ways to drive, of which rows with an odd number take the second.
+
+    Randomization: none.
+    Success: never.
+    """
+
+    id = "TwoParts-v0"
+    places = ((-1.0, 0.3, 0.0), (-1.0, -0.3, 0.0))
+
+    def scene(self, b):
+        table(b)
+        return {"robot": b.robot(), "part": b.variable("part"), "count": b.variable("count")}
+
+    def start(self, h, ep):
+        super().start(h, ep)
+        h.part.set(torch.arange(h.n) % 2)
+
+    def advance(self, h):
+        h.count.set(h.count.value + 1)
+        h.part.set(torch.where(h.count.value == 40, 1 - h.part.value, h.part.value))
+
+    def expert_part(self, h):
+        return torch.stack([h.part.value, torch.zeros(h.n)], 1).long()
+
+    def expert(self, h):
+        bases = [torch.tensor([place]).expand(h.n, 3) for place in self.places]
+        return [Waypoint(base=base, gripper=1, begins=k > 0).hold() for k, base in enumerate(bases)]
+
+
+def test_a_row_begins_with_the_part_that_it_is_in_and_again_when_that_changes() -> None:
+    env = Env(TwoParts, num_envs=2, robot="fetch", autoreset="disabled", terminate=False, reward="none")
+    env.reset(seed=0)
+    expert, seen = WaypointExecutor(env), []
+    for _ in range(110):
+        env.step(expert.act())
+        seen.append((expert.stage.tolist(), env.robot.root_pose[:, 1].clone()))
+    assert seen[39][0] == [0, 1] and seen[41][0] == [1, 0]
+    assert seen[39][1][0] > 0.05 and seen[39][1][1] < -0.05
+    assert torch.allclose(seen[-1][1], torch.tensor([-0.3, 0.3]), atol=0.03)
+    env.close()

@@ -112,6 +112,7 @@ _BUILTIN = {
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
     "TactileLock-v1": f"{_INSERTION}.tactile_insert:TactileLock",
     "TactilePeg-v1": f"{_INSERTION}.tactile_insert:TactilePeg",
+    "TidyHouse-v1": "manikin.tasks.home.long.tidy_house:TidyHouse",
     "TrackMotion-v1": f"{_LOCOMOTION}.track_motion:TrackMotion",
     "TrackVelocity-v1": f"{_LOCOMOTION}.track_velocity:TrackVelocity",
     "TrackVelocityRough-v1": f"{_LOCOMOTION}.track_velocity_rough:TrackVelocityRough",

@@ -294,6 +294,12 @@ class Task:
         """Poses (n, 7) in the world by name, which ``segments`` may use besides the scene's parts. Pure. Optional."""
         return {}
 
+    def expert_part(self, h: Any) -> Tensor:
+        """(n, 2) int64 for experts of tasks with several parts: the number of the part that each row is in, as they
+        follow one another in the expert's list, and how often it has begun one. Where that changes, the row begins with
+        the part's first waypoint, which says ``begins``; the last of each should hold. Pure. Optional."""
+        return torch.zeros(int(h.n), 2, dtype=torch.int64)
+
     def expert(self, h: Any) -> Sequence[Waypoint | tuple[Waypoint, ...]] | Tensor:
         """Waypoints for the rows' present state; ``plan/`` executes them. With several robots a stage is one waypoint
         for each. Or, where feedback solves the task and no path does, actions (n, A) of the task's own controller,

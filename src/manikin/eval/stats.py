@@ -10,14 +10,14 @@ No SciPy at run time. Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, lgamma, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, UnknownNameError
 
 __all__ = [
     "Interval",
@@ -26,10 +26,12 @@ __all__ = [
     "bootstrap",
     "clopper_pearson",
     "compare_paired",
+    "completion_rates",
     "count_pairs",
     "mcnemar_exact",
     "newcombe",
     "newcombe_paired",
+    "optimistic_bound",
     "wilson",
 ]
 
@@ -117,6 +119,36 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     low = 0.0 if successes == 0 else bisect(lambda rate: at_least(successes, rate) - tail)
     high = 1.0 if successes == trials else bisect(lambda rate: at_least(successes + 1, rate) - (1 - tail))
     return Interval(successes / trials, low, high, confidence)
+
+
+def completion_rates(done: Sequence[int], subtasks: int, *, confidence: float = 0.95) -> list[Interval]:
+    """Progressive completion of a sequence, with Wilson's intervals: of each k from 1 to ``subtasks`` the share of
+    episodes that did the first k. ``done`` says how many each episode did before one failed.
+
+    Raises:
+        ConfigError: there is no episode, or one did more than all.
+    """
+    if not done or max(done) > subtasks:
+        raise ConfigError(
+            f"episodes of {subtasks} subtasks did {list(done)} of them; there is none, or one did too many"
+        )
+    return [wilson(sum(one >= k for one in done), len(done), confidence=confidence) for k in range(1, subtasks + 1)]
+
+
+def optimistic_bound(kinds: Sequence[str], rates: Mapping[str, float]) -> list[float]:
+    """Products of the rates that subtasks of these kinds, one after the other, have on their own. A sequence would be
+    completed so often if no subtask made it harder for those after it.
+
+    Raises:
+        UnknownNameError: a kind has no rate.
+    """
+    out, product = [], 1.0
+    for kind in kinds:
+        if kind not in rates:
+            raise UnknownNameError("kind of subtask with a rate", kind, tuple(rates))
+        product *= rates[kind]
+        out.append(product)
+    return out
 
 
 def bisect(rising: Callable[[float], float], low: float = 0.0, high: float = 1.0) -> float:

@@ -21,6 +21,7 @@ _BACK = 1.0  # [m] a base with two driven wheels backs no further than this, and
 _HERE = 1e-3  # [m] a way so short is none
 _CORNER = (0.02, 0.08)  # [m], [rad] the base itself is this near to the end of a leg before the next begins
 _BRAKE, _CREEP = 6.0, 0.1  # [1/s] speed over what is left of a leg; [m/s], [rad/s] at least
+_SHORT = 0.1  # [rad] of the end of the joint that turns it, it turns the other way round
 _SETTLE = 1.5  # [s] more for each leg than its length takes
 
 
@@ -45,12 +46,15 @@ class Driver:
         self._leg, self._last = (torch.zeros(n, dtype=torch.int64, device=device) for _ in range(2))
         self.duration = np.zeros(n)  # [s] that the way takes where nothing but the base is on its way
         speeds = [robot.arm.joint_speed[k] for k in self.columns]
+        ends = robot.ranges[self.columns[2]].tolist() if joints else (-math.inf, math.inf)
+        self._ends = (ends[0] + _SHORT, ends[1] - _SHORT) if ends[1] - ends[0] > 2 * math.pi + 2 * _SHORT else ends
         self._fastest = (min(speeds[:2]), speeds[2]) if speeds else (math.inf, math.inf)
 
-    def enter(self, rows: Tensor, stage: Tensor, stages: Sequence[Waypoint]) -> None:
-        """The rows begin their stage. A base that is sent nowhere stays where it was sent before."""
+    def enter(self, rows: Tensor, stage: Tensor, stages: Sequence[Waypoint], *, fresh: bool) -> None:
+        """The rows begin their stage, ``fresh`` the first of an episode or a part of one. A base that is sent nowhere
+        stays where it was sent before."""
         self.duration[rows.numpy(force=True)] = 0.0
-        first = rows[stage == 0]
+        first = rows if fresh else rows[:0]
         if self.columns:
             now = self._robot.arm_qpos[first][:, self.columns]
             self.goal[first], self._legs[first] = now if self._holds else torch.full_like(now, math.nan), math.nan
@@ -88,8 +92,8 @@ class Driver:
             self.duration[rows.numpy(force=True)] = (each * counts).sum(1).numpy(force=True)
 
     def _way(self, now: Tensor, points: Tensor) -> Tensor:
-        """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), without turning more than half a turn
-        at once."""
+        """(rows, legs, 3) from where the base is through ``points`` (rows, k, 3), turning by half a turn at most,
+        unless the joint ends there."""
         legs, at = [], now
         alone = (points[..., :2] == points[:, :1, :2]).all(2).all(1)  # the path has one place
         backs = alone * _BACK
@@ -101,15 +105,21 @@ class Driver:
                 turn = wrap_to_pi(atan2(y, x) - at[:, 2])
                 back = (turn.abs() > math.pi / 2) & (far < backs)
                 turn = torch.where(back, wrap_to_pi(turn + math.pi), turn)
-                heading = at[:, 2] + torch.where(far > _HERE, turn, torch.zeros_like(turn))
+                heading = self._within(at[:, 2] + torch.where(far > _HERE, turn, torch.zeros_like(turn)))
                 legs += [torch.cat([place, heading[:, None]], 1) for place in (at[:, :2], to[:, :2])]
                 at = legs[-1]
                 if k < points.shape[1] - 1:
                     continue  # it turns to where it goes next
-            yaw = at[:, 2] + wrap_to_pi(to[:, 2] - at[:, 2])
+            yaw = self._within(at[:, 2] + wrap_to_pi(to[:, 2] - at[:, 2]))
             legs.append(torch.cat([to[:, :2], yaw[:, None]], 1))
             at = legs[-1]
         return torch.stack(legs, 1)
+
+    def _within(self, yaw: Tensor) -> Tensor:
+        """(rows,) the same heading where the joint can go: the other way round, where a turn would pass its end."""
+        low, high = self._ends
+        turn = 2 * math.pi
+        return torch.where(yaw > high, yaw - turn, torch.where(yaw < low, yaw + turn, yaw))
 
     def advance(self, reach: Tensor, turn: Tensor, alone: Tensor) -> None:
         """Move each row's goal along its leg by ``reach`` (n,) [m] and ``turn`` (n,) [rad] at most; where it drives

@@ -27,7 +27,7 @@ from manikin.plan.timing import Limits, TimedPath
 from manikin.scene.handles import Robot
 from manikin.sim.device import on_host
 from manikin.spec.control import parse_control
-from manikin.spec.plan import Waypoint, each_robot
+from manikin.spec.plan import FOREVER, Waypoint, each_robot
 
 __all__ = ["Timeout", "WaypointExecutor"]
 
@@ -133,6 +133,7 @@ class _SceneExecutor:
         self._movers: list[_Mover] = []  # none before a waypoint is asked for
         self.stage = np.full(env.num_envs, -1)
         self.timeouts: list[list[Timeout]] = [[] for _ in range(env.num_envs)]
+        self._part = np.zeros((env.num_envs, 2), np.int64)  # see Task.expert_part
         self._since = np.zeros(env.num_envs)  # [s] in this stage
         self._stages: list[tuple[Waypoint, ...]] = []
         self._feedback = False  # whether the expert gives actions
@@ -160,15 +161,19 @@ class _SceneExecutor:
         env = self.env
         if self._feedback:
             return self._actions()
-        fresh = (self.stage < 0) | (env.elapsed.numpy(force=True) == 0)
+        begins = (self.stage < 0) | (env.elapsed.numpy(force=True) == 0)
+        part = env.task.expert_part(env.h).numpy(force=True)
+        fresh = begins | (part != self._part).any(1)
+        self._part = part.copy()
         if fresh.any() or self._must_look():
             self._ask()
             if self._feedback:
                 return self._actions()
         if fresh.any():
-            for row in np.flatnonzero(fresh).tolist():
+            for row in np.flatnonzero(begins).tolist():
                 self.timeouts[row] = []
-            self._enter(np.flatnonzero(fresh), np.zeros(int(fresh.sum()), int))
+            first = np.array([0, *(k for k, stage in enumerate(self._stages) if k and stage[0].begins)])
+            self._enter(np.flatnonzero(fresh), first[part[fresh, 0]], fresh=True)
         over = self.stage < len(self._stages) - 1
         for mover in self._movers:
             over &= mover.over(self.stage, self._since)
@@ -224,9 +229,9 @@ class _SceneExecutor:
     def _must_look(self) -> bool:
         return any(any(w.track for w in s) and (self.stage == k).any() for k, s in enumerate(self._stages))
 
-    def _enter(self, rows: np.ndarray, stage: np.ndarray) -> None:
+    def _enter(self, rows: np.ndarray, stage: np.ndarray, *, fresh: bool = False) -> None:
         for mover in self._movers:
-            mover.enter(rows, stage)
+            mover.enter(rows, stage, fresh)
         self.stage[rows], self._since[rows] = stage, 0.0
 
 
@@ -261,13 +266,13 @@ class _Mover:
         """What the expert says now."""
         self._stages = stages
 
-    def enter(self, rows: np.ndarray, stage: np.ndarray) -> None:
-        """The rows begin their stage, from where the TCP is."""
+    def enter(self, rows: np.ndarray, stage: np.ndarray, fresh: bool) -> None:
+        """The rows begin their stage, from where the TCP is; ``fresh``: it is the first of an episode or a part."""
         at, tcp = torch.from_numpy(rows), self.robot.tcp_pose
         poses = torch.stack([tcp if s.pose is None else s.pose for s in self._stages])  # (stages, N, 7)
         self._goal[at] = poses[torch.from_numpy(stage), at]
-        self._bends(at, torch.from_numpy(stage))
-        self.driver.enter(at, torch.from_numpy(stage), self._stages)
+        self._bends(at, torch.from_numpy(stage), fresh)
+        self.driver.enter(at, torch.from_numpy(stage), self._stages, fresh=fresh)
         self._path[at] = tcp[at]
         if not self._turns:
             self._goal[at, 3:] = tcp[at, 3:]
@@ -279,7 +284,7 @@ class _Mover:
                 there = away[self.planned.begin(away, self._goal, one.carries)]
                 self._path[torch.from_numpy(there)] = self._goal[torch.from_numpy(there)]  # where the plan ends
 
-    def _bends(self, rows: Tensor, stage: Tensor) -> None:
+    def _bends(self, rows: Tensor, stage: Tensor, fresh: bool) -> None:
         """Where the joints go in the stage that the rows begin; from where they are, or where such a stage before had
         them go, so that what presses on something goes on pressing."""
         if all(s.pose is not None for s in self._stages):
@@ -291,8 +296,8 @@ class _Mover:
             none if s.pose is not None else stays if s.joints is None else s.joints.to(none) for s in self._stages
         ]
         self._joints[rows] = torch.stack(joints)[stage, rows]
-        q, begins = self.robot.arm_qpos[rows], (stage == 0)[:, None]
-        self._bend[rows] = torch.where(self._bend[rows].isnan() | begins, q, self._bend[rows])
+        q = self.robot.arm_qpos[rows]
+        self._bend[rows] = q if fresh else torch.where(self._bend[rows].isnan(), q, self._bend[rows])
         self._bend[rows] = torch.where(self._joints[rows].isnan(), math.nan, self._bend[rows])
 
     def over(self, stage: np.ndarray, since: np.ndarray) -> np.ndarray:
@@ -322,7 +327,8 @@ class _Mover:
         first = (near | late) & (self._near < 0)
         self._late[first] = np.stack([late & (column("pos_tol") > 0), away, turned], 1)[first]
         self._near = np.where(first, since, self._near)
-        return (self._near >= 0) & (since - self._near >= self._dwell()[stage] - 1e-9)
+        leaves = (self._near >= 0) & (since - self._near >= self._dwell()[stage] - 1e-9)
+        return np.asarray(leaves & (column("timeout_s") < FOREVER))
 
     def late(self, name: str, row: int, stage: int) -> Timeout | None:
         """How far off a row was when the time of its stage was over; None if it had arrived."""

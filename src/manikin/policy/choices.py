@@ -34,8 +34,9 @@ def policy_maker(
     Args:
         word: ``expert``, ``planner``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that
             comes with manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
-            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``ws://host:port``
-            (:mod:`manikin.policy.remote.client`), one that an installed package offers (``manikin.policies``),
+            (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``skills.toml``
+            (:mod:`manikin.policy.skills`), ``ws://host:port`` (:mod:`manikin.policy.remote.client`), one that an
+            installed package offers (``manikin.policies``),
             ``module:function`` or ``file.py:function``; the function takes the environment.
         also: words that the caller knows besides, for the error.
         seed: of a policy that draws random numbers: ``random``, ``graded``, a server or a function that takes a
@@ -56,6 +57,8 @@ def policy_maker(
         return lambda env: RemotePolicy(word, seed=seed)
     if word.startswith(GRADED):
         return _graded(word, seed)
+    if word.endswith(".toml"):
+        return _skills(word, seed)
     if seed is not None and (word.endswith(".pt2") or _trained(word) is not None):
         raise _no_seed(word)
     if word.endswith(".pt2"):
@@ -78,7 +81,8 @@ def policy_maker(
             "policy",
             word,
             (*POLICIES, *offered, *also),
-            "Or graded:noise=0.3, a run's folder, policy.pt2, ws://host:port, module:function, file.py:function.",
+            "Or graded:noise=0.3, a run's folder, policy.pt2, skills.toml, ws://host:port, module:function, "
+            "file.py:function.",
         )
     else:
         maker = named_callable(place, "policy")
@@ -98,6 +102,22 @@ def _conventional(word: str, also: Sequence[str], seed: int | None, convention: 
         return lambda env: ConventionalPolicy(RemotePolicy(word, adapt=found.adapt, seed=seed), env, found)
     maker = policy_maker(word, also=also, seed=seed)
     return lambda env: ConventionalPolicy(maker(env), env, found)
+
+
+def _skills(word: str, seed: int | None) -> Callable[[Any], Policy]:
+    from manikin.policy.skills import SkillsPolicy, read_skills
+
+    if seed is not None:
+        raise _no_seed(word)
+    words = read_skills(word)
+    makers = {one: policy_maker(one) for one in {"expert": "", **dict.fromkeys(words.values())}}
+
+    def made(env: Any) -> Policy:
+        all_words = {**dict.fromkeys(getattr(env.task, "skills", ()), "expert"), **words}
+        found = {one: makers[one](env) for one in dict.fromkeys(all_words.values())}
+        return SkillsPolicy({skill: found[one] for skill, one in all_words.items()}, env)
+
+    return made
 
 
 def _no_seed(word: str) -> ConfigError:

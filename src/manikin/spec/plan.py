@@ -14,13 +14,14 @@ from torch import Tensor
 
 from manikin.errors import ConfigError
 
-__all__ = ["GRIPPER", "WORLD", "Segment", "Waypoint", "each_robot"]
+__all__ = ["FOREVER", "GRIPPER", "WORLD", "Segment", "Waypoint", "each_robot"]
 
 WORLD = "world"
 """The frame that stands still."""
 GRIPPER = "gripper"
 """In place of a flag: the gripper is told otherwise than before."""
-_FOREVER = 1e9  # [s]; a finite number, as executors add it to times
+FOREVER = 1e9
+"""[s] A waypoint with such a timeout is never left; a finite number, as executors add it to times."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,7 @@ class Waypoint:
             stage is then over when the base is within the tolerances, and ``timeout_s`` counts from when it should be
             there. It may be a path (n, k, 3) then: the base goes through its places one after the other. One with two
             driven wheels turns to the next place, drives there straight, and only at the end turns as it is told.
+        begins: a part of the task begins here, in rows whose part is this one; see ``Task.expert_part``.
 
     Raises:
         ConfigError: it has both a pose and joints, or none of pose, joints and base, or joints and ``avoid``, or a pose
@@ -72,6 +74,7 @@ class Waypoint:
     base: Tensor | None = None
     name: str = ""
     joints: Tensor | None = None
+    begins: bool = False
 
     def __post_init__(self) -> None:
         who, none = f"the waypoint {self.name!r}", self.pose is None and self.joints is None
@@ -93,7 +96,7 @@ class Waypoint:
 
     def hold(self, seconds: float = math.inf) -> Waypoint:
         """The same waypoint, stayed at for so long [s]; by default until the episode ends."""
-        return dataclasses.replace(self, pos_tol=0.0, timeout_s=min(seconds, _FOREVER))
+        return dataclasses.replace(self, pos_tol=0.0, timeout_s=min(seconds, FOREVER))
 
 
 def each_robot(stage: Waypoint | tuple[Waypoint, ...]) -> tuple[Waypoint, ...]:

@@ -12,8 +12,10 @@ import pytest
 import torch
 
 import manikin
+from manikin.env.env import Env
+from manikin.env.registry import task_class
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.homes.objects import HOME_OBJECTS, OBJECT_SETS
+from manikin.homes.objects import HOME_OBJECTS
 from manikin.math import quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 from manikin.robots.fetch_mshab import QPOS
@@ -38,6 +40,14 @@ def begun(task: str, seeds: list[int], **options: Any) -> Any:
     return env
 
 
+def in_one(task: str, seeds: list[int], config: dict[str, Any] | None = None) -> Env:
+    """Rows in one apartment."""
+    kind = task_class(task)(config, arm="fetch_mshab", layout="apartment0")
+    env = Env(kind, num_envs=len(seeds), robot="fetch_mshab", autoreset="disabled", terminate=False, reward="dense")
+    env.reset(seed=seeds)
+    return env
+
+
 def idle(env: Any, gripper: float = 0.0) -> torch.Tensor:
     action = torch.zeros(env.num_envs, 13)
     action[:, 7] = gripper
@@ -48,7 +58,8 @@ def idle(env: Any, gripper: float = 0.0) -> torch.Tensor:
 def test_where_episodes_begin(task: str) -> None:
     """Within 2 m and the noise, facing it to half a radian, the arm near rest, and nothing touched."""
     env = begun(task, [*range(8, 16), 16])
-    env.step(idle(env, CLOSED if task == "HomePlace-v1" else 0.0))
+    for _ in range(4):
+        env.step(idle(env, CLOSED if task == "HomePlace-v1" else 0.0))
     rest = torch.tensor(env.parts()[0].env.robot.arm.keyframes["rest"])
     for part in env.parts():
         h = part.env.h
@@ -60,7 +71,8 @@ def test_where_episodes_begin(task: str) -> None:
         assert (torch.atan2(off.sin(), off.cos()).abs() <= 0.5 + 1e-3).all()
         assert ((h.robot.arm_qpos - rest)[:, 3:].abs() <= 0.2 + 0.02).all()
         assert (start.pressed == 0).all()
-        assert h.grasp.value.all() == (task == "HomePlace-v1")
+        apart = (h.thing.pos - h.robot.tcp_pos).norm(dim=1)
+        assert (apart < 0.12).all() if task == "HomePlace-v1" else not h.grasp.value.any()
     env.close()
 
 
@@ -74,11 +86,10 @@ def test_an_object_lies_still_on_its_surface() -> None:
     env.close()
 
 
-@pytest.mark.parametrize("name", OBJECT_SETS["tidy_house"].targets)
+@pytest.mark.parametrize("name", ["002_master_chef_can", "003_cracker_box", "007_tuna_fish_can", "024_bowl"])
 def test_a_closed_gripper_keeps_what_it_holds_at_the_start(name: str) -> None:
-    env = begun("HomePlace-v1", [0, 8], config={"objects": (name,)})
-    (part,) = env.parts()
-    h = part.env.h
+    env = in_one("HomePlace-v1", [0, 8], {"objects": (name,)})
+    h = env.h
     apart = (h.thing.pos - h.robot.tcp_pos).norm(dim=1)
     for _ in range(20):
         info = env.step(idle(env, CLOSED))[-1]
@@ -163,22 +174,21 @@ def test_a_zone_is_the_whole_surface() -> None:
         inner.world.forward()
         assert bool(task.evaluate(h)["at_goal"]) is there
     env.close()
-    with pytest.raises(UnknownNameError, match="sphere, cylinder, zone"):
+    with pytest.raises(UnknownNameError, match="cylinder, sphere, zone"):
         made("HomePlace-v1", config={"goal_shape": "cube"}).reset(seed=0)
 
 
 @BOTH
 def test_the_reward_counts_how_fast_the_tool_moved(task: str) -> None:
     """The term `slow` beside the way of the tool in one step, and force that is not there."""
-    env = begun(task, [0, 8])
-    (part,) = env.parts()
-    h = part.env.h
+    env = in_one(task, [0, 8])
+    h = env.h
     env.step(idle(env, CLOSED))
     before, action = h.robot.tcp_pos.clone(), idle(env, CLOSED)
     action[:, 1], action[:, -2] = 0.7, 0.5
     env.step(action)
     speed = (h.robot.tcp_pos - before).norm(dim=1) * 20
-    terms = part.env.task.reward(h, part.env.task.evaluate(h), action)
+    terms = env.task.reward(h, env.task.evaluate(h), action)
     assert (speed > 0.1).all()
     more = 3.0 if task == "HomePlace-v1" else 0.0  # an object in hand does not count
     assert terms["slow"].tolist() == pytest.approx((1 - torch.tanh(speed / 5) + more).tolist(), abs=1e-4)
@@ -257,8 +267,7 @@ def test_what_does_not_fit_is_named(task: str) -> None:
 
 
 def test_the_place_of_an_object_is_turned_any_way() -> None:
-    env = begun("HomePick-v1", list(range(0, 64, 8)))
-    (part,) = env.parts()
-    yaw = quat_to_yaw(part.env.h.thing.quat)
-    assert yaw.max() - yaw.min() > 2.0 and len(set(part.env.h.place.value.tolist())) >= 4
+    env = in_one("HomePick-v1", list(range(0, 64, 8)))
+    yaw = quat_to_yaw(env.h.thing.quat)
+    assert yaw.max() - yaw.min() > 2.0 and len(set(env.h.place.value.tolist())) >= 4
     env.close()

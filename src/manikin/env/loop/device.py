@@ -156,6 +156,9 @@ class DeviceLoop(Loop):
         self._bad.copy_(self.world.advance(self.substeps, drive, counts))
         self.carry.copy_(carry if drive is None else drive.carry)
         self.task.advance(self.h)
+        if self.scope.moved is not None:
+            moved, self.scope.moved = self.scope.moved, None
+            self.carry.copy_(merged(moved, self.controller.start(self.robot), self.carry))
         if going is None:
             self.elapsed += 1
         else:

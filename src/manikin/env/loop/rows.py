@@ -66,6 +66,10 @@ class RowLoop(Loop):
             still = diverged if still is None else diverged | still
             before = before or [v.data.clone() for v in self.variables]
         self.task.advance(self.h)
+        if self.scope.moved is not None:
+            self.scope.rows, self.scope.moved = self.scope.moved, None
+            self._begin_control(self.scope.rows)
+            self.scope.rows = None
         if still is not None and before is not None:  # they keep their memory
             at = torch.from_numpy(still)
             for variable, value in zip(self.variables, before, strict=True):

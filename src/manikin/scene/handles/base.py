@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mujoco
@@ -22,6 +22,7 @@ class Scope:
     Attributes:
         rows: (k,) numbers of the rows in view; None for all.
         memo: what tasks computed for the present state; see :class:`manikin.toolkit.per_step`.
+        moved: rows, or a mask, that :meth:`move` has put elsewhere in this step, for the loop to restart control there.
         mask: (N,) bool. With a mask, all rows are in view and what is written reaches only those where it is True: on a
             GPU, where the number of rows that start is not known to the host, shapes stay the same.
     """
@@ -31,6 +32,7 @@ class Scope:
         self.rows: np.ndarray | None = None
         self.mask: Tensor | None = None
         self.memo: dict[Any, Any] = {}
+        self.moved: Any = None
 
     @property
     def n(self) -> int:
@@ -44,6 +46,25 @@ class Scope:
     def target(self) -> Any:
         """Where writes go: row numbers, a mask, or None for all rows."""
         return self.rows if self.mask is None else self.mask
+
+    def move(self, mask: Tensor, write: Callable[[], None]) -> None:
+        """Put things elsewhere during an episode, in the rows of a mask (N,) bool: for ``Task.advance``.
+
+        While ``write`` runs, what it reads and writes is as in ``Task.start``; after that what follows from the state
+        is current."""
+        target: Any = mask if self.world.kind != "cpu" else np.flatnonzero(mask.numpy()).astype(np.int32)
+        if isinstance(target, np.ndarray):
+            if not len(target):
+                return
+            self.rows = target
+        else:
+            self.mask = target
+        try:
+            write()
+            self.world.forward(target)
+            self.moved = target
+        finally:
+            self.rows = self.mask = None
 
 
 class Handle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
 from manikin.toolkit import constant, fingers_touch, first_valid, per_step, press, tool_from_base
 
-__all__ = ["STATE", "HandlingHandles", "HandlingTask"]
+__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back"]
 
 STATE: Mapping[str, Quantity] = {
     "joints": Quantity("m, rad", "joint", "torso, head, arm and fingers, in MS-HAB's order"),
@@ -122,7 +122,7 @@ class HandlingTask(Task):
     def settled(self, h: HandlingHandles) -> None:
         h.tool.set(torch.cat([h.robot.tcp_pos, torch.zeros(h.n, 1)], 1))
 
-    def advance(self, h: HandlingHandles) -> None:
+    def advance(self, h: Any) -> None:
         press(h.pressed, h.robot)
         now = h.robot.tcp_pos
         h.tool.set(torch.cat([now, norm(now - h.tool.value[:, :3])[:, None] * constant(self.control_hz)], 1))
@@ -181,7 +181,8 @@ class HandlingTask(Task):
         )
         return way, paths[:, -1, 2].float()
 
-    def back(self, h: HandlingHandles, gripper: float) -> Waypoint:
-        """Torso, head and arm to rest."""
-        rest = h.robot.keyframe("rest").expand(h.n, -1)
-        return Waypoint(name="rest", joints=rest, gripper=gripper, turn=2.5).hold()
+
+def back(robot: Robot, gripper: float) -> Waypoint:
+    """Torso, head and arm to rest."""
+    rest = robot.keyframe("rest").expand(len(robot.tcp_pos), -1)
+    return Waypoint(name="rest", joints=rest, gripper=gripper, turn=2.5).hold()

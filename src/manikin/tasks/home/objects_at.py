@@ -24,7 +24,7 @@ from manikin.tasks.home.scene import FETCH_RADIUS
 from manikin.tasks.home.ways import quick_way
 from manikin.toolkit import facing_down
 
-__all__ = ["Grips", "Places", "places", "way_to"]
+__all__ = ["Grips", "ObjectPlaces", "places", "way_to"]
 
 _LOW, _HIGH = 1.0, 1.6  # [m] between these heights is the arm at rest, with an object in hand
 _SIDE, _AHEAD = 0.56, 0.7  # [m] how far it reaches to the sides and ahead
@@ -40,7 +40,7 @@ _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held a
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class ObjectPlaces:
     """Places for objects in one apartment.
 
     Attributes:
@@ -65,7 +65,7 @@ class Places:
 
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
-def places(layout: str) -> Places:
+def places(layout: str) -> ObjectPlaces:
     """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
     home = apartment(int(layout.removeprefix("apartment")))
     space, wide = (free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW)) for r in (_SIDE, _AHEAD))
@@ -91,7 +91,7 @@ def places(layout: str) -> Places:
         stands.append(stand)
         starts.append(begin)
     most = max(map(len, starts))
-    return Places(
+    return ObjectPlaces(
         space=space,
         turns=turns,
         points=np.array(points, np.float32),

@@ -6,16 +6,16 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from manikin import Episode, SceneBuilder, Waypoint
+from manikin import Episode, Robot, SceneBuilder, Waypoint
 from manikin.math import pose
-from manikin.tasks.home.handling import HandlingHandles, HandlingTask
+from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import Goal, succeeds
 from manikin.tasks.home.rewards import pick_terms
 from manikin.tasks.home.rules import RULES
 from manikin.toolkit import above, constant, full_turn, per_step
 
-__all__ = ["HomePick"]
+__all__ = ["HomePick", "picking"]
 
 _OVER = 0.1  # [m] above where the tool takes the object
 _OPENING = 0.025 / 0.06  # at the start: fingers 15 mm open each, as at the original's rest
@@ -76,14 +76,17 @@ class HomePick(HandlingTask):
 
     def expert(self, h: HandlingHandles) -> list[Waypoint]:
         drive, facing = self.drive(h, gripper=1)
-        grip = self._grips.of(h.robot, h.thing.choice, h.thing.pose, facing)
-        over = pose(above(grip[:, :3], _OVER), grip[:, 3:])
-        lift = pose(above(h.robot.tcp_pos, _OVER), h.robot.tcp_quat)
-        return [
-            drive,
-            Waypoint(name="over", pose=over, gripper=1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
-            Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.18),
-            Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
-            Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.03, speed=0.4),
-            self.back(h, gripper=-1),
-        ]
+        return [drive, *picking(h.robot, self._grips.of(h.robot, h.thing.choice, h.thing.pose, facing))]
+
+
+def picking(robot: Robot, grip: Tensor) -> list[Waypoint]:
+    """From a stand: take what lies so that the tool takes it at ``grip`` (n, 7), lift it, go back to rest."""
+    over = pose(above(grip[:, :3], _OVER), grip[:, 3:])
+    lift = pose(above(robot.tcp_pos, _OVER), robot.tcp_quat)
+    return [
+        Waypoint(name="over", pose=over, gripper=1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
+        Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.18),
+        Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
+        Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.03, speed=0.4),
+        back(robot, gripper=-1),
+    ]

@@ -8,17 +8,17 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from manikin import Episode, Marker, SceneBuilder, Variable, Waypoint
+from manikin import Episode, Marker, Robot, SceneBuilder, Variable, Waypoint
 from manikin.errors import UnknownNameError
-from manikin.math import norm, pose, pose_inv, pose_mul, quat_from_yaw
-from manikin.tasks.home.handling import HandlingHandles, HandlingTask
+from manikin.math import norm, pose, pose_inv, pose_mul, quat_conj, quat_from_yaw, quat_mul, quat_to_yaw
+from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import COMMON, Goal, at_goal, succeeds
 from manikin.tasks.home.rewards import place_terms
 from manikin.tasks.home.rules import RULES
-from manikin.toolkit import above, constant, per_step
+from manikin.toolkit import above, constant, facing_down, per_step
 
-__all__ = ["HomePlace"]
+__all__ = ["HomePlace", "placing"]
 
 _OVER = 0.1  # [m] above the goal, and above where the object was let go
 _ABOVE = 0.004  # [m] it is let go so far above the surface
@@ -137,15 +137,21 @@ class HomePlace(HandlingTask):
 
     def expert(self, h: HomePlaceHandles) -> list[Waypoint]:
         drive, facing = self.drive(h, gripper=-1)
-        turn = quat_from_yaw(facing - self._grips.own(h.thing.choice))
-        in_hand = pose_mul(pose_inv(h.thing.pose), h.robot.tcp_pose)
-        over, down = (pose_mul(pose(above(h.goal.value, up), turn), in_hand) for up in (_OVER, _ABOVE))
-        up = pose(above(h.robot.tcp_pos, _OVER), h.robot.tcp_quat)
-        return [
-            drive,
-            Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
-            Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.005, speed=0.25),
-            Waypoint(name="open", pose=h.robot.tcp_pose, gripper=1, pos_tol=0.02),
-            Waypoint(name="up", pose=up, gripper=1, pos_tol=0.03, speed=0.4),
-            self.back(h, gripper=1),
-        ]
+        return [drive, *placing(h.robot, h.thing.pose, h.goal.value, facing)]
+
+
+def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor) -> list[Waypoint]:
+    """From a stand: put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 3) [m], let go, go back to rest. It is
+    turned so that the tool then faces as the robot does, ``facing`` (n,) [rad]."""
+    in_hand = pose_mul(pose_inv(thing), robot.tcp_pose)
+    own = quat_to_yaw(quat_mul(in_hand[:, 3:], quat_conj(facing_down(robot))))
+    turn = quat_from_yaw(facing - own)
+    over, down = (pose_mul(pose(above(goal, up), turn), in_hand) for up in (_OVER, _ABOVE))
+    up = pose(above(robot.tcp_pos, _OVER), robot.tcp_quat)
+    return [
+        Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
+        Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.005, speed=0.25),
+        Waypoint(name="open", pose=robot.tcp_pose, gripper=1, pos_tol=0.02),
+        Waypoint(name="up", pose=up, gripper=1, pos_tol=0.03, speed=0.4),
+        back(robot, gripper=1),
+    ]

@@ -1,0 +1,1 @@
+"""The long tasks of homes: sequences of subtasks."""
