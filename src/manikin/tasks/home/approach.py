@@ -21,11 +21,11 @@ def _aim(pitch: float, roll: float) -> Constant:
     return Constant(((c * math.cos(r), s * math.sin(r), s * math.cos(r), c * math.sin(r)),))
 
 
-_AIM = {"drawer": _aim(45.0, 90.0), "fridge": _aim(0.0, 0.0)}
+_AIM = {"drawer": _aim(45.0, 90.0), "fridge": _aim(40.0, 180.0)}
 # torso [m] and arm [rad] of a hand before the shoulder that points like that
 _READY = {
     "drawer": Constant((0.04, -0.974, -1.06, 1.87, 1.555, -1.024, 1.269, -0.679)),
-    "fridge": Constant((0.184, -1.171, -0.909, 2.28, 2.21, -2.102, 1.311, -1.416)),
+    "fridge": Constant((0.135, -0.181, -1.169, 0.633, 0.476, -0.468, 1.448, 0.144)),
 }
 _AHEAD = Constant(((0.0, 0.0, 1.0),))
 
@@ -60,23 +60,24 @@ class Approach:
         return pose(place - back * self.ahead, self.facing)
 
 
-def approach(kind: str, foot: Tensor, out: Tensor, base: Tensor, widest: tuple[float, float]) -> Approach:
+def approach(cold: Tensor, foot: Tensor, out: Tensor, base: Tensor, right: Tensor, left: Tensor) -> Approach:
     """The line that is nearest to where the base is.
 
     Args:
-        kind: ``drawer`` or ``fridge``.
+        cold: (n,) bool, whether it is a fridge's handle, which is upright.
         foot: (n, 3) [m] the handle.
         out: (n,) [rad] where the drawer or the door faces.
         base: (n, 3) x, y [m] and yaw of the base.
-        widest: [rad] how far the line may be turned from there, to the right and to the left.
+        right, left: (n,) [rad] between these the line may be turned from there.
     """
     to = base[:, :2] - foot[:, :2]
-    bearing = wrap_to_pi(atan2(to[:, 1], to[:, 0]) - out).clamp(*widest)
-    yaw = wrap_to_pi(out + bearing + math.pi)
-    return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), _AIM[kind].like(foot).expand(len(foot), 4)))
+    bearing = wrap_to_pi(atan2(to[:, 1], to[:, 0]) - out)
+    yaw = wrap_to_pi(out + torch.minimum(torch.maximum(bearing, right), left) + math.pi)
+    aim = torch.where(cold[:, None], _AIM["fridge"].like(foot), _AIM["drawer"].like(foot))
+    return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), aim))
 
 
-def ready(kind: str, keyframe: Tensor) -> Tensor:
-    """(joints,) the keyframe with the arm ready to reach."""
-    arm = _READY[kind].like(keyframe)
-    return torch.cat([keyframe[:-8], arm])
+def ready(cold: Tensor, keyframe: Tensor) -> Tensor:
+    """(n, joints) the keyframe (joints,), with the arm ready to reach."""
+    arm = torch.where(cold[:, None], _READY["fridge"].like(keyframe), _READY["drawer"].like(keyframe))
+    return torch.cat([keyframe[:-8].expand(len(cold), -1), arm], 1)

@@ -253,7 +253,7 @@ class MechanismTask(Task):
         if len(found) == 1:
             return found[0]
         drawer, fridge = found
-        cold = self._fronts.fridge[h.target.value.long()]
+        cold = self.cold(h)
         if isinstance(drawer, dict) and isinstance(fridge, dict):
             return {name: torch.where(cold, fridge[name], drawer[name]) for name in drawer}
         assert isinstance(drawer, Tensor) and isinstance(fridge, Tensor)
@@ -305,6 +305,18 @@ class MechanismTask(Task):
             "policy": policy,
             "privileged": {"open_share": joint.share(joint.q)[:, None], "opens_along": along},
         }
+
+    def cold(self, h: MechanismHandles) -> Tensor:
+        """(n,) bool, whether it is the fridge."""
+        return self._fronts.fridge[h.target.value.long()]
+
+    def handle_at(self, h: MechanismHandles, q: Tensor) -> Tensor:
+        """(n, 3) [m] where the handle is when the joint is at q (n,)."""
+        found, target = self._fronts, h.target.value.long()
+        foot, yaw, hinge = found.handle[target], found.yaw[target], found.hinge[target]
+        slid = q[:, None] * torch.stack([torch.cos(yaw), torch.sin(yaw)], 1) + foot[:, :2]
+        swung = hinge + yaw_rotate(foot[:, :2] - hinge, q * found.sense[target])
+        return torch.cat([torch.where(self.cold(h)[:, None], swung, slid), foot[:, 2:]], 1)
 
     def opens_along(self, h: MechanismHandles) -> Tensor:
         """(n, 2) unit vector in the world of the way that the handle goes when it is opened now."""

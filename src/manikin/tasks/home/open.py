@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.math import norm
+from manikin.math import norm, pose
 from manikin.tasks.home.approach import approach, ready
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.rewards import open_terms
 from manikin.tasks.home.rules import RULES
+from manikin.toolkit import constant
 
 __all__ = ["HomeOpen"]
 
@@ -50,19 +51,27 @@ class HomeOpen(MechanismTask):
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
         """Drive before the handle, take it, pull while driving back, let go, rest."""
-        found, target = self._fronts, h.target.value.long()
-        foot, out = found.handle[target], found.yaw[target]
-        line = approach("drawer", foot, out, self.seen(h).base, (-0.5, 0.5))
-        handle, rest = self.joint(h).handle, h.robot.keyframe("rest")
-        way = torch.stack([torch.cos(out), torch.sin(out), torch.zeros_like(out)], 1)
-        opened = foot + 0.47 * way
-        away = norm(self.seen(h).base[:, :2] - foot[:, :2])
-        near, far = line.base(away.clamp(0.8, 0.95)), line.base(1.2)
+        found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
+        foot, base, joint, rest = found.handle[target], self.seen(h).base, self.joint(h), h.robot.keyframe("rest")
+
+        def of(drawer: float, fridge: float) -> Tensor:
+            return torch.where(cold, constant(fridge), constant(drawer))
+
+        swings = found.sense[target]  # where a door swings, there the robot stands
+        one, two = swings * of(0.0, 0.05), swings * of(0.0, 0.4)
+        right, left = torch.minimum(one, two) - of(0.5, 0.0), torch.maximum(one, two) + of(0.5, 0.0)
+        line = approach(cold, foot, found.yaw[target], base, right, left)
+        away = norm(base[:, :2] - foot[:, :2]).clamp(0.8, 0.95)
+        near, far = line.base(away), line.base(of(1.2, 1.45))
+        before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
+        half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.35), (0.47, 0.7)))
+        tool = h.robot.tcp_pos
+        leave, clear = (pose(tool - of(*back)[:, None] * line.ahead, line.facing) for back in ((0.0, 0.2), (0.135, 0.2)))
         return [
             Waypoint(
                 name="drive",
                 base=near,
-                joints=ready("drawer", rest).expand(h.n, -1),
+                joints=ready(cold, rest),
                 gripper=1,
                 pos_tol=0.03,
                 rot_tol=0.25,
@@ -70,11 +79,12 @@ class HomeOpen(MechanismTask):
                 turn=2.5,
                 timeout_s=3.0,
             ),
-            Waypoint(name="before", pose=line.hand(handle, 0.08), gripper=0.1, pos_tol=0.03, rot_tol=0.1, speed=0.8),
-            Waypoint(name="around", pose=line.hand(handle, 0.015), gripper=0.1, pos_tol=0.01, rot_tol=0.1, speed=0.3),
-            Waypoint(name="close", pose=line.hand(handle, 0.015), gripper=-1, pos_tol=0.03, rot_tol=0.2),
-            Waypoint(name="pull", pose=line.hand(opened, 0.015), base=far, gripper=-1, pos_tol=0.02, rot_tol=0.3, speed=0.45),
-            Waypoint(name="let go", pose=line.hand(handle, 0.015), base=far, gripper=0.1, pos_tol=0.05, rot_tol=0.3),
-            Waypoint(name="away", pose=line.hand(handle, 0.15), base=far, gripper=0.1, pos_tol=0.06, rot_tol=0.3),
-            Waypoint(name="rest", joints=rest.expand(h.n, -1), base=far, gripper=0.1).hold(),
+            Waypoint(name="before", pose=before, gripper=0.1, pos_tol=0.03, rot_tol=0.1, speed=0.8),
+            Waypoint(name="around", pose=around, gripper=0.1, pos_tol=0.01, rot_tol=0.1, speed=0.3),
+            Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
+            Waypoint(name="pull", pose=half, base=far, gripper=-1, pos_tol=0.05, rot_tol=0.4, speed=0.45),
+            Waypoint(name="pull on", pose=opened, base=far, gripper=-1, pos_tol=0.02, rot_tol=0.4, speed=0.45),
+            Waypoint(name="let go", pose=leave, base=far, gripper=0.1, pos_tol=0.25, rot_tol=0.5, speed=0.6),
+            Waypoint(name="away", pose=clear, base=far, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.1).hold(),
         ]
