@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
+from manikin import Waypoint
+from manikin.math import norm
+from manikin.tasks.home.approach import approach, ready
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.rewards import close_terms
@@ -45,3 +49,47 @@ class HomeClose(MechanismTask):
     def reward(self, h: MechanismHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         seen, torso, pushed = self.seen(h), self.torso(h), h.pushed.value > 0
         return self.by_kind(h, lambda joint: close_terms(seen, joint, pushed, ev["success"], torso))
+
+    def expert(self, h: MechanismHandles) -> list[Waypoint]:
+        """Drive before a drawer, take its handle between open fingers, push while driving on, leave, rest."""
+        if self._kinds != ("drawer",):
+            raise NotImplementedError(f"{self.id} has a scripted expert for mechanism='drawer' alone")
+        found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
+        foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
+        wide = torch.full_like(q, 0.4)
+        line = approach(cold, foot, found.yaw[target], base, -wide, wide)
+        away = norm(base[:, :2] - foot[:, :2])
+        near = line.base(torch.minimum(torch.maximum(away, q + 0.8), q + 0.95))
+        before, around, half, shut = (
+            line.hand(self.handle_at(h, to), back)
+            for to, back in ((q, 0.09), (q, 0.025), (0.5 * q, 0.0), (torch.zeros_like(q), -0.02))
+        )
+        return [
+            Waypoint(
+                name="drive",
+                base=near,
+                joints=ready(cold, rest),
+                gripper=0.35,
+                pos_tol=0.03,
+                rot_tol=0.25,
+                speed=0.9,
+                turn=2.5,
+                timeout_s=3.0,
+            ),
+            Waypoint(name="before", pose=before, gripper=0.35, pos_tol=0.03, rot_tol=0.1, speed=0.8),
+            Waypoint(name="around", pose=around, gripper=0.35, pos_tol=0.015, rot_tol=0.1, speed=0.4),
+            Waypoint(name="push", pose=half, base=line.base(0.82), gripper=0.35, pos_tol=0.06, rot_tol=0.3, speed=0.5),
+            Waypoint(
+                name="push on",
+                pose=shut,
+                base=line.base(0.82),
+                gripper=0.35,
+                pos_tol=0.015,
+                rot_tol=0.3,
+                speed=0.5,
+                timeout_s=1.2,
+            ),
+            Waypoint(name="let go", pose=line.hand(foot, 0.03), gripper=0.35, pos_tol=0.008, speed=0.2, timeout_s=0.7),
+            Waypoint(name="away", pose=line.hand(foot, 0.15), gripper=0.35, pos_tol=0.05, rot_tol=0.3, speed=0.4),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.35).hold(),
+        ]

@@ -160,7 +160,7 @@ class MechanismTask(Task):
 
     @dataclass(frozen=True)
     class Config:
-        mechanism: str = "either"  # drawer, fridge, or either
+        mechanism: str = "drawer"  # or fridge, or either
         force_limit: float = 10000.0  # [N] added up over control steps, below which contacts must stay; as published
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
 
