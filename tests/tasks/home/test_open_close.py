@@ -37,8 +37,10 @@ def made(task: str, layout: int = 0, num_envs: int = 4, mechanism: str = "either
 def put(env: Env, share: float, base: tuple[float, float, float] | None = None) -> None:
     """All rows' first mechanism open by a share; the robot at rest, where it stands or at ``base``."""
     h = env.h
-    target = [piece for piece in h.pieces][int(h.target.value[0])]
-    joint = target.joints.index(fronts(env.task.layout).each[int(h.target.value[0])].joint)
+    word = env.task.config.mechanism
+    one = fronts(env.task.layout, ("drawer", "fridge") if word == "either" else (word,)).each[int(h.target.value[0])]
+    target = h.home.mechanism(one.mechanism)
+    joint = target.joints.index(one.joint)
     qpos = torch.zeros(h.n, len(target.joints))
     qpos[:, joint] = share * float(target.limits[joint, 1])
     target.set_qpos(qpos)
@@ -222,7 +224,7 @@ def test_both_devices_agree() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="drawer, fridge, either"):
+    with pytest.raises(UnknownNameError, match="drawer, either, fridge"):
         made("HomeOpen-v1", mechanism="oven")
     with pytest.raises(SceneError, match="does not drive|drives"):
         manikin.make("HomeOpen-v1", robot="panda", config={"mechanism": "drawer"})
