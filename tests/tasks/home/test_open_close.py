@@ -241,7 +241,9 @@ def test_an_open_door_is_in_the_way() -> None:
     touching = Touching(apartment(0), (fetch.arm, fetch.gripper, False))
     one = fronts("apartment0", ("fridge",)).each[0]
     joints = torch.tensor(fetch.arm.keyframes["rest"])[None].clone()
-    joints[0, :3] = torch.tensor([one.hinge[0] + 0.75 * math.cos(one.yaw), one.hinge[1] + 0.75 * math.sin(one.yaw), one.yaw])
+    joints[0, :3] = torch.tensor(
+        [one.hinge[0] + 0.75 * math.cos(one.yaw), one.hinge[1] + 0.75 * math.sin(one.yaw), one.yaw]
+    )
     opened = torch.zeros(1, 2)
     opened[:, apartment(0).of_kind("fridge")[0].joints.index("top_door")] = 1.5
     assert not touching.touches(joints)[0] and touching.touches(joints, {"fridge": opened})[0]

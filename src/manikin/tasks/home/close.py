@@ -60,8 +60,10 @@ class HomeClose(MechanismTask):
         line = approach(cold, foot, found.yaw[target], base, -wide, wide)
         away = norm(base[:, :2] - foot[:, :2])
         near = line.base(torch.minimum(torch.maximum(away, q + 0.8), q + 0.95))
-        before, around = (line.hand(self.handle_at(h, q), back) for back in (0.09, 0.025))
-        last = self.handle_at(h, torch.full_like(q, 0.12))  # from here on it rolls, and no finger holds it back
+        before, around, half, shut = (
+            line.hand(self.handle_at(h, to), back)
+            for to, back in ((q, 0.09), (q, 0.025), (0.5 * q, 0.0), (torch.zeros_like(q), -0.02))
+        )
         return [
             Waypoint(
                 name="drive",
@@ -76,15 +78,18 @@ class HomeClose(MechanismTask):
             ),
             Waypoint(name="before", pose=before, gripper=0.35, pos_tol=0.03, rot_tol=0.1, speed=0.8),
             Waypoint(name="around", pose=around, gripper=0.35, pos_tol=0.015, rot_tol=0.1, speed=0.4),
+            Waypoint(name="push", pose=half, base=line.base(0.82), gripper=0.35, pos_tol=0.06, rot_tol=0.3, speed=0.5),
             Waypoint(
-                name="push",
-                pose=line.hand(last),
-                base=line.base(0.92),
+                name="push on",
+                pose=shut,
+                base=line.base(0.82),
                 gripper=0.35,
-                pos_tol=0.03,
+                pos_tol=0.015,
                 rot_tol=0.3,
                 speed=0.5,
+                timeout_s=1.2,
             ),
-            Waypoint(name="away", pose=line.hand(last, 0.15), gripper=0.35, pos_tol=0.05, rot_tol=0.3, speed=0.4),
+            Waypoint(name="let go", pose=line.hand(foot, 0.03), gripper=0.35, pos_tol=0.008, speed=0.2, timeout_s=0.7),
+            Waypoint(name="away", pose=line.hand(foot, 0.15), gripper=0.35, pos_tol=0.05, rot_tol=0.3, speed=0.4),
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.35).hold(),
         ]
