@@ -68,7 +68,8 @@ def approach(cold: Tensor, foot: Tensor, out: Tensor, base: Tensor, right: Tenso
         foot: (n, 3) [m] the handle.
         out: (n,) [rad] where the drawer or the door faces.
         base: (n, 3) x, y [m] and yaw of the base.
-        right, left: (n,) [rad] between these the line may be turned from there.
+        right: (n,) [rad] from where it faces, the line is turned to the left by this at least,
+        left: and by this at most.
     """
     to = base[:, :2] - foot[:, :2]
     bearing = wrap_to_pi(atan2(to[:, 1], to[:, 0]) - out)

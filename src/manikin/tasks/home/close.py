@@ -36,13 +36,13 @@ class HomeClose(MechanismTask):
     labels = subtask_labels("close")
     reward_max = RULES["close"].reward_max
     reward_terms = {
-        "reach": "7 (1 - tanh(d)), d from tool to handle; 7.5 while grasped, 8 once pushed shut: shut, and the tool was "
-        "within 30 cm of the handle while it was",
+        "reach": "7 (1 - tanh(d)), d from tool to handle; 7.5 while grasped, 8 once pushed shut: shut, and the tool "
+        "was within 30 cm of the handle while it was",
         "close": "5 times the share of the way to shut from wide open",
         "slow": "5 while a drawer moves by at most 1 m/s, a fridge by 2 rad/s",
         "arm": "1 - (tanh(j) + tanh(j / 5)) / 2, j of the joints from rest; 10 times that once pushed shut",
-        "back": "once pushed shut: r + 2 - tanh(t) - tanh(3 t), r how far the torso is raised, t of the tool from rest; "
-        "at rest also 2 (1 - tanh(v)), v all speeds",
+        "back": "once pushed shut: r + 2 - tanh(t) - tanh(3 t), r how far the torso is raised, t of the tool from "
+        "rest; at rest also 2 (1 - tanh(v)), v all speeds",
         "success": "3 in success, once pushed shut",
     }
 
@@ -62,7 +62,7 @@ class HomeClose(MechanismTask):
         near = line.base(torch.minimum(torch.maximum(away, q + 0.8), q + 0.95))
         before, around, half, shut = (
             line.hand(self.handle_at(h, to), back)
-            for to, back in ((q, 0.09), (q, 0.025), (0.5 * q, 0.0), (torch.zeros_like(q), -0.02))
+            for to, back in ((q, 0.09), (q, 0.025), (0.5 * q, 0.0), (torch.zeros_like(q), -0.03))
         )
         return [
             Waypoint(
@@ -89,7 +89,7 @@ class HomeClose(MechanismTask):
                 speed=0.5,
                 timeout_s=1.2,
             ),
-            Waypoint(name="let go", pose=line.hand(foot, 0.03), gripper=0.35, pos_tol=0.008, speed=0.2, timeout_s=0.7),
+            Waypoint(name="let go", pose=line.hand(foot, 0.03), gripper=0.35, pos_tol=0.008, speed=0.04, timeout_s=1.0),
             Waypoint(name="away", pose=line.hand(foot, 0.15), gripper=0.35, pos_tol=0.05, rot_tol=0.3, speed=0.4),
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.35).hold(),
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
 from manikin.rng import EpisodeRng
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
-from manikin.tasks.home.rules import ARTICULATIONS, RULES
+from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
 from manikin.toolkit import constant, per_step, press, tool_from_base
 
