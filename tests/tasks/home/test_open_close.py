@@ -14,7 +14,7 @@ import torch
 import manikin
 from manikin.env.env import Env
 from manikin.env.registry import task_class
-from manikin.errors import SceneError, UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes import apartment
 from manikin.homes.starts import Touching
 from manikin.math import quat_to_yaw
@@ -226,7 +226,7 @@ def test_both_devices_agree() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(UnknownNameError, match="drawer, either, fridge"):
         made("HomeOpen-v1", mechanism="oven")
-    with pytest.raises(SceneError, match="no base that drives"):
+    with pytest.raises(ConfigError, match="fetch_mshab"):
         manikin.make("HomeOpen-v1", robot="panda", config={"mechanism": "drawer"})
     env = made("HomeClose-v1", 0, 1, "fridge")
     env.reset(seed=0)
