@@ -56,8 +56,10 @@ IMAGES = Path(__file__).parent / "images"
 VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24), fovy=0.8)
 # tasks whose own camera for people shows the fronts, the holes, all of the rail, or the goal far ahead
 SEEN_BY_PEOPLE = (
+    "HomeClose-v1",
     "HomeNavigate-v1",
     "TidyHouse-v1",
+    "HomeOpen-v1",
     "CarryBox-v1",
     "InsertFlower-v1",
     "Excavate-v1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -18,34 +19,27 @@ from manikin.sim.cpu import CpuWorld
 from manikin.spec.physics import Physics
 from manikin.spec.robot import GripperSpec, RobotSpec
 
-__all__ = ["Starts"]
+__all__ = ["Starts", "Touching"]
 
 
-class Starts:
-    """Starts of one robot in one apartment, checked by MuJoCo.
-
-    A map knows a robot as a cylinder. An arm that reaches out of it may touch a wall, so every pose is tried with the
-    whole robot, in a scene of its own with closed doors and drawers and no objects.
+class Touching:
+    """Says at which poses a robot touches something in one apartment, in a scene of its own without objects.
 
     Args:
         apartment: which.
-        free: its map, for a cylinder around the base.
         robot: the declaration, the gripper, and whether it is from the Menagerie: ``b.robots[0]`` in a task's scene.
 
     Raises:
         SceneError: the robot's base does not drive.
     """
 
-    def __init__(
-        self, apartment: Apartment, free: FreeSpace, robot: tuple[RobotSpec, GripperSpec | None, bool]
-    ) -> None:
+    def __init__(self, apartment: Apartment, robot: tuple[RobotSpec, GripperSpec | None, bool]) -> None:
         if robot[0].base.kind not in ("planar", "differential"):
             raise SceneError(
                 f"{robot[0].name} has no base that drives, so it cannot start anywhere in {apartment.name}"
             )
         b = SceneBuilder([robot], Physics())
-        furnish(b, apartment)
-        self._free, self._name = free, apartment.name
+        self._home = furnish(b, apartment)
         self._robot = b.robot(pos=(0, 0, 0), quat=(1, 0, 0, 0))
         scene = b.compile()
         self._world = CpuWorld(scene, 1, threads=1)
@@ -55,18 +49,51 @@ class Starts:
         self._own = model.body_rootid[model.geom_bodyid] == root
         self._floor = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
 
-    def touches(self, joints: Tensor) -> np.ndarray:
+    def touches(self, joints: Tensor, opened: Mapping[str, Tensor] | None = None) -> np.ndarray:
         """(n,) bool, whether the robot with open gripper touches anything but the floor at joint positions
-        (n, joints)."""
+        (n, joints).
+
+        Args:
+            joints: of the robot.
+            opened: where joints of mechanisms are (n, joints of each) [m or rad], by mechanism; others are closed.
+
+        Raises:
+            UnknownNameError: no such mechanism; lists them.
+        """
         out = np.zeros(len(joints), bool)
         for i, one in enumerate(joints):
             self._robot.set_qpos(one)
-            self._world.forward()
+            for name, positions in (opened or {}).items():
+                self._home.mechanism(name).set_qpos(positions[i])
             _, data = self._world.data(0)
             geoms = data.contact.geom
             own, floor = self._own[geoms], self._floor[geoms]
             out[i] = bool((own.any(1) & ~floor.any(1)).any())
+        for name in opened or {}:
+            self._home.mechanism(name).set_qpos(0.0)
         return out
+
+
+class Starts(Touching):
+    """Starts of one robot in one apartment, checked by MuJoCo.
+
+    A map knows a robot as a cylinder. An arm that reaches out of it may touch a wall, so every pose is tried with the
+    whole robot, with closed doors and drawers.
+
+    Args:
+        apartment: which.
+        free: its map, for a cylinder around the base.
+        robot: as for :class:`Touching`.
+
+    Raises:
+        SceneError: the robot's base does not drive.
+    """
+
+    def __init__(
+        self, apartment: Apartment, free: FreeSpace, robot: tuple[RobotSpec, GripperSpec | None, bool]
+    ) -> None:
+        super().__init__(apartment, robot)
+        self._free, self._name = free, apartment.name
 
     def draw(self, posture: Tensor, numbers: Tensor | np.ndarray, **where: Any) -> Tensor:
         """(n, joints) float32 joint positions: the posture, with the base where the robot touches nothing.

@@ -360,21 +360,28 @@ class SceneBuilder:
     def grasp(
         self,
         robot: Robot | RobotTool,
-        part: Part,
+        part: Part | Articulation,
         *,
         shapes: Sequence[int] = (),
+        link: str = "",
         min_force: float = 0.5,
         max_angle: float = 85.0,
     ) -> Grasp:
         """Ask whether the robot's gripper holds the part: a finger on each side presses >=
         ``min_force`` [N] within ``max_angle`` [deg] of its closing direction. ``shapes`` are numbers of the part's
-        shapes where only some of them count, a handle for example; they are asked of the answer, not of the robot."""
+        shapes where only some of them count, a handle for example; they are asked of the answer, not of the robot.
+        Of an articulation ``link`` says what is held, a drawer for example."""
         if robot.gripper is None or not robot.gripper.fingers:
             raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
-        handle = Grasp(self.scope, robot, part, min_force, max_angle, [part.geom_names[k] for k in shapes])
+        if isinstance(part, Articulation):
+            if link not in part.links:
+                raise UnknownNameError(f"link of {part.name}", link, part.links)
+            handle = Grasp(self.scope, robot, part, min_force, max_angle, link=link)
+        else:
+            handle = Grasp(self.scope, robot, part, min_force, max_angle, [part.geom_names[k] for k in shapes])
         for question in handle.sensors():
             add_contact_sensor(self.spec, *question, finger=True, geom=bool(shapes))
-        if not shapes:
+        if isinstance(part, Part) and not shapes:
             robot.grasps[part.name] = handle
         return self._add(handle)
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.scene.handles.articulation import Articulation
 from manikin.scene.handles.base import Handle, Scope
 from manikin.scene.handles.part import Part
 
@@ -33,19 +34,22 @@ class Gripping(Protocol):
 class Grasp(Handle):
     """Does the gripper hold the part? A finger on each side presses with at least ``min_force`` [N], within
     ``max_angle`` [deg] of its closing direction; a gripper with two fingers has one on each side. Forces are those of
-    the last substep. With ``geoms`` only contacts with these geoms of the part count."""
+    the last substep. With ``geoms`` only contacts with these geoms of the part count; of an articulation ``link`` is
+    held."""
 
     def __init__(
         self,
         scope: Scope,
         robot: Gripping,
-        part: Part,
+        part: Part | Articulation,
         min_force: float,
         max_angle: float,
         geoms: Sequence[str] = (),
+        link: str = "",
     ) -> None:
-        super().__init__(scope, "/".join(["grasp", robot.name, geoms[0] if geoms else part.name]))
-        self.robot, self.part, self.min_force, self.geoms = robot, part, min_force, tuple(geoms)
+        body = part.prefix + link if isinstance(part, Articulation) else part.name
+        super().__init__(scope, "/".join(["grasp", robot.name, geoms[0] if geoms else body]))
+        self.robot, self.part, self.min_force, self.geoms, self._body = robot, part, min_force, tuple(geoms), body
         self._cos, self._least = float(np.cos(np.deg2rad(max_angle))), float(min_force)
         self._sides = robot.gripper.sides
         self._seen = -1
@@ -59,7 +63,7 @@ class Grasp(Handle):
         """(sensor name, finger body, body or geom of the part) of the contact sensors this question needs."""
         fingers = [self.robot.prefix + f.body for f in self.robot.gripper.fingers]
         if not self.geoms:
-            return [(f"{self.name}/{i}", finger, self.part.name) for i, finger in enumerate(fingers)]
+            return [(f"{self.name}/{i}", finger, self._body) for i, finger in enumerate(fingers)]
         pairs = [(i, k) for i in range(len(fingers)) for k in range(len(self.geoms))]
         return [(f"{self.name}/{i}/{k}", fingers[i], self.geoms[k]) for i, k in pairs]
 

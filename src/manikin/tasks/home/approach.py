@@ -1,0 +1,84 @@
+"""How the experts of Open and Close stand before a handle, and how their hand takes it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
+
+__all__ = ["Approach", "approach", "ready"]
+
+
+def _aim(pitch: float, roll: float) -> Constant:
+    """The tool of a hand that points forward and ``pitch`` [degrees] down, and opens sideways, turned by ``roll``
+    [degrees] about where it points."""
+    p, r = math.radians(90 + pitch) / 2, math.radians(roll) / 2
+    c, s = math.cos(p), math.sin(p)
+    return Constant(((c * math.cos(r), s * math.sin(r), s * math.cos(r), c * math.sin(r)),))
+
+
+_AIM = {"drawer": _aim(45.0, 90.0), "fridge": _aim(40.0, 180.0)}
+# torso [m] and arm [rad] of a hand before the shoulder that points like that
+_READY = {
+    "drawer": Constant((0.04, -0.974, -1.06, 1.87, 1.555, -1.024, 1.269, -0.679)),
+    "fridge": Constant((0.135, -0.181, -1.169, 0.633, 0.476, -0.468, 1.448, 0.144)),
+}
+_AHEAD = Constant(((0.0, 0.0, 1.0),))
+
+
+@dataclass(frozen=True)
+class Approach:
+    """A line on the floor from a handle, on which the base comes and goes.
+
+    Attributes:
+        foot: (n, 3) [m] the handle where it is when all is shut.
+        yaw: (n,) [rad] heading of the base on its way to the handle.
+        facing: (n, 4) how the hand takes the handle.
+    """
+
+    foot: Tensor
+    yaw: Tensor
+    facing: Tensor
+
+    def base(self, away: float | Tensor) -> Tensor:
+        """(n, 3) x, y [m] and yaw [rad] of the base, ``away`` [m] from the handle."""
+        way = torch.stack([torch.cos(self.yaw), torch.sin(self.yaw)], 1)
+        off = away[:, None] if isinstance(away, Tensor) else away
+        return torch.cat([self.foot[:, :2] - off * way, self.yaw[:, None]], 1)
+
+    @property
+    def ahead(self) -> Tensor:
+        """(n, 3) unit vector of where the hand points."""
+        return quat_rotate(self.facing, _AHEAD.like(self.facing).expand(len(self.facing), 3))
+
+    def hand(self, place: Tensor, back: float = 0.0) -> Tensor:
+        """(n, 7) pose of the tool, ``back`` [m] behind places (n, 3)."""
+        return pose(place - back * self.ahead, self.facing)
+
+
+def approach(cold: Tensor, foot: Tensor, out: Tensor, base: Tensor, right: Tensor, left: Tensor) -> Approach:
+    """The line that is nearest to where the base is.
+
+    Args:
+        cold: (n,) bool, whether it is a fridge's handle, which is upright.
+        foot: (n, 3) [m] the handle.
+        out: (n,) [rad] where the drawer or the door faces.
+        base: (n, 3) x, y [m] and yaw of the base.
+        right: (n,) [rad] from where it faces, the line is turned to the left by this at least,
+        left: and by this at most.
+    """
+    to = base[:, :2] - foot[:, :2]
+    bearing = wrap_to_pi(atan2(to[:, 1], to[:, 0]) - out)
+    yaw = wrap_to_pi(out + torch.minimum(torch.maximum(bearing, right), left) + math.pi)
+    aim = torch.where(cold[:, None], _AIM["fridge"].like(foot), _AIM["drawer"].like(foot))
+    return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), aim))
+
+
+def ready(cold: Tensor, keyframe: Tensor) -> Tensor:
+    """(n, joints) the keyframe (joints,), with the arm ready to reach."""
+    arm = torch.where(cold[:, None], _READY["fridge"].like(keyframe), _READY["drawer"].like(keyframe))
+    return torch.cat([keyframe[:-8].expand(len(cold), -1), arm], 1)

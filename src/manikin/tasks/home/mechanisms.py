@@ -1,0 +1,367 @@
+"""What Open and Close share: the drawers and doors of an apartment, where a robot starts before them, what is seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manikin import Articulation, Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable
+from manikin.errors import UnknownNameError
+from manikin.homes import Home, Mechanism, apartment, furnish
+from manikin.homes.starts import Touching
+from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
+from manikin.rng import EpisodeRng
+from manikin.robots import fetch_mshab
+from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
+from manikin.tasks.home.rules import ARTICULATIONS
+from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
+from manikin.toolkit import constant, per_step, press, tool_from_base
+
+__all__ = ["KINDS", "Front", "Fronts", "MechanismHandles", "MechanismTask", "fronts"]
+
+KINDS = ("drawer", "fridge")
+"""What is opened and closed: an upper drawer of the kitchen counter, or the upper door of the fridge."""
+_UPPER = 0.6  # [m] above which the handle of an upper drawer is
+_TRIES = 128  # starts that are tried of each drawer and door
+_SLOTS = 12  # any number of drawers up to 4 divides it
+T = TypeVar("T", Tensor, dict[str, Tensor])
+
+
+@dataclass(frozen=True)
+class Front:
+    """A drawer or a door of an apartment, shut.
+
+    Attributes:
+        kind: ``drawer`` or ``fridge``.
+        mechanism, joint: names.
+        handle: (3,) [m] its middle.
+        yaw: [rad] where it faces.
+        frame: (2,) [m] from here the place of the robot counts: the outside of a drawer, the middle of a fridge.
+        hinge: (2,) [m] about which a door turns; of a drawer ``frame``.
+        sense: of that turn, 1 to the left, -1 to the right, seen from above; 0 for a drawer.
+        limits: of the joint [m, rad].
+    """
+
+    kind: str
+    mechanism: str
+    joint: str
+    handle: tuple[float, ...]
+    yaw: float
+    frame: tuple[float, ...]
+    hinge: tuple[float, ...]
+    sense: float
+    limits: tuple[float, float]
+
+
+class Fronts:
+    """The drawers and doors of one apartment that tasks are about, as tensors; ``T`` is their number.
+
+    Attributes:
+        each: one by one, drawers first.
+        slots: (kinds, slots) numbers of those of each kind, every one equally often.
+        fridge: (T,) bool; handle: (T, 3); yaw: (T,); frame: (T, 2); hinge: (T, 2); sense: (T,); limits: (T, 2), of
+            each; see :class:`Front`.
+    """
+
+    def __init__(self, each: tuple[Front, ...], kinds: tuple[str, ...]) -> None:
+        self.each = each
+        of = [[k for k, one in enumerate(each) if one.kind == kind] for kind in kinds]
+        self.slots = torch.tensor([np.resize(numbers, _SLOTS).tolist() for numbers in of])
+        self.fridge = torch.tensor([one.kind == "fridge" for one in each])
+        self.handle, self.frame, self.hinge = (
+            torch.tensor([getattr(one, name) for one in each]) for name in ("handle", "frame", "hinge")
+        )
+        self.yaw, self.sense = (torch.tensor([getattr(one, name) for one in each]) for name in ("yaw", "sense"))
+        self.limits = torch.tensor([one.limits for one in each])
+
+
+def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
+    """The upper drawers of the counter and the upper door of the fridge of a built-in apartment."""
+    home = apartment(LAYOUTS.index(layout))
+    found = []
+    for kind in kinds:
+        owner = home.of_kind("fridge" if kind == "fridge" else "counter")[0]
+        assert isinstance(owner, Mechanism)
+        found += _fronts_of(kind, owner)
+    return Fronts(tuple(found), kinds)
+
+
+def _fronts_of(kind: str, owner: Mechanism) -> list[Front]:
+    yaw = 2 * math.atan2(owner.quat[3], owner.quat[0])
+    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+
+    def world(xy: np.ndarray) -> tuple[float, ...]:
+        return tuple((np.array(owner.pos[:2]) + turn @ xy).tolist())
+
+    found = []
+    for joint in owner.model.joints:
+        body = owner.model.body(joint.name)
+        handle = body.pos + owner.model.site(f"handle/{joint.name}").pos
+        wanted = joint.name == "top_door" if kind == "fridge" else joint.name.startswith("drawer")
+        if not wanted or handle[2] < _UPPER:
+            continue
+        found.append(
+            Front(
+                kind=kind,
+                mechanism=owner.name,
+                joint=joint.name,
+                handle=(*world(handle[:2]), float(handle[2])),
+                yaw=yaw,
+                frame=tuple(owner.pos[:2]) if kind == "fridge" else world(body.pos[:2]),
+                hinge=world(body.pos[:2]),
+                sense=float(joint.axis[2]),
+                limits=(float(joint.range[0]), float(joint.range[1])),
+            )
+        )
+    return found
+
+
+@dataclass
+class MechanismHandles(Handles):
+    """What the scene consists of, and ``h`` in the methods of tasks."""
+
+    robot: Robot
+    home: Home
+    pieces: tuple[Articulation, ...]  # of each drawer and door, what it belongs to
+    grasps: tuple[Grasp, ...]  # of each
+    target: Variable  # number of the drawer or door
+    began: Variable  # [m, rad] where its joint was at the start
+    pressed: Variable  # [N] added up over control steps
+    pushed: Variable  # 1 once it was shut with the tool near its handle, until it is open again
+
+
+class MechanismTask(Task):
+    """A drawer or a fridge before a mobile robot: what Open and Close have in common.
+
+    Randomization: that of the tasks.
+    Success: that of the tasks.
+    """
+
+    subtask: ClassVar[str]
+    robots = ("fetch_mshab",)
+    robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
+    layouts = LAYOUTS
+    observations = {
+        "joints_from_rest": Quantity("m, rad", "joint", "torso, head, arm, less where they rest"),
+        "joint_speeds": Quantity("m/s, rad/s", "joint", "torso, head, arm"),
+        "tcp_from_base": Quantity("m, quaternion wxyz", "base"),
+        "goal_from_base": Quantity("m", "base", "the handle"),
+        "is_grasped": Quantity("0 or 1", note="the drawer or the door"),
+        "open_share": Quantity("1", note="of the joint's range"),
+        "opens_along": Quantity("1", "base", "the way that the handle goes when it is opened"),
+    }
+
+    @dataclass(frozen=True)
+    class Config:
+        mechanism: str = "drawer"  # or fridge, or either
+        force_limit: float = 10000.0  # [N] added up over control steps, below which contacts must stay; as published
+        both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+
+    def scene(self, b: SceneBuilder) -> MechanismHandles:
+        word = self.config.mechanism
+        if word not in (*KINDS, "either"):
+            raise UnknownNameError(f"mechanism of {self.id}", word, (*KINDS, "either"))
+        self._kinds = KINDS if word == "either" else (word,)
+        self._fronts = found = fronts(self.layout, self._kinds)
+        robot = b.robot(pos=(0, 0, 0))
+        needs_mobile(self.id, robot)
+        home = furnish(b, apartment(LAYOUTS.index(self.layout)))
+        self._starts = _starts(self.layout, self._kinds, self.subtask, b)
+        return MechanismHandles(
+            robot=robot,
+            home=home,
+            pieces=tuple(home.mechanism(one.mechanism) for one in found.each),
+            grasps=tuple(
+                b.grasp(
+                    robot,
+                    home.mechanism(one.mechanism),
+                    link=one.joint,
+                    min_force=COMMON.grasp_force,
+                    max_angle=math.degrees(COMMON.grasp_angle),
+                )
+                for one in found.each
+            ),
+            target=b.variable("target"),
+            began=b.variable("began"),
+            pressed=b.variable("pressed"),
+            pushed=b.variable("pushed"),
+        )
+
+    def start(self, h: MechanismHandles, ep: Episode) -> None:
+        kind, slot = ep.rng.integers("kind", 0, len(self._kinds)), ep.rng.integers("which", 0, _SLOTS)
+        target = self._fronts.slots[kind, slot]
+        start = self._starts[target, ep.rng.integers("start", 0, self._starts.shape[1])]
+        h.target.set(target.float())
+        h.began.set(start[:, -1])
+        rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
+        base = h.robot.base_joints(start[:, :3])
+        h.robot.set_qpos(torch.cat([base, rest[:, :-7], rest[:, -7:] + start[:, 3:-1]], 1), opening=0.3)
+        for piece in dict.fromkeys(h.pieces):
+            mine = [k for k, other in enumerate(h.pieces) if other is piece]
+            joints = [piece.joints.index(self._fronts.each[k].joint) for k in mine]
+            qpos = torch.zeros(h.n, len(piece.joints))
+            for k, joint in zip(mine, joints, strict=True):
+                qpos[:, joint] = torch.where(target == k, start[:, -1], qpos[:, joint])
+            piece.set_qpos(qpos)
+
+    def advance(self, h: MechanismHandles) -> None:
+        press(h.pressed, h.robot)
+        joint = self.joint(h)
+        near = norm(h.robot.tcp_pos - joint.handle) < constant(0.3)
+        shut = closed(joint)
+        h.pushed.set((shut & ((h.pushed.value > 0) | near)).float())
+
+    def of_target(self, h: MechanismHandles, each: list[Tensor]) -> Tensor:
+        """(n, ...) of the rows' own drawer or door, from those (n, ...) of each."""
+        if len(each) == 1:
+            return each[0]
+        values = torch.stack(each, 1)
+        target = h.target.value.long().view(-1, *(1,) * (values.ndim - 1))
+        return values.gather(1, target.expand(-1, 1, *values.shape[2:])).squeeze(1)
+
+    @per_step
+    def joint(self, h: MechanismHandles) -> Joint:
+        """What conditions and rewards ask of the rows' drawer or door, by the rules of the first kind."""
+        found, pairs = self._fronts, list(zip(h.pieces, self._fronts.each, strict=True))
+        target = h.target.value.long()
+        q = self.of_target(h, [piece.joint(one.joint) for piece, one in pairs])
+        speeds = [piece.qvel[:, piece.joints.index(one.joint)] for piece, one in pairs]
+        yaw, place = found.yaw[target], found.frame[target]
+        out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1) * q[:, None]
+        place = torch.where(found.fridge[target][:, None], place, place + out)
+        return Joint(
+            kind=self._kinds[0],
+            q=q,
+            speed=self.of_target(h, speeds),
+            limits=found.limits[target],
+            start=h.began.value,
+            frame=torch.cat([place, yaw[:, None]], 1),
+            handle=self.of_target(h, [piece.handle_of(one.joint) for piece, one in pairs]),
+        )
+
+    def by_kind(self, h: MechanismHandles, value: Callable[[Joint], T]) -> T:
+        """A value of the rows' drawer or door, each by the rules of its kind."""
+        joint = self.joint(h)
+        found = [value(replace(joint, kind=kind)) for kind in self._kinds]
+        if len(found) == 1:
+            return found[0]
+        drawer, fridge = found
+        cold = self.cold(h)
+        if isinstance(drawer, dict) and isinstance(fridge, dict):
+            return {name: torch.where(cold, fridge[name], drawer[name]) for name in drawer}
+        assert isinstance(drawer, Tensor) and isinstance(fridge, Tensor)
+        return torch.where(cold, fridge, drawer)
+
+    @per_step
+    def seen(self, h: MechanismHandles) -> Seen:
+        """What conditions and rewards ask of the robot."""
+        grasped = self.of_target(h, [grasp.value for grasp in h.grasps])
+        return see(h.robot, self.joint(h).handle, grasped, h.pressed.value, both_ways=self.config.both_ways)
+
+    def torso(self, h: MechanismHandles) -> tuple[float, float]:
+        """Limits of the torso's joint [m]."""
+        low, high = h.robot.ranges[h.robot.groups["torso"].start].tolist()
+        return low, high
+
+    def evaluate(self, h: MechanismHandles) -> dict[str, Tensor]:
+        seen, limit = self.seen(h), self.config.force_limit
+        force = self.of_target(h, [norm(grasp.force).amax(1) for grasp in h.grasps])
+        rules = ARTICULATIONS[self._kinds[0]]  # these two numbers are those of every kind
+        joint = self.joint(h)
+        return {
+            "success": self.by_kind(
+                h, lambda one: succeeds(self.subtask, seen, Goal(one.handle), joint=one, force_limit=limit)
+            ),
+            "fail": seen.pressed >= constant(limit),
+            "is_open": self.by_kind(h, opened),
+            "is_slightly_open": joint.share(joint.q) > constant(rules.slightly_open),
+            "is_closed": closed(joint),
+            "is_slightly_closed": slightly_closed(joint),
+            "contact": force > 0,
+            "is_grasped": seen.grasped,
+            "is_still": seen.still,
+            "is_resting": seen.rests(tight=True),
+            "robot_force": seen.pressed,
+        }
+
+    def observe(self, h: MechanismHandles) -> dict[str, dict[str, Tensor]]:
+        seen, joint, root = self.seen(h), self.joint(h), h.robot.root_pose
+        policy = {
+            "joints_from_rest": seen.joints,
+            "joint_speeds": seen.joint_speeds,
+            "tcp_from_base": tool_from_base(h.robot),
+            "goal_from_base": quat_rotate_inv(root[:, 3:], joint.handle - root[:, :3]),
+            "is_grasped": seen.grasped,
+        }
+        along = yaw_rotate(self.opens_along(h), -seen.base[:, 2])
+        return {
+            "policy": policy,
+            "privileged": {"open_share": joint.share(joint.q)[:, None], "opens_along": along},
+        }
+
+    def cold(self, h: MechanismHandles) -> Tensor:
+        """(n,) bool, whether it is the fridge."""
+        return self._fronts.fridge[h.target.value.long()]
+
+    def handle_at(self, h: MechanismHandles, q: Tensor) -> Tensor:
+        """(n, 3) [m] where the handle is when the joint is at q (n,)."""
+        found, target = self._fronts, h.target.value.long()
+        foot, yaw, hinge = found.handle[target], found.yaw[target], found.hinge[target]
+        slid = q[:, None] * torch.stack([torch.cos(yaw), torch.sin(yaw)], 1) + foot[:, :2]
+        swung = hinge + yaw_rotate(foot[:, :2] - hinge, q * found.sense[target])
+        return torch.cat([torch.where(self.cold(h)[:, None], swung, slid), foot[:, 2:]], 1)
+
+    def opens_along(self, h: MechanismHandles) -> Tensor:
+        """(n, 2) unit vector in the world of the way that the handle goes when it is opened now."""
+        found, target, joint = self._fronts, h.target.value.long(), self.joint(h)
+        yaw, sense = found.yaw[target], found.sense[target]
+        out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
+        to = joint.handle[:, :2] - found.hinge[target]
+        turned = sense[:, None] * torch.stack([-to[:, 1], to[:, 0]], 1) / norm(to, keepdim=True).clamp_min(1e-6)
+        return torch.where(found.fridge[target][:, None], turned, out)
+
+
+def _starts(layout: str, kinds: tuple[str, ...], subtask: str, b: SceneBuilder) -> Tensor:
+    """(T, S, 3 + 7 + 1) starts before each drawer and door in which the robot touches nothing: place of the base, noise
+    of the arm, and where the joint is. They are the same in every scene of the layout."""
+    home = apartment(LAYOUTS.index(layout))
+    tries = Touching(home, b.robots[0])
+    spec = b.robots[0][0]
+    rest = torch.tensor(spec.keyframes["rest"])
+    found = []
+    for k, one in enumerate(fronts(layout, kinds).each):
+        rng = EpisodeRng(torch.arange(_TRIES), torch.full((_TRIES,), k))
+        rules = ARTICULATIONS[one.kind]
+        low, high = one.limits
+        q = torch.full((_TRIES,), low)
+        if subtask == "close":
+            q = low + (high - low) * rng.uniform("starts/open", rules.open_share, 1.0)
+        yaw = torch.full((_TRIES,), one.yaw)
+        frame = torch.tensor([one.frame]).expand(_TRIES, 2)
+        if one.kind == "drawer":
+            frame = frame + q[:, None] * torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
+        (near, far), (right, left) = rules.front
+        forth, aside = rng.uniform("starts/forth", near, far), rng.uniform("starts/aside", right, left)
+        cut = COMMON.base_noise_cut
+        place = frame + yaw_rotate(torch.stack([forth, aside], 1), yaw)
+        place = place + rng.normal("starts/place", 0.0, COMMON.base_noise, (2,)).clamp(-cut, cut)
+        to, cut = frame - place, COMMON.yaw_noise_cut
+        heading = atan2(to[:, 1], to[:, 0]) + rng.normal("starts/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
+        cut = COMMON.arm_noise_cut
+        arm = rng.normal("starts/arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
+        owner = next(piece for piece in home.mechanisms if piece.name == one.mechanism)
+        opened_to = torch.zeros(_TRIES, len(owner.joints))
+        opened_to[:, owner.joints.index(one.joint)] = q
+        base = torch.cat([place, heading[:, None]], 1)
+        posture = rest[3:].expand(_TRIES, -1)
+        joints = torch.cat([base, posture[:, :-7], posture[:, -7:] + arm], 1)
+        touches = torch.from_numpy(tries.touches(joints, {one.mechanism: opened_to}))
+        found.append(torch.cat([base, arm, q[:, None]], 1)[~touches])
+    most = max(map(len, found))
+    return torch.stack([one[torch.arange(most) % len(one)] for one in found])
