@@ -8,13 +8,14 @@ from torch import Tensor
 from manikin import Waypoint
 from manikin.homes import Mechanism
 from manikin.math import quat_rotate
-from manikin.tasks.kitchen.common import ALONG, KitchenHandles, KitchenTask, moving
+from manikin.tasks.kitchen.common import KitchenHandles, KitchenTask, across, moving
 from manikin.toolkit import constant
 
 __all__ = ["KitchenCloseDrawer"]
 
 CLOSED = 0.05
 """Share of its travel up to which a drawer counts as closed."""
+_FACING, _AWAY = across(0.8), 0.75  # how the tool points; [m] from the middle of the base to it
 
 
 class KitchenCloseDrawer(KitchenTask):
@@ -52,13 +53,13 @@ class KitchenCloseDrawer(KitchenTask):
         shut = handle - self.joint(h)[:, None] * out
 
         def push(at: Tensor, name: str, back: float, speed: float) -> Waypoint:
-            tool = self.tool(h, at, ALONG, back=back)
-            return Waypoint(name=name, pose=tool, base=self.behind(h, tool, 0.62), gripper=-1, pos_tol=0.02,
+            tool = self.tool(h, at, _FACING, back=back)
+            return Waypoint(name=name, pose=tool, base=self.behind(h, tool, _AWAY), gripper=-1, pos_tol=0.02,
                             speed=speed, timeout_s=3.0)  # fmt: skip
 
-        first = self.tool(h, handle, ALONG, back=0.1)
+        first = self.tool(h, handle, _FACING, back=0.1)
         return [
-            self.stand(h, first, 0.62),
+            self.stand(h, first, _AWAY),
             push(handle, "before", 0.1, 0.5),
             push(handle, "touch", 0.02, 0.2),
             push(shut, "push", 0.0, 0.25),

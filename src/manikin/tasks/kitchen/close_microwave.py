@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from manikin import Waypoint
@@ -47,4 +46,4 @@ class KitchenCloseMicrowave(KitchenOpenCabinet):
         return 1.0 - (self.joint(h) * (1.0 / math.radians(85))).clamp(0.0, 1.0)
 
     def expert(self, h: KitchenHandles) -> list[Waypoint]:
-        return self.swing(h, self.joint(h), torch.full((h.n,), -0.03))
+        return self.swing(h, math.radians(80), -0.03)

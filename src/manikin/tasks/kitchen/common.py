@@ -30,18 +30,22 @@ from manikin import (
 from manikin.errors import ConfigError
 from manikin.homes import Apartment, Home, Mechanism, furnish
 from manikin.homes.kitchens import KITCHENS, boxes, kitchen, robocasa_kitchen
-from manikin.math import Constant, atan2, norm, pose, quat_from_axis_angle, quat_from_yaw, quat_mul, quat_rotate
+from manikin.math import Constant, atan2, norm, pose, quat_from_axis_angle, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 from manikin.toolkit import ONE, bonus, closeness, constant, per_step
 
-__all__ = ["ACROSS", "ALONG", "KitchenHandles", "KitchenTask", "hinge", "moving"]
+__all__ = ["KitchenHandles", "KitchenTask", "across", "hinge", "moving"]
 
 _BESIDE = 0.35  # [m] either side of a handle, what stands there is in the robot's way
 _FAR = 0.6  # [m] beyond it, things stand on the other side of the room
-_HALF = math.sqrt(0.5)
-# The tool's orientation where a front faces x: it points at the front, and its fingers open sideways, or up and down.
-ACROSS = Constant((_HALF, 0.0, -_HALF, 0.0))
-ALONG = Constant((0.5, 0.5, -0.5, -0.5))
-_UP, _IN = Constant((0.0, 0.0, 1.0)), Constant((-1.0, 0.0, 0.0))
+_UP = Constant((0.0, 0.0, 1.0))
+_INTO = Constant((-1.0, 0.0, 0.0))
+
+
+def across(pitch: float) -> Constant:
+    """The tool's orientation before a front that faces x: it points at it, ``pitch`` [rad] down, and its fingers open
+    sideways."""
+    half = math.pi / 4 + pitch / 2
+    return Constant((math.cos(half), 0.0, -math.sin(half), 0.0))
 
 
 def moving(what: str) -> Labels:
@@ -113,6 +117,7 @@ class KitchenTask(Task):
 
     kinds: ClassVar[tuple[str, ...]] = ()  # of the furniture that has such joints
     opened: ClassVar[tuple[float, float]] = (0.0, 0.0)  # share of the range at which the joint begins
+    keyframe: ClassVar[str] = "rest"  # of the arm, at the start
     backs: ClassVar[float] = 0.0  # [m] the robot starts further away by this
 
     @dataclass(frozen=True)
@@ -180,7 +185,7 @@ class KitchenTask(Task):
         spot = self._first[number] + quat_rotate(quat_from_yaw(yaw), spot)
         base = h.robot.base_joints(torch.cat([spot[:, :2], (yaw + math.pi)[:, None]], 1))
         many = h.robot.arm_joints - 3
-        arm = h.robot.keyframe("forward" if "forward" in h.robot.arm.keyframes else "rest")[3:] + ep.rng.normal("arm", 0.0, c.noise, (many,))
+        arm = h.robot.keyframe(self.keyframe)[3:] + ep.rng.normal("arm", 0.0, c.noise, (many,))
         h.robot.set_qpos(torch.cat([base, arm], 1))
 
     # ---- what is seen ----------------------------------------------------------------------------------------------
@@ -237,30 +242,30 @@ class KitchenTask(Task):
 
     def tool(self, h: KitchenHandles, at: Tensor, facing: Constant, *, back: float = 0.0, roll: float = 0.0,
              turn: Tensor | None = None) -> Tensor:  # fmt: skip
-        """(n, 7) pose of the tool at points (n, 3) before a front, turned by ``turn`` (n,) [rad] about the vertical,
-        then drawn ``back`` [m] and rolled by ``roll`` [rad], clockwise seen from the robot."""
+        """(n, 7) pose of the tool at points (n, 3) before a front, which is turned by ``turn`` (n,) [rad] about the
+        vertical; drawn ``back`` [m] and rolled by ``roll`` [rad], clockwise seen from the robot."""
         front = self.front(h)
         if turn is not None:
             front = quat_mul(front, quat_from_yaw(turn))
-        into = quat_rotate(front, _IN.like(at).expand_as(at))
         quat = quat_mul(front, facing.like(at).expand(len(at), 4))
         if roll:
-            about = quat_from_axis_angle(into, torch.full((len(at),), roll))
-            quat = quat_mul(about, quat)
-        return pose(at - back * into, quat)
+            into = quat_rotate(front, _INTO.like(at).expand_as(at))
+            quat = quat_mul(quat_from_axis_angle(into, torch.full((len(at),), roll)), quat)
+        return pose(at - back * quat_rotate(quat, _UP.like(at).expand_as(at)), quat)
 
     def behind(self, h: KitchenHandles, tool: Tensor, away: float, aside: float = 0.0) -> Tensor:
         """(n, 3) where the base stands, ``away`` [m] behind a tool (n, 7), facing as that points, ``aside`` [m] to its
         left."""
         ahead = quat_rotate(tool[:, 3:], _UP.like(tool).expand(len(tool), 3))
-        yaw = atan2(ahead[:, 1], ahead[:, 0])
+        before = self._yaw[h.target.value.long()] + math.pi  # as at the start, so that it never turns a whole turn
+        yaw = before + wrap_to_pi(atan2(ahead[:, 1], ahead[:, 0]) - before)
         cos, sin = torch.cos(yaw), torch.sin(yaw)
         x = tool[:, 0] - away * cos - aside * sin
         y = tool[:, 1] - away * sin + aside * cos
         return torch.stack([x, y, yaw], 1)
 
     def stand(self, h: KitchenHandles, tool: Tensor, away: float, aside: float = 0.0) -> Waypoint:
-        """The base drives to where the tool's first pose is in reach, and never nearer than ``distance`` less 0.3 m."""
+        """The base drives to where the tool's first pose (n, 7) is in reach."""
         base = self.behind(h, tool, away, aside)
         return Waypoint(name="drive", base=base, gripper=1, pos_tol=0.02, rot_tol=0.05, speed=0.5, timeout_s=1.0)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from manikin import SceneBuilder, Waypoint
 from manikin.homes import Mechanism
 from manikin.math import quat_from_yaw, quat_rotate
-from manikin.tasks.kitchen.common import ACROSS, KitchenHandles, KitchenTask, hinge, moving
+from manikin.tasks.kitchen.common import KitchenHandles, KitchenTask, across, hinge, moving
 from manikin.toolkit import constant
 
 __all__ = ["KitchenOpenCabinet"]
@@ -19,7 +19,7 @@ __all__ = ["KitchenOpenCabinet"]
 OPEN = 0.9 * math.pi / 2
 """[rad] a door that is open by 90 % of a right angle counts as open."""
 _STEPS, _LEAD = 8, 0.12  # stages of the expert's way round the hinge; [rad] beyond what counts as open
-_AWAY = 0.72  # [m] from the middle of the base to the tool
+_FACING, _AWAY = across(0.0), 0.72  # how the tool points; [m] from the middle of the base to it
 
 
 class KitchenOpenCabinet(KitchenTask):
@@ -38,6 +38,7 @@ class KitchenOpenCabinet(KitchenTask):
     instruction = "open the door of the marked cabinet"
     labels = moving("door")
     kinds = ("cabinet",)
+    keyframe = "forward"
     follow: ClassVar[float] = 0.4  # share of the door's turn that the gripper turns by; the rest it slides on the bar
 
     def scene(self, b: SceneBuilder) -> KitchenHandles:
@@ -56,19 +57,17 @@ class KitchenOpenCabinet(KitchenTask):
         return (self.joint(h) * (1.0 / OPEN)).clamp(0.0, 1.0)
 
     def expert(self, h: KitchenHandles) -> list[Waypoint]:
-        begin, most = torch.zeros(h.n), torch.full((h.n,), OPEN + _LEAD)
-        return self.swing(h, begin, most)
+        return self.swing(h, 0.0, OPEN + _LEAD)
 
-    def swing(self, h: KitchenHandles, begin: Tensor, end: Tensor) -> list[Waypoint]:
-        """Take the handle of a door that is open by ``begin`` (n,) [rad] and bring it to ``end`` (n,)."""
+    def swing(self, h: KitchenHandles, begin: float, end: float) -> list[Waypoint]:
+        """Take the handle of a door that is open by about ``begin`` [rad] and bring it to ``end``."""
         number = h.target.value.long()
         hinge, way, closed = self._hinge[number], self._way[number], self._first[number]
 
         def at(share: float, back: float = 0.0) -> Tensor:
-            angle = begin + share * (end - begin)
-            swing = angle * way
+            swing = (self.joint(h) if share == 0.0 else begin + share * (end - begin)) * way
             place = hinge + quat_rotate(quat_from_yaw(swing), closed - hinge)
-            return self.tool(h, place, ACROSS, back=back, turn=self.follow * swing)
+            return self.tool(h, place, _FACING, back=back, turn=self.follow * swing)
 
         def to(name: str, tool: Tensor, gripper: float, **how: float) -> Waypoint:
             return Waypoint(name=name, pose=tool, base=self.behind(h, tool, _AWAY), gripper=gripper, **how)  # type: ignore[arg-type]

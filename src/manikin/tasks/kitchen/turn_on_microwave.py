@@ -10,7 +10,7 @@ from torch import Tensor
 from manikin import Episode, Quantity, SceneBuilder, Variable, Waypoint
 from manikin.homes import Mechanism
 from manikin.math import norm
-from manikin.tasks.kitchen.common import ACROSS, KitchenHandles, KitchenTask, moving
+from manikin.tasks.kitchen.common import KitchenHandles, KitchenTask, across, moving
 from manikin.toolkit import constant
 
 __all__ = ["KitchenTurnOnMicrowave"]
@@ -19,6 +19,7 @@ PRESSED = 0.001
 """[m] a button that is pressed in by more starts the microwave."""
 FAR = 0.15
 """[m] the tool is further than this from the button at the end."""
+_FACING, _AWAY = across(0.0), 0.72  # how the tool points; [m] from the middle of the base to it
 
 
 @dataclass
@@ -43,6 +44,7 @@ class KitchenTurnOnMicrowave(KitchenTask):
     instruction = "press the green button of the microwave"
     labels = moving("button")
     kinds = ("microwave",)
+    keyframe = "forward"
     observations = {**KitchenTask.observations, "is_on": Quantity("1", note="whether the microwave runs")}
     reward_terms = {
         "reach": "1 - tanh(5 d), d from TCP to button; 1 once it is on",
@@ -85,12 +87,12 @@ class KitchenTurnOnMicrowave(KitchenTask):
 
     def expert(self, h: KitchenHandles) -> list[Waypoint]:
         at = self._first[h.target.value.long()]
-        first = self.tool(h, at, ACROSS, back=0.1)
-        away = self.tool(h, at, ACROSS, back=0.25)
+        first = self.tool(h, at, _FACING, back=0.1)
+        away = self.tool(h, at, _FACING, back=0.25)
         return [
-            self.stand(h, first, 0.72, aside=0.0),
+            self.stand(h, first, _AWAY),
             Waypoint(name="before", pose=first, gripper=-1, pos_tol=0.01, timeout_s=5.0),
-            Waypoint(name="press", pose=self.tool(h, at, ACROSS, back=-0.004), gripper=-1, pos_tol=0.003, speed=0.15),
+            Waypoint(name="press", pose=self.tool(h, at, _FACING, back=-0.004), gripper=-1, pos_tol=0.003, speed=0.15),
             Waypoint(name="away", pose=away, gripper=-1, pos_tol=0.02),
             Waypoint(name="end", pose=away, gripper=-1).hold(),
         ]

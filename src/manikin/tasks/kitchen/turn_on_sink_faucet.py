@@ -10,7 +10,7 @@ from torch import Tensor
 from manikin import Waypoint
 from manikin.homes import Mechanism
 from manikin.math import quat_from_yaw, quat_mul, quat_rotate
-from manikin.tasks.kitchen.common import ACROSS, KitchenHandles, KitchenTask, moving
+from manikin.tasks.kitchen.common import KitchenHandles, KitchenTask, across, moving
 from manikin.toolkit import constant
 
 __all__ = ["KitchenTurnOnSinkFaucet"]
@@ -18,6 +18,7 @@ __all__ = ["KitchenTurnOnSinkFaucet"]
 ON = 0.4
 """[rad] a lever that is turned by more, and by less than pi, lets water run."""
 _ARM = 0.1  # [m] from the lever's axis to where it is pushed
+_FACING, _AWAY = across(0.7), 0.82  # how the tool points; [m] from the middle of the base to it
 
 
 class KitchenTurnOnSinkFaucet(KitchenTask):
@@ -50,14 +51,14 @@ class KitchenTurnOnSinkFaucet(KitchenTask):
 
         def at(angle: float, back: float = 0.0) -> Tensor:
             swung = quat_mul(front, quat_from_yaw(torch.full((h.n,), angle)))
-            return self.tool(h, axis + quat_rotate(swung, lever), ACROSS, back=back)
+            return self.tool(h, axis + quat_rotate(swung, lever), _FACING, back=back)
 
         pushes = [
             Waypoint(name=f"push {k}", pose=at(0.15 * k, 0.012), gripper=-1, pos_tol=0.02, rot_tol=0.2, speed=0.15,
                      timeout_s=1.0) for k in range(1, 6)
         ]  # fmt: skip
         return [
-            self.stand(h, at(0.0), 0.66),
+            self.stand(h, at(0.0), _AWAY),
             Waypoint(name="before", pose=at(0.0, 0.1), gripper=-1, pos_tol=0.015, timeout_s=5.0),
             Waypoint(name="touch", pose=at(0.0, 0.02), gripper=-1, pos_tol=0.01, speed=0.2),
             *pushes,

@@ -8,13 +8,14 @@ from torch import Tensor
 
 from manikin import Waypoint
 from manikin.homes import Mechanism
-from manikin.tasks.kitchen.common import ACROSS, KitchenHandles, KitchenTask, moving
+from manikin.tasks.kitchen.common import KitchenHandles, KitchenTask, across, moving
 from manikin.toolkit import constant
 
 __all__ = ["KitchenTurnOnStove"]
 
 ON = 0.35
 """[rad] a knob that is turned by more, and by less than a whole turn minus this, lets gas through."""
+_FACING, _AWAY = across(0.6), 0.75  # how the tool points; [m] from the middle of the base to it
 
 
 class KitchenTurnOnStove(KitchenTask):
@@ -44,16 +45,16 @@ class KitchenTurnOnStove(KitchenTask):
 
     def expert(self, h: KitchenHandles) -> list[Waypoint]:
         at = self.handle(h)
-        grip = self.tool(h, at, ACROSS)
+        grip = self.tool(h, at, _FACING)
         turns = [
-            Waypoint(name=f"turn {k}", pose=self.tool(h, at, ACROSS, roll=0.2 * k), gripper=-1, pos_tol=0.02,
+            Waypoint(name=f"turn {k}", pose=self.tool(h, at, _FACING, roll=0.2 * k), gripper=-1, pos_tol=0.02,
                      rot_tol=0.1, turn=1.0, timeout_s=1.0) for k in range(1, 5)
         ]  # fmt: skip
         return [
-            self.stand(h, grip, 0.7),
-            Waypoint(name="before", pose=self.tool(h, at, ACROSS, back=0.12), gripper=1, pos_tol=0.01, timeout_s=5.0),
+            self.stand(h, grip, _AWAY),
+            Waypoint(name="before", pose=self.tool(h, at, _FACING, back=0.12), gripper=1, pos_tol=0.01, timeout_s=5.0),
             Waypoint(name="around", pose=grip, gripper=1, pos_tol=0.005, speed=0.2),
             Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
             *turns,
-            Waypoint(name="end", pose=self.tool(h, at, ACROSS, roll=1.0), gripper=-1).hold(),
+            Waypoint(name="end", pose=self.tool(h, at, _FACING, roll=1.0), gripper=-1).hold(),
         ]
