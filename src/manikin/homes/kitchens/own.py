@@ -136,10 +136,10 @@ _LAYOUTS: tuple[Mapping[str, Any], ...] = (
         "room": _room(4.2, 3.8),
         "main": _row(
             [("gap", 0.66), ("sink", 0.9), ("drawers", 0.7), ("stove", 0.76), ("drawers", 0.6)],
-            [("left", 0.66, 0.55), ("doors", 1.21, 1.05), ("microwave", 2.26, 0.76), ("right", 3.02, 0.6)],
+            [("left", 0.66, 0.55), ("doors", 1.21, 1.05), ("microwave", 2.26, 0.76), ("left", 3.02, 0.6)],
         ),
         "left": _row(
-            [("fridge", 0.7), ("dishwasher", 0.6), ("doors", 0.8)], [("right", 0.7, 0.6), ("doors", 1.3, 0.8)],
+            [("fridge", 0.7), ("dishwasher", 0.6), ("doors", 0.8)], [("left", 0.7, 0.6), ("doors", 1.3, 0.8)],
             at=(0.0, -2.8), turn=_QUARTER,
         ),
     },
@@ -147,7 +147,7 @@ _LAYOUTS: tuple[Mapping[str, Any], ...] = (
         "room": _room(3.6, 3.4),
         "main": _row(
             [("drawers", 0.5), ("stove", 0.76), ("drawers", 0.8), ("fridge", 0.7)],
-            [("left", 0.0, 0.5), ("microwave", 0.5, 0.76), ("right", 1.26, 0.5), ("shelves", 1.76, 0.3)],
+            [("left", 0.0, 0.5), ("microwave", 0.5, 0.76), ("shelves", 1.26, 0.3), ("right", 1.56, 0.5)],
         ),
         "front": _row(
             [("doors", 0.9), ("sink", 0.9), ("dishwasher", 0.6), ("drawers", 0.6)],
@@ -159,7 +159,7 @@ _LAYOUTS: tuple[Mapping[str, Any], ...] = (
         "room": _room(5.0, 4.4),
         "main": _row(
             [("gap", 0.2), ("fridge", 0.75), ("drawers", 0.7), ("stove", 0.76), ("doors", 0.9), ("drawers", 0.6)],
-            [("right", 1.05, 0.6), ("microwave", 1.65, 0.76), ("doors", 2.41, 0.9), ("left", 3.31, 0.6)],
+            [("left", 1.05, 0.6), ("microwave", 1.65, 0.76), ("doors", 2.41, 0.9), ("left", 3.31, 0.6)],
         ),
         "island": _row(
             [("drawers", 0.5), ("sink", 0.9), ("dishwasher", 0.6)], at=(3.4, -3.0), turn=2 * _QUARTER

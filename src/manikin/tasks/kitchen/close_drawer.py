@@ -15,7 +15,7 @@ __all__ = ["KitchenCloseDrawer"]
 
 CLOSED = 0.05
 """Share of its travel up to which a drawer counts as closed."""
-_FACING, _AWAY = across(0.8), 0.75  # how the tool points; [m] from the middle of the base to it
+_FACING, _AWAY = across(1.0), 0.75  # how the tool points; [m] from the middle of the base to it
 
 
 class KitchenCloseDrawer(KitchenTask):
@@ -54,8 +54,8 @@ class KitchenCloseDrawer(KitchenTask):
 
         def push(at: Tensor, name: str, back: float, speed: float) -> Waypoint:
             tool = self.tool(h, at, _FACING, back=back)
-            return Waypoint(name=name, pose=tool, base=self.behind(h, tool, _AWAY), gripper=-1, pos_tol=0.02,
-                            speed=speed, timeout_s=3.0)  # fmt: skip
+            return Waypoint(name=name, pose=tool, base=self.behind(h, tool, _AWAY), gripper=-1, pos_tol=0.03,
+                            rot_tol=0.4, speed=speed)  # fmt: skip
 
         first = self.tool(h, handle, _FACING, back=0.1)
         return [

@@ -15,7 +15,7 @@ __all__ = ["KitchenTurnOnStove"]
 
 ON = 0.35
 """[rad] a knob that is turned by more, and by less than a whole turn minus this, lets gas through."""
-_FACING, _AWAY = across(0.6), 0.75  # how the tool points; [m] from the middle of the base to it
+_FACING, _AWAY = across(1.0), 0.85  # how the tool points; [m] from the middle of the base to it
 
 
 class KitchenTurnOnStove(KitchenTask):
