@@ -57,6 +57,12 @@ VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24)
 # tasks whose own camera for people shows the fronts, the holes, all of the rail, or the goal far ahead
 SEEN_BY_PEOPLE = (
     "HomeNavigate-v1",
+    "KitchenCloseDrawer-v1",
+    "KitchenCloseMicrowave-v1",
+    "KitchenOpenCabinet-v1",
+    "KitchenTurnOnMicrowave-v1",
+    "KitchenTurnOnSinkFaucet-v1",
+    "KitchenTurnOnStove-v1",
     "CarryBox-v1",
     "InsertFlower-v1",
     "Excavate-v1",

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from manikin import (
+    CameraSpec,
     Episode,
     Event,
     Handles,
@@ -96,7 +97,7 @@ class KitchenTask(Task):
     """One joint of a kitchen is to be moved. Layouts are built-in kitchens; a subclass may name others, and those of
     RoboCasa where the data are: ``layout001/style001``."""
 
-    horizon_s = 25.0
+    horizon_s = 15.0
     robots = ("panda@planar",)
     robot_control: ClassVar[Mapping[str, str]] = {"panda@planar": "base: base_vel, arm: joint_delta_pos"}
     layouts = KITCHENS
@@ -157,9 +158,13 @@ class KitchenTask(Task):
         self._edge = torch.tensor([_edge(_standing(self.layout), one, joint) for one, joint in found])
         limits = [one.model.joint(joint).range.tolist() for one, joint in found]
         self._limits = torch.tensor(limits)
+        home = furnish(b, place)
+        (x0, y0), (x1, y1) = place.low, place.high
+        eye, seen = ((x0 + x1) / 2, y0 + 0.2, 2.5), ((x0 + x1) / 2, y1 - 0.3, 0.8)
+        b.camera(CameraSpec(name="human_camera", pos=eye, target=seen, fovy=1.2, width=512, height=512), replace=True)
         return KitchenHandles(
             robot=robot,
-            home=furnish(b, place),
+            home=home,
             target=b.variable("target"),
             marker=b.marker("handle_marker", size=(0.015,), rgba=(0.1, 0.8, 0.2, 0.8)),
         )
