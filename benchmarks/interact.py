@@ -115,8 +115,8 @@ def moves(rows: int, card: Any) -> torch.Tensor:
 def timed(rows: int, device: str, *, pictures: bool, steps: int) -> dict[str, float]:
     """Steps per second of all rows together, and of physics alone."""
     import manikin
-    from manikin.env.observe import Vision
     from manikin.author.raw import raw_physics
+    from manikin.env.observe import Vision
 
     torch.set_num_threads(1)
     seen: dict[str, Any] = {"observe": "state"}

@@ -50,7 +50,8 @@ def overlaps(home: Apartment) -> list[tuple[str, str, float]]:
         near = np.linalg.norm(reach[0][i + 1 :] - reach[0][i], axis=1) < reach[1][i + 1 :] + reach[1][i]
         for k in np.flatnonzero(near):
             two = geoms[i + 1 + k]
-            if names[one] != names[two] and (gap := mujoco.mj_geomDistance(model, data, one, two, 0.01, None)) < -1.1e-3:
+            gap = mujoco.mj_geomDistance(model, data, one, two, 0.01, None)
+            if names[one] != names[two] and gap < -1.1e-3:
                 found.append((names[one], names[two], gap))
     return found
 
@@ -89,7 +90,8 @@ def test_fixtures_stand_as_the_layout_says() -> None:
         "group_origin": [0, 0], "group_pos": [1.0, 2.0], "group_z_rot": -1.5708,
     }  # fmt: skip
     a, b, c = placed({"room": ROOM, "group": group})
-    # in the group: a at (0.3, -0.3, 0.47), b at (0.7, -0.2, 0.71), c at (0.3, -0.4, 1.47); then (x, y) -> (1 + y, 2 - x)
+    # in the group: a at (0.3, -0.3, 0.47), b at (0.7, -0.2, 0.71), c at (0.3, -0.4, 1.47); then (x, y) becomes
+    # (1 + y, 2 - x)
     assert a.pos == pytest.approx([0.7, 1.7, 0.47]) and a.yaw == -math.pi / 2
     assert b.pos == pytest.approx([0.8, 1.3, 0.71])
     assert c.pos == pytest.approx([0.6, 1.7, 1.47]) and c.size == pytest.approx([0.6, 0.4, 1.16])

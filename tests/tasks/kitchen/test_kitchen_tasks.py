@@ -48,10 +48,7 @@ def targets(inner: Any) -> list[tuple[str, str]]:
     """Which joints may be meant: by the task's public words."""
     task, home = inner.task, inner.h.home
     return [
-        (one.name, joint)
-        for one in home.apartment.mechanisms
-        if one.kind in task.kinds
-        for joint in task.joints(one)
+        (one.name, joint) for one in home.apartment.mechanisms if one.kind in task.kinds for joint in task.joints(one)
     ]
 
 
@@ -100,7 +97,7 @@ def test_an_episode_begins_before_the_handle_and_touches_nothing(word: str) -> N
         h, task = inner.h, inner.task
         assert not task.evaluate(h)["success"].any()
         assert (h.robot.forces.total == 0).all()
-        model, data = inner.world.data(0)
+        _, data = inner.world.data(0)
         assert not [c for c in data.contact if c.dist < -1e-4]
         low, high = kind.opened
         share = task.joint(h) / task.limit(h)

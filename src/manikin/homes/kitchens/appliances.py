@@ -81,8 +81,7 @@ def _cavity(piece: Piece, half_y: float, span: tuple[float, float], reach: tuple
         box((long, _WALL, (high - low) / 2), (middle, s * (half_y - _WALL), (low + high) / 2), _STEEL)
         for s in (-1.0, 1.0)
     ]
-    for z in (low + _WALL, high - _WALL):
-        geoms.append(box((long, half_y - 2 * _WALL, _WALL), (middle, 0, z), _STEEL))
+    geoms += [box((long, half_y - 2 * _WALL, _WALL), (middle, 0, z), _STEEL) for z in (low + _WALL, high - _WALL)]
     geoms.append(
         box((_WALL, half_y - 2 * _WALL, (high - low) / 2 - 2 * _WALL), (back + _WALL, 0, (low + high) / 2), _STEEL)
     )
@@ -214,8 +213,12 @@ def sink(name: str, size: Vec3) -> Mechanism:
         ),
     ]
     piece.receptacles.append(
-        Receptacle(name="basin", link="body", pos=(middle, 0, -deep / 2 + thin),
-                   half=(long - 0.03, half_y - 0.03, deep / 2 - thin))  # fmt: skip
+        Receptacle(
+            name="basin",
+            link="body",
+            pos=(middle, 0, -deep / 2 + thin),
+            half=(long - 0.03, half_y - 0.03, deep / 2 - thin),
+        )
     )
     tap = -depth / 2 + rim / 2
     geoms += [

@@ -28,6 +28,7 @@ _CUTS, _MOST = 6, 0.4  # how often a fixture is cut back before it is left out, 
 _GIVES_WAY = ("box", "stool", "hood", "panel_cabinet", "open_cabinet", "housing_cabinet", "hinge_cabinet",
               "single_cabinet", "stack", "counter")  # fmt: skip
 Piece = Fixture | Mechanism
+_XY = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +94,7 @@ def _built(spot: Spot, spots: Sequence[Spot], colours: Colours, said: list[str])
     return replace(piece, pos=pos, quat=(math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)))
 
 
-def _made(
-    spot: Spot, size: Vec3, spots: Sequence[Spot], colours: Colours, said: list[str]
-) -> tuple[Piece, float]:
+def _made(spot: Spot, size: Vec3, spots: Sequence[Spot], colours: Colours, said: list[str]) -> tuple[Piece, float]:
     """The piece, and how far its frame is above the lower face [m]."""
     name, kind, config, front = spot.name, spot.type, spot.config, colours.front
     hinge = -1.0 if config.get("orientation", "right") == "left" else 1.0
@@ -195,8 +194,8 @@ def _worktop(spot: Spot, size: Vec3, spots: Sequence[Spot], colours: Colours) ->
 
 def _levels(spot: Spot, spots: Sequence[Spot], said: list[str]) -> tuple[list[Any], bool]:
     """Levels of a stack from below, and whether its top is open, as a basin hangs into it."""
-    levels = [level for level, share in zip(spot.config["levels"], spot.config["percentages"], strict=True) if share > 0]
-    levels = ["panel_cabinet" if level == "box" else level for level in levels]
+    given = zip(spot.config["levels"], spot.config["percentages"], strict=True)
+    levels = ["panel_cabinet" if level == "box" else level for level, share in given if share > 0]
     basins = [one for one in spots if one.type == "sink" and spot in _below(one, spots)]
     if basins and levels and "drawer" in str(levels[-1]):
         levels[-1] = "panel_cabinet"
@@ -292,7 +291,7 @@ def _cut(spot: Spot, own: np.ndarray, theirs: np.ndarray) -> float:
     return by
 
 
-def _walls(layout: Mapping[str, Any], colours: Colours) -> tuple[tuple[Shape, ...], tuple[float, float], tuple[float, float]]:
+def _walls(layout: Mapping[str, Any], colours: Colours) -> tuple[tuple[Shape, ...], _XY, _XY]:
     """Walls, which stand outside of the room's edge, and the corners of the floor."""
     shapes, corners = [], []
     for config in layout["room"].get("walls", ()):

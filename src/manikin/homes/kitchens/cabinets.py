@@ -89,8 +89,10 @@ def stack(
     if plinth:
         geoms.append(box(((depth - _PLINTH) / 2, half, plinth / 2), (-_PLINTH / 2, 0, plinth / 2), (0.3, 0.3, 0.3, 1)))
     inner = depth - 2 * PANEL  # fronts cover the edges
-    for side in (-1.0, 1.0):
-        geoms.append(box((inner / 2, PANEL, height / 2), (-PANEL, side * (half - PANEL), plinth + height / 2), front))
+    geoms += [
+        box((inner / 2, PANEL, height / 2), (-PANEL, side * (half - PANEL), plinth + height / 2), front)
+        for side in (-1.0, 1.0)
+    ]
     geoms.append(box((PANEL, half - 2 * PANEL, height / 2), (back + PANEL, 0, plinth + height / 2), _INSIDE))
     boards = [plinth + PANEL, *([] if open_top else [plinth + height - PANEL])]
 
@@ -114,8 +116,7 @@ def stack(
                                  (0, y - reach, (low + high) / 2), front))  # fmt: skip
             _front(piece, geoms, new, word, (y, reach), (low, high), depth, handles, hinge)
         low = high
-    for z in boards:
-        geoms.append(box(((inner - 2 * PANEL) / 2, half - 2 * PANEL, PANEL), (0, 0, z), _INSIDE))
+    geoms += [box(((inner - 2 * PANEL) / 2, half - 2 * PANEL, PANEL), (0, 0, z), _INSIDE) for z in boards]
     piece.links[0] = Link(name="body", parent=None, geoms=tuple(geoms))
     if len(piece.links) > 1:
         return piece.done(name, "cabinet")
@@ -220,7 +221,8 @@ def worktop(
         name: of the counter.
         size: width, depth and height [m].
         under: shares of the depth, from the back, between which a block stands under the top; None for no block.
-        top, base: colours.
+        top: colour of the top.
+        base: colour of the block.
         holes: cut into the top, from left to right.
         thick: of the top [m].
     """
@@ -287,5 +289,6 @@ def cooler(name: str, size: Vec3, form: str, *, front: RGBA = (0.82, 0.83, 0.85,
         for k, side in enumerate((-1.0, 1.0)):
             piece.door(f"door{k}", (at, side * half / 2, middle), half / 2 - _GAP, tall, hinge=side, thick=thick)
     if split:
-        piece.drawer("drawer0", (depth / 2 - 2 * PANEL, 0, split / 2), (depth / 2 - 0.03, half - _GAP, split / 2 - _GAP))
+        room = (depth / 2 - 0.03, half - _GAP, split / 2 - _GAP)
+        piece.drawer("drawer0", (depth / 2 - 2 * PANEL, 0, split / 2), room)
     return piece.done(name, "fridge")

@@ -142,8 +142,8 @@ def _around(given: Any, config: Mapping[str, Any], found: Mapping[str, Spot]) ->
     inner = found[config["interior_obj"]].size
     size = list(given) if given is not None else [None] * 3
     for i, (pad, room) in enumerate(zip(config["padding"], inner, strict=True)):
-        if isinstance(size[i], str):
-            size[i] = found[size[i]].size[i]
+        if isinstance(word := size[i], str):
+            size[i] = found[word].size[i]
         if size[i] is None:
             size[i] = room + sum(value or 0.0 for value in pad or (0.0, 0.0))
     return np.array(size, float)

@@ -21,7 +21,7 @@ _COLOURS = (
     Colours(),
     Colours(front=(0.42, 0.52, 0.48, 1), top=(0.82, 0.8, 0.76, 1), base=(0.42, 0.52, 0.48, 1)),
     Colours(front=(0.3, 0.36, 0.46, 1), top=(0.55, 0.4, 0.27, 1), base=(0.3, 0.36, 0.46, 1)),
-    Colours(front=(0.72, 0.56, 0.4, 1), top=(0.35, 0.34, 0.33, 1), base=(0.72, 0.56, 0.4, 1), wall=(0.86, 0.88, 0.87, 1)),
+    Colours(front=(0.72, 0.56, 0.4, 1), base=(0.72, 0.56, 0.4, 1), wall=(0.86, 0.88, 0.87, 1)),
 )
 _Low, _High = Sequence[tuple[str, float]], Sequence[tuple[str, float, float]]
 
@@ -63,7 +63,7 @@ def _row(low: _Low, high: _High = (), *, at: tuple[float, float] = (0, 0), turn:
         elif kind == "dishwasher":
             rows.append({"name": name, "type": kind, "size": [width, 0.6, 0.88], "pos": [middle, -0.3, 0.44]})
         elif kind == "stove":
-            rows.append({"name": "stove", "type": kind, "size": [width, 0.66, _TALL], "pos": [middle, -0.33, _TALL / 2]})
+            rows.append({"name": kind, "type": kind, "size": [width, 0.66, _TALL], "pos": [middle, -0.33, _TALL / 2]})
         elif kind == "fridge":
             rows.append({"name": kind, "type": "fridge_bottom_freezer", "size": [width, 0.72, 1.8],
                          "pos": [middle, -0.36, 0.9]})  # fmt: skip

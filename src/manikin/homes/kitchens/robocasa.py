@@ -58,7 +58,7 @@ _NUMBERED: tuple[RGBA, ...] = (
 
 
 def layouts(folder: Path | None = None) -> tuple[str, ...]:
-    """Names of all layouts in the folder, ``layout001`` for example. Raises AssetError where there is no such folder."""
+    """Names of all layouts in the folder, ``layout001`` for example. Raises AssetError where there is none."""
     return tuple(sorted(_files("layout", folder)))
 
 
@@ -84,9 +84,7 @@ def kitchen(layout: str | int, style: str | int = "style001", folder: Path | Non
         DataError: a file is damaged.
         ConfigError: PyYAML is not installed.
     """
-    (name, plan), (look, colours) = (
-        _read(what, word, folder) for what, word in (("layout", layout), ("style", style))
-    )
+    (name, plan), (look, colours) = (_read(what, word, folder) for what, word in (("layout", layout), ("style", style)))
     notes = [f"its textures are not in the data: one colour each, by their names in {look}, stands in"]
     if not isinstance(plan.get("room"), Mapping) or not all(isinstance(rows, Mapping) for rows in plan.values()):
         raise DataError(f"{name} is no layout of a kitchen: it needs a room and groups of fixtures")

@@ -31,7 +31,17 @@ from manikin import (
 from manikin.errors import ConfigError
 from manikin.homes import Apartment, Home, Mechanism, furnish
 from manikin.homes.kitchens import KITCHENS, boxes, kitchen, robocasa_kitchen
-from manikin.math import Constant, atan2, norm, pose, quat_from_axis_angle, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
+from manikin.math import (
+    Constant,
+    atan2,
+    norm,
+    pose,
+    quat_from_axis_angle,
+    quat_from_yaw,
+    quat_mul,
+    quat_rotate,
+    wrap_to_pi,
+)
 from manikin.toolkit import ONE, bonus, closeness, constant, per_step
 
 __all__ = ["KitchenHandles", "KitchenTask", "across", "hinge", "moving"]

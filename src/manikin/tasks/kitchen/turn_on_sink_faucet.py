@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.homes import Mechanism
 from manikin.math import quat_from_yaw, quat_mul, quat_rotate
 from manikin.tasks.kitchen.common import KitchenHandles, KitchenTask, across, moving
 from manikin.toolkit import constant
