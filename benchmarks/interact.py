@@ -42,6 +42,11 @@ PUBLISHED = {"MS-HAB, 4096 rows, RTX 4090": 4299.18, "Habitat 2.0, best, RTX 409
 HAND = CameraSpec(name="hand_camera", on="gripper_link", pos=(0, 0, 0), quat=(0.5, -0.5, 0.5, -0.5), fovy=2.0)
 
 
+def half(k: int) -> tuple[float, float, float]:
+    """(3,) half lengths [m] of a box, of the size of groceries."""
+    return (0.025 + 0.005 * (k % 3), 0.03, 0.04 + 0.01 * (k % 4))
+
+
 @dataclass
 class Interacting(Handles):
     robot: Robot
@@ -67,10 +72,7 @@ class Interact(Task):
         robot = b.robot(pos=(0, 0, 0))
         home = furnish(b, apartment(0))
         b.camera(HAND, on=robot, link=HAND.on)
-        things = [
-            b.box(f"thing{k}", half_size=(0.025 + 0.005 * (k % 3), 0.03, 0.04 + 0.01 * (k % 4)), mass=0.3)
-            for k in range(sum(THINGS.values()))
-        ]
+        things = [b.box(f"thing{k}", half_size=half(k), mass=0.3) for k in range(sum(THINGS.values()))]
         return Interacting(robot=robot, home=home, things=things)
 
     def start(self, h: Interacting, ep: Episode) -> None:
@@ -79,17 +81,17 @@ class Interact(Task):
         joints = h.robot.keyframe("interact").expand(h.n, -1).clone()
         joints[:, :3] = h.robot.base_joints(place)
         h.robot.set_qpos(joints, opening=0.2)
-        things = iter(h.things)
+        things = iter(enumerate(h.things))
         for name, count in THINGS.items():
             middle = h.home.receptacle(name)
-            half = h.home.apartment.receptacle(name)[1].half
+            room = h.home.apartment.receptacle(name)[1].half
             for k in range(count):
-                thing = next(things)
-                along = (2 * k + 1 - count) / count * (half[1] - 0.05)
+                number, thing = next(things)
+                along = (2 * k + 1 - count) / count * (room[1] - 0.05)
                 pos = middle[:, :3].clone()
                 aside = 0 if abs(math.sin(2 * math.atan2(*self._turn(h, name)))) > 0.5 else 1
                 pos[:, aside] += along
-                pos[:, 2] += float(thing.size[0, 2]) - half[2] + 0.002
+                pos[:, 2] += half(number)[2] - room[2] + 0.002
                 thing.set_pose(pos)
 
     def _turn(self, h: Interacting, name: str) -> tuple[float, float]:
@@ -121,7 +123,7 @@ def timed(rows: int, device: str, *, pictures: bool, steps: int) -> dict[str, fl
     torch.set_num_threads(1)
     seen: dict[str, Any] = {"observe": "state"}
     if pictures:
-        seen = {"observe": "rgbd", "vision": Vision(cameras=["fetch_head", HAND.name], size=(SIZE, SIZE))}
+        seen = {"observe": "rgb+depth", "vision": Vision(cameras=["fetch_head", HAND.name], size=(SIZE, SIZE))}
     env = manikin.make(Interact, rows, device=device, reward="none", autoreset="disabled", terminate=False,
                        physics_hz=100.0, **seen)  # fmt: skip
     actions = moves(rows, env.controller.card).to(env.device)
