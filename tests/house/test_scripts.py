@@ -41,6 +41,7 @@ UNPUBLISHED = {  # of no result
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/grains.py": "python benchmarks/grains.py --quick",
     "benchmarks/homes.py": "python benchmarks/homes.py --quick",
+    "benchmarks/interact.py": "python benchmarks/interact.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",
     "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
