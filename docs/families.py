@@ -28,7 +28,7 @@ SUMMARIES = {
     "soft": "Grains, ropes, cloth, clay and layers. See [how grains work](#grains) and "
     "[how soft things work](#soft-things).",
     "two-arms": "Use two arms that hand over, lift or hold together.",
-    "homes": "Drive through an apartment with a mobile robot, pick things up and put them down: see [Homes](homes.md).",
+    "homes": "A mobile robot in apartments and kitchens: see [Homes](homes.md) and [Kitchens](kitchens.md).",
     "humanoids": "Work with the upper body of a humanoid: a torso that turns, two arms, two hands.",
     "control-suite": "Balance, walk and run. The rewards are dm_control's.",
     "locomotion": "Robots on legs that go where they are told, reach a mark, turn, stand or follow a motion.",

@@ -38,6 +38,7 @@ _DRAWING = "manikin.tasks.drawing"
 _HANDS = "manikin.tasks.hands"
 _HUMANOIDS = "manikin.tasks.humanoids"
 _INSERTION = "manikin.tasks.insertion"
+_KITCHEN = "manikin.tasks.kitchen"
 _LOCOMOTION = "manikin.tasks.locomotion"
 _PUSHING = "manikin.tasks.pushing"
 _ROBOSUITE = "manikin.tasks.robosuite"
@@ -122,6 +123,12 @@ _BUILTIN = {
     "HomePick-v1": "manikin.tasks.home.pick:HomePick",
     "HomePlace-v1": "manikin.tasks.home.place:HomePlace",
     "HomeOpen-v1": "manikin.tasks.home.open:HomeOpen",
+    "KitchenCloseDrawer-v1": f"{_KITCHEN}.close_drawer:KitchenCloseDrawer",
+    "KitchenCloseMicrowave-v1": f"{_KITCHEN}.close_microwave:KitchenCloseMicrowave",
+    "KitchenOpenCabinet-v1": f"{_KITCHEN}.open_cabinet:KitchenOpenCabinet",
+    "KitchenTurnOnMicrowave-v1": f"{_KITCHEN}.turn_on_microwave:KitchenTurnOnMicrowave",
+    "KitchenTurnOnSinkFaucet-v1": f"{_KITCHEN}.turn_on_sink_faucet:KitchenTurnOnSinkFaucet",
+    "KitchenTurnOnStove-v1": f"{_KITCHEN}.turn_on_stove:KitchenTurnOnStove",
     "TransportBox-v1": f"{_HUMANOIDS}.transport_box:TransportBox",
     "TurnFaucet-v1": "manikin.tasks.cabinets.turn_faucet:TurnFaucet",
     "TwoArmHandover-v2": f"{_ROBOSUITE}.two_arm_handover:TwoArmHandover",

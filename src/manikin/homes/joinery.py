@@ -17,7 +17,7 @@ from manikin.errors import SceneError, UnknownNameError
 from manikin.homes.apartment import Mechanism, Receptacle
 from manikin.spec.links import RGBA, Geom, Joint, Link, Vec3, box, capsule, solid
 
-__all__ = ["DRAG", "MODULES", "STANDOFF", "chest", "counter", "cupboard", "fridge"]
+__all__ = ["DRAG", "MODULES", "STANDOFF", "Piece", "chest", "counter", "cupboard", "fridge"]
 
 MODULES = ("drawers", "drawer_over_door", "sink", "panel")
 """What a counter consists of: three drawers, a drawer over a door, a basin over a fixed front, a fixed front."""
@@ -34,8 +34,15 @@ _STROKE = 0.9  # share of a drawer's depth by which it comes out
 
 
 @dataclass
-class _Piece:
-    """What one piece of furniture is put together from."""
+class Piece:
+    """What one piece of furniture is put together from.
+
+    Attributes:
+        front: colour of its fronts.
+        links: its bodies; the first stands still and is called ``body``.
+        handles: joint -> the link that carries its handle, and where [m].
+        receptacles: where things may lie, named within the piece.
+    """
 
     front: RGBA
     links: list[Link]
@@ -43,7 +50,7 @@ class _Piece:
     receptacles: list[Receptacle]
 
     def bar(self, joint: str, link: str, middle: Vec3, half: float, *, upright: bool) -> tuple[Geom, ...]:
-        """A bar before a front at ``middle``, along z if ``upright``, else along y; two posts hold it."""
+        """A bar before a front at ``middle`` [m], along z if ``upright``, else along y; two posts hold it."""
         x, y, z = middle
         low: Vec3 = (x, y, z - half) if upright else (x, y - half, z)
         high: Vec3 = (x, y, z + half) if upright else (x, y + half, z)
@@ -73,23 +80,29 @@ class _Piece:
         middle = (-deep, 0.0, floor + _PANEL / 2 + tall)
         self.receptacles.append(Receptacle(name=name, link=name, pos=middle, half=inside))
 
-    def door(self, name: str, place: Vec3, half_y: float, half_z: float, *, hinge: float, thick: float) -> None:
+    def door(
+        self, name: str, place: Vec3, half_y: float, half_z: float, *, hinge: float, thick: float, raised: float = 0.0
+    ) -> None:
         """A door in the middle of ``place``; its hinge is at +y for ``hinge`` 1, at -y for -1, ``thick`` half its
-        thickness [m]. Its frame is at the hinge."""
+        thickness [m], its handle ``raised`` above its middle [m]. Its frame is at the hinge."""
         joint = Joint(name=name, axis=(0, 0, hinge), range=(0.0, 1.9), damping=DRAG[1])
         across = -hinge * (2 * half_y - 0.05)
-        bar = self.bar(name, name, (2 * thick + STANDOFF, across, 0), min(0.15, half_z - 0.06), upright=True)
+        bar = self.bar(
+            name, name, (2 * thick + STANDOFF, across, raised), min(0.15, half_z - 0.06 - abs(raised)), upright=True
+        )
         geoms = (box((thick, half_y, half_z), (thick, -hinge * half_y, 0), self.front), *bar)
         at = (place[0], place[1] + hinge * half_y, place[2])
         self.links.append(solid(Link(name=name, parent="body", pos=at, joint=joint, geoms=geoms), _DENSITY))
 
     def model(self, name: str) -> mujoco.MjSpec:
+        """Its bodies, joints and the sites of its handles."""
         spec = build(self.links, name=name)
         for joint, (link, pos) in self.handles.items():
             spec.body(link).add_site(name=f"handle/{joint}", pos=pos, size=[0.005, 0, 0], group=4)
         return spec
 
     def done(self, name: str, kind: str) -> Mechanism:
+        """The piece as a mechanism; names of its receptacles begin with its own."""
         named = [
             Receptacle(name=f"{name}/{one.name}", link=one.link, pos=one.pos, half=one.half) for one in self.receptacles
         ]
@@ -123,7 +136,7 @@ def counter(
     """
     if not modules or list(modules).count("sink") > 1:
         raise SceneError(f"counter {name!r} needs modules, at most one of them a sink, not {tuple(modules)}")
-    piece = _Piece(front, [], {}, [])
+    piece = Piece(front, [], {}, [])
     half, under, plinth = width * len(modules) / 2, height - 2 * _SLAB, 0.09
     panels = [
         box((half_depth - 0.04, half, plinth / 2), (-0.04, 0, plinth / 2), _METAL),
@@ -239,7 +252,7 @@ def fridge(
     """
     if hinge not in (1.0, -1.0):
         raise SceneError(f"fridge {name!r}: hinge is 1 (at +y) or -1 (at -y), not {hinge}")
-    piece = _Piece(front, [], {}, [])
+    piece = Piece(front, [], {}, [])
     half, wall, split, thick = width / 2, 0.02, 0.68, 0.03
     shell = [box((half_depth, wall, height / 2), (0, s * (half - wall), height / 2), front) for s in (-1.0, 1.0)]
     shell += [box((wall, half, height / 2), (-half_depth + wall, 0, height / 2), front)]
@@ -287,7 +300,7 @@ def cupboard(
     """
     if doors < 1:
         raise SceneError(f"cupboard {name!r} needs a door, not {doors}")
-    piece = _Piece(front, [], {}, [])
+    piece = Piece(front, [], {}, [])
     half, tall, middle = width * doors / 2, (high - low) / 2, (high + low) / 2
     panels = [box((half_depth, half, _PANEL), (0, 0, z), front) for z in (low + _PANEL, high - _PANEL)]
     panels += [
@@ -324,7 +337,7 @@ def chest(
     """
     if drawers < 1 or height / drawers < 0.1:
         raise SceneError(f"chest {name!r} of {height} m has room for 1 to {int(height / 0.1)} drawers, not {drawers}")
-    piece = _Piece(front, [], {}, [])
+    piece = Piece(front, [], {}, [])
     half, foot = width / 2, 0.06
     tall = height - foot - 2 * _PANEL
     panels = [

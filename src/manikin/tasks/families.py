@@ -33,6 +33,7 @@ FOLDERS: dict[str, str] = {
     "home": "homes",
     "humanoids": "humanoids",
     "insertion": "insertion",
+    "kitchen": "homes",
     "locomotion": "locomotion",
     "pushing": "pushing",
     "robosuite": "robosuite",

@@ -1,0 +1,1 @@
+"""Atomic tasks in a kitchen, after RoboCasa."""
