@@ -1,0 +1,1 @@
+"""Opening and closing of drawers and doors."""
