@@ -369,16 +369,13 @@ class SceneBuilder:
     ) -> Grasp:
         """Ask whether the robot's gripper holds the part: a finger on each side presses >=
         ``min_force`` [N] within ``max_angle`` [deg] of its closing direction. ``shapes`` are numbers of the part's
-        shapes where only some of them count, a handle for example; they are asked of the answer, not of the robot.
-        Of an articulation ``link`` says what is held, a drawer for example."""
+        shapes where only some of them count; ask the answer, not the robot. Of an articulation ``link`` is held."""
         if robot.gripper is None or not robot.gripper.fingers:
             raise SceneError(f"{robot.name} has no gripper, so it cannot grasp {part.name!r}")
-        if isinstance(part, Articulation):
-            if link not in part.links:
-                raise UnknownNameError(f"link of {part.name}", link, part.links)
-            handle = Grasp(self.scope, robot, part, min_force, max_angle, link=link)
-        else:
-            handle = Grasp(self.scope, robot, part, min_force, max_angle, [part.geom_names[k] for k in shapes])
+        if isinstance(part, Articulation) and link not in part.links:
+            raise UnknownNameError(f"link of {part.name}", link, part.links)
+        geoms = [] if isinstance(part, Articulation) else [part.geom_names[k] for k in shapes]
+        handle = Grasp(self.scope, robot, part, min_force, max_angle, geoms, link)
         for question in handle.sensors():
             add_contact_sensor(self.spec, *question, finger=True, geom=bool(shapes))
         if isinstance(part, Part) and not shapes:
