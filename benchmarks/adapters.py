@@ -22,10 +22,10 @@ import torch
 from common import ROOT, arguments, command, parsed
 
 import manikin
-from manikin.env.state.provenance import machine
 from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol
 from manikin.learn.common.seeds import TEST, training_seeds
+from manikin.machine import machine
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.random_policy import RandomPolicy
 

@@ -37,12 +37,13 @@ import torch
 from common import arguments, command, write
 from peers.maniskill_rows import SIZES
 
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.learn.common.seeds import VALIDATION
 from manikin.learn.ppo import PPO, Config
 from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import train
+from manikin.machine import machine
 
 HERE = Path(__file__).parent
 OURS, THEIRS = "manikin PickCube-v2", "ManiSkill3 PickCube-v1"

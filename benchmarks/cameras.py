@@ -185,7 +185,7 @@ def main() -> None:
         return
     out = RESULTS / ("camera_growth.json" if "growth" in sys.argv else "cameras.json")
     args = parsed(parser, out)
-    from manikin.env.state.provenance import machine
+    from manikin.machine import machine
 
     result: dict[str, Any] = {"command": command(), "machine": {**machine(), "cores": os.cpu_count()}}
     result["other_work_ran_too"] = args.loaded

@@ -26,9 +26,10 @@ from manikin.data.recording.format import RESIDUALS
 from manikin.data.recording.read import read_episodes
 from manikin.data.retarget.conversion import retarget
 from manikin.env.make import make
-from manikin.env.state.provenance import processor, versions
+from manikin.env.state.provenance import versions
 from manikin.eval.runner import run_episodes
 from manikin.eval.stats import wilson
+from manikin.machine import processor
 from manikin.policy.expert import ExpertPolicy
 
 OUT = Path(__file__).parent / "results" / "conversion.json"

@@ -26,8 +26,9 @@ from common import arguments, command, write
 
 from manikin.cli import main as manikin
 from manikin.data.recording.read import EpisodeFile
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.learn.run.page import summary_of
+from manikin.machine import machine
 
 OTHER = 100_000  # first seed of the teacher's episodes, apart from those of the expert
 

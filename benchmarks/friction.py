@@ -19,9 +19,10 @@ from parity import play_expert
 import manikin
 from manikin import Part, SceneBuilder
 from manikin.env.registry import task_class
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.env.task import Task
 from manikin.eval.stats import wilson
+from manikin.machine import machine
 
 OUT = Path(__file__).parent / "results" / "friction.json"
 TASKS = ("PushCube-v2", "PullCube-v2", "PickCube-v2", "StackCube-v2")

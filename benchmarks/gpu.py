@@ -293,7 +293,7 @@ def card(args: argparse.Namespace, local: int) -> tuple[str | None, str]:
     """The device word of this process and the card's name; no word where there is no GPU."""
     import torch
 
-    from manikin.env.state.provenance import processor
+    from manikin.machine import processor
 
     if args.quick:
         return "warp:cpu", f"dry run on {processor('warp:cpu')}"

@@ -22,12 +22,13 @@ from common import arguments, parsed
 from learning import train
 
 from manikin.data.dataset import Dataset
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import load_protocol
 from manikin.learn.run.demos import DEMOS
 from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.train import PROTOCOL
+from manikin.machine import machine
 from manikin.policy.trained import LAST, trained_policy
 
 OUT = Path(__file__).parent / "results" / "imitation.json"

@@ -33,10 +33,11 @@ from typing import Any, NamedTuple
 
 from common import arguments, parsed
 
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.record import read_progress
+from manikin.machine import machine
 from manikin.policy.shipped import shipped_policies
 from manikin.policy.trained import read_about
 

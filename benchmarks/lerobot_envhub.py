@@ -31,9 +31,9 @@ from lerobot.processor.converters import policy_action_to_transition, transition
 
 import manikin
 from manikin.author.package import write_envhub
-from manikin.env.state.provenance import machine
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST
+from manikin.machine import machine
 from manikin.policy.choices import policy_maker
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.shipped import shipped_policy

@@ -27,10 +27,10 @@ import torch
 from common import arguments, command, write
 
 from manikin.cli import main as manikin_command
-from manikin.env.state.provenance import machine
 from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol
 from manikin.learn.common.seeds import TEST
+from manikin.machine import machine
 from manikin.policy.remote.client import RemotePolicy
 from manikin.policy.remote.server import PolicyServer
 

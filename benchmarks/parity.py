@@ -40,10 +40,11 @@ from common import arguments, command, parsed
 
 import manikin
 from manikin.env.registry import task_class, task_family, task_ids
-from manikin.env.state.provenance import processor, versions
+from manikin.env.state.provenance import versions
 from manikin.env.task import Task
 from manikin.errors import ConfigError
 from manikin.eval.stats import compare_paired, wilson
+from manikin.machine import processor
 from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
 from manikin.robots import arm

@@ -21,11 +21,12 @@ import torch
 from common import arguments, command, write
 
 import manikin
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.eval.runner import run_episodes
 from manikin.eval.stats import bootstrap, wilson
 from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.train import train
+from manikin.machine import machine
 from manikin.policy.choices import policy_maker
 from manikin.policy.chunk import Execution
 from manikin.policy.expert import ExpertPolicy

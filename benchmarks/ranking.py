@@ -22,12 +22,13 @@ import numpy as np
 from common import arguments, write
 from realities import SEED, TASK, Reality, Simulator, drawn, identified, matched, nominal, real
 
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError
 from manikin.eval.agreement.metrics import mmrv, pearson
 from manikin.eval.runner import run_episodes
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import CHECKPOINT, State, train
+from manikin.machine import machine
 from manikin.policy.choices import policy_maker
 from manikin.policy.trained import LAST, PROGRAM
 

@@ -38,10 +38,11 @@ import manikin
 from manikin import SceneBuilder
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.eval.agreement.metrics import METRICS
 from manikin.eval.offline import action_errors
 from manikin.eval.runner import run_episodes
+from manikin.machine import machine
 from manikin.policy.choices import policy_maker
 from manikin.props.station import JOINT_FRICTION
 from manikin.robots.google_robot_rt1 import COLOURS

@@ -22,8 +22,9 @@ from typing import Any
 from common import arguments, parsed
 from learning import final_return, train
 
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.learn.run.recipe import Recipe, recipe_for
+from manikin.machine import machine
 
 OUT = Path(__file__).parent / "results" / "robosuite.json"
 STEPS = 1_250_000  # of training, as published: 500 epochs of 2,500

@@ -29,7 +29,7 @@ import torch
 from common import arguments, write
 
 from manikin.env.make import make
-from manikin.env.state.provenance import machine, versions
+from manikin.env.state.provenance import versions
 from manikin.eval.evaluation import evaluate
 from manikin.eval.protocol import Protocol, load_protocol, task_of
 from manikin.eval.runner import run_episodes
@@ -38,6 +38,7 @@ from manikin.learn.common.teacher import Teacher
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import CHECKPOINT, LOG, PROTOCOL, State, train
+from manikin.machine import machine
 from manikin.policy.trained import FILE, LAST, PROGRAM, trained_policy
 
 OUT = Path(__file__).parent / "results" / "sim_to_real.json"

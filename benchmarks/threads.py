@@ -104,7 +104,8 @@ def main() -> None:
     if args.worker:
         args.out.write_text(json.dumps(measured(args.rounds, args.quick)))
         return
-    from manikin.env.state.provenance import machine, versions
+    from manikin.env.state.provenance import versions
+    from manikin.machine import machine
 
     result: dict[str, Any] = {"command": command(), "task": TASK, "rounds": args.rounds}
     result |= {"machine": {**machine(), "cores": os.cpu_count()}, "versions": versions()}

@@ -296,6 +296,10 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.env.observe.observer": {
         "Observer": "manikin.env.observe.observer:ObservationBuilder",
     },
+    "manikin.env.provenance": {
+        "machine": "manikin.machine",
+        "processor": "manikin.machine",
+    },
     "manikin.env.registry": {
         "make": "manikin.env.make",
     },
@@ -306,6 +310,10 @@ NAMES: dict[str, dict[str, str]] = {
         "put": "manikin.env.state.saving",
         "save": "manikin.env.state.saving",
         "size_of": "manikin.env.state.saving",
+    },
+    "manikin.env.state.provenance": {
+        "machine": "manikin.machine",
+        "processor": "manikin.machine",
     },
     "manikin.env.trial": {
         "Run": "manikin.author.under_test:WatchedEpisodes",

@@ -17,7 +17,7 @@ from manikin.errors import SceneError, UnknownNameError
 from manikin.homes.apartment import Mechanism, Receptacle
 from manikin.spec.links import RGBA, Geom, Joint, Link, Vec3, box, capsule, solid
 
-__all__ = ["DRAG", "MODULES", "STANDOFF", "Piece", "chest", "counter", "cupboard", "fridge"]
+__all__ = ["DRAG", "MODULES", "STANDOFF", "FurniturePiece", "chest", "counter", "cupboard", "fridge"]
 
 MODULES = ("drawers", "drawer_over_door", "sink", "panel")
 """What a counter consists of: three drawers, a drawer over a door, a basin over a fixed front, a fixed front."""
@@ -34,7 +34,7 @@ _STROKE = 0.9  # share of a drawer's depth by which it comes out
 
 
 @dataclass
-class Piece:
+class FurniturePiece:
     """What one piece of furniture is put together from.
 
     Attributes:
@@ -136,7 +136,7 @@ def counter(
     """
     if not modules or list(modules).count("sink") > 1:
         raise SceneError(f"counter {name!r} needs modules, at most one of them a sink, not {tuple(modules)}")
-    piece = Piece(front, [], {}, [])
+    piece = FurniturePiece(front, [], {}, [])
     half, under, plinth = width * len(modules) / 2, height - 2 * _SLAB, 0.09
     panels = [
         box((half_depth - 0.04, half, plinth / 2), (-0.04, 0, plinth / 2), _METAL),
@@ -252,7 +252,7 @@ def fridge(
     """
     if hinge not in (1.0, -1.0):
         raise SceneError(f"fridge {name!r}: hinge is 1 (at +y) or -1 (at -y), not {hinge}")
-    piece = Piece(front, [], {}, [])
+    piece = FurniturePiece(front, [], {}, [])
     half, wall, split, thick = width / 2, 0.02, 0.68, 0.03
     shell = [box((half_depth, wall, height / 2), (0, s * (half - wall), height / 2), front) for s in (-1.0, 1.0)]
     shell += [box((wall, half, height / 2), (-half_depth + wall, 0, height / 2), front)]
@@ -300,7 +300,7 @@ def cupboard(
     """
     if doors < 1:
         raise SceneError(f"cupboard {name!r} needs a door, not {doors}")
-    piece = Piece(front, [], {}, [])
+    piece = FurniturePiece(front, [], {}, [])
     half, tall, middle = width * doors / 2, (high - low) / 2, (high + low) / 2
     panels = [box((half_depth, half, _PANEL), (0, 0, z), front) for z in (low + _PANEL, high - _PANEL)]
     panels += [
@@ -337,7 +337,7 @@ def chest(
     """
     if drawers < 1 or height / drawers < 0.1:
         raise SceneError(f"chest {name!r} of {height} m has room for 1 to {int(height / 0.1)} drawers, not {drawers}")
-    piece = Piece(front, [], {}, [])
+    piece = FurniturePiece(front, [], {}, [])
     half, foot = width / 2, 0.06
     tall = height - foot - 2 * _PANEL
     panels = [

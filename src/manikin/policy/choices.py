@@ -11,6 +11,7 @@ from typing import Any
 
 from manikin.assets import packages
 from manikin.assets.python_file import run_file
+from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 from manikin.policy.shipped import shipped_policy
@@ -112,7 +113,7 @@ def _skills(word: str, seed: int | None) -> Callable[[Any], Policy]:
     words = read_skills(word)
     makers = {one: policy_maker(one) for one in {"expert": "", **dict.fromkeys(words.values())}}
 
-    def made(env: Any) -> Policy:
+    def made(env: BatchEnv) -> Policy:
         all_words = {**dict.fromkeys(getattr(env.task, "skills", ()), "expert"), **words}
         found = {one: makers[one](env) for one in dict.fromkeys(all_words.values())}
         return SkillsPolicy({skill: found[one] for skill, one in all_words.items()}, env)

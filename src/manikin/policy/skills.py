@@ -14,11 +14,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.policy.api import Observation, Policy
 from manikin.policy.chunk import ChunkPolicy
@@ -54,7 +54,7 @@ class SkillsPolicy:
         UnknownNameError: the task has no such skill; lists those that it has.
     """
 
-    def __init__(self, policies: Mapping[str, Policy], env: Any) -> None:
+    def __init__(self, policies: Mapping[str, Policy], env: BatchEnv) -> None:
         skills = getattr(env.task, "skills", ())
         if not skills:
             raise ConfigError(f"{env.task.id} is no sequence of skills, as TidyHouse-v1 is; choose one policy for all")

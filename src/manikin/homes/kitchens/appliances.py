@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from manikin.homes.apartment import Fixture, Mechanism, Receptacle
-from manikin.homes.joinery import DRAG, Piece
+from manikin.homes.joinery import DRAG, FurniturePiece
 from manikin.spec.links import RGBA, Geom, Joint, Link, Vec3, box, capsule, cylinder, solid
 from manikin.spec.prop import Shape
 
@@ -27,11 +27,11 @@ _TURN = (0.0, 2.6)  # [rad] of a knob
 _DENSITY = 500.0  # [kg/m^3]
 
 
-def _piece(front: RGBA) -> Piece:
-    return Piece(front, [Link(name="body", parent=None)], {}, [])
+def _piece(front: RGBA) -> FurniturePiece:
+    return FurniturePiece(front, [Link(name="body", parent=None)], {}, [])
 
 
-def _knob(piece: Piece, burner: str, place: Vec3, *, upward: bool = False) -> None:
+def _knob(piece: FurniturePiece, burner: str, place: Vec3, *, upward: bool = False) -> None:
     """A knob with a grip across it that turns clockwise, seen from before it, or from above if ``upward``."""
     name = f"knob_{burner}"
     axis, quat = (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
@@ -45,7 +45,9 @@ def _knob(piece: Piece, burner: str, place: Vec3, *, upward: bool = False) -> No
     piece.handles[name] = (name, (KNOB, 0.0, 0.0))
 
 
-def _flap(piece: Piece, name: str, place: Vec3, half_y: float, tall: float, rgba: RGBA, thick: float = 0.015) -> None:
+def _flap(
+    piece: FurniturePiece, name: str, place: Vec3, half_y: float, tall: float, rgba: RGBA, thick: float = 0.015
+) -> None:
     """A door that drops open; ``place`` is the middle of its lower edge, on its inner side."""
     bar = piece.bar(name, name, (2 * thick + 0.05, 0, 2 * tall - 0.05), min(0.2, half_y - 0.08), upright=False)
     geoms = (box((thick, half_y, tall), (thick, 0, tall), rgba), *bar)
@@ -60,7 +62,7 @@ def _balanced(made: Mechanism) -> Mechanism:
     return made
 
 
-def _burners(piece: Piece, size: Vec3, top: float) -> list[Geom]:
+def _burners(piece: FurniturePiece, size: Vec3, top: float) -> list[Geom]:
     """Rings on the top, and receptacles above them."""
     geoms = []
     for burner in BURNERS:
@@ -73,7 +75,7 @@ def _burners(piece: Piece, size: Vec3, top: float) -> list[Geom]:
     return geoms
 
 
-def _cavity(piece: Piece, half_y: float, span: tuple[float, float], reach: tuple[float, float]) -> list[Geom]:
+def _cavity(piece: FurniturePiece, half_y: float, span: tuple[float, float], reach: tuple[float, float]) -> list[Geom]:
     """Walls around the space of an oven: ``span`` its lower and upper end, ``reach`` its back and front [m]."""
     (low, high), (back, front) = span, reach
     long, middle = (front - back) / 2, (front + back) / 2

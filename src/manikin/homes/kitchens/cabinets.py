@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from manikin.errors import SceneError, UnknownNameError
 from manikin.homes.apartment import Fixture, Mechanism, Receptacle
-from manikin.homes.joinery import Piece
+from manikin.homes.joinery import FurniturePiece
 from manikin.spec.links import RGBA, Geom, Link, Vec3, box
 from manikin.spec.prop import Shape
 
@@ -83,7 +83,7 @@ def stack(
     if not levels or len(shares) != len(levels) or any(share <= 0 for share in shares):
         raise SceneError(f"stack {name!r} has {len(levels)} levels and shares {shares}; it needs a share above 0 each")
     width, depth, height = size
-    piece = Piece(front, [Link(name="body", parent=None)], {}, [])
+    piece = FurniturePiece(front, [Link(name="body", parent=None)], {}, [])
     half, back, number = width / 2, -depth / 2, {"drawer": 0, "door": 0, "shelf": 0}
     geoms: list[Geom] = []
     if plinth:
@@ -125,7 +125,7 @@ def stack(
 
 
 def _front(
-    piece: Piece,
+    piece: FurniturePiece,
     geoms: list[Geom],
     new: Callable[[str], str],
     word: str,
@@ -265,7 +265,7 @@ def cooler(name: str, size: Vec3, form: str, *, front: RGBA = (0.82, 0.83, 0.85,
     if form not in forms:
         raise UnknownNameError("form of a fridge", form, forms)
     width, depth, height = size
-    piece = Piece(front, [Link(name="body", parent=None)], {}, [])
+    piece = FurniturePiece(front, [Link(name="body", parent=None)], {}, [])
     thick, wall, half = 0.025, 0.02, width / 2
     deep = depth / 2 - thick  # of the body, whose middle is that much further back
     split = 0.0 if form == "side_by_side" else 0.36 * height

@@ -8,8 +8,8 @@ from torch import Tensor
 from manikin import Waypoint
 from manikin.math import norm, pose
 from manikin.tasks.home.doors.approach import approach, ready
-from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
+from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import open_terms
 from manikin.tasks.home.rules import RULES
 from manikin.toolkit import constant
