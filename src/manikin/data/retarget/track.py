@@ -27,6 +27,7 @@ from manikin.data.replay.play import ControlStep, stepped
 from manikin.env.arrays import to_numpy
 from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_from_rotvec, quat_to_rotvec
+from manikin.scene.handles import Part
 
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv, LayoutRows
@@ -95,12 +96,17 @@ def _moved(pose: Tensor, by: Tensor) -> Tensor:
 def bodies_touched(some: LayoutRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each robot with each part of a scene: whether a finger touches it (n, pairs), where it lies in the hand
     (n, pairs, 7) float64, and which robot it is (pairs,)."""
-    pairs = [(k, robot, grasp) for k, robot in enumerate(some.env.robots) for grasp in robot.grasps.values()]
+    pairs = [
+        (k, robot, grasp, grasp.part)
+        for k, robot in enumerate(some.env.robots)
+        for grasp in robot.grasps.values()
+        if isinstance(grasp.part, Part)  # an articulation, such as a drawer, lies in no hand
+    ]
     touched, lies = np.zeros((len(some.rows), len(pairs)), bool), np.zeros((len(some.rows), len(pairs), 7))
-    for i, (_, robot, grasp) in enumerate(pairs):
+    for i, (_, robot, grasp, part) in enumerate(pairs):
         touched[:, i] = to_numpy(grasp.touches)[some.rows]
-        lies[:, i] = to_numpy(pose_mul(pose_inv(robot.tcp_pose.double()), grasp.part.pose.double()))[some.rows]
-    return touched, lies, np.array([k for k, _, _ in pairs], np.int64)
+        lies[:, i] = to_numpy(pose_mul(pose_inv(robot.tcp_pose.double()), part.pose.double()))[some.rows]
+    return touched, lies, np.array([k for k, *_ in pairs], np.int64)
 
 
 class Trace:

@@ -289,6 +289,6 @@ def cooler(name: str, size: Vec3, form: str, *, front: RGBA = (0.82, 0.83, 0.85,
         for k, side in enumerate((-1.0, 1.0)):
             piece.door(f"door{k}", (at, side * half / 2, middle), half / 2 - _GAP, tall, hinge=side, thick=thick)
     if split:
-        room = (depth / 2 - 0.03, half - _GAP, split / 2 - _GAP)
-        piece.drawer("drawer0", (depth / 2 - 2 * PANEL, 0, split / 2), room)
+        inner = (depth / 2 - 0.03, half - _GAP, split / 2 - _GAP)
+        piece.drawer("drawer0", (depth / 2 - 2 * PANEL, 0, split / 2), inner)
     return piece.done(name, "fridge")

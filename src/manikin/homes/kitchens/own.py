@@ -23,7 +23,8 @@ _COLOURS = (
     Colours(front=(0.3, 0.36, 0.46, 1), top=(0.55, 0.4, 0.27, 1), base=(0.3, 0.36, 0.46, 1)),
     Colours(front=(0.72, 0.56, 0.4, 1), base=(0.72, 0.56, 0.4, 1), wall=(0.86, 0.88, 0.87, 1)),
 )
-_Low, _High = Sequence[tuple[str, float]], Sequence[tuple[str, float, float]]
+_Low = Sequence[tuple[str, float]]
+_High = Sequence[tuple[str, float, float]]
 
 
 def kitchen(name: str = "kitchen0") -> Apartment:
@@ -75,7 +76,7 @@ def _row(low: _Low, high: _High = (), *, at: tuple[float, float] = (0, 0), turn:
                 tops.append((x, x + width, basin))
         x += width
     for k, (begin, end, basin) in enumerate(tops):
-        top = {"name": f"counter{k}", "type": "counter", "size": [end - begin, _DEEP, _TALL],
+        top: dict[str, Any] = {"name": f"counter{k}", "type": "counter", "size": [end - begin, _DEEP, _TALL],
                "pos": [(begin + end) / 2, -_DEEP / 2, _TALL / 2]}  # fmt: skip
         if basin is not None:
             rows.append({"name": "sink", "type": "sink", "size": [0.7, 0.5, None]})

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import mujoco
 import numpy as np
@@ -29,7 +29,7 @@ from manikin import (
     Waypoint,
 )
 from manikin.errors import ConfigError
-from manikin.homes import Apartment, Home, Mechanism, furnish
+from manikin.homes import Apartment, Fixture, Home, Mechanism, furnish
 from manikin.homes.kitchens import KITCHENS, boxes, kitchen, robocasa_kitchen
 from manikin.math import (
     Constant,
@@ -100,7 +100,8 @@ def _kitchen(layout: str) -> Apartment:
 def _standing(layout: str) -> np.ndarray:
     """(k, 2, 3) corners of the boxes of all that stands in a kitchen [m]."""
     place = _kitchen(layout)
-    return np.concatenate([boxes(piece) for piece in (*place.fixtures, *place.mechanisms)])
+    pieces: tuple[Fixture | Mechanism, ...] = (*place.fixtures, *place.mechanisms)
+    return np.concatenate([boxes(piece) for piece in pieces])
 
 
 class KitchenTask(Task):
@@ -143,11 +144,11 @@ class KitchenTask(Task):
         """Names of the joints of a piece of furniture that may be meant."""
         return one.joints
 
-    def done(self, h: KitchenHandles) -> Tensor:
+    def done(self, h: Any) -> Tensor:
         """(n,) bool: the rule of success."""
         raise NotImplementedError
 
-    def share(self, h: KitchenHandles) -> Tensor:
+    def share(self, h: Any) -> Tensor:
         """(n,) of the way that the joint has moved, 0 to 1."""
         raise NotImplementedError
 
@@ -179,7 +180,7 @@ class KitchenTask(Task):
             marker=b.marker("handle_marker", size=(0.015,), rgba=(0.1, 0.8, 0.2, 0.8)),
         )
 
-    def start(self, h: KitchenHandles, ep: Episode) -> None:
+    def start(self, h: Any, ep: Episode) -> None:
         c = self.config
         number = ep.rng.integers("target", 0, len(self._targets))
         h.target.set(number.float())
@@ -233,7 +234,7 @@ class KitchenTask(Task):
     def evaluate(self, h: KitchenHandles) -> dict[str, Tensor]:
         return {"success": self.done(h), "is_moved": self.share(h) > constant(0.05)}
 
-    def observe(self, h: KitchenHandles) -> dict[str, dict[str, Tensor]]:
+    def observe(self, h: Any) -> dict[str, dict[str, Tensor]]:
         handle = self.handle(h)
         return {
             "policy": {"tcp_pose": h.robot.tcp_pose, "base_pose": h.robot.root_pose},
@@ -245,7 +246,7 @@ class KitchenTask(Task):
             },
         }
 
-    def reward(self, h: KitchenHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+    def reward(self, h: Any, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         near = closeness(norm(self.handle(h) - h.robot.tcp_pos), 5.0)
         terms = {
             "reach": torch.where(ev["success"], ONE, near),
