@@ -3,7 +3,8 @@
     python benchmarks/experts.py                     # all tasks; twenty minutes on two cores
     python benchmarks/experts.py --task Lift-v2      # one
 
-Success is success at some step of the episode, of the seeds 0, 1, 2, ... The file is written after every task; a run
+Success is success at some step of the episode, of the seeds 0, 1, 2, ... Of a task with layouts, such as the eight
+apartments, the seed chooses which; ``--task ID/LAYOUT`` has one of them. The file is written after every task; a run
 that was stopped goes on where it was, and ``--again`` measures anew. The overview of the tasks in the documentation
 shows what it says.
 """
@@ -21,16 +22,28 @@ import torch
 from common import arguments, parsed
 from parity import has_expert, make, play_expert, with_layouts
 
+import manikin
+from manikin.env.interface import BatchEnv
+from manikin.env.registry import task_class
 from manikin.env.state.provenance import versions
 from manikin.eval.stats import wilson
 from manikin.sim.health import Health
 
+BATCH = 32  # rows of a task without layouts
 OUT = Path(__file__).parent / "results" / "experts.json"
 
 
-def rate(task: str, seeds: int, batch: int = 32) -> dict[str, Any]:
+def rows_of(task: str, seeds: int) -> BatchEnv:
+    """An environment that ends nothing. In that of a task with layouts the seed chooses the layout of a row, as for its
+    users; ``ID/LAYOUT`` has one of them."""
+    if "/" not in task and task_class(task).layouts:
+        return manikin.make(task, seeds, autoreset="disabled", terminate=False, reward="none", horizon=10**6)
+    return make(task, None, "cpu", min(BATCH, seeds))
+
+
+def rate(task: str, seeds: int) -> dict[str, Any]:
     """Successes of the expert."""
-    began, env = time.perf_counter(), make(task, None, "cpu", min(batch, seeds))
+    began, env = time.perf_counter(), rows_of(task, seeds)
     first_success, health = play_expert(env, seeds)
     steps = round(env.task.horizon_s * env.control_hz)
     env.close()
@@ -51,7 +64,11 @@ def rate(task: str, seeds: int, batch: int = 32) -> dict[str, Any]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--task", nargs="+", help="default all that have an expert; ID/LAYOUT for one layout")
+    parser.add_argument(
+        "--task",
+        nargs="+",
+        help="default all that have an expert; ID/LAYOUT for one layout",
+    )
     parser.add_argument("--seeds", type=int, default=64)
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
