@@ -87,12 +87,7 @@ def test_a_microwave_runs_once_its_button_was_pressed_and_counts_when_the_hand_i
     env.close()
 
 
-WALL = pytest.mark.xfail(reason="in kitchen2 a drawer is so near to a wall that the base may begin against it")
-
-
-@pytest.mark.parametrize(
-    "word", [pytest.param(word, marks=WALL) if word == "KitchenCloseDrawer-v1" else word for word in TASKS]
-)
+@pytest.mark.parametrize("word", TASKS)
 def test_an_episode_begins_before_the_handle_and_touches_nothing(word: str) -> None:
     env = made(word, 8)
     env.reset(seed=list(range(8)))

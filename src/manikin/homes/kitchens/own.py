@@ -147,8 +147,8 @@ _LAYOUTS: tuple[Mapping[str, Any], ...] = (
     {
         "room": _room(3.6, 3.4),
         "main": _row(
-            [("drawers", 0.5), ("stove", 0.76), ("drawers", 0.8), ("fridge", 0.7)],
-            [("left", 0.0, 0.5), ("microwave", 0.5, 0.76), ("shelves", 1.26, 0.3), ("right", 1.56, 0.5)],
+            [("gap", 0.3), ("drawers", 0.5), ("stove", 0.76), ("drawers", 0.8), ("fridge", 0.7)],
+            [("left", 0.3, 0.5), ("microwave", 0.8, 0.76), ("shelves", 1.56, 0.3), ("right", 1.86, 0.5)],
         ),
         "front": _row(
             [("doors", 0.9), ("sink", 0.9), ("dishwasher", 0.6), ("drawers", 0.6)],
