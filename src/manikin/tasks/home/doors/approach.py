@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manikin import Waypoint
 from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 
-__all__ = ["Approach", "approach", "ready"]
+__all__ = ["Approach", "approach", "drive", "ready"]
 
 
 def _aim(pitch: float, roll: float) -> Constant:
@@ -82,3 +83,18 @@ def ready(cold: Tensor, keyframe: Tensor) -> Tensor:
     """(n, joints) the keyframe (joints,), with the arm ready to reach."""
     arm = torch.where(cold[:, None], _READY["fridge"].like(keyframe), _READY["drawer"].like(keyframe))
     return torch.cat([keyframe[:-8].expand(len(cold), -1), arm], 1)
+
+
+def drive(base: Tensor, joints: Tensor, gripper: float) -> Waypoint:
+    """The way of the base to (n, 3) x, y [m] and yaw [rad], with the arm (n, joints) ready to reach."""
+    return Waypoint(
+        name="drive",
+        base=base,
+        joints=joints,
+        gripper=gripper,
+        pos_tol=0.03,
+        rot_tol=0.25,
+        speed=0.9,
+        turn=2.5,
+        timeout_s=3.0,
+    )

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from manikin import Waypoint
 from manikin.math import norm
-from manikin.tasks.home.doors.approach import approach, ready
+from manikin.tasks.home.doors.approach import approach, drive, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import close_terms
@@ -65,17 +65,7 @@ class HomeClose(MechanismTask):
             for to, back in ((q, 0.09), (q, 0.025), (0.5 * q, 0.0), (torch.zeros_like(q), -0.03))
         )
         return [
-            Waypoint(
-                name="drive",
-                base=near,
-                joints=ready(cold, rest),
-                gripper=0.35,
-                pos_tol=0.03,
-                rot_tol=0.25,
-                speed=0.9,
-                turn=2.5,
-                timeout_s=3.0,
-            ),
+            drive(near, ready(cold, rest), gripper=0.35),
             Waypoint(name="before", pose=before, gripper=0.35, pos_tol=0.03, rot_tol=0.1, speed=0.8),
             Waypoint(name="around", pose=around, gripper=0.35, pos_tol=0.015, rot_tol=0.1, speed=0.4),
             Waypoint(name="push", pose=half, base=line.base(0.82), gripper=0.35, pos_tol=0.06, rot_tol=0.3, speed=0.5),

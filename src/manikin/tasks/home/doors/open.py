@@ -7,7 +7,7 @@ from torch import Tensor
 
 from manikin import Waypoint
 from manikin.math import norm, pose
-from manikin.tasks.home.doors.approach import approach, ready
+from manikin.tasks.home.doors.approach import approach, drive, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import open_terms
@@ -72,17 +72,7 @@ class HomeOpen(MechanismTask):
             for back in (0.015, 0.15)
         )
         return [
-            Waypoint(
-                name="drive",
-                base=near,
-                joints=ready(cold, rest),
-                gripper=1,
-                pos_tol=0.03,
-                rot_tol=0.25,
-                speed=0.9,
-                turn=2.5,
-                timeout_s=3.0,
-            ),
+            drive(near, ready(cold, rest), gripper=1),
             Waypoint(name="before", pose=before, gripper=0.1, pos_tol=0.03, rot_tol=0.1, speed=0.8),
             Waypoint(name="around", pose=around, gripper=0.1, pos_tol=0.01, rot_tol=0.1, speed=0.3),
             Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
