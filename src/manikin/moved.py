@@ -296,10 +296,7 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.env.observe.observer": {
         "Observer": "manikin.env.observe.observer:ObservationBuilder",
     },
-    "manikin.env.provenance": {
-        "machine": "manikin.machine",
-        "processor": "manikin.machine",
-    },
+    "manikin.env.provenance": {"machine": "manikin.machine", "processor": "manikin.machine"},
     "manikin.env.registry": {
         "make": "manikin.env.make",
     },
@@ -311,10 +308,7 @@ NAMES: dict[str, dict[str, str]] = {
         "save": "manikin.env.state.saving",
         "size_of": "manikin.env.state.saving",
     },
-    "manikin.env.state.provenance": {
-        "machine": "manikin.machine",
-        "processor": "manikin.machine",
-    },
+    "manikin.env.state.provenance": {"machine": "manikin.machine", "processor": "manikin.machine"},
     "manikin.env.trial": {
         "Run": "manikin.author.under_test:WatchedEpisodes",
         "Trial": "manikin.author.under_test:TaskUnderTest",

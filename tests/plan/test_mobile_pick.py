@@ -51,7 +51,7 @@ def test_a_robot_fetches_a_cube_from_a_table() -> None:
 
 
 def test_while_only_the_base_drives_the_tool_keeps_its_place_on_it() -> None:
-    _, _, seen = errand(1, 80, reward="none")
+    _, _, seen = errand(1, 70, reward="none")  # the base is there after 55 steps
     root, tool = torch.cat(seen["root"]), torch.cat(seen["tool"])
     local = pose_mul(pose_inv(root), tool)[:, :3]
     assert root[-1, 0] > 1.2 and (local - local[0]).norm(dim=1).max() < 0.03

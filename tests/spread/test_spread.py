@@ -90,7 +90,7 @@ def test_an_item_that_hangs_is_found_by_its_deadline(tmp_path: Path) -> None:
 
 def test_thirty_random_kills_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
     chance = random.Random(5)
-    ledger = begun(tmp_path / "run", 60, 4, seconds=0.1)
+    ledger = begun(tmp_path / "run", 60, 4, seconds=0.6)  # long enough for that many
     crew = Processes(ledger.folder)
     kills = 0
     due = time.monotonic() + 1.0

@@ -200,9 +200,9 @@ def test_recipes_read_back_equal_and_their_hash_is_of_what_counts():
 
 @pytest.mark.parametrize("algorithm", ["ppo", "sac", "tdmpc2"])
 def test_a_task_without_a_recipe_trains_in_many_environments(algorithm):
-    recipe, own = recipe_for(algorithm, "StackCube-v2")
+    recipe, own = recipe_for(algorithm, "StackPyramid-v1")
     assert not own and recipe.env_options().num_envs == ROWS[algorithm] > 8
-    env = make("StackCube-v2", options=recipe.env_options(autoreset="same_step"))
+    env = make("StackPyramid-v1", options=recipe.env_options(autoreset="same_step"))
     trainer_class(algorithm)(env, recipe.config, seed=0)  # refuses an environment that it cannot learn in
     env.close()
 

@@ -221,7 +221,8 @@ def test_the_expert_succeeds_and_the_label_says_how(task: str) -> None:
         "HomePlace-v1": ("place", "placed_in_goal_success"),
     }[task]
     labels = [subtask_labels(kind).label(Story(tuple(stories[row]))) for row in torch.nonzero(won)[:, 0].tolist()]
-    assert labels.count(good) >= 6, labels
+    # a grip that loosens for a step on the way makes a success of Place a winding one
+    assert set(labels) <= {good, "winding_success"} and labels.count(good) >= len(labels) / 2, labels
     env.close()
 
 

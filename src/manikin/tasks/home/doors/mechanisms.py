@@ -18,6 +18,7 @@ from manikin.homes.starts import Touching
 from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
 from manikin.rng import EpisodeRng
 from manikin.robots import fetch_mshab
+from manikin.sim.device import on_host
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
@@ -172,7 +173,9 @@ class MechanismTask(Task):
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot)
         home = furnish(b, apartment(LAYOUTS.index(self.layout)))
-        self._starts = _starts(self.layout, self._kinds, self.subtask, b)
+        with on_host(torch.zeros(0).device):  # another world tries them, on the host
+            starts = _starts(self.layout, self._kinds, self.subtask, b).tolist()
+        self._starts = torch.tensor(starts)
         return MechanismHandles(
             robot=robot,
             home=home,

@@ -121,7 +121,7 @@ class LongTask(Task):
     @dataclass(frozen=True)
     class Config:
         targets: int = 0  # how many of the objects, the first ones; 0 for all
-        objects: tuple[str, ...] = ()  # names of manikin.homes.objects; () for the set of the task
+        objects: tuple[str, ...] = OBJECT_SETS["tidy_house"].targets  # names of manikin.homes.objects
         arm_counts: bool = True  # whether Navigate asks for an arm at rest; the published evaluation does not
         navigation: str = "driven"  # or teleported: without Navigate; the robot is put where each subtask may begin
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
@@ -153,7 +153,7 @@ class LongTask(Task):
 
     def scene(self, b: SceneBuilder) -> LongHandles:
         self._steps = steps = self.steps()
-        count = 1 + max(step.target for step in steps)
+        self._count = count = 1 + max(step.target for step in steps)
         parts = ("drive", "carry", "pick", "place")  # as they follow one another in the expert
         seen = (*steps, steps[-1])  # once all are done, rows are seen as in the last
         of = [("carry" if s.carrying else "drive") if s.kind == "navigate" else s.kind for s in seen]
@@ -167,7 +167,7 @@ class LongTask(Task):
         self._placed = torch.tensor(placed)  # (subtasks + 1, targets)
         found = places(self.layout)
         self._points, self._starts = torch.tensor(found.points), torch.tensor(found.starts)
-        objects = home_objects(tuple(self.config.objects) or OBJECT_SETS[self.sequence].targets)
+        objects = home_objects(tuple(self.config.objects))
         self._grips = Grips(objects)
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot)
@@ -224,8 +224,8 @@ class LongTask(Task):
 
     def _spawns(self, order: Tensor, ep: Episode) -> Tensor:
         """(n, S + 1, 3) of each subtask a place within 2 m of what it is about, and a heading that about faces it."""
-        count, many = int(self._target.max()) + 1, len(self._target)
-        number = order[:, self._target + count * self._to_goal]
+        many = len(self._target)
+        number = order[:, self._target + self._count * self._to_goal]
         starts = ep.rng.integers("spawns/place", 0, self._starts.shape[1], (many,))
         spot, point = self._starts[number, starts], self._points[number]
         cut = COMMON.yaw_noise_cut
