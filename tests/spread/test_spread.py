@@ -90,7 +90,8 @@ def test_an_item_that_hangs_is_found_by_its_deadline(tmp_path: Path) -> None:
 
 def test_thirty_random_kills_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
     chance = random.Random(5)
-    ledger = begun(tmp_path / "run", 60, 4, seconds=0.6)  # long enough for that many
+    # long enough for that many kills, and each item too short to be killed three times
+    ledger = begun(tmp_path / "run", 240, 4, seconds=0.1)
     crew = Processes(ledger.folder)
     kills = 0
     due = time.monotonic() + 1.0
@@ -104,9 +105,19 @@ def test_thirty_random_kills_lose_nothing_and_do_nothing_twice(tmp_path: Path) -
 
     told = drive(ledger, crew, workers=2, deadline=60, stop=kill, stillborn=30)
     items, tried = outcome(ledger)
-    assert items == wanted(60) and not ledger.failed
+    assert items == wanted(240) and not ledger.failed
     assert len(tried) == len(set(tried)), "a finished item was done again"
     assert kills >= 20 and told.ended >= 20
+
+
+def test_what_a_killed_worker_wrote_by_half_is_no_file_of_the_shard(tmp_path: Path) -> None:
+    ledger = begun(tmp_path / "run", 2, 2)
+    attempt = ledger.claim(ledger.intent.shards[0])
+    for name in ("manifest.tmp", "attempts.tmp"):
+        (attempt / name).write_bytes(b"{")
+    assert not driven(ledger, 1).unable
+    assert outcome(ledger)[0] == wanted(2)
+    assert not any(name.endswith(".tmp") for name in ledger.manifests()[0].files)
 
 
 def test_a_killed_driver_takes_its_workers_along_and_the_run_goes_on(tmp_path: Path) -> None:

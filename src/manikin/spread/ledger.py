@@ -161,6 +161,8 @@ class Ledger:
                 os.rename(earlier, mine)
             except OSError:  # somebody else took it over
                 continue
+            for half in mine.glob("*.tmp"):  # of a process that was killed while it wrote
+                half.unlink(missing_ok=True)
             return mine
         mine.mkdir(parents=True)
         return mine
