@@ -33,14 +33,19 @@ def picture(home: Apartment, *, width: int, height: int, share: float = 0.0) -> 
     """(height, width, 3) of an apartment from above, its joints opened by ``share`` of their range."""
     b = SceneBuilder([], Physics())
     furnish(b, home)
+    return drawn(b, home.name, "human_camera", width=width, height=height, share=share)
+
+
+def drawn(b: SceneBuilder, name: str, camera: str, *, width: int, height: int, share: float) -> np.ndarray:
+    """(height, width, 3) of what was built, its joints opened by ``share`` of their range, with a name on it."""
     model = b.compile().model
     data = mujoco.MjData(model)
     data.qpos[:] = model.jnt_range[:, 1] * share
     mujoco.mj_forward(model, data)
     drawing = make_renderer("rays", samples=2)
-    image = drawing.rgb(model, data, b.cameras["human_camera"], width=width, height=height)
+    image = drawing.rgb(model, data, b.cameras[camera], width=width, height=height)
     drawing.close()
-    return caption(image, [home.name])
+    return caption(image, [name])
 
 
 def plan(home: Apartment) -> np.ndarray:

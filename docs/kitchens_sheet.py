@@ -12,14 +12,13 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-import mujoco
 import numpy as np
+from homes_sheet import drawn
 
 from manikin.assets.paths import data_root
 from manikin.homes import Apartment, furnish
 from manikin.homes.kitchens import KITCHENS, kitchen, robocasa_kitchen
-from manikin.render import make_renderer, tile, write_png
-from manikin.render.files.caption import caption
+from manikin.render import tile, write_png
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.camera import CameraSpec
 from manikin.spec.physics import Physics
@@ -38,14 +37,7 @@ def picture(home: Apartment, *, width: int, height: int, share: float = 0.0) -> 
     furnish(b, replace(home, walls=walls))
     look = ((x0 + x1) / 2, (y0 + y1) / 2 + 0.3 * (y1 - y0), 0.6)
     b.camera(CameraSpec(name="look", pos=eye, target=look, fovy=1.1, width=width, height=height))
-    model = b.compile().model
-    data = mujoco.MjData(model)
-    data.qpos[:] = model.jnt_range[:, 1] * share
-    mujoco.mj_forward(model, data)
-    drawing = make_renderer("rays", samples=2)
-    image = drawing.rgb(model, data, b.cameras["look"], width=width, height=height)
-    drawing.close()
-    return caption(image, [home.name])
+    return drawn(b, home.name, "look", width=width, height=height, share=share)
 
 
 def main() -> None:

@@ -152,8 +152,6 @@ def _on_workers(options: ReplayOptions, numbers: list[int], out: Console) -> int
             return OK
         manifests, failed = ledger.manifests(), ledger.failed
         merge_recordings(target, [place / FILE for _, place in ledger.results()])
-        if not failed:
-            ledger.remove()
     exact = [came for manifest in manifests for came in manifest.facts["exact"].values()]
     if exact:
         out.print(f"{sum(exact)} of {len(exact)} episodes reproduced bit for bit")

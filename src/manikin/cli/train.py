@@ -192,7 +192,6 @@ def _vary(out: Console, options: TrainOptions) -> int:
                 return OK
             if ledger.failed:
                 return NOT_GOOD
-            ledger.remove()
     return compare_runs(out, [part.folder for part in parts], place / "compared.html")
 
 

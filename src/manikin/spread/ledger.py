@@ -251,17 +251,17 @@ class Ledger:
 
     @contextmanager
     def merging(self) -> Iterator[bool]:
-        """One process at a time: whether there is still something to merge."""
+        """One process at a time: whether there is still something to merge. Afterwards all of it is removed, unless
+        something failed that may be tried again."""
         if not self.folder.is_dir():
             yield False
             return
         with alone(self.folder):
-            yield (self.folder / "plan.json").is_file()
-
-    def remove(self) -> None:
-        """All of it, when it has been merged. The plan goes first: without it there is no run."""
-        (self.folder / "plan.json").unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+            there = (self.folder / "plan.json").is_file()
+            yield there
+            if there and not self.failed:
+                (self.folder / "plan.json").unlink(missing_ok=True)  # first: without it there is no run
+                shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _stamp(path: Path) -> list[Any]:

@@ -1,6 +1,6 @@
 """Functions that tasks share: ``from manikin.toolkit import above, closeness, noisy_rest, per_step, top_down``."""
 
-from manikin.toolkit.geometry import above, along_x, lies_on
+from manikin.toolkit.geometry import above, along_x, chosen, lies_on
 from manikin.toolkit.grasps import all_fingers_touch, fingers_touch
 from manikin.toolkit.labels import CLOSE, GRASP, OPEN, PICK, PLACE, transport
 from manikin.toolkit.mobile import (
@@ -27,6 +27,7 @@ from manikin.toolkit.waypoints import pick
 __all__ = [
     "above",
     "along_x",
+    "chosen",
     "lies_on",
     "LOOSE",
     "TIGHT",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from manikin.math import Constant, norm, quat_rotate
 from manikin.toolkit.steps import constant
 
-__all__ = ["above", "along_x", "lies_on"]
+__all__ = ["above", "along_x", "chosen", "lies_on"]
 
 _X = Constant(((1.0, 0.0, 0.0),))
 
@@ -25,6 +27,13 @@ def above(pos: Tensor, height: Any) -> Tensor:
 def along_x(quat: Tensor) -> Tensor:
     """(n, 3) the x axis of bodies turned by ``quat`` (n, 4), in the world."""
     return quat_rotate(quat, _X.like(quat))
+
+
+def chosen(each: Sequence[Tensor], number: Tensor) -> Tensor:
+    """(n, ...) of several values (n, ...) that of the number (n,) int64 in each row."""
+    values = torch.stack(list(each), 1)
+    index = number.view(-1, *(1,) * (values.ndim - 1)).expand(-1, 1, *values.shape[2:])
+    return values.gather(1, index).squeeze(1)
 
 
 def lies_on(top: Tensor, bottom: Tensor, half_size: float, tol: float) -> Tensor:

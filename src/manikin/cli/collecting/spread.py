@@ -130,8 +130,6 @@ def run_spread(options: CollectOptions) -> int:
         manifests = ledger.manifests()
         merge_recordings(path, [folder / FILE for _, folder in ledger.results()])
         failed = ledger.failed
-        if not failed:
-            ledger.remove()
     wins, kept = (sum(m.facts["successes"] for m in manifests), sum(len(m.facts["kept"]) for m in manifests))
     dropped = sum(len(m.facts["dropped"]) for m in manifests)
     there = 0

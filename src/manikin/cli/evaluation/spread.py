@@ -94,6 +94,4 @@ def evaluate_on_workers(
         for item in ledger.failed:
             task, at, _ = next(one for one in reversed(places) if one[1] <= item["number"])
             failed.setdefault(task, {})[item["number"] - at] = f"{item['what']} failed: {item['error']}"
-        if not failed:
-            ledger.remove()
     return failed

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,10 +18,11 @@ from manikin.math import atan2, norm, pose_inv, pose_mul, quat_rotate_inv
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.objects_at import Grips, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
-from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
+from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
+from manikin.tasks.home.ways import stacked
 from manikin.toolkit import constant, fingers_touch, first_valid, per_step, press, tool_from_base
 
-__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back"]
+__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back", "drive", "numbers"]
 
 STATE: Mapping[str, Quantity] = {
     "joints": Quantity("m, rad", "joint", "torso, head, arm and fingers, in MS-HAB's order"),
@@ -34,7 +34,6 @@ STATE: Mapping[str, Quantity] = {
 }
 """MS-HAB's 42 numbers, in their order."""
 _TRIES = 6  # of noise on the base's place; the last has none
-_CORNERS = 12  # of a path, at most
 _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
 _HELD_ANGLE = math.degrees(COMMON.grasp_angle)
 
@@ -111,13 +110,10 @@ class HandlingTask(Task):
         yaw = atan2(to[:, 1], to[:, 0]) + ep.rng.normal("base/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
         begun = torch.cat([spot, yaw[:, None]], 1)
         h.begun.set(begun)
-        base = h.robot.base_joints(begun)
-        cut = COMMON.arm_noise_cut
-        arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
-        rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
+        joints = about_rest(h.robot, ep, begun)
         low, high = h.robot.limits[h.robot.groups["arm"]].unbind(1)
-        arm = torch.minimum(torch.maximum(rest[:, -7:] + arm, low), high)
-        return point, torch.cat([base, rest[:, :-7], arm], 1)
+        arm = torch.minimum(torch.maximum(joints[:, -7:], low), high)
+        return point, torch.cat([joints[:, :-7], arm], 1)
 
     def settled(self, h: HandlingHandles) -> None:
         h.tool.set(torch.cat([h.robot.tcp_pos, torch.zeros(h.n, 1)], 1))
@@ -147,17 +143,9 @@ class HandlingTask(Task):
 
     def state(self, h: HandlingHandles, goal: Tensor | None = None) -> dict[str, Tensor]:
         """MS-HAB's 42 numbers, with a goal (n, 3) in the world."""
-        robot, root = h.robot, h.robot.root_pose
-        order = [robot.joints.index(name) for name in fetch_mshab.QPOS[3:]]
+        root = h.robot.root_pose
         from_base = torch.zeros(h.n, 3) if goal is None else quat_rotate_inv(root[:, 3:], goal - root[:, :3])
-        return {
-            "joints": torch.stack([robot.qpos[:, k] for k in order], 1),
-            "joint_speeds": torch.stack([robot.qvel[:, k] for k in order], 1),
-            "tcp_from_base": tool_from_base(robot),
-            "object_from_base": pose_mul(pose_inv(root), h.thing.pose),
-            "goal_from_base": from_base,
-            "is_grasped": h.grasp.value,
-        }
+        return numbers(h.robot, h.thing.pose, from_base, h.grasp.value)
 
     # ---- what experts share ------------------------------------------------------------------------------------------
 
@@ -165,21 +153,29 @@ class HandlingTask(Task):
         """To the nearest stand before the place, with the arm at rest; and how the robot faces there (n,) [rad]."""
         number, begun = h.place.value.long().tolist(), h.begun.value.tolist()
         ways = [way_to(self.layout, place, *base) for place, base in zip(number, begun, strict=True)]
-        filled = [np.concatenate([way, way[-1:].repeat(_CORNERS - len(way), 0)]) for way in ways]
-        paths = torch.tensor(np.stack(filled))
-        rest = h.robot.keyframe("rest").expand(h.n, -1)
-        turn = _TURN if gripper > 0 else _CARRIES
-        way = Waypoint(
-            name="drive",
-            base=paths.float(),
-            joints=rest,
-            gripper=gripper,
-            pos_tol=0.03,
-            rot_tol=0.06,
-            speed=1.0,
-            turn=turn,
-        )
-        return way, paths[:, -1, 2].float()
+        paths, facing = stacked(ways)
+        return drive("drive", paths, h.robot.keyframe("rest").expand(h.n, -1), gripper), facing
+
+
+def numbers(robot: Robot, thing: Tensor, goal_from_base: Tensor, grasped: Tensor) -> dict[str, Tensor]:
+    """MS-HAB's 42 numbers of objects at poses (n, 7) in the world, with goals (n, 3) in the frame of the base."""
+    order = [robot.joints.index(name) for name in fetch_mshab.QPOS[3:]]
+    return {
+        "joints": torch.stack([robot.qpos[:, k] for k in order], 1),
+        "joint_speeds": torch.stack([robot.qvel[:, k] for k in order], 1),
+        "tcp_from_base": tool_from_base(robot),
+        "object_from_base": pose_mul(pose_inv(robot.root_pose), thing),
+        "goal_from_base": goal_from_base,
+        "is_grasped": grasped,
+    }
+
+
+def drive(name: str, paths: Tensor, joints: Tensor, gripper: float) -> Waypoint:
+    """The base along paths (n, k, 3), all other joints as in (n, joints)."""
+    turn = _TURN if gripper > 0 else _CARRIES
+    return Waypoint(
+        name=name, base=paths, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.06, speed=1.0, turn=turn
+    )
 
 
 def back(robot: Robot, gripper: float) -> Waypoint:

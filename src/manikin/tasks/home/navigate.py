@@ -15,10 +15,10 @@ from manikin.homes.free_space import CELL
 from manikin.math import atan2, quat_rotate_inv, yaw_rotate
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.labels import subtask_labels
-from manikin.tasks.home.predicates import COMMON, Goal, Seen, is_facing, is_near, succeeds
+from manikin.tasks.home.predicates import Goal, Seen, is_facing, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
-from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see, spots
+from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see, spots
 from manikin.toolkit import per_step, press, tool_from_base
 
 __all__ = ["HomeNavigate"]
@@ -103,10 +103,7 @@ class HomeNavigate(Task):
         h.marker.set_pose(goals[number])
         place = starts[number, ep.rng.integers("base/place", 0, starts.shape[1])]
         yaw = ep.rng.uniform("base/yaw", -torch.pi, torch.pi)
-        base = h.robot.base_joints(torch.cat([place, yaw[:, None]], 1))
-        noise = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-COMMON.arm_noise_cut, COMMON.arm_noise_cut)
-        rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
-        h.robot.set_qpos(torch.cat([base, rest[:, :-7], rest[:, -7:] + noise], 1), opening=0.3)
+        h.robot.set_qpos(about_rest(h.robot, ep, torch.cat([place, yaw[:, None]], 1)), opening=0.3)
 
     def advance(self, h: HomeNavigateHandles) -> None:
         press(h.pressed, h.robot)

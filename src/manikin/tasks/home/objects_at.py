@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.homes import VARIATIONS, Apartment, Fixture, FreeSpace, Mechanism, apartment, free_space
+from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import HomeObject
 from manikin.math import pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON
-from manikin.tasks.home.scene import FETCH_RADIUS
+from manikin.tasks.home.scene import FETCH_RADIUS, surfaces
 from manikin.tasks.home.ways import quick_way
 from manikin.toolkit import facing_down
 
@@ -28,8 +28,7 @@ __all__ = ["Grips", "ObjectPlaces", "places", "way_to"]
 
 _LOW, _HIGH = 1.0, 1.6  # [m] between these heights is the arm at rest, with an object in hand
 _SIDE, _AHEAD = 0.56, 0.7  # [m] how far it reaches to the sides and ahead
-_SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
-_PLACES = ("top", "seat", "left", "right", "worktop")  # on them
+_PLACES = ("top", "seat", "left", "right", "worktop")  # on open surfaces
 _EDGE, _APART = 0.06, 0.35  # [m] from the edge of a receptacle, and between places on it, about
 _NEAR, _FAR, _BEST = 0.5, 0.78, 0.62  # [m] from a stand to the object
 _DIRECTIONS = 12  # in which stands are looked for, around a place
@@ -115,22 +114,11 @@ def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarra
 def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Places on the open surfaces of an apartment: name of the receptacle, (3,) place, (4, 2) corners around it [m]."""
     found = []
-    things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
-    for thing in things:
-        if thing.kind not in _SURFACES:
-            continue
-        w, _, _, z = thing.quat
-        yaw = 2 * math.atan2(z, w)
-        turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-        for one in thing.receptacles:
-            if one.link not in ("", "body") or one.name.rpartition("/")[2] not in _PLACES:
-                continue
-            middle, level = np.array(thing.pos[:2]), thing.pos[2] + one.pos[2] - one.half[2]
-            square = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half[:2] + one.pos[:2]
-            corners = middle + square @ turn.T
-            x, y = (_along(half - _EDGE) for half in one.half[:2])
-            local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2) + one.pos[:2]
-            found += [(one.name, np.array([*point, level]), corners) for point in middle + local @ turn.T]
+    for one in surfaces(home, _PLACES):
+        corners = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half)
+        x, y = (_along(half - _EDGE) for half in one.half)
+        local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
+        found += [(one.name, np.array([*point, one.level]), corners) for point in one.at(local)]
     return found
 
 

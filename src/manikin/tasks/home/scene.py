@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin import Episode
 from manikin.errors import ConfigError
 from manikin.homes import VARIATIONS, Apartment, Fixture, FreeSpace, Mechanism, apartment, free_space
 from manikin.homes.free_space import CELL
@@ -18,14 +19,25 @@ from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.toolkit import LOOSE, TIGHT, Still, from_keyframe, is_static, rests, tool_rests
 
-__all__ = ["FETCH_ARM", "FETCH_RADIUS", "LAYOUTS", "Spots", "needs_mobile", "see", "spots"]
+__all__ = [
+    "FETCH_ARM",
+    "FETCH_RADIUS",
+    "LAYOUTS",
+    "Spots",
+    "Surface",
+    "about_rest",
+    "needs_mobile",
+    "see",
+    "spots",
+    "surfaces",
+]
 
 LAYOUTS = tuple(f"apartment{k}" for k in range(VARIATIONS))
 """The built-in apartments."""
 FETCH_RADIUS = 0.32  # [m] of Fetch's base, and a few centimetres
 FETCH_ARM = (0.56, 0.8)  # [m] how far its arm reaches at rest, and above which height
 _SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
-_PLACES = ("top", "seat", "left", "right")  # on them
+_GOALS = ("top", "seat", "left", "right")  # on them, of Navigate
 _STAND = 0.75  # [m] from a goal at least, where a robot stands before it
 _ROOM = 0.15  # [m] more where it starts and stands: joints vary about rest there
 _REACH = 1.5  # [m] from a goal at most; MS-HAB counts 2 m as near
@@ -63,7 +75,8 @@ def spots(layout: str) -> Spots:
     middles = space.origin + cells * CELL
     roomy = space.clearance[space.inside] >= FETCH_RADIUS + _ROOM
     goals, stands, names = [], [], []
-    for name, place in _surfaces(home):
+    for surface in surfaces(home, _GOALS):
+        place = np.array([*surface.at(np.zeros(2)), surface.level])
         away = np.linalg.norm(middles - place[:2], axis=1)
         away = np.where(roomy & (away >= _STAND), away, math.inf)
         best = int(away.argmin())
@@ -72,7 +85,7 @@ def spots(layout: str) -> Spots:
         to = place[:2] - middles[best]
         goals.append(place)
         stands.append((*middles[best], math.atan2(to[1], to[0])))
-        names.append(name)
+        names.append(surface.name)
     ways = np.stack([_ways(space, np.array(stand[:2])) for stand in stands])
     room = middles[roomy]
     far = [room[np.linalg.norm(room - goal[:2], axis=1) > COMMON.near + 2 * CELL] for goal in goals]
@@ -87,19 +100,51 @@ def spots(layout: str) -> Spots:
     )
 
 
-def _surfaces(home: Apartment) -> list[tuple[str, np.ndarray]]:
-    """Names of the open surfaces of an apartment, and the middle of each [m]."""
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """An open surface of a piece of furniture that stands upright.
+
+    Attributes:
+        name: of the receptacle.
+        pos: (2,) [m] where the furniture stands; turn: (2, 2) how it is turned.
+        middle: (2,) [m] of the surface in the furniture's frame; half: (2,) [m] its half sizes.
+        level: [m] height above the floor.
+    """
+
+    name: str
+    pos: np.ndarray
+    turn: np.ndarray
+    middle: np.ndarray
+    half: np.ndarray
+    level: float
+
+    def at(self, local: np.ndarray) -> np.ndarray:
+        """(..., 2) [m] in the world, of places (..., 2) from the middle of the surface."""
+        return np.asarray(self.pos + (local + self.middle) @ self.turn.T)
+
+
+def surfaces(home: Apartment, places: tuple[str, ...]) -> list[Surface]:
+    """The open surfaces of an apartment whose receptacles are of these kinds: ``top``, ``seat``, ..."""
     found = []
     things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
     for thing in things:
-        if thing.kind in _SURFACES:
-            w, _, _, z = thing.quat
-            yaw = 2 * math.atan2(z, w)
-            turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-            for one in thing.receptacles:
-                if one.link in ("", "body") and one.name.rpartition("/")[2] in _PLACES:
-                    xy = np.array(thing.pos[:2]) + turn @ np.array(one.pos[:2])
-                    found.append((one.name, np.array([*xy, thing.pos[2] + one.pos[2] - one.half[2]])))
+        if thing.kind not in _SURFACES:
+            continue
+        w, _, _, z = thing.quat
+        yaw = 2 * math.atan2(z, w)
+        turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+        found += [
+            Surface(
+                name=one.name,
+                pos=np.array(thing.pos[:2]),
+                turn=turn,
+                middle=np.array(one.pos[:2]),
+                half=np.array(one.half[:2]),
+                level=thing.pos[2] + one.pos[2] - one.half[2],
+            )
+            for one in thing.receptacles
+            if one.link in ("", "body") and one.name.rpartition("/")[2] in places
+        ]
     return found
 
 
@@ -120,6 +165,15 @@ def needs_mobile(task: str, robot: Robot) -> None:
             f"{task} needs a robot that drives and has a torso, a head and an arm, like fetch_mshab; {robot.arm.name} "
             f"has no {lacks[0]}"
         )
+
+
+def about_rest(robot: Robot, ep: Episode, base: Tensor) -> Tensor:
+    """(n, joints) of robots whose bases are at (n, 3) x, y [m] and yaw [rad]: at rest, but for a little noise of the
+    arm's seven joints."""
+    cut = COMMON.arm_noise_cut
+    arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
+    rest = robot.keyframe("rest")[3:].expand(len(base), -1)
+    return torch.cat([robot.base_joints(base), rest[:, :-7], rest[:, -7:] + arm], 1)
 
 
 def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_ways: bool = False) -> Seen:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from manikin.homes import FreeSpace
 from manikin.homes.free_space import CELL
 
-__all__ = ["quick_way"]
+__all__ = ["quick_way", "stacked"]
 
 _SPEED, _TURN, _LEG = 1.0, 2.0, 0.8  # [m/s], [rad/s], and [s] more for a leg with its turn
 _GRIDS = (6, 2)  # a corner may be at every so many cells, the second where there is no such way ...
 _FAR = 2.5  # ... so far from the start at most [m]
 _TIGHT = 10.0  # [s] that a way is worse for a place where it cannot turn
 _BACK = 1.0  # [m] that it backs at most
+_CORNERS = 16  # of a path, at most
 
 
 def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.ndarray) -> np.ndarray:
@@ -45,6 +49,13 @@ def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.
     yaws = np.arctan2(ahead[:, 1], ahead[:, 0])
     yaws[-1] = yaw
     return np.concatenate([places, yaws[:, None]], 1)
+
+
+def stacked(ways: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+    """Ways (k, 3) of n rows as one path (n, 16, 3), the last place of each repeated; and (n,) [rad] how they end."""
+    filled = [np.concatenate([way, way[-1:].repeat(_CORNERS - len(way), 0)]) for way in ways]
+    paths = torch.tensor(np.stack(filled)).float()
+    return paths, paths[:, -1, 2]
 
 
 def _corners(space: FreeSpace, turns: np.ndarray, start: np.ndarray, grid: int) -> np.ndarray:

@@ -42,7 +42,7 @@ from manikin.math import (
     quat_rotate,
     wrap_to_pi,
 )
-from manikin.toolkit import ONE, bonus, closeness, constant, per_step
+from manikin.toolkit import ONE, bonus, chosen, closeness, constant, per_step
 
 __all__ = ["KitchenHandles", "KitchenTask", "across", "hinge", "moving"]
 
@@ -208,10 +208,7 @@ class KitchenTask(Task):
 
     def _chosen(self, h: KitchenHandles, values: Sequence[Tensor]) -> Tensor:
         """(n, ...) of the values of all targets those of the rows' own."""
-        number = h.target.value.long()
-        every = torch.stack(list(values), 1)
-        index = number.reshape(-1, 1, *[1] * (every.ndim - 2)).expand(-1, 1, *every.shape[2:])
-        return every.gather(1, index)[:, 0]
+        return chosen(values, h.target.value.long())
 
     @per_step
     def joint(self, h: KitchenHandles) -> Tensor:

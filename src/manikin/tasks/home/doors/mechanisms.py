@@ -22,7 +22,7 @@ from manikin.sim.device import on_host
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
-from manikin.toolkit import constant, per_step, press, tool_from_base
+from manikin.toolkit import chosen, constant, per_step, press, tool_from_base
 
 __all__ = ["KINDS", "Front", "Fronts", "MechanismHandles", "MechanismTask", "fronts"]
 
@@ -224,9 +224,7 @@ class MechanismTask(Task):
         """(n, ...) of the rows' own drawer or door, from those (n, ...) of each."""
         if len(each) == 1:
             return each[0]
-        values = torch.stack(each, 1)
-        target = h.target.value.long().view(-1, *(1,) * (values.ndim - 1))
-        return values.gather(1, target.expand(-1, 1, *values.shape[2:])).squeeze(1)
+        return chosen(each, h.target.value.long())
 
     @per_step
     def joint(self, h: MechanismHandles) -> Joint:

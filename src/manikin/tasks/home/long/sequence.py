@@ -21,15 +21,15 @@ from manikin.homes.objects import OBJECT_SETS, home_objects
 from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
 from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
-from manikin.tasks.home.handling import STATE, back
+from manikin.tasks.home.handling import STATE, back, drive, numbers
 from manikin.tasks.home.long.ways import paths_to
 from manikin.tasks.home.objects_at import Grips, places
 from manikin.tasks.home.pick import picking
 from manikin.tasks.home.place import placing
 from manikin.tasks.home.predicates import COMMON, Goal, Seen, at_goal, succeeds
 from manikin.tasks.home.rules import RULES, SEQUENCES
-from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
-from manikin.toolkit import above, constant, fingers_touch, full_turn, press, tool_from_base
+from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
+from manikin.toolkit import above, chosen, constant, fingers_touch, full_turn, press
 
 __all__ = ["FAILURES", "LongHandles", "LongTask", "Step"]
 
@@ -216,11 +216,7 @@ class LongTask(Task):
             place = self._starts[number, ep.rng.integers("base/place", 0, self._starts.shape[1])]
             begun = torch.cat([place, ep.rng.uniform("base/yaw", -torch.pi, torch.pi)[:, None]], 1)
         h.begun.set(begun)
-        cut = COMMON.arm_noise_cut
-        arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
-        rest = h.robot.keyframe("rest")[3:].expand(h.n, -1)
-        joints = torch.cat([h.robot.base_joints(begun), rest[:, :-7], rest[:, -7:] + arm], 1)
-        h.robot.set_qpos(joints, opening=0.3)
+        h.robot.set_qpos(about_rest(h.robot, ep, begun), opening=0.3)
 
     def _spawns(self, order: Tensor, ep: Episode) -> Tensor:
         """(n, S + 1, 3) of each subtask a place within 2 m of what it is about, and a heading that about faces it."""
@@ -237,9 +233,7 @@ class LongTask(Task):
 
     def of_target(self, h: LongHandles, each: Sequence[Tensor]) -> Tensor:
         """(n, ...) of the object that the rows' present subtask is about, from those (n, ...) of each."""
-        values = torch.stack(list(each), 1)
-        target = self._target[h.subtask.value.long()].view(-1, *(1,) * (values.ndim - 1))
-        return values.gather(1, target.expand(-1, 1, *values.shape[2:])).squeeze(1)
+        return chosen(each, self._target[h.subtask.value.long()])
 
     def place_number(self, h: LongHandles) -> Tensor:
         """(n,) int64 number of the place that the rows' present subtask is about."""
@@ -269,8 +263,7 @@ class LongTask(Task):
             succeeds("pick", seen, goal),
             succeeds("place", seen, goal),
         ]
-        part = self._part[h.subtask.value.long()]
-        return torch.stack(each, 1).gather(1, part[:, None]).squeeze(1)
+        return chosen(each, self._part[h.subtask.value.long()])
 
     def advance(self, h: LongHandles) -> None:
         press(h.pressed, h.robot)
@@ -337,18 +330,11 @@ class LongTask(Task):
         }
 
     def observe(self, h: LongHandles) -> dict[str, dict[str, Tensor]]:
-        robot, root = h.robot, h.robot.root_pose
-        order = [robot.joints.index(name) for name in fetch_mshab.QPOS[3:]]
+        root = h.robot.root_pose
         picks = self._part[h.subtask.value.long()] == 2
         goal = quat_rotate_inv(root[:, 3:], self.goal(h) - root[:, :3])
-        policy = {
-            "joints": torch.stack([robot.qpos[:, k] for k in order], 1),
-            "joint_speeds": torch.stack([robot.qvel[:, k] for k in order], 1),
-            "tcp_from_base": tool_from_base(robot),
-            "object_from_base": pose_mul(pose_inv(root), self.of_target(h, [thing.pose for thing in h.things])),
-            "goal_from_base": torch.where(picks[:, None], 0.0, goal),
-            "is_grasped": self.of_target(h, [grasp.value for grasp in h.grasps]),
-        }
+        thing, grasped = (self.of_target(h, each) for each in ([t.pose for t in h.things], [g.value for g in h.grasps]))
+        policy = numbers(h.robot, thing, torch.where(picks[:, None], 0.0, goal), grasped)
         return {"policy": policy, "privileged": {}}
 
     def reward(self, h: LongHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
@@ -369,26 +355,13 @@ class LongTask(Task):
 
         aside = rest.clone()  # so that a place that is only passed does not count as arrived
         aside[:, robot.groups["head"].start] += _ASIDE
-
-        def drive(name: str, gripper: float, joints: Tensor = rest) -> Waypoint:
-            return Waypoint(
-                name=name,
-                base=path,
-                joints=joints,
-                gripper=gripper,
-                pos_tol=0.03,
-                rot_tol=0.06,
-                turn=2.5 if gripper > 0 else 1.5,  # what is held slips when it is turned fast
-                speed=1.0,
-            )
-
         choice, thing = (self.of_target(h, each) for each in ([t.choice for t in things], [t.pose for t in things]))
         grip = self._grips.of(robot, choice, thing, facing)
         goal = self.of_target(h, h.goal.value.unbind(1))
         parts = [
-            [drive("navigate", 1, aside), back(robot, gripper=1)],
-            [drive("navigate with the object", -1, aside), back(robot, gripper=-1)],
-            [drive("drive to the object", 1), *picking(robot, grip)],
-            [drive("drive to the goal", -1), *placing(robot, thing, goal, facing)],
+            [drive("navigate", path, aside, gripper=1), back(robot, gripper=1)],
+            [drive("navigate with the object", path, aside, gripper=-1), back(robot, gripper=-1)],
+            [drive("drive to the object", path, rest, gripper=1), *picking(robot, grip)],
+            [drive("drive to the goal", path, rest, gripper=-1), *placing(robot, thing, goal, facing)],
         ]
         return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]

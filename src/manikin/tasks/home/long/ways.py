@@ -6,16 +6,15 @@ import functools
 import math
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from manikin.homes.free_space import CELL
 from manikin.tasks.home.objects_at import places, way_to
+from manikin.tasks.home.ways import stacked
 
 __all__ = ["paths_to"]
 
 _THERE = (0.06, 0.15)  # [m], [rad] from a stand it need not drive
-_CORNERS = 16  # of a path, at most
 
 
 def paths_to(layout: str, place: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
@@ -29,9 +28,7 @@ def paths_to(layout: str, place: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         (n, 16, 3) places of the bases one after the other, the last one repeated; (n,) [rad] how they face there.
     """
-    ways = [_way(layout, number, *one) for number, one in zip(place.tolist(), base.tolist(), strict=True)]
-    paths = torch.tensor(np.stack([np.concatenate([way, way[-1:].repeat(_CORNERS - len(way), 0)]) for way in ways]))
-    return paths.float(), paths[:, -1, 2].float()
+    return stacked([_way(layout, number, *one) for number, one in zip(place.tolist(), base.tolist(), strict=True)])
 
 
 @functools.lru_cache(maxsize=4096)
