@@ -15,6 +15,7 @@ import pytest
 
 from manikin.errors import ConfigError
 from manikin.spread.actors import Actors
+from manikin.spread.cluster import Cluster
 from manikin.spread.drive import drive
 from toy_work import begun, outcome
 
@@ -31,7 +32,7 @@ def raylets() -> list[int]:
 def test_the_same_comes_out_with_actors_and_the_raylet_killed(tmp_path: Path) -> None:
     chance = random.Random(1)
     ledger = begun(tmp_path / "run", 60, 3, seconds=0.5, raises=[5])
-    crew = Actors(ledger.folder, most=2, cpus=1.0)
+    crew = Actors(ledger.folder, Cluster(most=2))
     done: list[str] = []
 
     def disturb() -> bool:
@@ -54,25 +55,23 @@ def test_the_same_comes_out_with_actors_and_the_raylet_killed(tmp_path: Path) ->
     assert crew.bytes_heard < 100 * len(ledger.intent.shards), "words, no data"
 
 
-def test_nobody_at_an_address_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = begun(tmp_path / "run", 2, 1)
+def test_nobody_at_an_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("grpc") is None:
         pytest.skip("needs pip install 'manikin[ray]'")
     monkeypatch.setattr("ray.util.client.worker.INITIAL_TIMEOUT_SEC", 0.1)
     monkeypatch.setattr("ray.util.client.worker.MAX_TIMEOUT_SEC", 0.1)
     with pytest.raises(ConfigError, match=r"no Ray cluster answers at ray://127\.0\.0\.1:9"):
-        Actors(ledger.folder, address="ray://127.0.0.1:9")
+        Cluster(address="ray://127.0.0.1:9")
 
 
-def test_without_ray_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
 
     def without(name: str, *more: Any) -> Any:
         return None if name == "ray" else find(name, *more)
 
     monkeypatch.setattr(importlib.util, "find_spec", without)
-    ledger = begun(tmp_path / "run", 2, 1)
     began = time.monotonic()
     with pytest.raises(FileNotFoundError, match=r"pip install 'manikin\[ray\]'"):
-        Actors(ledger.folder)
+        Cluster()
     assert time.monotonic() - began < 5

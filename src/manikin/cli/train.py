@@ -17,12 +17,13 @@ from manikin.cli.common.options import On, RendererWord
 from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import spread
+from manikin.cli.spread.run import cores, servants, spread
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from manikin.learn.run.recipe import Recipe
+    from manikin.learn.run.spread_rows import Workers
     from manikin.learn.run.train import State
 
 __all__ = ["PartOfComparison", "TrainOptions", "main", "run", "runs_of_comparison", "train_as_part"]
@@ -88,8 +89,8 @@ def run(options: TrainOptions) -> int:
     if options.compare:
         return compare_runs(out, options.compare, options.out)
     options.check_spread()
-    if options.on is not None and not (options.vary or options.seeds):
-        raise ConfigError("--on spreads the runs of a comparison: give --vary or --seeds")
+    if options.on == "slurm-array" and not (options.vary or options.seeds):
+        raise ConfigError("--on slurm-array spreads the runs of a comparison: give --vary or --seeds")
     torch_device(options.device)
     if options.resume is not None:
         recipe, seed, device = recipe_of(options.resume)
@@ -103,7 +104,9 @@ def run(options: TrainOptions) -> int:
                 f"--resume goes on in {options.resume}, with its seed {seed} and its device {device}: leave out --out, "
                 "--seed, --seeds and --device"
             )
-        return train_one(out, options, _limited(recipe, options), seed, device, options.resume, resume=True)
+        folder = options.resume
+        recipe = _limited(recipe, options)
+        return train_one(out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder))
     recipe, own = _recipe(options)
     recipe = _limited(recipe, options)
     if not own:
@@ -111,7 +114,22 @@ def run(options: TrainOptions) -> int:
     if options.vary or options.seeds:
         return _vary(out, options)
     folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{options.seed}"
-    return train_one(out, options, recipe, options.seed, options.device, folder, resume=False)
+    workers = _workers(options, folder)
+    return train_one(out, options, recipe, options.seed, options.device, folder, resume=False, workers=workers)
+
+
+def _workers(options: TrainOptions, folder: Path) -> Workers | None:
+    """Who has the environments of a single run."""
+    from manikin.learn.run.spread_rows import Workers
+
+    if options.on is None:
+        return None
+    files = [options.task]
+    return Workers(
+        lambda word, settings: servants(options, word, settings, log=folder / "workers.txt", files=files),
+        options.workers or cores(options.on),
+        options.task,
+    )
 
 
 @dataclass(frozen=True)
@@ -196,7 +214,15 @@ def _vary(out: Console, options: TrainOptions) -> int:
 
 
 def train_one(
-    out: Console, options: TrainOptions, recipe: Recipe, seed: int, device: str, folder: Path, *, resume: bool
+    out: Console,
+    options: TrainOptions,
+    recipe: Recipe,
+    seed: int,
+    device: str,
+    folder: Path,
+    *,
+    resume: bool,
+    workers: Workers | None = None,
 ) -> int:
     """One run, and its test."""
     from rich.markup import escape
@@ -220,6 +246,7 @@ def train_one(
                 seed=seed,
                 device=device,
                 threads=options.threads,
+                workers=workers,
                 resume=resume,
                 tensorboard=options.tensorboard,
                 save_every=options.save_every,

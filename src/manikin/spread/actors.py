@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import secrets
-import shutil
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from manikin.errors import AssetError, ConfigError
+from manikin.spread.cluster import Cluster
 from manikin.spread.crew import Word
-from manikin.spread.processes import worker_environment
 from manikin.spread.shards import Shard
 from manikin.spread.worker import Worker, open_worker
 
 __all__ = ["Actors"]
-
-_STORE = 128 * 2**20  # [bytes] of a cluster's store of objects: through it go words, never data
-_PAUSE = 1.0  # [s] before a cluster that was lost is asked again
 
 
 class _Member:
@@ -49,39 +40,16 @@ class Actors:
 
     Args:
         folder: of the run, on storage that all machines see.
-        address: ``ray://HOST:PORT``, or another address that Ray knows; None starts a cluster on this machine, for this
-            run, which asks for a token that nobody else has.
-        most: workers at a time.
+        cluster: where they are.
         cpus, gpus: that Ray sets aside for each; fractions of a GPU are fine.
-        files: files and folders below the current one that the work needs: a task, a policy. They are sent along to a
-            cluster that is there, with manikin itself.
-
-    Raises:
-        AssetError: Ray is not installed.
-        ConfigError: nobody answers at the address.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        address: str | None = None,
-        most: int = 1,
-        cpus: float = 1.0,
-        gpus: float = 0.0,
-        files: Sequence[str] = (),
-    ) -> None:
-        needed = ["ray", *(["grpc"] if (address or "").startswith("ray://") else [])]
-        if any(importlib.util.find_spec(name) is None for name in needed):
-            raise AssetError("--on ray needs Ray, which is not installed: pip install 'manikin[ray]'")
-        self._folder, self._address, self._most = folder, address, most
-        self._cpus, self._gpus, self._files = cpus, gpus, files
+    def __init__(self, folder: Path, cluster: Cluster, *, cpus: float = 1.0, gpus: float = 0.0) -> None:
+        self._folder, self._cluster, self._cpus, self._gpus = folder, cluster, cpus, gpus
         self._actors: dict[int, Any] = {}
         self._asked: dict[Any, int] = {}  # reference to an answer -> the worker that gives it
         self._started = 0
         self._heard = 0
-        self._packed: str | None = None
-        self._connect()
 
     @property
     def bytes_heard(self) -> int:
@@ -130,7 +98,7 @@ class Actors:
                 continue
             self._heard += len(kind) + len(text)
             words.append(Word(worker, kind, text))
-        if any(word.kind == "ended" for word in words) and not self._alive():
+        if any(word.kind == "ended" for word in words) and not self._cluster.alive():
             words += self._lost()
         return words
 
@@ -144,74 +112,14 @@ class Actors:
                 ray.kill(actor, no_restart=True)
 
     def close(self) -> None:
-        import ray
-
-        for worker in list(self._actors):
-            self.end(worker)
-        with suppress(Exception):
-            ray.shutdown()
-        if self._packed is not None:
-            shutil.rmtree(self._packed, ignore_errors=True)
-
-    def _connect(self) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_worker_niceness", "0")  # else its workers stand back behind everything else
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-        variables = worker_environment(self._cpus)
-        if self._address is None:
-            if "ray" not in sys.modules:  # which reads them when it is imported
-                os.environ.setdefault("RAY_AUTH_MODE", "token")
-                os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-            import ray
-
-            ray.init(
-                address="local",
-                num_cpus=max(1, round(self._most * self._cpus)),
-                include_dashboard=False,
-                object_store_memory=_STORE,
-                runtime_env={"env_vars": {**variables, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}},
-                **quiet,
-            )
-            return
-        import ray
-
-        runtime = {"env_vars": variables, "py_modules": [str(Path(__file__).parents[1])], **self._along()}
-        try:
-            ray.init(address=self._address, runtime_env=runtime, **quiet)
-        except Exception as error:
-            raise ConfigError(f"no Ray cluster answers at {self._address}: {error}") from None
-
-    def _along(self) -> dict[str, Any]:
-        """A folder that the workers are to run in, with the files that are sent along."""
-        here = Path.cwd().resolve()
-        wanted = [path for word in self._files if (path := Path(word).resolve()).exists() and path.is_relative_to(here)]
-        self._packed = tempfile.mkdtemp(prefix="manikin-")
-        for path in wanted:
-            target = Path(self._packed) / path.relative_to(here)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_dir():
-                shutil.copytree(path, target, dirs_exist_ok=True)
-            else:
-                shutil.copyfile(path, target)
-        return {"working_dir": self._packed}
-
-    def _alive(self) -> bool:
-        import ray
-
-        try:
-            return any(node["Alive"] for node in ray.nodes())
-        except Exception:
-            return False
+        self._asked.clear()
+        self._cluster.close(self._actors.values())
+        self._actors.clear()
 
     def _lost(self) -> list[Word]:
         """The cluster is gone: so are all workers. Begin again with another."""
-        import ray
-
         words = [Word(worker, "ended", "the cluster was lost") for worker in self._actors]
         self._actors.clear()
         self._asked.clear()
-        with suppress(Exception):
-            ray.shutdown()
-        time.sleep(_PAUSE)
-        self._connect()
+        self._cluster.begin_again()
         return words

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from manikin.errors import ConfigError
 
-__all__ = ["Work", "open_work"]
+__all__ = ["Work", "open_named", "open_work"]
 
 
 class Work(Protocol):
@@ -45,10 +45,19 @@ def open_work(word: str, settings: Mapping[str, Any]) -> Work:
     Raises:
         ConfigError: there is none of that name. And what the work raises.
     """
+    work: Work = open_named(word, settings)
+    return work
+
+
+def open_named(word: str, settings: Mapping[str, Any]) -> Any:
+    """What ``module:Class`` makes of settings.
+
+    Raises:
+        ConfigError: there is none of that name. And what it raises.
+    """
     module, _, name = word.partition(":")
     try:
         kind = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"the work {word} cannot be loaded: {error}") from None
-    work: Work = kind(settings)
-    return work
+    return kind(settings)

@@ -18,10 +18,12 @@ from manikin.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from manikin.spread.cluster import Cluster
     from manikin.spread.crew import Crew
     from manikin.spread.ledger import Ledger
+    from manikin.spread.servants import Servants
 
-__all__ = ["PER_ROW", "array_place", "spread"]
+__all__ = ["PER_ROW", "array_place", "cores", "servants", "spread"]
 
 DEADLINE = 3600.0
 """[s] for a shard of episodes."""
@@ -82,7 +84,7 @@ def spread(
     from manikin.spread.shards import split
 
     in_array = options.on == "slurm-array"
-    workers = array_place(os.environ)[1] if in_array else options.workers or _cores(options.on or "")
+    workers = array_place(os.environ)[1] if in_array else options.workers or cores(options.on or "")
     each = -(-len(numbers) // (SHARDS * workers))  # few items are not left to one worker
     shards = tuple(split(numbers, options.per_shard or max(1, min(size, each)), edges))
     intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
@@ -120,7 +122,8 @@ def spread(
     return ledger, not ledger.left()
 
 
-def _cores(on: str) -> int:
+def cores(on: str) -> int:
+    """Workers of a word where the options do not say how many."""
     from manikin.sim.device import processors
 
     return processors() if on in ("local", "ray") else 1_000
@@ -133,16 +136,44 @@ def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | N
         return Processes(ledger.folder, cpus=options.worker_cpus)
     from manikin.spread.actors import Actors
 
-    address = options.on if options.on != "ray" else os.environ.get("RAY_ADDRESS")
-    most = options.workers or _cores(options.on or "")
-    return Actors(
-        ledger.folder,
-        address=address,
-        most=most,
+    return Actors(ledger.folder, _cluster(options, files), cpus=options.worker_cpus, gpus=options.worker_gpus)
+
+
+def _cluster(options: SpreadOptions, files: Sequence[str | Path | None]) -> Cluster:
+    from manikin.spread.cluster import Cluster
+
+    return Cluster(
+        address=options.on if options.on != "ray" else os.environ.get("RAY_ADDRESS"),
+        most=options.workers or cores(options.on or ""),
         cpus=options.worker_cpus,
-        gpus=options.worker_gpus,
         files=[str(file).partition(":")[0] for file in files if file is not None],
     )
+
+
+def servants(
+    options: SpreadOptions,
+    word: str,
+    settings: Mapping[str, Any],
+    *,
+    log: Path,
+    files: Sequence[str | Path | None] = (),
+) -> Servants:
+    """Workers that hold something and are asked, as the options say.
+
+    Args:
+        options: how to spread.
+        word: as :class:`~manikin.spread.servants.ServantProcesses` has it.
+        settings: likewise.
+        log: what they print, as processes.
+        files: as :func:`spread` has them.
+    """
+    from manikin.spread.servants import ServantActors, ServantProcesses
+
+    if options.on == "local":
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return ServantProcesses(word, settings, log=log, cpus=options.worker_cpus)
+    cluster = _cluster(options, files)
+    return ServantActors(cluster, word, settings, cpus=options.worker_cpus, gpus=options.worker_gpus)
 
 
 def _in_array(out: Console, ledger: Ledger, words: str) -> None:

@@ -7,19 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 
 from manikin.data.recording.durable import write_file
-from manikin.env.state.layouts import LayoutSnapshot
+from manikin.env.state.packed import pack, unpacked
 from manikin.errors import AssetError, DataError
-from manikin.sim.snapshot import Snapshot
 
 __all__ = ["read", "write"]
-
-_SNAPSHOTS: dict[str, type] = {"Snapshot": Snapshot, "LayoutSnapshot": LayoutSnapshot}
 
 
 def write(path: Path, tree: Any, about: Mapping[str, Any] | None = None) -> None:
@@ -36,9 +30,7 @@ def write(path: Path, tree: Any, about: Mapping[str, Any] | None = None) -> None
         DataError: the disk is full or the folder cannot be written; a file of that name from before is as it was.
         TypeError: a value of another kind.
     """
-    tensors: dict[str, torch.Tensor] = {}
-    metadata = {"tree": json.dumps(_packed(tree, "", tensors)), "about": json.dumps(dict(about or {}))}
-    write_file(path, save(tensors, metadata))
+    write_file(path, pack(tree, about))
 
 
 def read(path: Path, *, tree: bool = True) -> tuple[Any, dict[str, Any]]:
@@ -56,44 +48,6 @@ def read(path: Path, *, tree: bool = True) -> tuple[Any, dict[str, Any]]:
             about = json.loads(metadata["about"])
             if not tree:
                 return None, about
-            return _unpacked(json.loads(metadata["tree"]), file.get_tensor), about
+            return unpacked(metadata, file.get_tensor), about
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
         raise DataError(f"{path} is no checkpoint, or is damaged: {type(error).__name__}: {error}") from None
-
-
-def _packed(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor | np.ndarray):
-        tensor = torch.from_numpy(value) if isinstance(value, np.ndarray) else value.detach().cpu()
-        tensors[path] = tensor.contiguous().clone()  # two names of one memory are refused
-        return {"array" if isinstance(value, np.ndarray) else "tensor": path}
-    if isinstance(value, np.generic):
-        return _packed(value.item(), path, tensors)
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"value": value}
-    if type(value).__name__ in _SNAPSHOTS:
-        return {"snapshot": type(value).__name__, "of": _packed(vars(value), path, tensors)}
-    if isinstance(value, Mapping):
-        items = [[key, _packed(one, f"{path}/{key}", tensors)] for key, one in value.items()]
-        if not all(isinstance(key, str | int) for key, _ in items):
-            raise TypeError(f"keys of {path or 'the tree'} must be text or whole numbers")
-        return {"map": items}
-    if isinstance(value, list | tuple):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_packed(one, f"{path}/{i}", tensors) for i, one in enumerate(value)]}
-    raise TypeError(f"{path}: a {type(value).__name__} cannot be written into a checkpoint")
-
-
-def _unpacked(value: Mapping[str, Any], tensor: Any) -> Any:
-    if "value" in value:
-        return value["value"]
-    if "tensor" in value:
-        return tensor(value["tensor"])
-    if "array" in value:
-        return tensor(value["array"]).numpy()
-    if "map" in value:
-        return {key: _unpacked(one, tensor) for key, one in value["map"]}
-    if "snapshot" in value:
-        return _SNAPSHOTS[value["snapshot"]](**_unpacked(value["of"], tensor))
-    if "tuple" in value:
-        return tuple(_unpacked(one, tensor) for one in value["tuple"])
-    return [_unpacked(one, tensor) for one in value["list"]]

@@ -14,7 +14,6 @@ from manikin._version import __version__
 from manikin.data.recording.durable import write_file
 from manikin.env.interface import BatchEnv
 from manikin.env.make import make
-from manikin.env.observe import Observation
 from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError
 from manikin.learn.common.imitation import Imitation
@@ -23,6 +22,7 @@ from manikin.learn.run.contents import with_contents
 from manikin.learn.run.demos import demonstrations_of
 from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
+from manikin.learn.run.spread_rows import SpreadRows, Workers, spread_rows, training_options
 from manikin.learn.run.validate import Validation, test_protocol
 from manikin.policy.chunk import Execution
 from manikin.policy.network import WIDTH
@@ -70,6 +70,7 @@ def train(
     seed: int = 0,
     device: str = "cpu",
     threads: int = 0,
+    workers: Workers | None = None,
     resume: bool = False,
     tensorboard: bool = False,
     save_every: float = 60.0,
@@ -91,6 +92,8 @@ def train(
         seed: of weights, actions and episodes.
         device: where to simulate and learn: ``cpu``, ``cuda``, ``warp:cpu``.
         threads: of the physics, 0 for all cores; never changes the run.
+        workers: that have the environments, for ``ppo`` and ``sac``; by default they are in this process. They never
+            change the run.
         resume: go on with the run in the folder.
         tensorboard: write TensorBoard's events too.
         save_every: seconds between two checkpoints, at least; more where one takes long.
@@ -115,10 +118,8 @@ def train(
         state = State(**saved["state"])
         _check_same(recipe, seed, device, about, folder)
     trained, given = trainer_class(recipe.algorithm), {}
-    options = recipe.env_options(device=device, autoreset="same_step", threads=threads)
-    if also := getattr(trained, "also_observes", ""):
-        options = dataclasses.replace(options, observe=_with(also, options.observe))
-    env = make(recipe.task, options=options)
+    options = training_options(recipe, getattr(trained, "also_observes", ""), device=device, threads=threads)
+    env = make(recipe.task, options=options) if workers is None else spread_rows(recipe, workers, device=device)
     validation = Validation(recipe, device=device, threads=threads, whole=not issubclass(trained, Imitation))
     try:
         if issubclass(trained, Imitation):
@@ -147,12 +148,6 @@ def train(
     finally:
         validation.close()
         env.close()
-
-
-def _with(word: str, observe: Any) -> list[Any]:
-    """An observation, and what a word observes besides."""
-    shown = Observation.of(observe)
-    return [*shown.parts, word, *shown.sources, *shown.stacks]
 
 
 class _Loop:
@@ -227,6 +222,8 @@ class _Loop:
     def _clock(self) -> None:
         self.state.seconds = self._seconds + time.perf_counter() - self._began
         self.state.cpu_seconds = self._cpu + _cpu_seconds() - self._cpu_began
+        if isinstance(self.trainer.env, SpreadRows):
+            self.state.cpu_seconds += self.trainer.env.seconds
 
     def save(self) -> None:
         """A checkpoint of everything."""
