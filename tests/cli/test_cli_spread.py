@@ -234,4 +234,4 @@ def test_runs_of_a_comparison_are_the_same_from_workers(tmp_path: Path) -> None:
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "spread" / name).read_bytes()
     assert (tmp_path / "spread" / "compared.html").exists() and not (tmp_path / "spread" / "spread").exists()
     with pytest.raises(ConfigError, match="give --vary or --seeds"):
-        train(TrainOptions(algorithm="ppo", task="PickCube-v2", on="local"))
+        train(TrainOptions(algorithm="ppo", task="PickCube-v2", on="slurm-array"))

@@ -80,7 +80,7 @@ def test_the_values_of_last_observations_follow_the_options():
         last = trainer.critic[-1]
         torch.nn.init.zeros_(last.weight)
         torch.nn.init.ones_(last.bias)
-        assert trainer.collect()["gains"].tolist() == expected
+        assert trainer.collect()[0]["gains"].tolist() == expected
 
 
 def test_rows_end_at_different_times_from_the_beginning():

@@ -106,7 +106,7 @@ def run(options: TrainOptions) -> int:
             )
         folder = options.resume
         recipe = _limited(recipe, options)
-        return train_one(out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder))
+        return train_one(out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder, recipe))
     recipe, own = _recipe(options)
     recipe = _limited(recipe, options)
     if not own:
@@ -114,11 +114,11 @@ def run(options: TrainOptions) -> int:
     if options.vary or options.seeds:
         return _vary(out, options)
     folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{options.seed}"
-    workers = _workers(options, folder)
+    workers = _workers(options, folder, recipe)
     return train_one(out, options, recipe, options.seed, options.device, folder, resume=False, workers=workers)
 
 
-def _workers(options: TrainOptions, folder: Path) -> Workers | None:
+def _workers(options: TrainOptions, folder: Path, recipe: Recipe) -> Workers | None:
     """Who has the environments of a single run."""
     from manikin.learn.run.spread_rows import Workers
 
@@ -128,7 +128,7 @@ def _workers(options: TrainOptions, folder: Path) -> Workers | None:
     return Workers(
         lambda word, settings: servants(options, word, settings, log=folder / "workers.txt", files=files),
         options.workers or cores(options.on),
-        options.task,
+        options.task or recipe.task,
     )
 
 

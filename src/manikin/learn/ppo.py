@@ -10,6 +10,7 @@ With pictures, actor and critic share the encoder, and both of their losses trai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
+from manikin.learn.common.ahead import Ahead
 from manikin.learn.common.numerics.advantage import advantages
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
@@ -50,7 +52,9 @@ class Config(PictureConfig):
         normalize: scale observations by their running mean and spread.
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
-        cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs; not together with ``anneal``.
+        lag: 1: the next steps are made while the policy learns, so that they are one update behind it; see
+            :mod:`~manikin.learn.common.ahead`.
+        cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs; not together with ``anneal``, ``lag``.
     """
 
     num_steps: int = 25
@@ -73,6 +77,7 @@ class Config(PictureConfig):
     normalize: bool = True
     bootstrap_at_success: bool = True
     stagger: bool = True
+    lag: int = 0
     cuda_graphs: bool = False
 
 
@@ -98,8 +103,8 @@ class PPO:
     network = "gaussian"
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
-        if config.cuda_graphs and config.anneal:
-            raise ConfigError("ppo's cuda_graphs record one learning rate: leave anneal out")
+        if config.cuda_graphs and (config.anneal or config.lag):
+            raise ConfigError("ppo's cuda_graphs record one learning rate and one policy: leave anneal and lag out")
         count = config.num_steps * env.num_envs
         if (size := -(-count // config.minibatches)) == 1 or count % size == 1:
             raise ConfigError(
@@ -132,7 +137,7 @@ class PPO:
         self.optimizer = torch.optim.Adam(
             self.parameters, lr=config.learning_rate, eps=1e-5, fused=True, capturable=self._graphs
         )
-        self._act = Recorded(self._distribution, record=self._graphs)
+        self._act = Recorded(partial(_distribution, self.actor), record=self._graphs)
         self._gradients = Recorded(self._backward, record=self._graphs, generators=[self.streams["pictures"]])
         self._move = Recorded(self._step, record=self._graphs)
         self.moments = Moments(len(self.actor.scaling.mean), self.device)
@@ -140,6 +145,7 @@ class PPO:
             env, seed, self.spent, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success
         )
         self.observation = self.episodes.begin()
+        self.ahead = Ahead(self._collect, [self.actor, self.critic], config.lag)
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
 
@@ -153,20 +159,31 @@ class PPO:
         if config.anneal:
             for group in self.optimizer.param_groups:
                 group["lr"] = config.learning_rate * max(0.0, 1.0 - self.progress)
-        with torch_threads(1), self.spent.on("policy"):
-            batch = self.collect()
+        with torch_threads(1), self.spent.on(self.ahead.doing):
+            batch, summary = self.collect()
+            self.ahead.go_on()
         with torch_threads(CORES), self.spent.on("update"):
             losses = self._update(batch)
         self.iterations += 1
-        return {**self.episodes.summary(), **losses}
+        return {**summary, **losses, "behind": float(self.ahead.behind)}
 
     @torch.no_grad()
-    def collect(self) -> dict[str, Any]:
-        """``num_steps`` steps of every row, flattened to (T * N, ...)."""
-        config, n = self.config, self.env.num_envs
-        take = self.actor.scaling.take
+    def collect(self) -> tuple[dict[str, Any], dict[str, float]]:
+        """``num_steps`` steps of every row, flattened to (T * N, ...), and how the episodes went that ended in them."""
+        config = self.config
         if config.normalize and self.iterations == 0:
-            self._normalize(take(self.observation))
+            self._normalize(self.actor.scaling.take(self.observation))
+        made = self.ahead.steps()
+        self.steps += config.num_steps * self.env.num_envs
+        if config.normalize:
+            self._normalize(made["taken"])
+        return made["batch"], made["summary"]
+
+    @torch.no_grad()
+    def _collect(self, actor: GaussianActor, critic: nn.Module) -> dict[str, Any]:
+        config, n = self.config, self.env.num_envs
+        take, values_of = actor.scaling.take, partial(_values, actor, critic)
+        act = self._act if actor is self.actor else partial(_distribution, actor)
         shape = (config.num_steps, n)
         seen = mapped(lambda one: one.new_empty((config.num_steps + 1, *one.shape)), take(self.observation))
         actions = torch.empty((*shape, self.network_options["actions"]), device=self.device)
@@ -176,23 +193,22 @@ class PPO:
         noise = self.streams["actions"]
         for t in range(config.num_steps):
             mapped(lambda all_steps, now: all_steps[t].copy_(now), seen, take(self.observation))  # noqa: B023
-            mean, log_std = self._act(self.observation).values()
+            mean, log_std = act(self.observation).values()
             drawn = torch.randn(mean.shape, generator=noise, device=self.device)
             actions[t] = mean + log_std.exp() * drawn
             chances[t] = _log_chance(drawn, log_std)
-            moved = self.episodes.step(actions[t].clamp(-1.0, 1.0), self.steps // n + 1)
+            moved = self.episodes.step(actions[t].clamp(-1.0, 1.0), self.steps // n + t + 1)
             rewards[t] = moved.rewards
             dones[t] = moved.ended | moved.cut  # a row that was cut is as if its episode had ended without value
             rows = torch.nonzero(moved.kept & moved.ended).squeeze(1)
             if len(rows):
                 worth.append((t, rows, mapped(lambda one: one[rows], take(moved.following))))  # noqa: B023
             self.observation = moved.observation
-            self.steps += n
         mapped(lambda all_steps, now: all_steps[-1].copy_(now), seen, take(self.observation))
-        values = self._values(seen)
+        values = values_of(seen)
         following = values[1:].masked_fill(dones, 0.0)
         for t, rows, final_seen in worth:
-            following[t, rows] = self._values(final_seen)
+            following[t, rows] = values_of(final_seen)
         gains = advantages(
             rewards=rewards,
             values=values[:-1],
@@ -202,12 +218,10 @@ class PPO:
             gae_lambda=config.gae_lambda,
         )
         seen = mapped(lambda all_steps: all_steps[:-1], seen)
-        scaled = self.actor.scaling(seen)
-        if config.normalize:
-            self._normalize(seen)
-        batch = {"seen": scaled, "actions": actions, "chances": chances, "gains": gains, "returns": gains + values[:-1]}
-        flat: dict[str, Any] = mapped(lambda value: value.flatten(0, 1), batch)
-        return flat
+        batch = {"seen": actor.scaling(seen), "actions": actions, "chances": chances, "gains": gains}
+        batch |= {"returns": gains + values[:-1]}
+        flat = mapped(lambda value: value.flatten(0, 1), batch)
+        return {"batch": flat, "taken": seen, "summary": self.episodes.summary()}
 
     def _update(self, batch: dict[str, Any]) -> dict[str, float]:
         config, count = self.config, len(batch["gains"])
@@ -230,10 +244,6 @@ class PPO:
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
         means = found.means(where, self.parameters)
         return {**means, "spread": float(spread), "updates": float(found.batches)}
-
-    def _distribution(self, observation: Any) -> dict[str, Tensor]:
-        """Mean and logarithm of the spread of the actions."""
-        return dict(zip(("mean", "log_std"), self.actor.distribution(self.actor.scaling(observation)), strict=True))
 
     def _backward(self, part: dict[str, Any]) -> dict[str, Tensor]:
         """The losses of a minibatch; their gradients are with the parameters."""
@@ -268,10 +278,6 @@ class PPO:
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
-    def _values(self, seen: Any) -> Tensor:
-        """(...) of observations (..., D)."""
-        return self.critic(self.actor.encoder(self.actor.scaling(seen))).squeeze(-1)
-
     def _normalize(self, taken: Any) -> None:
         self.moments.add(numbers_of(taken))
         self.moments.write(self.actor.scaling)
@@ -279,6 +285,7 @@ class PPO:
     def state_dict(self) -> dict[str, Any]:
         """All that later iterations depend on."""
         return {
+            "ahead": self.ahead.state_dict(),  # first: afterwards nothing moves
             "actor": self.actor.state_dict(),
             "critic": self.critic.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -297,6 +304,22 @@ class PPO:
         self.streams.load_state_dict(state["streams"])
         self.observation = self.episodes.load_state_dict(state["episodes"])
         self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
+        self.ahead.load_state_dict(state["ahead"])
+
+    def close(self) -> None:
+        """Wait for what still moves."""
+        self.ahead.close()
+
+
+def _distribution(actor: GaussianActor, observation: Any) -> dict[str, Tensor]:
+    """Mean and logarithm of the spread of the actions."""
+    return dict(zip(("mean", "log_std"), actor.distribution(actor.scaling(observation)), strict=True))
+
+
+def _values(actor: GaussianActor, critic: nn.Module, seen: Any) -> Tensor:
+    """(...) of observations (..., D)."""
+    found: Tensor = critic(actor.encoder(actor.scaling(seen))).squeeze(-1)
+    return found
 
 
 def _log_chance(drawn: Tensor, log_std: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
+from manikin.learn.common.ahead import Ahead
 from manikin.learn.common.data.recorded_steps import recorded_steps
 from manikin.learn.common.data.replay import Replay, drawn_together
 from manikin.learn.common.numerics.average import follow
@@ -64,7 +65,9 @@ class Config:
         normalize: scale observations by their running mean and spread.
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
-        cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs.
+        lag: 1: the next steps are made while the policy learns, so that they are one iteration behind it; see
+            :mod:`~manikin.learn.common.ahead`. Observations are then scaled by the moments up to the last iteration.
+        cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs; not together with ``lag``.
         demos: a recording of demonstrations; none where empty. demo_share: their share of each batch.
         reverse: control steps by which the start along a demonstration moves back once episodes succeed from it; 0 for
             the task's own starts. reverse_wins: so many in a row. reverse_patience: such an episode has so many times
@@ -95,6 +98,7 @@ class Config:
     normalize: bool = True
     bootstrap_at_success: bool = True
     stagger: bool = True
+    lag: int = 0
     cuda_graphs: bool = False
     demos: str = ""
     demo_share: float = 0.5
@@ -103,7 +107,7 @@ class Config:
     reverse_patience: float = 3.0
 
 
-_PARTS = ("actor", "critics", "targets", "moments", "replay", "streams")  # with a state that is saved
+_PARTS = ("ahead", "actor", "critics", "targets", "moments", "replay", "streams")  # saved; ahead first, which stops
 
 
 class SAC:
@@ -158,7 +162,7 @@ class SAC:
             "critics": adam(self.critics.parameters()),
             "temperature": adam([self.log_temperature], lr=config.temperature_rate),
         }
-        self._sample = Recorded(self._sampled, record=graphs)
+        self._sample = Recorded(partial(_sampled, self.actor), record=graphs)
         drawn_from = [self.streams["updates"], self.streams["critics"]]
         self._improve = {  # by whether the actor moves, too
             turn: Recorded(partial(self._improved, actor=turn), record=graphs, generators=drawn_from)
@@ -181,6 +185,7 @@ class SAC:
         )
         self.noise = torch.zeros((env.num_envs, actions), device=self.device)
         self.observation = self.episodes.begin()
+        self.ahead = Ahead(self._collect, [self.actor], config.lag)
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
 
@@ -190,35 +195,42 @@ class SAC:
         Raises:
             DivergedError: a loss is not finite.
         """
-        with torch_threads(1), self.spent.on("policy"):
-            self._collect()
+        with torch_threads(1), self.spent.on(self.ahead.doing):
+            made = self.ahead.steps()
+            for step in made["steps"]:
+                if self.config.normalize and self.config.lag:
+                    self._normalize(step["seen"])
+                self.replay.add(**step)
+                self.steps += self.env.num_envs
+            self.ahead.go_on()
         losses: dict[str, float] = {}
         if self.steps >= self.config.start_steps:
             with torch_threads(CORES), self.spent.on("update"):
                 losses = self._update()
         self.iterations += 1
-        return {**self.episodes.summary(), **losses}
+        return {**made["summary"], **losses, "behind": float(self.ahead.behind)}
 
     @torch.no_grad()
-    def _collect(self) -> None:
-        """``num_steps`` steps of every row into the replay."""
+    def _collect(self, actor: TanhGaussianActor) -> dict[str, Any]:
+        """``num_steps`` steps of every row, as the replay takes them, and how the episodes went that ended in them."""
         config, n = self.config, self.env.num_envs
-        shape = (n, self.network_options["actions"])
+        shape, steps = (n, self.network_options["actions"]), []
+        sample = self._sample if actor is self.actor else partial(_sampled, actor)
         noise = self.streams["actions"]
-        for _ in range(config.num_steps):
+        for t in range(config.num_steps):
             seen = self.observation
-            if config.normalize:
+            if config.normalize and not config.lag:
                 self._normalize(seen)
-            if self.steps < config.start_steps:
+            if self.steps + t * n < config.start_steps:
                 actions = 2.0 * torch.rand(shape, generator=noise, device=self.device) - 1.0
             else:
                 new = torch.randn(shape, generator=noise, device=self.device)
                 self.noise = config.noise_memory * self.noise + math.sqrt(1 - config.noise_memory**2) * new
-                actions = self._sample({"seen": seen, "drawn": self.noise})
-            moved = self.episodes.step(actions, self.steps // n + 1)
-            self.replay.add(seen=seen, actions=actions, **moved.for_replay)
+                actions = sample({"seen": seen, "drawn": self.noise})
+            moved = self.episodes.step(actions, self.steps // n + t + 1)
+            steps.append({"seen": seen, "actions": actions, **moved.for_replay})
             self.observation = moved.observation
-            self.steps += n
+        return {"steps": steps, "summary": self.episodes.summary()}
 
     def _update(self) -> dict[str, float]:
         found = Losses()
@@ -280,10 +292,6 @@ class SAC:
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
-    def _sampled(self, given: dict[str, Tensor]) -> Tensor:
-        """Actions (N, A) for observations, from numbers drawn for them."""
-        return self.actor.sample(self.actor.scaling(given["seen"]), given["drawn"])[0]
-
     def act_with_chances(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
         """Actions (B, A) drawn for scaled observations, and the logarithm of their density (B,)."""
         shape = (len(scaled), self.network_options["actions"])
@@ -330,6 +338,15 @@ class SAC:
         for name, value in state["counts"].items():
             setattr(self, name, value)
 
+    def close(self) -> None:
+        """Wait for what still moves."""
+        self.ahead.close()
+
+
+def _sampled(actor: TanhGaussianActor, given: dict[str, Tensor]) -> Tensor:
+    """Actions (N, A) for observations, from numbers drawn for them."""
+    return actor.sample(actor.scaling(given["seen"]), given["drawn"])[0]
+
 
 def _check(config: Config) -> None:
     for name in ("num_steps", "updates", "batch", "buffer", "critics", "min_of", "actor_every", "n_step"):
@@ -343,6 +360,8 @@ def _check(config: Config) -> None:
         raise ConfigError(f"sac's temperature must be positive, got {config.temperature}")
     if config.reverse < 0 or (config.reverse and not config.demos):
         raise ConfigError("sac's reverse must be 0 or more, and needs demonstrations: demos=FILE, or --demos FILE")
+    if config.cuda_graphs and config.lag:
+        raise ConfigError("sac's cuda_graphs record one policy: leave lag out")
     if not 0 <= config.demo_share <= 1:
         raise ConfigError(f"sac's demo_share must be from 0 to 1, got {config.demo_share}")
     if not 0 <= config.noise_memory < 1:

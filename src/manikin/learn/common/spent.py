@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +10,17 @@ from contextlib import contextmanager
 __all__ = ["Spent"]
 
 
+class _Open(threading.local):
+    """Blocks that a thread is in, and since when it is in the innermost."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.since = 0.0
+
+
 class Spent:
-    """Adds up seconds by name. Of blocks within one another, the inner one's time is not the outer one's.
+    """Adds up seconds by name. Of blocks within one another, the inner one's time is not the outer one's. Threads are
+    accounted for each on its own.
 
     Args:
         clock: seconds since some instant.
@@ -19,25 +29,24 @@ class Spent:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._seconds: dict[str, float] = {}
-        self._open: list[str] = []
-        self._since = 0.0
+        self._mine = _Open()
 
     @contextmanager
     def on(self, name: str) -> Iterator[None]:
         """Within this block time is spent on ``name``."""
         self._account()
-        self._open.append(name)
+        self._mine.names.append(name)
         try:
             yield
         finally:
             self._account()
-            self._open.pop()
+            self._mine.names.pop()
 
     def _account(self) -> None:
-        now = self._clock()
-        if self._open:
-            self._seconds[self._open[-1]] = self._seconds.get(self._open[-1], 0.0) + now - self._since
-        self._since = now
+        now, mine = self._clock(), self._mine
+        if mine.names:
+            self._seconds[mine.names[-1]] = self._seconds.get(mine.names[-1], 0.0) + now - mine.since
+        mine.since = now
 
     def taken(self) -> dict[str, float]:
         """``{"update_seconds": ...}`` since the last call."""

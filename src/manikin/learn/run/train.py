@@ -118,6 +118,7 @@ def train(
         state = State(**saved["state"])
         _check_same(recipe, seed, device, about, folder)
     trained, given = trainer_class(recipe.algorithm), {}
+    trainer: Any = None
     options = training_options(recipe, getattr(trained, "also_observes", ""), device=device, threads=threads)
     env = make(recipe.task, options=options) if workers is None else spread_rows(recipe, workers, device=device)
     validation = Validation(recipe, device=device, threads=threads, whole=not issubclass(trained, Imitation))
@@ -146,6 +147,8 @@ def train(
             export_program(module, folder / PROGRAM, validation.env.look()[0])
         return Outcome(state=state, why=why)
     finally:
+        if hasattr(trainer, "close"):  # of those that step the environment in a thread of their own
+            trainer.close()
         validation.close()
         env.close()
 
@@ -222,8 +225,9 @@ class _Loop:
     def _clock(self) -> None:
         self.state.seconds = self._seconds + time.perf_counter() - self._began
         self.state.cpu_seconds = self._cpu + _cpu_seconds() - self._cpu_began
-        if isinstance(self.trainer.env, SpreadRows):
-            self.state.cpu_seconds += self.trainer.env.seconds
+        rows = getattr(self.trainer, "env", None)
+        if isinstance(rows, SpreadRows):
+            self.state.cpu_seconds += rows.seconds
 
     def save(self) -> None:
         """A checkpoint of everything."""
