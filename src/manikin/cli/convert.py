@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from manikin.cli.collecting.spread import run_folder
 from manikin.cli.common.options import PictureOptions
-from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console, counted
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
+from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
+from manikin.cli.spread.run import PER_ROW, spread
 
-__all__ = ["ConvertOptions", "main", "run"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["ConvertOptions", "chosen", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions(PictureOptions):
+class ConvertOptions(PictureOptions, SpreadOptions):
     """Options of `manikin convert`. Options for pictures need --observe."""
 
     file: tyro.conf.Positional[Path]
@@ -59,7 +66,13 @@ def run(options: ConvertOptions) -> int:
     from manikin.errors import ConfigError, DataError
     from manikin.eval.runner import interruptible
 
+    options.check_spread()
     lerobot = options.to == "lerobot"
+    if options.on is not None and not lerobot:
+        raise ConfigError(
+            f"--on works only with --to lerobot: a {options.to} file is written in one piece. Spread manikin replay "
+            "--observe, and convert its recording"
+        )
     if options.resume and not lerobot:
         raise ConfigError(
             f"--resume works only with --to lerobot: a {options.to} file is written in one piece. Leave --resume out "
@@ -80,11 +93,10 @@ def run(options: ConvertOptions) -> int:
         raise DataError(
             f"no episode of {options.file} matches --keep {options.keep}; valid: all, success, failure, label:MODE"
         )
+    if options.on is not None:
+        return _on_workers(options, numbers, out)
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
-        shared: dict[str, Any] = {"observe": options.observe, "way": options.way, "numbers": numbers}
-        shared |= {"num_envs": options.num_envs, "on_episode": advance, "stop": stop}
-        chosen = {"vision": options.vision(), "task": options.task, "trust": options.trust or None}
-        shared |= {k: v for k, v in chosen.items() if v is not None}
+        shared = {**chosen(options), "numbers": numbers, "on_episode": advance, "stop": stop}
         if lerobot:
             to_lerobot(options.file, options.out, resume=options.resume, **shared)
         elif options.to == "maniskill":
@@ -100,3 +112,45 @@ def run(options: ConvertOptions) -> int:
     if lerobot:
         out.print(f'load: LeRobotDataset("{options.out.name}", root="{options.out}")', soft_wrap=True)
     return OK
+
+
+def chosen(options: ConvertOptions) -> dict[str, Any]:
+    """What the functions that convert are told of how episodes are played again."""
+    told = {"vision": options.vision(), "task": options.task, "trust": options.trust or None}
+    shared = {"observe": options.observe, "way": options.way, "num_envs": options.num_envs}
+    return shared | {name: value for name, value in told.items() if value is not None}
+
+
+def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> int:
+    """Write a LeRobot dataset whose episodes workers make."""
+    from manikin.cli.workers.converting import DATASET
+    from manikin.data.formats.lerobot import LeRobotWriter
+    from manikin.errors import DataError
+
+    target = options.out.absolute()
+    folder = run_folder(target)
+    if target.exists() and not folder.exists():
+        raise DataError(f"{target} exists; choose another name")
+    asked = dataclasses.replace(options, file=options.file.absolute(), out=target, episodes=(), resume=False)
+    ledger, complete = spread(
+        out,
+        options,
+        folder=folder,
+        work="manikin.cli.workers.converting:ConvertWork",
+        settings=plain_options(asked),
+        same={**same_options(asked), "numbers": numbers},
+        numbers=sorted(numbers),
+        size=PER_ROW * options.num_envs,
+        resume=options.resume,
+        words="converting",
+        files=[options.task],
+    )
+    if not complete:
+        return OK if options.on == "slurm-array" else INTERRUPTED
+    with ledger.merging() as mine:
+        if not mine:
+            return OK
+        failed = ledger.failed
+        LeRobotWriter.gathered(target, [place / DATASET for _, place in ledger.results()]).close()
+    out.print(f"{counted(len(numbers) - len(failed), 'episode')} in {options.out}", soft_wrap=True)
+    return NOT_GOOD if failed else OK

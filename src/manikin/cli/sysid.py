@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,16 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console
+from manikin.cli.spread.options import SpreadOptions
+from manikin.cli.spread.search import shared_search
 from manikin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from manikin.sysid import Trajectories
+    from rich.console import Console
 
-__all__ = ["SysidOptions", "main", "run"]
+    from manikin.spread.board import Board
+    from manikin.sysid import Identified, Trajectories
+
+__all__ = ["SysidOptions", "main", "run", "searched"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SysidOptions:
+class SysidOptions(SpreadOptions):
     """Options of `manikin sysid`."""
 
     source: tyro.conf.Positional[Path]
@@ -68,26 +74,31 @@ def main(options: Annotated[SysidOptions, tyro.conf.arg(name="")]) -> int:
 
 
 def run(options: SysidOptions) -> int:
-    """Search; 0 done, 130 interrupted."""
-    from manikin.sysid import Anneal, Cma, Squares, identify
-    from manikin.sysid.methods import Method
-    from manikin.sysid.result import save
-
+    """Search; 0 done, 1 workers failed, 130 interrupted."""
+    options.check_spread()
     out = console()
     recorded = _recorded(options)
-    if options.trajectories:
-        recorded = recorded.some(options.trajectories)
     out.print(
         f"{len(recorded)} trajector{'y' if len(recorded) == 1 else 'ies'} of {recorded.robot} under "
         f"{recorded.control} at {recorded.control_hz:g} Hz",
         soft_wrap=True,
     )
-    chains = max(1, min(40, options.candidates // 10))
-    ways: dict[str, Method] = {
-        "anneal": Anneal(rounds=options.rounds, candidates=options.candidates, chains=chains),
-        "cma": Cma(candidates=options.candidates),
-        "squares": Squares(),
-    }
+    if options.on is None:
+        return _search(out, options)
+    return shared_search(
+        out,
+        options,
+        work="manikin.cli.workers.searching:SysidWork",
+        finish=lambda board: _search(out, options, board),
+        files=[options.source],
+    )
+
+
+def _search(out: Console, options: SysidOptions, board: Board | None = None) -> int:
+    """Search, and write what was found."""
+    from manikin.sysid.result import save
+
+    chains = _chains(options)
     totals = {"anneal": options.rounds * (options.candidates // chains) * chains, "cma": options.candidates}
     total = 1 + sum(totals.get(name, 0) for name in options.methods)
     try:
@@ -97,23 +108,7 @@ def run(options: SysidOptions) -> int:
                 for _ in range(candidates):
                     advance()
 
-            found = identify(
-                recorded,
-                options.vary,
-                robot=options.robot,
-                control=options.control,
-                control_hz=options.control_hz,
-                physics_hz=options.physics_hz,
-                loss=options.loss,
-                methods=[ways[name] for name in options.methods],
-                seed=options.seed,
-                batch=options.batch,
-                device=options.device,
-                threads=options.threads,
-                folder=options.out,
-                resume=options.resume,
-                on_candidates=count,
-            )
+            found = searched(options, board, count)
     except KeyboardInterrupt:
         out.print("interrupted; repeat the command with --resume")
         return INTERRUPTED
@@ -123,12 +118,51 @@ def run(options: SysidOptions) -> int:
     return OK
 
 
+def searched(options: SysidOptions, board: Board | None, on_candidates: Callable[[int], None]) -> Identified:
+    """What the options search for; with a board, together with others who search for the same."""
+    from manikin.sysid import Anneal, Cma, Squares, identify
+    from manikin.sysid.methods import Method
+
+    ways: dict[str, Method] = {
+        "anneal": Anneal(rounds=options.rounds, candidates=options.candidates, chains=_chains(options)),
+        "cma": Cma(candidates=options.candidates),
+        "squares": Squares(),
+    }
+    return identify(
+        _recorded(options),
+        options.vary,
+        robot=options.robot,
+        control=options.control,
+        control_hz=options.control_hz,
+        physics_hz=options.physics_hz,
+        loss=options.loss,
+        methods=[ways[name] for name in options.methods],
+        seed=options.seed,
+        batch=options.batch,
+        device=options.device,
+        threads=options.threads,
+        folder=options.out if board is None else None,
+        resume=options.resume,
+        board=board,
+        on_candidates=on_candidates,
+    )
+
+
+def _chains(options: SysidOptions) -> int:
+    return max(1, min(40, options.candidates // 10))
+
+
 def _recorded(options: SysidOptions) -> Trajectories:
-    """What the options name.
+    """The trajectories that the options name.
 
     Raises:
         ConfigError: a pickle of SIMPLER's without the options that it lacks. DataError: it cannot be read.
     """
+    found = _read(options)
+    return found.some(options.trajectories) if options.trajectories else found
+
+
+def _read(options: SysidOptions) -> Trajectories:
     from manikin.fidelity.recordings.motions import collins, own_motions
     from manikin.sysid import importers, read_trajectories
 

@@ -106,7 +106,9 @@ def run(options: TrainOptions) -> int:
             )
         folder = options.resume
         recipe = _limited(recipe, options)
-        return train_one(out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder, recipe))
+        return train_one(
+            out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder, recipe)
+        )
     recipe, own = _recipe(options)
     recipe = _limited(recipe, options)
     if not own:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from manikin.data.recording.lines import CheckedLines
+from manikin.spread.board import Board
 from manikin.sysid.loss import distances, residuals
 from manikin.sysid.rollout import Rollout, Tracks
 
@@ -24,6 +27,7 @@ class Objective:
         rollout: plays candidates.
         loss: a name of :data:`~manikin.sysid.loss.LOSSES`.
         journal: where what was worked out is kept; None for nowhere.
+        board: where it is shared with others who make the same search; None for alone.
         on_candidates: told how many were worked out, or found in the journal.
 
     Attributes:
@@ -37,20 +41,18 @@ class Objective:
         loss: str,
         *,
         journal: CheckedLines | None = None,
+        board: Board | None = None,
         on_candidates: Callable[[int], None] | None = None,
     ) -> None:
-        self.rollout, self.loss, self._journal, self._tell = rollout, loss, journal, on_candidates
+        self.rollout, self.loss, self._tell = rollout, loss, on_candidates
+        self._journal, self._board = journal, board
         self._recorded, self._lengths = rollout.recorded_tensors(), rollout.lengths
         self._known: dict[bytes, float] = {}
         self._residuals: dict[bytes, np.ndarray] = {}
         self.count = 0
         self.best, self.least = np.zeros(0), np.inf
         for line in () if journal is None else journal.found:
-            key = np.array(line["x"], np.float64).tobytes()
-            self._known[key] = np.inf if line["loss"] is None else float(line["loss"])
-            if "residual" in line:
-                content = zlib.decompress(base64.b64decode(line["residual"]))
-                self._residuals[key] = np.frombuffer(content, np.float64)
+            self._take(line)
 
     def losses(self, unit: np.ndarray) -> np.ndarray:
         """(k,) of points (k, P); infinite where the simulation broke down."""
@@ -77,23 +79,40 @@ class Objective:
 
     def _work_out(self, unit: np.ndarray, known: dict[bytes, Any], *, keep: bool) -> None:
         missing = list({key: x for x in unit if (key := x.tobytes()) not in known}.values())
-        batch = self.rollout.batch
-        for at in range(0, len(missing), batch):
-            some = np.stack(missing[at : at + batch])
-            tracks = self.rollout(self.rollout.space.values(some))
-            parts, each = self.measure(tracks)
-            loss = each.mean(1)
-            rows = self._rows(parts, tracks) if keep else None
-            lines = []
-            for k, x in enumerate(some):
-                line: dict[str, Any] = {"x": x.tolist(), "loss": float(loss[k]) if np.isfinite(loss[k]) else None}
-                self._known[x.tobytes()] = float(loss[k])
-                if rows is not None:
-                    self._residuals[x.tobytes()] = rows[k]
-                    line["residual"] = base64.b64encode(zlib.compress(rows[k].tobytes(), 1)).decode()
-                lines.append(line)
+        members = 1 if self._board is None else self._board.members
+        batch = max(1, min(self.rollout.batch, -(-len(missing) // members)))
+        parts = [np.stack(missing[at : at + batch]) for at in range(0, len(missing), batch)]
+        if self._board is not None:
+            named = {_name(some, keep): partial(self._lines, some, keep=keep) for some in parts}
+            answers = iter(self._board.share(named).values())
+        else:
+            answers = (self._lines(some, keep=keep) for some in parts)
+        for lines in answers:
+            for line in lines:
+                self._take(line)
             if self._journal is not None:
                 self._journal.write(lines)
+
+    def _lines(self, some: np.ndarray, *, keep: bool) -> list[dict[str, Any]]:
+        """What is known of points (k, P) once they are played, as plain values."""
+        tracks = self.rollout(self.rollout.space.values(some))
+        parts, each = self.measure(tracks)
+        losses = each.mean(1)
+        lines: list[dict[str, Any]] = [
+            {"x": x.tolist(), "loss": float(loss) if np.isfinite(loss) else None}
+            for x, loss in zip(some, losses, strict=True)
+        ]
+        if keep:
+            for line, row in zip(lines, self._rows(parts, tracks), strict=True):
+                line["residual"] = base64.b64encode(zlib.compress(row.tobytes(), 1)).decode()
+        return lines
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        key = np.array(line["x"], np.float64).tobytes()
+        self._known[key] = np.inf if line["loss"] is None else float(line["loss"])
+        if "residual" in line:
+            content = zlib.decompress(base64.b64decode(line["residual"]))
+            self._residuals[key] = np.frombuffer(content, np.float64)
 
     def measure(self, tracks: Tracks) -> tuple[list[torch.Tensor], np.ndarray]:
         """Residuals of tracks before their lengths are taken, and (k, E) the loss on each trajectory."""
@@ -108,3 +127,7 @@ class Objective:
         rows = np.concatenate(each, 1)
         rows[tracks.diverged.any(1)] = np.nan
         return rows
+
+
+def _name(some: np.ndarray, keep: bool) -> str:
+    return hashlib.sha256(some.tobytes() + bytes([keep])).hexdigest()[:32]

@@ -17,6 +17,7 @@ import torch
 from manikin._version import __version__
 from manikin.data.recording.lines import CheckedLines
 from manikin.errors import ConfigError, DivergedError, UnknownNameError
+from manikin.spread.board import Board
 from manikin.sysid.identifiable import Identifiability, identifiability
 from manikin.sysid.loss import chosen_loss
 from manikin.sysid.methods import Anneal, Cma, Method, Squares, Stream, differences, follow
@@ -113,6 +114,7 @@ def identify(
     threads: int = 0,
     folder: str | Path | None = None,
     resume: bool = False,
+    board: Board | None = None,
     on_candidates: Callable[[int], None] | None = None,
 ) -> Identified:
     """Find the parameters with which the simulator follows recorded trajectories.
@@ -132,6 +134,7 @@ def identify(
         threads: of the physics, 0 for all cores; changes no result.
         folder: where the journal of candidates lies; None for no journal.
         resume: go on with the journal of a search that was interrupted.
+        board: shared with other processes that make the same search; in place of a journal.
         on_candidates: told how many candidates are done.
 
     Raises:
@@ -173,7 +176,9 @@ def identify(
     if folder is not None:
         journal = CheckedLines(Path(folder) / JOURNAL, "search", "candidates", settings, resume=resume)
     try:
-        objective = Objective(rollout, kind, journal=journal, on_candidates=on_candidates)
+        if board is not None:
+            board.begin(settings)
+        objective = Objective(rollout, kind, journal=journal, board=board, on_candidates=on_candidates)
         space = rollout.space
         present = space.unit(space.present)
         before = float(objective.losses(present[None])[0])

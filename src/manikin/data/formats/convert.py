@@ -156,6 +156,7 @@ def to_lerobot(
     numbers: Iterable[int] | None = None,
     num_envs: int = 16,
     resume: bool = False,
+    join: bool = True,
     on_episode: Callable[[], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     **overrides: Any,
@@ -171,6 +172,8 @@ def to_lerobot(
         numbers: which episodes; None for all.
         num_envs: rows side by side when playing again; never changes the result.
         resume: go on with an interrupted conversion.
+        join: False leaves the episodes each for itself, as an interrupted conversion does: to be joined later, also
+            with those of other folders.
         on_episode: called after each episode.
         stop: asked between steps; True leaves what is finished, to be resumed.
         **overrides: options of ``manikin.make`` for playing again (vision, looks), and ``task`` or ``trust``, where a
@@ -203,7 +206,7 @@ def to_lerobot(
         source = source_of(episodes.path, header, how=way if observe else "recorded", **how)
         columns = _columns(header, observe, overrides)
         export = LeRobotExport(root, header, source=source, columns=columns, resume=resume)
-        _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
+        _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides, join=join)
     return Path(root)
 
 
@@ -384,6 +387,8 @@ def _convert(
     on_episode: Callable[[], None] | None,
     stop: Callable[[], bool],
     overrides: Mapping[str, Any],
+    *,
+    join: bool = True,
 ) -> None:
     """Hand the episodes to the export, as recorded or with what is observed when they are played again."""
     asked = list(dict.fromkeys(episodes.numbers if numbers is None else numbers))
@@ -433,7 +438,7 @@ def _convert(
         log.warning(
             "%d of %d numbers of actions were beyond [-1, 1]; written is what the controller took", clipped, every
         )
-    if stop():
+    if stop() or not join:
         export.abandon()
     else:
         export.close()

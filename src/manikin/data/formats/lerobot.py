@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -187,12 +187,37 @@ class LeRobotWriter:
             stream.height, stream.width, stream.pix_fmt = *pictures.shape[1:3], "yuv420p"
             # a key picture every second frame, as LeRobot has it: training reads frames in any order
             stream.codec_context.gop_size = 2
+            stream.codec_context.thread_count = 1  # so that the same comes out on any number of cores
             stream.options = {"crf": "18", "bf": "0"} if stream.codec_context.name == "libx264" else {}
             for picture in pictures:
                 container.mux(stream.encode(self._av.VideoFrame.from_ndarray(picture, format="rgb24")))
             container.mux(stream.encode())
         sync(temporary)
         os.replace(temporary, path)
+
+    @classmethod
+    def gathered(cls, root: str | Path, parts: Iterable[str | Path]) -> LeRobotWriter:
+        """The writer of a dataset whose episodes others have made durable: they are moved here from their folders.
+
+        Args:
+            root: of the dataset; a folder of an earlier call that was interrupted is gone on with.
+            parts: the folders, each of a writer with the same features and source that was not closed.
+
+        Raises:
+            DataError: the dataset is complete, a folder holds none, or was begun in another way.
+        """
+        writer = None
+        for part in map(Path, parts):
+            begun = cls._begun(part)
+            with reading(f"{part} is damaged: its about.json does not say how it was begun"):
+                writer = cls(root, resume=True, **begun)  # refuses what was begun in another way
+            for path in sorted((part / "meta" / "parts").iterdir()):
+                if path.name != "about.json":
+                    shutil.copyfile(path, writer._parts / f"{path.name}.tmp")
+                    os.replace(writer._parts / f"{path.name}.tmp", writer._parts / path.name)
+        if writer is None:
+            raise DataError(f"{root}: no finished episode, so there is no dataset")
+        return writer
 
     # ---- joining -------------------------------------------------------------------------------------------------
 

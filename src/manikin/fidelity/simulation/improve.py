@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from manikin.fidelity.recordings.recording import Recording
 from manikin.fidelity.score import kinds_masked
 from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
+from manikin.spread.board import Board
 from manikin.sysid.methods import Anneal, Cma, follow
 
 __all__ = ["LOSS", "FidelityParameter", "HeldOut", "Improved", "improve", "parse_fidelity_parameter"]
@@ -187,6 +189,7 @@ class _Bench:
         threads: int,
         on_candidates: Callable[[int], None] | None,
         journal: CheckedLines | None,
+        board: Board | None,
     ) -> None:
         self.reality, self.parameters, self.start, self.metrics, self.mode = reality, parameters, start, metrics, mode
         self.batch, self.seed, self._tell = batch, seed, on_candidates
@@ -194,7 +197,7 @@ class _Bench:
         options |= {"device": device, "threads": threads}
         self._sims = {task: TaskSimulation(task, repeats=repeats, candidates=batch, **options) for task in reality}
         self._known: dict[tuple[int, bytes], float] = {}
-        self._journal = journal
+        self._journal, self._board = journal, board
         for line in () if journal is None else journal.found:
             loss = math.inf if line["loss"] is None else float(line["loss"])
             self._known[int(line["task"]), np.array(line["x"], np.float64).tobytes()] = loss
@@ -203,7 +206,8 @@ class _Bench:
         self.first = np.array([one.unit(start) for one in parameters])
         wanted = [m for m in metrics if m in VALUES]
         self._recorded = {task: recorded_values(one, mode) if wanted else {} for task, one in reality.items()}
-        self._usual = {task: self._errors(task, self._values(task, [start], strict=True)[0]) for task in reality}
+        usual = self._all_values({task: [start] for task in reality}, strict=True)
+        self._usual = {task: self._errors(task, values[0]) for task, values in usual.items()}
         for task, errors in self._usual.items():
             if lost := [name for name, error in errors.items() if not math.isfinite(error)]:
                 said = f"task {task}: {lost[0]} is not known of the recording, or all of its rows are masked"
@@ -221,10 +225,14 @@ class _Bench:
         for at in range(0, len(points), self.batch):
             some = points[at : at + self.batch]
             made: set[bytes] = set()
-            for task in tasks:
-                new = list({x.tobytes(): x for x in some if (task, x.tobytes()) not in self._known}.values())
+            new_of = {
+                task: list({x.tobytes(): x for x in some if (task, x.tobytes()) not in self._known}.values())
+                for task in tasks
+            }
+            found = self._all_values({task: [self.settings(x) for x in new] for task, new in new_of.items()})
+            for task, new in new_of.items():
                 lines = []
-                for x, value in zip(new, self._values(task, [self.settings(x) for x in new]), strict=True):
+                for x, value in zip(new, found[task], strict=True):
                     loss = self._known[task, x.tobytes()] = self._loss(task, value)
                     lines.append({"task": task, "x": x.tolist(), "loss": loss if math.isfinite(loss) else None})
                 if self._journal is not None and lines:
@@ -251,10 +259,21 @@ class _Bench:
         recorded = self._recorded[task]
         return {m: abs(values[m] - recorded[m] if m in VALUES else values[m]) for m in self.metrics if m in values}
 
+    def _all_values(
+        self, asked: Mapping[int, Sequence[Settings]], *, strict: bool = False
+    ) -> dict[int, list[dict[str, float]]]:
+        """Task -> metrics of each of its settings, of which there is at most a batch."""
+        work = {task: partial(self._values, task, some, strict=strict) for task, some in asked.items() if some}
+        if self._board is None:
+            answers = {task: do() for task, do in work.items()}
+        else:
+            names = {task: _name(task, asked[task]) for task in work}
+            shared = self._board.share({names[task]: do for task, do in work.items()})
+            answers = {task: shared[name] for task, name in names.items()}
+        return {task: answers.get(task, []) for task in asked}
+
     def _values(self, task: int, settings: Sequence[Settings], *, strict: bool = False) -> list[dict[str, float]]:
         """Metrics of each of at most a batch of settings."""
-        if not settings:
-            return []
         full = [*settings, *[settings[-1]] * (self.batch - len(settings))]
         made = self._sims[task].run(full, seed=self.seed, strict=strict)[: len(settings)]
         return [_scored(self.reality[task], one, self.mode) for one in made]
@@ -262,6 +281,11 @@ class _Bench:
     def close(self) -> None:
         for one in self._sims.values():
             one.close()
+
+
+def _name(task: int, settings: Sequence[Settings]) -> str:
+    digests = " ".join(one.digest for one in settings)
+    return f"task{task}-{hashlib.sha256(digests.encode()).hexdigest()[:32]}"
 
 
 def _usable(recording: Recording, kinds: Sequence[str]) -> Recording:
@@ -303,6 +327,7 @@ def improve(
     threads: int = 0,
     folder: str | Path | None = None,
     resume: bool = False,
+    board: Board | None = None,
     on_candidates: Callable[[int], None] | None = None,
 ) -> Improved:
     """Search for settings.
@@ -323,6 +348,7 @@ def improve(
         threads: of the physics, 0 for all cores.
         folder: where the journal of candidates lies; None for no journal.
         resume: go on with the journal of a search that was interrupted.
+        board: shared with other processes that make the same search; in place of a journal.
         on_candidates: told how many new candidates were simulated.
 
     Raises:
@@ -368,6 +394,8 @@ def improve(
     journal = None if path is None else CheckedLines(path, "search", "candidates", told, resume=resume)
     bench = None
     try:
+        if board is not None:
+            board.begin(told)
         bench = _Bench(
             reality,
             chosen,
@@ -381,6 +409,7 @@ def improve(
             threads=threads,
             on_candidates=on_candidates,
             journal=journal,
+            board=board,
         )
         best, least = _search(bench, tasks, method, seed)
         if not math.isfinite(least):
@@ -394,17 +423,27 @@ def improve(
             journal.close()
         if bench is not None:
             bench.close()
-    held = {}
-    for task, point in without.items():
-        found = bench.settings(point)
+    found = {task: bench.settings(point) for task, point in without.items()}
+
+    def scored(task: int) -> list[dict[str, float]]:
+        """Metrics of a task with all its repeats, before and after."""
         sim = TaskSimulation(
             task, candidates=2, physics_hz=start.physics_hz, hand=start.hand, device=device, threads=threads
         )
         try:
-            before, after = (_scored(reality[task], one, mode) for one in sim.run([start, found], seed=seed))
+            return [_scored(reality[task], one, mode) for one in sim.run([start, found[task]], seed=seed)]
         finally:
             sim.close()
-        held[task] = HeldOut(settings=found, before=before, after=after)
+
+    if board is None:
+        told_of = {task: scored(task) for task in found}
+    else:
+        names_of = {task: f"held-out-{_name(task, [one])}" for task, one in found.items()}
+        shared = board.share({names_of[task]: partial(scored, task) for task in found})
+        told_of = {task: shared[name] for task, name in names_of.items()}
+    held = {
+        task: HeldOut(settings=found[task], before=before, after=after) for task, (before, after) in told_of.items()
+    }
     wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
     sides = zip(beside[: len(chosen)], beside[len(chosen) :], strict=True)
     return Improved(

@@ -18,7 +18,7 @@ from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
 from manikin.fidelity.submission import ABOUT, write_about
 
-__all__ = ["FidelityRun", "run_tasks"]
+__all__ = ["FidelityRun", "run_tasks", "write_run"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,42 +51,67 @@ class FidelityRun:
         Raises:
             OSError: they cannot be written.
         """
-        folder = Path(folder)
         for one in self.recordings.values():
             write_repeats(one, folder)
-        said = {
-            "settings": dataclasses.asdict(self.settings),
-            "digest": self.settings.digest,
-            "seed": self.seed,
-            "seconds": round(self.seconds, 2),
-            "processor_seconds": round(self.processor_seconds, 2),
-            "manikin": __version__,
-        }
-        write_file(folder / "settings.json", (json.dumps(said, indent=1) + "\n").encode())
-        used, tuned = self._choices()
-        name = f"manikin {__version__}, settings {self.settings.digest[:8]}"
-        write_about(folder / ABOUT, simulator=name, run_time_s=self.seconds, tuned=tuned, used=used)
-        return folder
+        return write_run(folder, self.settings, tuple(self.recordings), self.seed, self.seconds, self.processor_seconds)
 
-    def _choices(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Immutables of the benchmark that the settings change, and what else they change."""
-        one, tuned = self.settings, dict(self.settings.changed)
-        used: dict[str, Any] = {}
-        if one.base_z:
-            used["base_height_m"] = BASE_HEIGHT + one.base_z
-        if one.base_x or one.base_y:
-            used["base_xy_m"] = [one.base_x, one.base_y]
-        if one.base_yaw:
-            used["base_yaw_deg"] = one.base_yaw
-        for number in self.recordings:
-            task = benchmark_task(number)
-            if one.segments_of(number) != task.segments:
-                used[f"task{number}/targets_deg"] = [[end, list(target)] for end, target in one.segments_of(number)]
-            if task.thing is not None and one.object_mass != 1:
-                used[f"task{number}/object_mass_kg"] = task.thing.mass * one.object_mass
-        for name in ("base_x", "base_y", "base_z", "base_yaw", "times", "object_mass"):
-            tuned.pop(name, None)
-        return used, tuned
+
+def write_run(
+    folder: str | Path,
+    settings: Settings,
+    tasks: Sequence[int],
+    seed: int,
+    seconds: float,
+    processor_seconds: float,
+) -> Path:
+    """Write ``settings.json`` and ``about.toml`` beside the files of the tasks. Returns the folder.
+
+    Args:
+        folder: it.
+        settings: of the run.
+        tasks: their numbers.
+        seed: of the differences between repeats.
+        seconds: that the simulation took.
+        processor_seconds: likewise.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    folder = Path(folder)
+    said = {
+        "settings": dataclasses.asdict(settings),
+        "digest": settings.digest,
+        "seed": seed,
+        "seconds": round(seconds, 2),
+        "processor_seconds": round(processor_seconds, 2),
+        "manikin": __version__,
+    }
+    write_file(folder / "settings.json", (json.dumps(said, indent=1) + "\n").encode())
+    used, tuned = _choices(settings, tasks)
+    name = f"manikin {__version__}, settings {settings.digest[:8]}"
+    write_about(folder / ABOUT, simulator=name, run_time_s=seconds, tuned=tuned, used=used)
+    return folder
+
+
+def _choices(one: Settings, tasks: Sequence[int]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Immutables of the benchmark that the settings change, and what else they change."""
+    tuned = dict(one.changed)
+    used: dict[str, Any] = {}
+    if one.base_z:
+        used["base_height_m"] = BASE_HEIGHT + one.base_z
+    if one.base_x or one.base_y:
+        used["base_xy_m"] = [one.base_x, one.base_y]
+    if one.base_yaw:
+        used["base_yaw_deg"] = one.base_yaw
+    for number in tasks:
+        task = benchmark_task(number)
+        if one.segments_of(number) != task.segments:
+            used[f"task{number}/targets_deg"] = [[end, list(target)] for end, target in one.segments_of(number)]
+        if task.thing is not None and one.object_mass != 1:
+            used[f"task{number}/object_mass_kg"] = task.thing.mass * one.object_mass
+    for name in ("base_x", "base_y", "base_z", "base_yaw", "times", "object_mass"):
+        tuned.pop(name, None)
+    return used, tuned
 
 
 def run_tasks(

@@ -1,0 +1,100 @@
+"""Spreads a search over workers: each makes the whole of it, and they share what they work out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK
+from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
+from manikin.cli.spread.run import array_place, cores, spread
+from manikin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from manikin.spread.board import Board
+
+__all__ = ["board_of", "shared_search"]
+
+
+class SearchOptions(Protocol):
+    """Options of a command that searches."""
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def out(self) -> Path: ...
+
+    @property
+    def resume(self) -> bool: ...
+
+
+def shared_search(
+    out: Console,
+    options: Any,
+    *,
+    work: str,
+    finish: Callable[[Board], int],
+    files: Sequence[str | Path | None] = (),
+) -> int:
+    """Let workers make a search; then make it once more here, with all answers that they found.
+
+    Args:
+        out: where to say how it goes.
+        options: of the command, :class:`SearchOptions` and :class:`~manikin.cli.spread.options.SpreadOptions`.
+        work: as :class:`manikin.spread.ledger.Intent` has it; its settings are ``options`` and ``members``.
+        finish: makes the search with the board, and writes what it found; its exit status is the command's.
+        files: as :func:`~manikin.cli.spread.run.spread` has them.
+
+    Raises:
+        ConfigError, DataError: as :func:`~manikin.cli.spread.run.spread`.
+    """
+    members = _members(options)
+    asked = dataclasses.replace(options, out=options.out.absolute())
+    folder = asked.out / "spread"
+    ledger, complete = spread(
+        out,
+        options,
+        folder=folder,
+        work=work,
+        settings={"options": plain_options(asked), "members": members},
+        same=same_options(asked, "batch", "threads"),
+        numbers=range(members),
+        size=1,
+        resume=options.resume,
+        words="searching",
+        device=options.device,
+        items="search",
+        deadline=math.inf,
+        files=files,
+    )
+    if not complete:
+        return OK if options.on == "slurm-array" else INTERRUPTED
+    with ledger.merging() as mine:
+        if not mine:
+            return OK
+        if ledger.failed:
+            return NOT_GOOD
+        return finish(board_of(folder, members))
+
+
+def board_of(folder: Path, members: int) -> Board:
+    """What the workers of a search share, in the folder of the run."""
+    from manikin.spread.board import Board
+
+    return Board(folder / "board", members=members)
+
+
+def _members(options: SpreadOptions) -> int:
+    """How many make the search."""
+    if options.on == "slurm-array":
+        return array_place(os.environ)[1]
+    if options.workers is None and options.on not in ("local", "ray"):
+        raise ConfigError("say with --workers how many actors of the cluster make the search")
+    return options.workers or cores(options.on or "")
