@@ -97,7 +97,7 @@ class Board:
         return {name: found[name][0] for name in questions}
 
     def _read(self, name: str) -> Any:
-        with suppress(FileNotFoundError, ValueError):
+        with suppress(OSError, ValueError):
             return json.loads((self._folder / f"{name}.json").read_text())
         return None
 

@@ -164,7 +164,9 @@ def _search(options: ImproveOptions, board: Board | None = None) -> int:
     for group, values in found.subgroups.items():
         table(f"subgroup {group}", list(values), [[f"{value:.4g}" for value in values.values()]])
     out.print(f"masked in the recordings: {', '.join(found.masked) or 'nothing'}", soft_wrap=True)
-    words = f"{counted(found.candidates, 'candidate')} simulated; {found.candidates_per_minute:.1f} a minute, in "
-    words += f"{found.seconds:.0f} s, {found.processor_seconds:.0f} s of processor time"
+    words = f"{counted(found.candidates, 'candidate')} simulated"
+    if board is None:
+        words += f"; {found.candidates_per_minute:.1f} a minute, in {found.seconds:.0f} s, "
+        words += f"{found.processor_seconds:.0f} s of processor time"
     out.print(f"{words}; use it: --config {options.out / 'improved.toml'}", soft_wrap=True, markup=False)
     return OK

@@ -1,0 +1,177 @@
+"""convert, sysid and fidelity with --on: the same files as from one process, also with workers killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manikin.cli import main
+from manikin.cli.collect import CollectOptions
+from manikin.cli.collect import run as collect
+from manikin.fidelity import write_summary
+from manikin.fidelity.recordings.synthetic import averaged
+from manikin.fidelity.simulation.rollout import simulate
+from manikin.fidelity.simulation.settings import Settings, settings_toml
+from manikin.spread.processes import Processes
+from motions import moved
+
+
+def ran(words: list[Any]) -> int:
+    return main([str(word) for word in words])
+
+
+def hashes(folder: Path, *but: str) -> dict[str, str]:
+    """What lies in a folder, by its content."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in but
+    }
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Kills a worker now and then; the list says which."""
+    chance, pids = random.Random(3), list[int]()
+    listen = Processes.listen
+
+    def hear(crew: Processes, seconds: float) -> Any:
+        words = listen(crew, seconds)
+        if crew.pids and len(pids) < 2 and any(word.kind in ("step", "done") for word in words):
+            pids.append(chance.choice(list(crew.pids.values())))
+            os.kill(pids[-1], signal.SIGKILL)
+        return words
+
+    monkeypatch.setattr(Processes, "listen", hear)
+    return pids
+
+
+# ---- convert ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recording") / "run.h5"
+    wanted = {"episodes": 6, "num_envs": 3, "horizon": 6, "seed": 5, "policy": "random", "check_disk": False}
+    assert collect(CollectOptions(task="PickCube-v2", out=path, **wanted)) == 0
+    return path
+
+
+def test_a_dataset_is_the_same_from_workers_that_are_killed(recording: Path, tmp_path: Path, killed: list[int]) -> None:
+    pytest.importorskip("pyarrow", reason="needs pip install 'manikin[data]'")
+    pytest.importorskip("av", reason="needs pip install 'manikin[data]'")
+    command = ["convert", recording, "--observe", "rgb", "--size", 16, 16, "--renderer", "rays", "--num-envs", 2]
+    assert ran([*command[:2], tmp_path / "one", *command[2:]]) == 0
+    on = ["--on", "local", "--workers", 2, "--per-shard", 2]
+    assert ran([*command[:2], tmp_path / "two", *command[2:], *on]) == 0
+    assert killed and hashes(tmp_path / "one") == hashes(tmp_path / "two")
+    assert not (tmp_path / "two.spread").exists()
+    assert ran([*command[:2], tmp_path / "two", *command[2:], *on]) == 2
+
+
+def test_an_array_job_makes_a_dataset(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow", reason="needs pip install 'manikin[data]'")
+    command = ["convert", recording, "--observe", "state_dict", "--num-envs", 2, "--episodes", 1, 2, 4]
+    assert ran([*command[:2], tmp_path / "one", *command[2:]]) == 0
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
+    for task in ("1", "0"):
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", task)
+        assert ran([*command[:2], tmp_path / "two", *command[2:], "--on", "slurm-array", "--per-shard", 1]) == 0
+    assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
+
+
+def test_other_formats_are_written_in_one_piece(recording: Path, tmp_path: Path, capsys: Any) -> None:
+    words = ["convert", recording, tmp_path / "a.hdf5", "--to", "robomimic", "--observe", "state_dict"]
+    assert ran([*words, "--on", "local"]) == 2
+    assert "--on works only with --to lerobot" in capsys.readouterr().err
+
+
+# ---- searches --------------------------------------------------------------------------------------------------------
+
+VARY = ["kd/waist=100:500", "kd/elbow=100:500"]
+
+
+def test_a_robot_is_identified_alike_by_workers_that_are_killed(tmp_path: Path, monkeypatch: Any) -> None:
+    file = moved(VARY, [430.0, 390.0], control="joint_pos", steps=6, noise=1e-4).save(tmp_path / "motions.h5")
+    command = ["sysid", file, "--vary", *VARY, "--physics-hz", 100, "--methods", "cma", "squares", "--candidates", 12]
+    assert ran([*command, "--out", tmp_path / "one"]) == 0
+    pids, give = [], Processes.give
+
+    def kill(crew: Processes, worker: int, shard: Any) -> None:
+        give(crew, worker, shard)
+        if not pids:  # the first one, as soon as it has begun
+            pids.append(crew.pids[worker])
+            os.kill(pids[0], signal.SIGKILL)
+
+    monkeypatch.setattr(Processes, "give", kill)
+    assert ran([*command, "--out", tmp_path / "two", "--on", "local", "--workers", 2]) == 0
+    assert pids
+    one, two = ((tmp_path / name / "identified.toml").read_text().splitlines() for name in ("one", "two"))
+    assert [line for line in one if "seconds" not in line] == [line for line in two if "seconds" not in line]
+    assert not (tmp_path / "two" / "spread").exists()
+
+
+def test_an_array_job_searches_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = moved(VARY, [430.0, 390.0], control="joint_pos", steps=6, noise=1e-4).save(tmp_path / "motions.h5")
+    command = ["sysid", file, "--vary", *VARY, "--physics-hz", 100, "--methods", "squares"]
+    assert ran([*command, "--out", tmp_path / "one"]) == 0
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
+    for task in ("0", "1"):  # the second finds everything on the board
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", task)
+        assert ran([*command, "--out", tmp_path / "two", "--on", "slurm-array"]) == 0
+    one, two = ((tmp_path / name / "identified.toml").read_text().splitlines() for name in ("one", "two"))
+    assert [line for line in one if "seconds" not in line] == [line for line in two if "seconds" not in line]
+
+
+def test_a_cluster_is_told_how_many_search(tmp_path: Path, capsys: Any) -> None:
+    file = moved(VARY, [430.0, 390.0], control="joint_pos", steps=6).save(tmp_path / "motions.h5")
+    assert ran(["sysid", file, "--vary", *VARY, "--on", "ray://head:10001", "--out", tmp_path / "a"]) == 2
+    assert "say with --workers how many actors" in capsys.readouterr().err
+
+
+# ---- fidelity --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Recordings of tasks 9 and 10 that were simulated with a lighter hand, and settings to begin with."""
+    folder, start = tmp_path_factory.mktemp("reality"), Settings(physics_hz=50)
+    for task in (9, 10):
+        write_summary(averaged(simulate(task, Settings(physics_hz=50, hand_mass=0.7), seed=5, repeats=5)), folder)
+    settings = folder / "start.toml"
+    settings.write_text(settings_toml(start))
+    return folder, settings
+
+
+def test_the_benchmark_is_simulated_alike_by_workers(
+    benchmark: tuple[Path, Path], tmp_path: Path, killed: list[int], capsys: Any
+) -> None:
+    reality, settings = benchmark
+    command = ["fidelity", "run", "--config", settings, "--tasks", 9, 10, "--reality", reality, "--mode", "paper"]
+    assert ran([*command, "--out", tmp_path / "one"]) == 0
+    assert ran([*command, "--out", tmp_path / "two", "--on", "local", "--workers", 2]) == 0
+    timed = ("settings.json", "about.toml")
+    assert hashes(tmp_path / "one" / "simulation", *timed) == hashes(tmp_path / "two" / "simulation", *timed)
+    told = [json.loads((tmp_path / name / "simulation" / "settings.json").read_text()) for name in ("one", "two")]
+    assert {key for key in told[0] if told[0][key] != told[1][key]} <= {"seconds", "processor_seconds"}
+    capsys.readouterr()
+    assert ran([*command, "--out", tmp_path / "three", "--on", "local", "--films"]) == 2
+    assert "one engine, mujoco or warp, without --films" in capsys.readouterr().err
+
+
+def test_settings_are_found_alike_by_workers(benchmark: tuple[Path, Path], tmp_path: Path) -> None:
+    reality, settings = benchmark
+    command = ["fidelity", "improve", "--config", settings, "--vary", "hand_mass=0.4:1.2", "--tasks", 9, 10]
+    command += ["--reality", reality, "--metrics", "torque", "--mode", "paper", "--repeats", 1, "--candidates", 8]
+    assert ran([*command, "--out", tmp_path / "one"]) == 0
+    assert ran([*command, "--out", tmp_path / "two", "--on", "local", "--workers", 2]) == 0
+    one, two = (json.loads((tmp_path / name / "improved.json").read_text()) for name in ("one", "two"))
+    assert {key for key in one if one[key] != two[key]} <= {"seconds", "processor_seconds", "candidates_per_minute"}
+    assert (tmp_path / "one/improved.toml").read_text() == (tmp_path / "two/improved.toml").read_text()
