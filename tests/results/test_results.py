@@ -323,3 +323,27 @@ def test_tensorboard_reads_what_was_sent(tmp_path: Path) -> None:
     events = EventAccumulator(str(folder))
     events.Reload()
     assert [e.value for e in events.Scalars("PickCube-v2/success")] == [0.75]
+
+
+def test_mlflow_shows_what_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="needs pip install mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    address = (tmp_path / "runs").as_uri()
+    send(result("a", "1110"), open_sink(f"mlflow:{address}"))
+    (run,) = mlflow.MlflowClient(address).search_runs(
+        [mlflow.MlflowClient(address).get_experiment_by_name("manikin").experiment_id]
+    )
+    assert run.info.status == "FINISHED" and run.data.metrics["PickCube-v2/success"] == 0.75
+    assert run.data.tags["policy"] == "a"
+
+
+def test_weights_and_biases_keeps_what_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("wandb", reason="needs pip install wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    send(result("a", "1110"), open_sink("wandb:mine"))
+    (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    assert file.stat().st_size > 0
+    assert "PickCube-v2/success 0.75" in " ".join(capfd.readouterr().err.split())  # its summary of the run
