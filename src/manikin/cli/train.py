@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -86,6 +87,7 @@ def run(options: TrainOptions) -> int:
     from manikin.sim import torch_device
 
     out = console()
+    out.quiet = os.environ.get("RANK", "0") != "0"  # of the processes of torchrun the first one speaks
     if options.compare:
         return compare_runs(out, options.compare, options.out)
     options.check_spread()
@@ -262,6 +264,8 @@ def train_one(
         out.print(f"[red]stopped: {escape(str(error))}[/]", soft_wrap=True)
         out.print(f"the last checkpoint is kept: {shlex.join(['manikin', 'train', '--resume', str(folder)])}")
         return NOT_GOOD
+    if outcome.why == "followed":
+        return OK
     if outcome.why == "interrupted":
         out.print(f"interrupted; go on with: {shlex.join(['manikin', 'train', '--resume', str(folder)])}")
         return INTERRUPTED

@@ -24,6 +24,7 @@ from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
+from manikin.learn.common.ranks import Ranks
 from manikin.learn.common.recorded import Recorded
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
@@ -88,9 +89,10 @@ class PPO:
         env: made with ``autoreset="same_step"`` and a flat observation, or one with pictures.
         config: settings.
         seed: of weights, actions and the order of minibatches. Rows start at episode seeds that follow from it.
+        ranks: processes that train the network together, each with an environment.
 
     Attributes:
-        steps: control steps of all rows so far.
+        steps: control steps of all rows so far, of all processes.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
         about: what the policy was made from, for its file: nothing but the recipe.
         spent: where the time went.
@@ -102,7 +104,8 @@ class PPO:
     counts = "control steps"
     network = "gaussian"
 
-    def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
+    def __init__(self, env: BatchEnv, config: Config, seed: int, ranks: Ranks | None = None) -> None:
+        self.ranks = ranks or Ranks()
         if config.cuda_graphs and (config.anneal or config.lag):
             raise ConfigError("ppo's cuda_graphs record one learning rate and one policy: leave anneal and lag out")
         count = config.num_steps * env.num_envs
@@ -142,7 +145,12 @@ class PPO:
         self._move = Recorded(self._step, record=self._graphs)
         self.moments = Moments(len(self.actor.scaling.mean), self.device)
         self.episodes = Episodes(
-            env, seed, self.spent, stagger=config.stagger, bootstrap_at_success=config.bootstrap_at_success
+            env,
+            seed,
+            self.spent,
+            stagger=config.stagger,
+            bootstrap_at_success=config.bootstrap_at_success,
+            ranks=self.ranks,
         )
         self.observation = self.episodes.begin()
         self.ahead = Ahead(self._collect, [self.actor, self.critic], config.lag)
@@ -174,14 +182,14 @@ class PPO:
         if config.normalize and self.iterations == 0:
             self._normalize(self.actor.scaling.take(self.observation))
         made = self.ahead.steps()
-        self.steps += config.num_steps * self.env.num_envs
+        self.steps += config.num_steps * self.env.num_envs * self.ranks.size
         if config.normalize:
             self._normalize(made["taken"])
         return made["batch"], made["summary"]
 
     @torch.no_grad()
     def _collect(self, actor: GaussianActor, critic: nn.Module) -> dict[str, Any]:
-        config, n = self.config, self.env.num_envs
+        config, n, begun = self.config, self.env.num_envs, self.steps // (self.env.num_envs * self.ranks.size)
         take, values_of = actor.scaling.take, partial(_values, actor, critic)
         act = self._act if actor is self.actor else partial(_distribution, actor)
         shape = (config.num_steps, n)
@@ -190,14 +198,14 @@ class PPO:
         chances, rewards = torch.empty(shape, device=self.device), torch.empty(shape, device=self.device)
         dones = torch.zeros(shape, dtype=torch.bool, device=self.device)
         worth: list[tuple[int, Tensor, Any]] = []  # step, rows and observations where an episode is bootstrapped
-        noise = self.streams["actions"]
+        noise = self.streams["actions" if self.ranks.rank == 0 else f"actions/{self.ranks.rank}"]
         for t in range(config.num_steps):
             mapped(lambda all_steps, now: all_steps[t].copy_(now), seen, take(self.observation))  # noqa: B023
             mean, log_std = act(self.observation).values()
             drawn = torch.randn(mean.shape, generator=noise, device=self.device)
             actions[t] = mean + log_std.exp() * drawn
             chances[t] = _log_chance(drawn, log_std)
-            moved = self.episodes.step(actions[t].clamp(-1.0, 1.0), self.steps // n + t + 1)
+            moved = self.episodes.step(actions[t].clamp(-1.0, 1.0), begun + t + 1)
             rewards[t] = moved.rewards
             dones[t] = moved.ended | moved.cut  # a row that was cut is as if its episode had ended without value
             rows = torch.nonzero(moved.kept & moved.ended).squeeze(1)
@@ -232,6 +240,7 @@ class PPO:
             mixed = mapped(lambda value: value[order], batch)  # noqa: B023 (one gather for all minibatches of a pass)
             for at in range(0, count, size):
                 losses = self._gradients(mapped(lambda value: value[at : at + size], mixed))  # noqa: B023
+                self.ranks.average([*(one.grad for one in self.parameters if one.grad is not None), losses["kl"]])
                 if config.target_kl and found.batches and float(losses["kl"]) > 1.5 * config.target_kl:
                     stopped = True
                     break
@@ -250,12 +259,12 @@ class PPO:
         losses = self._losses(part)
         self.optimizer.zero_grad(set_to_none=not self._graphs)  # graphs need them to stay where they are
         losses["loss"].backward()
-        nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
         return mapped(Tensor.detach, losses)
 
     @torch.no_grad()
     def _step(self, losses: dict[str, Tensor]) -> dict[str, Tensor]:
         """Along the gradients."""
+        nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm)
         self.optimizer.step()
         self.actor.log_std.clamp_(min=self.config.min_log_std)
         return losses
@@ -279,7 +288,7 @@ class PPO:
     # ---- parts -------------------------------------------------------------------------------------------------------
 
     def _normalize(self, taken: Any) -> None:
-        self.moments.add(numbers_of(taken))
+        self.moments.add(self.ranks.joined(numbers_of(taken)))
         self.moments.write(self.actor.scaling)
 
     def state_dict(self) -> dict[str, Any]:

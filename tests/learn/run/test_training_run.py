@@ -240,7 +240,7 @@ def test_a_tree_reads_back_as_it_was_and_a_full_disk_keeps_the_file_before(tmp_p
     with pytest.raises(DataError, match="No space left on device"):
         store.write(file, {"a": 2})
     assert file.read_bytes() == before
-    with pytest.raises(TypeError, match="a set cannot be written"):
+    with pytest.raises(TypeError, match="a set cannot be packed"):
         store.write(file, {"a": {1}})
 
 
@@ -276,7 +276,7 @@ def test_a_loss_that_is_not_finite_names_its_batch_and_keeps_the_last_good_check
 
     def poisoned(trainer):
         batch = collect(trainer)
-        batch["returns"][0] = torch.nan
+        batch[0]["returns"][0] = torch.nan
         return batch
 
     with monkeypatch.context() as patch:

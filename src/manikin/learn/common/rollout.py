@@ -11,6 +11,7 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
+from manikin.learn.common.ranks import Ranks
 from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.seeds import training_seeds
 from manikin.learn.common.spent import Spent
@@ -87,6 +88,7 @@ class Episodes:
         stagger: while the first episodes run, rows restart one after another, so that later not all end together.
         bootstrap_at_success: see :func:`worth_after`.
         starts: where episodes begin, in place of the task's own starts.
+        ranks: processes that train together: together they have the rows that one would have.
     """
 
     def __init__(
@@ -98,12 +100,15 @@ class Episodes:
         stagger: bool,
         bootstrap_at_success: bool,
         starts: ReverseStarts | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
-        self.env, self.seeds, self._bootstrap = env, training_seeds(seed, env.num_envs), bootstrap_at_success
-        self.starts, self.spent = starts, spent
-        self._cut_at = torch.arange(env.num_envs, device=env.device) * env.horizon // env.num_envs
-        self._staggered = env.horizon if stagger and starts is None else 0
         n, device = env.num_envs, env.device
+        first, all_rows = (0, n) if ranks is None else (ranks.rank * n, ranks.size * n)
+        self.env, self._bootstrap = env, bootstrap_at_success
+        self.seeds = training_seeds(seed, all_rows)[first : first + n]
+        self.starts, self.spent = starts, spent
+        self._cut_at = torch.arange(first, first + n, device=device) * env.horizon // all_rows
+        self._staggered = env.horizon if stagger and starts is None else 0
         self._return = torch.zeros(n, dtype=torch.float64, device=device)
         self._success = torch.zeros(n, dtype=torch.bool, device=device)
         self._ended: list[Tensor] = []  # of each step in which rows ended: (k, 3) return, length, success

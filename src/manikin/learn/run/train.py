@@ -6,17 +6,22 @@ import dataclasses
 import resource
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from manikin._version import __version__
 from manikin.data.recording.durable import write_file
 from manikin.env.interface import BatchEnv
 from manikin.env.make import make
+from manikin.env.state.packed import pack, unpack
 from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError
 from manikin.learn.common.imitation import Imitation
+from manikin.learn.common.ranks import Ranks
 from manikin.learn.run import store
 from manikin.learn.run.contents import with_contents
 from manikin.learn.run.demos import demonstrations_of
@@ -57,7 +62,8 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended: its state, and ``why``: time, steps, target or interrupted."""
+    """How a run ended: its state, and ``why``: time, steps, target or interrupted; followed, where another process of
+    ``torchrun`` leads."""
 
     state: State
     why: str
@@ -117,18 +123,33 @@ def train(
         saved, about = store.read(file)
         state = State(**saved["state"])
         _check_same(recipe, seed, device, about, folder)
-    trained, given = trainer_class(recipe.algorithm), {}
-    trainer: Any = None
-    options = training_options(recipe, getattr(trained, "also_observes", ""), device=device, threads=threads)
-    env = make(recipe.task, options=options) if workers is None else spread_rows(recipe, workers, device=device)
-    validation = Validation(recipe, device=device, threads=threads, whole=not issubclass(trained, Imitation))
-    try:
-        if issubclass(trained, Imitation):
+    trained = trainer_class(recipe.algorithm)
+    imitates = issubclass(trained, Imitation)
+    given: dict[str, Any] = {}
+    with ExitStack() as stack:
+        ranks = Ranks.here()
+        stack.callback(ranks.close)
+        _check_together(recipe, workers, ranks, saved)
+        if ranks.size > 1:
+            given["ranks"] = ranks
+        where = f"cuda:{ranks.local}" if device == "cuda" and ranks.size > 1 else device
+        options = training_options(recipe, getattr(trained, "also_observes", ""), device=where, threads=threads)
+        env = make(recipe.task, options=options) if workers is None else spread_rows(recipe, workers, device=where)
+        stack.callback(env.close)
+        if imitates:
             given["demos"] = demonstrations_of(recipe, folder, device=device, threads=threads, say=say, stop=stop)
         trainer = trained(env, recipe.config, seed, **given)
+        if hasattr(trainer, "close"):  # of those that step the environment in a thread of their own
+            stack.callback(trainer.close)
         if saved is not None:
-            trainer.load_state_dict(saved["trainer"])
-        else:
+            mine = saved["trainer"] if ranks.rank == 0 else unpack(saved["others"][ranks.rank - 1].numpy().tobytes())
+            trainer.load_state_dict(mine)
+        if ranks.rank:
+            _follow(trainer, ranks)
+            return Outcome(state=state, why="followed")
+        validation = Validation(recipe, device=where, threads=threads, whole=not imitates)
+        stack.callback(validation.close)
+        if saved is None:
             write_file(folder / RECIPE, recipe.to_toml().encode())
             write_file(folder / PROTOCOL, test_protocol(recipe).to_toml().encode())
         about = {**_about(recipe, seed, device, validation.env), **trainer.about}
@@ -137,20 +158,32 @@ def train(
             keep=state.iteration if saved else -1,
             tensorboard=folder / "tensorboard" if tensorboard else None,
         )
-        loop = _Loop(recipe, trainer, validation, folder, about, state, log, on_iteration, save_every)
-        try:
-            why = loop.run(stop)
-        finally:
-            log.close()
+        stack.callback(log.close)
+        loop = _Loop(recipe, trainer, validation, folder, about, state, log, on_iteration, save_every, ranks)
+        why = loop.run(stop)
         if why != "interrupted":
             module, _ = load_trained(folder)
             export_program(module, folder / PROGRAM, validation.env.look()[0])
         return Outcome(state=state, why=why)
-    finally:
-        if hasattr(trainer, "close"):  # of those that step the environment in a thread of their own
-            trainer.close()
-        validation.close()
-        env.close()
+
+
+def _check_together(recipe: Recipe, workers: Workers | None, ranks: Ranks, saved: Any) -> None:
+    """Refuse what several processes of ``torchrun`` cannot train together."""
+    if ranks.size > 1 and (recipe.algorithm != "ppo" or workers is not None):
+        raise ConfigError("torchrun trains ppo, without --on: every process has its own environments")
+    there = ranks.size if saved is None else 1 + len(saved["others"])
+    if there != ranks.size:
+        raise ConfigError(f"this run was begun by {there} of torchrun's processes, and there are {ranks.size} now")
+
+
+def _follow(trainer: Any, ranks: Ranks) -> None:
+    """Train along with the first process, as it says."""
+    while (word := ranks.hear()) != "end":
+        if word == "save":
+            ranks.gathered(pack(trainer.state_dict()))
+        else:
+            trainer.progress = float(word)
+            trainer.iterate()
 
 
 class _Loop:
@@ -165,7 +198,9 @@ class _Loop:
         log: Progress,
         on_iteration: Callable[[State, Mapping[str, float]], None],
         save_every: float,
+        ranks: Ranks,
     ) -> None:
+        self.ranks = ranks
         self.recipe, self.trainer, self.validation, self.folder = recipe, trainer, validation, folder
         self.about, self.state, self.log, self.on_iteration = about, state, log, on_iteration
         self._seconds, self._cpu = state.seconds, state.cpu_seconds
@@ -176,6 +211,7 @@ class _Loop:
         recipe, state = self.recipe, self.state
         while not (why := self._over(stop)):
             self.trainer.progress = self._share()
+            self.ranks.say(repr(self.trainer.progress))
             numbers = self.trainer.iterate()
             state.iteration += 1
             state.steps = self.trainer.steps
@@ -191,6 +227,7 @@ class _Loop:
             self._validate()
             self._clock()
         self.save()
+        self.ranks.say("end")
         return why
 
     def _over(self, stop: Callable[[], bool]) -> str:
@@ -232,6 +269,9 @@ class _Loop:
     def save(self) -> None:
         """A checkpoint of everything."""
         tree = {"state": vars(self.state).copy(), "trainer": self.trainer.state_dict()}
+        self.ranks.say("save")
+        others = self.ranks.gathered(b"")[1:]
+        tree["others"] = [torch.frombuffer(bytearray(one), dtype=torch.uint8) for one in others]
         began = time.perf_counter()
         store.write(self.folder / CHECKPOINT, tree, self.about)
         self._saved = time.perf_counter()
