@@ -18,7 +18,10 @@ from manikin.cli.spread.run import PER_ROW, spread
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ConvertOptions", "chosen", "main", "run"]
+__all__ = ["DATASET", "ConvertOptions", "chosen", "main", "run"]
+
+DATASET = "dataset"
+"""Folder of what a worker converts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +126,7 @@ def chosen(options: ConvertOptions) -> dict[str, Any]:
 
 def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> int:
     """Write a LeRobot dataset whose episodes workers make."""
-    from manikin.cli.workers.converting import DATASET
+
     from manikin.data.formats.lerobot import LeRobotWriter
     from manikin.errors import DataError
 

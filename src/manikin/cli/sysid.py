@@ -18,7 +18,7 @@ from manikin.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from manikin.spread.board import Board
+    from manikin.spread.blackboard import Blackboard
     from manikin.sysid import Identified, Trajectories
 
 __all__ = ["SysidOptions", "main", "run", "searched"]
@@ -94,7 +94,7 @@ def run(options: SysidOptions) -> int:
     )
 
 
-def _search(out: Console, options: SysidOptions, board: Board | None = None) -> int:
+def _search(out: Console, options: SysidOptions, board: Blackboard | None = None) -> int:
     """Search, and write what was found."""
     from manikin.sysid.result import save
 
@@ -118,7 +118,7 @@ def _search(out: Console, options: SysidOptions, board: Board | None = None) -> 
     return OK
 
 
-def searched(options: SysidOptions, board: Board | None, on_candidates: Callable[[int], None]) -> Identified:
+def searched(options: SysidOptions, board: Blackboard | None, on_candidates: Callable[[int], None]) -> Identified:
     """What the options search for; with a board, together with others who search for the same."""
     from manikin.sysid import Anneal, Cma, Squares, identify
     from manikin.sysid.methods import Method

@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.ahead import Ahead
 from manikin.learn.common.numerics.advantage import advantages
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
+from manikin.learn.common.parallel.ahead import Ahead
+from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
-from manikin.learn.common.ranks import Ranks
 from manikin.learn.common.recorded import Recorded
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
@@ -54,7 +54,7 @@ class Config(PictureConfig):
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
         lag: 1: the next steps are made while the policy learns, so that they are one update behind it; see
-            :mod:`~manikin.learn.common.ahead`.
+            :mod:`~manikin.learn.common.parallel.ahead`.
         cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs; not together with ``anneal``, ``lag``.
     """
 

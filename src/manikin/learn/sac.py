@@ -21,13 +21,13 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.ahead import Ahead
 from manikin.learn.common.data.recorded_steps import recorded_steps
 from manikin.learn.common.data.replay import Replay, drawn_together
 from manikin.learn.common.numerics.average import follow
 from manikin.learn.common.numerics.critics import Ensemble
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
+from manikin.learn.common.parallel.ahead import Ahead
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
 from manikin.learn.common.reverse import ReverseStarts
@@ -66,7 +66,7 @@ class Config:
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
         lag: 1: the next steps are made while the policy learns, so that they are one iteration behind it; see
-            :mod:`~manikin.learn.common.ahead`. Observations are then scaled by the moments up to the last iteration.
+            :mod:`~manikin.learn.common.parallel.ahead`. Observations are scaled by the moments of before, too.
         cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs; not together with ``lag``.
         demos: a recording of demonstrations; none where empty. demo_share: their share of each batch.
         reverse: control steps by which the start along a demonstration moves back once episodes succeed from it; 0 for

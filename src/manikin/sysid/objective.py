@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from manikin.data.recording.lines import CheckedLines
-from manikin.spread.board import Board
+from manikin.spread.blackboard import Blackboard
 from manikin.sysid.loss import distances, residuals
 from manikin.sysid.rollout import Rollout, Tracks
 
@@ -41,7 +41,7 @@ class Objective:
         loss: str,
         *,
         journal: CheckedLines | None = None,
-        board: Board | None = None,
+        board: Blackboard | None = None,
         on_candidates: Callable[[int], None] | None = None,
     ) -> None:
         self.rollout, self.loss, self._tell = rollout, loss, on_candidates

@@ -17,7 +17,7 @@ import torch
 from manikin._version import __version__
 from manikin.data.recording.lines import CheckedLines
 from manikin.errors import ConfigError, DivergedError, UnknownNameError
-from manikin.spread.board import Board
+from manikin.spread.blackboard import Blackboard
 from manikin.sysid.identifiable import Identifiability, identifiability
 from manikin.sysid.loss import chosen_loss
 from manikin.sysid.methods import Anneal, Cma, Method, Squares, Stream, differences, follow
@@ -114,7 +114,7 @@ def identify(
     threads: int = 0,
     folder: str | Path | None = None,
     resume: bool = False,
-    board: Board | None = None,
+    board: Blackboard | None = None,
     on_candidates: Callable[[int], None] | None = None,
 ) -> Identified:
     """Find the parameters with which the simulator follows recorded trajectories.

@@ -11,7 +11,7 @@ import torch
 
 from manikin.env.state.packed import unpack
 from manikin.errors import ConfigError
-from manikin.learn.common.ranks import Ranks
+from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.run import store
 from manikin.learn.run.recipe import Recipe
 from manikin.learn.run.record import read_progress
@@ -71,7 +71,7 @@ def test_two_processes_train_one_network_with_the_rows_of_both(tmp_path: Path) -
 
 EXCHANGE = """
 import torch
-from manikin.learn.common.ranks import Ranks
+from manikin.learn.common.parallel.ranks import Ranks
 ranks = Ranks.here()
 one, other = torch.full((2, 2), 1.0 + ranks.rank), torch.tensor(10.0 * ranks.rank)
 ranks.average([one, other])

@@ -16,7 +16,7 @@ from manikin.cli.spread.search import shared_search
 if TYPE_CHECKING:
     from manikin.fidelity.simulation.improve import Improved
     from manikin.fidelity.simulation.settings import Settings
-    from manikin.spread.board import Board
+    from manikin.spread.blackboard import Blackboard
 
 __all__ = ["ImproveOptions", "improve", "improved"]
 
@@ -71,7 +71,7 @@ def improve(options: ImproveOptions) -> int:
     )
 
 
-def improved(options: ImproveOptions, board: Board | None, on_candidates: Callable[[int], None]) -> Improved:
+def improved(options: ImproveOptions, board: Blackboard | None, on_candidates: Callable[[int], None]) -> Improved:
     """What the options search for; with a board, together with others who search for the same."""
     from manikin.fidelity.protocol import TASKS, benchmark_task
     from manikin.fidelity.recordings.recording import read_reality
@@ -105,7 +105,7 @@ def _start(options: ImproveOptions) -> Settings:
     return Settings() if options.config is None else read_settings(options.config)
 
 
-def _search(options: ImproveOptions, board: Board | None = None) -> int:
+def _search(options: ImproveOptions, board: Blackboard | None = None) -> int:
     """Search, and write what was found."""
     import dataclasses
 

@@ -17,7 +17,7 @@ from manikin.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from manikin.spread.board import Board
+    from manikin.spread.blackboard import Blackboard
 
 __all__ = ["board_of", "shared_search"]
 
@@ -40,7 +40,7 @@ def shared_search(
     options: Any,
     *,
     work: str,
-    finish: Callable[[Board], int],
+    finish: Callable[[Blackboard], int],
     files: Sequence[str | Path | None] = (),
 ) -> int:
     """Let workers make a search; then make it once more here, with all answers that they found.
@@ -84,11 +84,11 @@ def shared_search(
         return finish(board_of(folder, members))
 
 
-def board_of(folder: Path, members: int) -> Board:
+def board_of(folder: Path, members: int) -> Blackboard:
     """What the workers of a search share, in the folder of the run."""
-    from manikin.spread.board import Board
+    from manikin.spread.blackboard import Blackboard
 
-    return Board(folder / "board", members=members)
+    return Blackboard(folder / "board", members=members)
 
 
 def _members(options: SpreadOptions) -> int:

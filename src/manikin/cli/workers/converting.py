@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manikin.cli.convert import ConvertOptions, chosen
+from manikin.cli.convert import DATASET, ConvertOptions, chosen
 from manikin.cli.spread.options import restored
 
-__all__ = ["DATASET", "ConvertWork"]
-
-DATASET = "dataset"
+__all__ = ["ConvertWork"]
 
 
 class ConvertWork:

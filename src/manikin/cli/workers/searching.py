@@ -16,7 +16,7 @@ from manikin.cli.spread.search import board_of
 from manikin.data.recording.durable import write_file
 
 if TYPE_CHECKING:
-    from manikin.spread.board import Board
+    from manikin.spread.blackboard import Blackboard
 
 __all__ = ["ImproveWork", "SysidWork"]
 
@@ -27,7 +27,7 @@ class _SearchWork:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._plain, self._members = settings["options"], settings["members"]
 
-    def _found(self, board: Callable[[Path], Board]) -> Any:
+    def _found(self, board: Callable[[Path], Blackboard]) -> Any:
         """What the search found, as plain values; ``board`` is told the folder of the results."""
         raise NotImplementedError
 
@@ -54,7 +54,7 @@ class _SearchWork:
 class SysidWork(_SearchWork):
     """Searches for the parameters of a robot."""
 
-    def _found(self, board: Callable[[Path], Board]) -> Any:
+    def _found(self, board: Callable[[Path], Blackboard]) -> Any:
         options = restored(sysid.SysidOptions, self._plain)
         found = sysid.searched(options, board(options.out), lambda candidates: None)
         return {"after": found.after, "loss": found.loss_after}
@@ -63,7 +63,7 @@ class SysidWork(_SearchWork):
 class ImproveWork(_SearchWork):
     """Searches for settings of the benchmark's simulation."""
 
-    def _found(self, board: Callable[[Path], Board]) -> Any:
+    def _found(self, board: Callable[[Path], Blackboard]) -> Any:
         options = restored(ImproveOptions, self._plain)
         found = improved(options, board(options.out), lambda candidates: None)
         return {"settings": found.settings.digest, "loss": found.loss}

@@ -38,7 +38,7 @@ from manikin.fidelity.recordings.recording import Recording
 from manikin.fidelity.score import kinds_masked
 from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
-from manikin.spread.board import Board
+from manikin.spread.blackboard import Blackboard
 from manikin.sysid.methods import Anneal, Cma, follow
 
 __all__ = ["LOSS", "FidelityParameter", "HeldOut", "Improved", "improve", "parse_fidelity_parameter"]
@@ -189,7 +189,7 @@ class _Bench:
         threads: int,
         on_candidates: Callable[[int], None] | None,
         journal: CheckedLines | None,
-        board: Board | None,
+        board: Blackboard | None,
     ) -> None:
         self.reality, self.parameters, self.start, self.metrics, self.mode = reality, parameters, start, metrics, mode
         self.batch, self.seed, self._tell = batch, seed, on_candidates
@@ -327,7 +327,7 @@ def improve(
     threads: int = 0,
     folder: str | Path | None = None,
     resume: bool = False,
-    board: Board | None = None,
+    board: Blackboard | None = None,
     on_candidates: Callable[[int], None] | None = None,
 ) -> Improved:
     """Search for settings.

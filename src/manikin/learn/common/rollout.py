@@ -11,7 +11,7 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.ranks import Ranks
+from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.seeds import training_seeds
 from manikin.learn.common.spent import Spent

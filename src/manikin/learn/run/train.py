@@ -21,7 +21,7 @@ from manikin.env.state.packed import pack, unpack
 from manikin.env.state.provenance import versions
 from manikin.errors import ConfigError
 from manikin.learn.common.imitation import Imitation
-from manikin.learn.common.ranks import Ranks
+from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.run import store
 from manikin.learn.run.contents import with_contents
 from manikin.learn.run.demos import demonstrations_of

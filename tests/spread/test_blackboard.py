@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from manikin.errors import DataError
-from manikin.spread.board import Board
+from manikin.spread.blackboard import Blackboard
 
 
 class Time:
@@ -36,7 +36,7 @@ def test_each_question_is_worked_out_once_and_answers_come_in_order(tmp_path: Pa
 
         return work
 
-    one, other = Board(tmp_path), Board(tmp_path)
+    one, other = Blackboard(tmp_path), Blackboard(tmp_path)
     found = one.share({name: ask(name) for name in ("b", "a")})
     assert list(found) == ["b", "a"] and found["a"] == [2 / 3, float("inf")]
     assert other.share({name: ask(name) for name in ("a", "c", "b")}) == {**found, "c": [1.0, float("inf")]}
@@ -45,13 +45,13 @@ def test_each_question_is_worked_out_once_and_answers_come_in_order(tmp_path: Pa
 
 
 def test_none_is_an_answer(tmp_path: Path) -> None:
-    assert Board(tmp_path).share({"a": lambda: None}) == {"a": None}
+    assert Blackboard(tmp_path).share({"a": lambda: None}) == {"a": None}
 
 
 def test_what_another_process_has_claimed_is_waited_for_and_then_worked_out_here(tmp_path: Path) -> None:
     time = Time()
     (tmp_path / "a.claimed").mkdir()  # of a process that was killed
-    board = Board(tmp_path, patience=5.0, clock=time, rest=time.rest)
+    board = Blackboard(tmp_path, patience=5.0, clock=time, rest=time.rest)
     order: list[str] = []
     found = board.share({name: lambda name=name: order.append(name) or name for name in ("a", "b")})
     assert found == {"a": "a", "b": "b"} and order == ["b", "a"]
@@ -64,39 +64,39 @@ def test_an_answer_of_another_process_ends_the_wait(tmp_path: Path) -> None:
     def rest(seconds: float) -> None:
         (tmp_path / "a.json").write_text('["theirs"]')
 
-    assert Board(tmp_path, rest=rest).share({"a": lambda: "mine"}) == {"a": "theirs"}
+    assert Blackboard(tmp_path, rest=rest).share({"a": lambda: "mine"}) == {"a": "theirs"}
 
 
 def test_who_takes_long_waits_long(tmp_path: Path) -> None:
     time = Time()
     (tmp_path / "b.claimed").mkdir()
-    board = Board(tmp_path, patience=1.0, clock=time, rest=time.rest)
+    board = Blackboard(tmp_path, patience=1.0, clock=time, rest=time.rest)
     board.share({"a": lambda: time.rest(10.0), "b": lambda: 1})
     assert 40.0 < time.now < 41.0  # ten seconds of its own, and three times as long
 
 
 def test_another_search_is_refused(tmp_path: Path) -> None:
-    Board(tmp_path).begin({"seed": 1, "robot": "panda", "range": (1, 2)})
-    Board(tmp_path).begin({"seed": 1, "robot": "panda", "range": [1, 2]})
+    Blackboard(tmp_path).begin({"seed": 1, "robot": "panda", "range": (1, 2)})
+    Blackboard(tmp_path).begin({"seed": 1, "robot": "panda", "range": [1, 2]})
     with pytest.raises(DataError, match="is of another search: robot, seed differ"):
-        Board(tmp_path).begin({"seed": 2, "robot": "ur5e", "range": [1, 2]})
+        Blackboard(tmp_path).begin({"seed": 2, "robot": "ur5e", "range": [1, 2]})
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot share a search"):
-        Board(tmp_path / "file").begin({})
+        Blackboard(tmp_path / "file").begin({})
     with pytest.raises(DataError, match="cannot share a search"):
-        Board(tmp_path / "file").share({"a": lambda: 1})
+        Blackboard(tmp_path / "file").share({"a": lambda: 1})
 
 
 CROWD = """
 import sys
 from pathlib import Path
-from manikin.spread.board import Board
+from manikin.spread.blackboard import Blackboard
 folder = Path(sys.argv[1])
 done = []
-found = Board(folder).share({f"q{n}": (lambda n=n: done.append(n) or n * n) for n in range(200)})
+found = Blackboard(folder).share({f"q{n}": (lambda n=n: done.append(n) or n * n) for n in range(200)})
 assert list(found.values()) == [n * n for n in range(200)]
 print(*done)
 """

@@ -17,12 +17,12 @@ from typing import Any
 from manikin.data.recording.durable import write_file
 from manikin.errors import DataError
 
-__all__ = ["Board"]
+__all__ = ["Blackboard"]
 
 _LOOK = 0.02  # [s] between two looks at what others have done
 
 
-class Board:
+class Blackboard:
     """Questions and their answers.
 
     Args:

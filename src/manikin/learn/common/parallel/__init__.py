@@ -1,0 +1,1 @@
+"""What goes on at the same time in one training run."""
