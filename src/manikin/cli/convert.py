@@ -31,10 +31,10 @@ class ConvertOptions(PictureOptions, SpreadOptions):
     file: tyro.conf.Positional[Path]
     """The recording."""
     out: tyro.conf.Positional[Path]
-    """Where to write: a folder for LeRobot, a file for robomimic, NAME.h5 for ManiSkill, a folder NAME-v0 for
-    Minari."""
-    to: Literal["lerobot", "robomimic", "maniskill", "minari"] = "lerobot"
-    """lerobot: LeRobotDataset v3.0, parquet and mp4. robomimic: HDF5. maniskill, minari: HDF5 and JSON."""
+    """Where to write: a folder for LeRobot, a file for robomimic, NAME.h5 for ManiSkill and MS-HAB, a folder NAME-v0
+    for Minari."""
+    to: Literal["lerobot", "robomimic", "maniskill", "minari", "mshab"] = "lerobot"
+    """lerobot: LeRobotDataset v3.0, parquet and mp4. robomimic: HDF5. maniskill, minari, mshab: HDF5 and JSON."""
     observe: str | None = None
     """Play the episodes again with this observation: state_dict, rgb, ...; by default the recorded observations."""
     way: Annotated[Literal["actions", "states"], tyro.conf.arg(name="from")] = "actions"
@@ -63,7 +63,7 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ConvertOptions) -> int:
     """Convert; 0 done, 130 interrupted (what is finished is kept)."""
-    from manikin.data.formats.convert import to_lerobot, to_maniskill, to_minari, to_robomimic
+    from manikin.data.formats.convert import to_lerobot, to_maniskill, to_minari, to_mshab, to_robomimic
     from manikin.data.recording.read import read_episodes
     from manikin.data.replay.environment import keep_recorded
     from manikin.errors import ConfigError, DataError
@@ -104,6 +104,8 @@ def run(options: ConvertOptions) -> int:
             to_lerobot(options.file, options.out, resume=options.resume, **shared)
         elif options.to == "maniskill":
             to_maniskill(options.file, options.out, **shared)
+        elif options.to == "mshab":
+            to_mshab(options.file, options.out, **shared)
         elif options.to == "minari":
             to_minari(options.file, options.out, **shared)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ import numpy as np
 from manikin.data.formats.lerobot import OWN, LeRobotWriter
 from manikin.data.formats.maniskill import ManiSkillExport
 from manikin.data.formats.minari import MinariExport
+from manikin.data.formats.mshab import MSHABExport
 from manikin.data.formats.robomimic import RobomimicExport
 from manikin.data.recording.format import Header, RecordedEpisode, parted
 from manikin.data.recording.read import EpisodeFile
@@ -21,10 +22,11 @@ from manikin.data.replay.environment import OF_TASK, make_env
 from manikin.data.replay.play import Completed, Show, batches, play
 from manikin.data.replay.rerecord import WAYS
 from manikin.data.replay.verify import replay, source_of
+from manikin.env.interface import BatchEnv
 from manikin.env.observe import STATE_WORDS, column_names, parse
 from manikin.errors import ConfigError, DataError, UnknownNameError
 
-__all__ = ["Export", "LeRobotExport", "to_lerobot", "to_maniskill", "to_minari", "to_robomimic"]
+__all__ = ["Export", "LeRobotExport", "to_lerobot", "to_maniskill", "to_minari", "to_mshab", "to_robomimic"]
 
 log = logging.getLogger("manikin.data")
 
@@ -248,15 +250,11 @@ def to_robomimic(
         UnknownNameError: no such observation or way.
         DataError: nothing to convert, the file exists, or playing again parts from the recording.
     """
-    _check(observe, way, overrides)
-    with EpisodeFile(recording) as episodes:
-        header = episodes.needed_header()
-        env = make_env(header.fingerprint, 1, **overrides)
-        try:
-            export = RobomimicExport(path, header, env, columns=_columns(header, observe, overrides), valid=valid)
-            _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
-        finally:
-            env.close()
+
+    def export(header: Header, env: BatchEnv) -> RobomimicExport:
+        return RobomimicExport(path, header, env, columns=_columns(header, observe, overrides), valid=valid)
+
+    _to_files(export, recording, observe, way, numbers, num_envs, on_episode, stop, overrides)
     return Path(path)
 
 
@@ -296,15 +294,49 @@ def to_maniskill(
         UnknownNameError: no such observation or way.
         DataError: nothing to convert, a file exists, no states, or playing again parts from the recording.
     """
-    _check(observe, way, overrides)
-    with EpisodeFile(recording) as episodes:
-        header = episodes.needed_header()
-        env = make_env(header.fingerprint, 1, **overrides)
-        try:
-            export = ManiSkillExport(path, header, env)
-            _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
-        finally:
-            env.close()
+    made = partial(ManiSkillExport, path)
+    _to_files(made, recording, observe, way, numbers, num_envs, on_episode, stop, overrides)
+    return Path(path)
+
+
+def to_mshab(
+    recording: str | Path,
+    path: str | Path,
+    *,
+    observe: str | None = None,
+    way: str = "actions",
+    numbers: Iterable[int] | None = None,
+    num_envs: int = 16,
+    on_episode: Callable[[], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    **overrides: Any,
+) -> Path:
+    """Write a recording of a home task as MS-HAB's demonstrations: ``NAME.h5`` and ``NAME.json``.
+
+    Args:
+        recording: a recording of manikin's.
+        path: the HDF5 file, ``NAME.h5``.
+        observe: as :func:`to_lerobot`; None takes the observations that were recorded.
+        way: as :func:`to_lerobot`.
+        numbers: which episodes; None for all.
+        num_envs: rows side by side when playing again; never changes the result.
+        on_episode: called after each episode.
+        stop: asked between steps; True leaves no file.
+        **overrides: options of ``manikin.make`` for playing again (vision, looks), and ``task`` or ``trust``, where a
+            task of one's own is (see :func:`~manikin.data.replay.environment.make_env`).
+
+    Returns:
+        ``path``.
+
+    Raises:
+        ConfigError: the file is not called ``NAME.h5``, the task is no subtask of MS-HAB, or there are options for
+            playing again and nothing to observe.
+        UnknownNameError: no such observation or way.
+        DataError: nothing to convert, a file exists, MS-HAB's numbers were not observed, or playing again parts from
+            the recording.
+    """
+    made = partial(MSHABExport, path)
+    _to_files(made, recording, observe, way, numbers, num_envs, on_episode, stop, overrides)
     return Path(path)
 
 
@@ -349,6 +381,28 @@ def to_minari(
         export = MinariExport(root, header, columns=_columns(header, observe, overrides))
         _convert(episodes, export, observe, way, numbers, num_envs, on_episode, stop, overrides)
     return Path(root)
+
+
+def _to_files(
+    made: Callable[[Header, BatchEnv], Export],
+    recording: str | Path,
+    observe: str | None,
+    way: str,
+    numbers: Iterable[int] | None,
+    num_envs: int,
+    on_episode: Callable[[], None] | None,
+    stop: Callable[[], bool],
+    overrides: Mapping[str, Any],
+) -> None:
+    """By an export that needs an environment."""
+    _check(observe, way, overrides)
+    with EpisodeFile(recording) as episodes:
+        header = episodes.needed_header()
+        env = make_env(header.fingerprint, 1, **overrides)
+        try:
+            _convert(episodes, made(header, env), observe, way, numbers, num_envs, on_episode, stop, overrides)
+        finally:
+            env.close()
 
 
 def _columns(header: Header, observe: str | None, overrides: Mapping[str, Any]) -> Callable[[], Sequence[str]]:

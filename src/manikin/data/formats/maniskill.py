@@ -207,7 +207,7 @@ class ManiSkillExport:
         values = {"obs": self._observations(episode)}
         values["actions"] = np.asarray(self._numbers(episode.actions, self._env), np.float32)
         values |= {name: getattr(episode, name) for name in ("terminated", "truncated", "success", "fail")}
-        values |= {"env_states": states, "rewards": episode.rewards}
+        values |= {**({"env_states": states} if states else {}), "rewards": episode.rewards}
         try:
             try_room(_temporary(self.path), room_of(flatten(values).values()))
             _write(self._file, f"traj_{place}", values)
@@ -215,19 +215,21 @@ class ManiSkillExport:
         except OSError as error:
             self.abandon()
             raise DataError(f"cannot write {self.path}: {error}; no file is left") from None
+        self._episodes.append(self._told(episode, place))
+
+    def _told(self, episode: RecordedEpisode, place: int) -> dict[str, Any]:
+        """What the JSON says of an episode."""
         sizes = {n.removeprefix("extra/variables/"): v.tolist() for n, v in episode.initial.items() if "variables" in n}
-        self._episodes.append(
-            {
-                "episode_id": place,
-                "episode_seed": episode.seed,
-                "control_mode": self._mode,
-                "elapsed_steps": len(episode),
-                "reset_kwargs": {"options": dict(episode.options), "seed": episode.seed},
-                "success": episode.success_at_end,
-                "fail": bool(len(episode) and episode.fail[-1]),
-                "manikin": {**episode.summary, "variables": sizes},
-            }
-        )
+        return {
+            "episode_id": place,
+            "episode_seed": episode.seed,
+            "control_mode": self._mode,
+            "elapsed_steps": len(episode),
+            "reset_kwargs": {"options": dict(episode.options), "seed": episode.seed},
+            "success": episode.success_at_end,
+            "fail": bool(len(episode) and episode.fail[-1]),
+            "manikin": {**episode.summary, "variables": sizes},
+        }
 
     def _states(self, episode: RecordedEpisode) -> dict[str, Any]:
         """Actors and articulations, name -> (T + 1, ...)."""
@@ -300,8 +302,10 @@ class ManiSkillExport:
         return str(robot.arm.name if alone else robot.prefix.rstrip("/"))
 
     def _observations(self, episode: RecordedEpisode) -> Any:
+        return self._observations_of(episode.observations or {})
+
+    def _observations_of(self, seen: Mapping[str, np.ndarray]) -> Any:
         """In ManiSkill's tree: agent, extra, sensor_data, sensor_param."""
-        seen = episode.observations or {}
         if list(seen) == ["value"]:
             self._seen = "state"
             return np.asarray(seen["value"], np.float32)
