@@ -5,7 +5,9 @@
 ``collect`` and ``eval``: two workers (``--on local --workers 2``) against two independent processes that share the same
 episodes, in turn, a few rounds. ``ratio`` is that of their speeds, by the clock and by the time that cores spent.
 ``shard``: what a shard costs beside its episodes, from shards that do nothing: in its worker, and in the process that
-hands out, where it limits all workers together; and the bytes that go through that process. ``model``: a simulation of
+hands out, where it limits all workers together; and the bytes that go through that process. ``train``: control steps
+per second of ``ppo`` on PushCube-v2 by state and from 64x64 pictures, with the environments in this process, in two
+workers, and in two workers with a lag of one iteration. ``model``: a simulation of
 the scheduler with the measured times of shards and those costs. It is checked with 2 and 4 workers whose shards last as
 measured and compute nothing, so that two cores are enough. It says what more workers would reach on cores of their own:
 there every time is one of a processor.
@@ -34,6 +36,7 @@ from manikin.cli.collecting.spread import FILE, merge_recordings
 from manikin.cli.spread.options import plain_options
 from manikin.env.state.provenance import versions
 from manikin.eval.protocol import Protocol
+from manikin.learn.run.record import read_progress
 from manikin.machine import machine
 from manikin.spread.crew import Word
 from manikin.spread.drive import drive
@@ -42,7 +45,7 @@ from manikin.spread.processes import Processes
 from manikin.spread.shards import Shard, split
 
 OUT = Path(__file__).parent / "results" / "spread.json"
-TASK = "PickCube-v2"
+TASK, TRAINED = "PickCube-v2", "PushCube-v2"
 HERE = {**os.environ, "MANIKIN_CORES": "1", "OMP_NUM_THREADS": "1"}
 MANY = (1, 2, 4, 16, 64, 256, 1000)
 SHARD = 64  # episodes of a shard in the model, as --per-shard has it by default
@@ -151,6 +154,28 @@ def of_evaluating(episodes: int, rounds: int) -> Any:
     return {"episodes": episodes, **compared(independent, spread, rounds)}
 
 
+def of_training(steps: int, rounds: int) -> Any:
+    """Steps per second of the loop, without its first iteration, each way in turn."""
+    seen = {"state": [], "rgb": ["env.observe=rgb", "env.size=[64,64]", "env.renderer=gl"]}
+    ways = {
+        "in_process": ([], []),
+        "two_workers": (["--on", "local", "--workers", "2"], []),
+        "two_workers_lag": (["--on", "local", "--workers", "2"], ["lag=1"]),
+    }
+    rates: dict[str, dict[str, list[float]]] = {name: {way: [] for way in ways} for name in seen}
+    for _ in range(rounds):
+        for name, observed in seen.items():
+            for way, (on, lag) in ways.items():
+                with tempfile.TemporaryDirectory() as place:
+                    run = ["train", "ppo", TRAINED, "--no-test", "--out", f"{place}/run", *on, "--steps"]
+                    run += [str(steps if name == "state" else steps // 4), "--set", "env.num_envs=64", *observed, *lag]
+                    subprocess.run([sys.executable, "-m", "manikin.cli", *run], check=True, **QUIET)
+                    first, *_, last = read_progress(Path(place) / "run" / "progress.csv")
+                    spent = last["seconds"] - first["seconds"]
+                    rates[name][way].append((last["steps"] - first["steps"]) / spent)
+    return {name: {way: spans(values, 0) for way, values in of.items()} for name, of in rates.items()}
+
+
 def begun(place: Path, work: str, settings: Mapping[str, Any], shards: Sequence[Shard]) -> Ledger:
     return Ledger.begin(place, Intent(work=work, settings=settings, same={}, shards=tuple(shards), machine=machine()))
 
@@ -197,6 +222,7 @@ def main() -> None:
         "load": round(os.getloadavg()[0], 1),
         "collect": of_collecting(episodes, rounds),
         "eval": of_evaluating(episodes, rounds),
+        "train": of_training(8_000 if args.quick else 80_000, rounds),
     }
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
