@@ -16,6 +16,7 @@ there every time is one of a processor.
 from __future__ import annotations
 
 import heapq
+import itertools
 import os
 import platform
 import resource
@@ -155,7 +156,7 @@ def of_evaluating(episodes: int, rounds: int) -> Any:
 
 
 def of_training(steps: int, rounds: int) -> Any:
-    """Steps per second of the loop, without its first iteration, each way in turn."""
+    """Steps per second of the loop, without its first iteration and those that validate, each way in turn."""
     seen = {"state": [], "rgb": ["env.observe=rgb", "env.size=[64,64]", "env.renderer=gl"]}
     ways = {
         "in_process": ([], []),
@@ -170,9 +171,10 @@ def of_training(steps: int, rounds: int) -> Any:
                     run = ["train", "ppo", TRAINED, "--no-test", "--out", f"{place}/run", *on, "--steps"]
                     run += [str(steps if name == "state" else steps // 4), "--set", "env.num_envs=64", *observed, *lag]
                     subprocess.run([sys.executable, "-m", "manikin.cli", *run], check=True, **QUIET)
-                    first, *_, last = read_progress(Path(place) / "run" / "progress.csv")
-                    spent = last["seconds"] - first["seconds"]
-                    rates[name][way].append((last["steps"] - first["steps"]) / spent)
+                    rows = read_progress(Path(place) / "run" / "progress.csv")
+                    pairs = [(a, b) for a, b in itertools.pairwise(rows) if "validated_success" not in b]
+                    spent = sum(b["seconds"] - a["seconds"] for a, b in pairs)
+                    rates[name][way].append(sum(b["steps"] - a["steps"] for a, b in pairs) / spent)
     return {name: {way: spans(values, 0) for way, values in of.items()} for name, of in rates.items()}
 
 
