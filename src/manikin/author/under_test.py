@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
+import operator
 import os
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from torch import Tensor
 from manikin.compat.torch import TorchDispatchMode
 from manikin.env.arrays import to_numpy
 from manikin.env.env import Env
-from manikin.env.interface import BatchEnv
+from manikin.env.interface import BatchEnv, LayoutRows
 from manikin.env.layouts.env import batched
 from manikin.env.task import Task
 from manikin.plan.executor import Timeout, WaypointExecutor
@@ -76,27 +78,33 @@ class TaskUnderTest:
         shape = (max(steps, 1), env.controller.card.size)
         return rng.uniform("check/actions", -1.0, 1.0, shape).transpose(0, 1)[:steps]
 
-    @cached_property
+    @functools.cached_property
     def random_run(self) -> WatchedEpisodes:
         """Whole episodes of random actions, one for each seed."""
-        env = self.whole(len(self.seeds))
-        env.reset(seed=self.seeds)
-        moves = iter(self.actions(env, env.horizon, self.seeds))
-        return WatchedEpisodes(env, lambda: next(moves))
 
-    @cached_property
+        def act_of(part: LayoutRows) -> Callable[[], Tensor]:
+            moves = torch.zeros(part.env.horizon, part.env.num_envs, part.env.controller.card.size)
+            seeds = [self.seeds[place] for place in part.places]
+            moves[:, part.rows] = self.actions(part.env, part.env.horizon, seeds)
+            return iter(moves).__next__
+
+        return self._watched(self.seeds, act_of)
+
+    @functools.cached_property
     def expert_run(self) -> WatchedEpisodes | None:
         """Whole episodes of the expert on the first 20 seeds; None without one."""
-        if self.expert_of is None or not self.has_expert:
+        expert = self.expert_of
+        if expert is None or not self.has_expert:
             return None
-        seeds = self.seeds[:20]
+        return self._watched(self.seeds[:20], lambda part: expert(part.env))
+
+    def _watched(self, seeds: Sequence[int], act_of: Callable[[LayoutRows], Callable[[], Tensor]]) -> WatchedEpisodes:
+        """Rows of one layout after the other, so that none waits for another's."""
         env = self.whole(len(seeds))
         env.reset(seed=seeds)
-        act = self.expert_of(env)
-        run, executor = WatchedEpisodes(env, act), getattr(act, "__self__", None)
-        if isinstance(executor, WaypointExecutor):
-            run.waypoint, run.timeouts = executor.waypoint, executor.timeouts
-        return run
+        parts = env.parts()
+        runs = [WatchedEpisodes(part.env, act_of(part), part.rows) for part in parts]
+        return WatchedEpisodes.joined([part.places for part in parts], runs)
 
     def blame(self, error: Exception) -> str:
         """The error, and the line of the task's own file that it came from."""
@@ -115,47 +123,82 @@ _AFTER = 1.0  # [s] watched once every row has succeeded or failed
 
 
 class WatchedEpisodes:
-    """Episodes of all rows, to their end or until a second after the last has succeeded or failed, with what was seen
-    on the way.
+    """Episodes of rows, each to its end or until a second after it has succeeded or failed, with what was seen on the
+    way.
+
+    Args:
+        env: has begun them, ends none, and does not restart them.
+        act: gives actions for all of its rows.
+        rows: those that are watched, N of them; default all. The others stay where they are.
 
     Attributes:
         succeeded: (N,) bool, at any time.
-        first: mean time of the first success [s], NaN without one.
+        times: (N,) of the first success [s], NaN without one.
         finite: reward term -> whether it always was.
         largest, sum_error: of the reward; its largest deviation from the sum of the terms.
         health: bits of all rows together, of each until its task says ``fail``: its episode is over then.
         waypoint, timeouts: of each row, where an expert's waypoints are followed; see :class:`WaypointExecutor`.
     """
 
-    waypoint: Sequence[str] = ()
-    timeouts: Sequence[tuple[Timeout, ...]] = ()
-
-    def __init__(self, env: BatchEnv, act: Callable[[], Tensor]) -> None:
-        self.succeeded = torch.zeros(env.num_envs, dtype=torch.bool)
+    def __init__(self, env: BatchEnv, act: Callable[[], Tensor], rows: np.ndarray | None = None) -> None:
+        rows = np.arange(env.num_envs) if rows is None else rows
+        n = len(rows)
+        self.succeeded, self.times = torch.zeros(n, dtype=torch.bool), torch.full((n,), float("nan"))
         self.finite: dict[str, bool] = {}
         self.largest, self.sum_error, self.health = -float("inf"), 0.0, 0
-        first, failed = torch.zeros(env.num_envs), np.zeros(env.num_envs, bool)
-        over_for = 0
+        failed, over_for = np.zeros(n, bool), np.zeros(n, int)
         for k in range(env.horizon):
-            _, reward, _, truncated, info = env.step(act())
+            going = over_for <= _AFTER * env.control_hz
+            if not going.any():
+                break
+            active = np.zeros(env.num_envs, bool)
+            active[rows[going]] = True
+            _, reward, _, truncated, info = env.step(act(), active=None if active.all() else active)
+            moved = torch.from_numpy(active).to(reward.device)
             terms = info.get("reward_terms", {})
             for name, term in terms.items():
-                self.finite[name] = self.finite.get(name, True) and bool(torch.isfinite(term).all())
+                self.finite[name] = self.finite.get(name, True) and bool(torch.isfinite(term[moved]).all())
             if terms:
                 total = torch.stack([t.float() for t in terms.values()]).sum(0)
-                self.sum_error = max(self.sum_error, float((total - reward).abs().max()))
-            self.largest = max(self.largest, float(reward.max()))
-            won = info["success"].cpu()
-            first[won & ~self.succeeded] = (k + 1) / env.control_hz
+                self.sum_error = max(self.sum_error, float((total - reward)[moved].abs().max()))
+            self.largest = max(self.largest, float(reward[moved].max()))
+            won = info["success"].cpu()[torch.from_numpy(rows)]
+            self.times[won & ~self.succeeded] = (k + 1) / env.control_hz
             self.succeeded |= won
-            self.health |= int(np.bitwise_or.reduce(np.where(failed, 0, to_numpy(info["health"]))))
+            self.health |= int(np.bitwise_or.reduce(np.where(failed, 0, to_numpy(info["health"])[rows])))
             if "fail" in info:
-                failed |= to_numpy(info["fail"]).astype(bool)
-            over_for = over_for + 1 if bool((to_numpy(self.succeeded) | failed).all()) else 0
-            # truncated at the end of the time are all rows; before it, the physics broke
-            if bool(truncated.any()) or over_for > _AFTER * env.control_hz:
+                failed |= to_numpy(info["fail"])[rows].astype(bool)
+            over = to_numpy(self.succeeded) | failed
+            over_for = np.where(over, over_for + 1, 0)
+            if bool(truncated.any()):  # at the end of the time; before it, the physics broke
                 break
-        self.first = float(first[self.succeeded].mean()) if bool(self.succeeded.any()) else float("nan")
+        executor = getattr(act, "__self__", None)
+        self.waypoint: list[str] = []
+        self.timeouts: list[tuple[Timeout, ...]] = []
+        if isinstance(executor, WaypointExecutor):
+            waypoint, timeouts = executor.waypoint, executor.timeouts
+            self.waypoint, self.timeouts = [waypoint[row] for row in rows], [timeouts[row] for row in rows]
+
+    @property
+    def first(self) -> float:
+        """Mean time of the first success [s], NaN without one."""
+        return float(self.times[self.succeeded].mean()) if bool(self.succeeded.any()) else float("nan")
+
+    @classmethod
+    def joined(cls, places: Sequence[np.ndarray], runs: Sequence[WatchedEpisodes]) -> WatchedEpisodes:
+        """All of ``runs`` as one, whose rows go to the ``places`` (n,) of each."""
+        whole = copy.copy(runs[0])
+        back = np.argsort(np.concatenate(places))
+        whole.succeeded, whole.times = (
+            torch.cat([getattr(run, name) for run in runs])[torch.from_numpy(back)] for name in ("succeeded", "times")
+        )
+        whole.finite = {name: all(run.finite.get(name, True) for run in runs) for run in runs for name in run.finite}
+        whole.largest, whole.sum_error = (max(getattr(run, name) for run in runs) for name in ("largest", "sum_error"))
+        whole.health = functools.reduce(operator.or_, (run.health for run in runs))
+        for name in ("waypoint", "timeouts"):
+            listed = [value for run in runs for value in getattr(run, name)]
+            setattr(whole, name, [listed[k] for k in back] if listed else [])
+        return whole
 
 
 class CountCalls(TorchDispatchMode):

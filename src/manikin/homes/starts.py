@@ -45,6 +45,7 @@ class Touching:
         self._world = CpuWorld(scene, 1, threads=1)
         b.bind(self._world)
         model = scene.model
+        self._data = mujoco.MjData(model)
         root = model.body(self._robot.prefix + self._robot.model.base_body).rootid[0]
         self._own = model.body_rootid[model.geom_bodyid] == root
         self._floor = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
@@ -65,8 +66,9 @@ class Touching:
             self._robot.set_qpos(one)
             for name, positions in (opened or {}).items():
                 self._home.mechanism(name).set_qpos(positions[i])
-            _, data = self._world.data(0)
-            geoms = data.contact.geom
+            self._world.batch.get_data(0, self._data)
+            mujoco.mj_fwdPosition(self._world.scene.model, self._data)
+            geoms = self._data.contact.geom
             own, floor = self._own[geoms], self._floor[geoms]
             out[i] = bool((own.any(1) & ~floor.any(1)).any())
         for name in opened or {}:

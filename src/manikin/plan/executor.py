@@ -165,7 +165,8 @@ class _SceneExecutor:
         part = env.task.expert_part(env.h).numpy(force=True)
         fresh = begins | (part != self._part).any(1)
         self._part = part.copy()
-        if fresh.any() or self._must_look():
+        asked = bool(fresh.any()) or self._must_look()
+        if asked:
             self._ask()
             if self._feedback:
                 return self._actions()
@@ -182,7 +183,8 @@ class _SceneExecutor:
             for row in rows.tolist():
                 late = [mover.late(self.name(row), row, int(self.stage[row])) for mover in self._movers]
                 self.timeouts[row] += [one for one in late if one is not None]
-            self._ask()
+            if not asked:  # the expert only reads, and nothing has moved since
+                self._ask()
             self._enter(rows, self.stage[rows] + 1)
         for mover in self._movers:
             mover.advance(self.stage)

@@ -20,6 +20,7 @@ __all__ = ["FlatThing", "Push"]
 
 _STEPS = (0.002,) * 6 + (0.004,) * 5 + (0.008,) * 6 + (0.015,) * 8  # [m] 0.2 m in all; short ones end a push exactly
 _RUN, _GAP = 0.015, 0.005  # [m] a push begins so far before the contact, and so far beside every edge
+_AT_ONCE = 8  # rows whose pushes are compared at once: so many fit into a processor's cache
 _ASLANT = tuple(math.radians(a) for a in range(-40, 41, 8))  # [rad] of a push to the edge's normal
 
 
@@ -88,7 +89,7 @@ class FlatThing:
         self._starts = beside - _RUN * unit
         free = self._distances(torch.stack([(beside + 0.001 * self._normals[:, None]).expand_as(unit), self._starts]))
         self._has_room = (free[0].amin(-1) >= radius) & (free[1].amin(-1) >= radius + _GAP)
-        self._paths = self._path(self._places[:, None].expand_as(unit), self._ahead)[None]
+        self._paths = self._path(self._places[:, None].expand_as(unit), self._ahead)[:, None]
 
     def moved(self, turn: Tensor, arm: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """How the thing moves while the point that pushes it makes a short step and does not slip.
@@ -101,9 +102,9 @@ class FlatThing:
         Returns:
             (..., 2) the step of its centre [m], and (...) by how much it turns [rad].
         """
-        r = yaw_rotate(arm, turn)
-        more = (r[..., 0] * step[..., 1] - r[..., 1] * step[..., 0]) / (self.length**2 + (r * r).sum(-1))
-        return step - more[..., None] * torch.stack([-r[..., 1], r[..., 0]], -1), more
+        x, y = yaw_rotate(arm, turn).unbind(-1)
+        more = (x * step[..., 1] - y * step[..., 0]) / (self.length**2 + (x * x + y * y))
+        return step - more[..., None] * torch.stack([-y, x], -1), more
 
     def best(self, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float, allowed: Tensor) -> Push:
         """The straight push after which the thing is nearest to its goal: the way to it and the turn, as lengths.
@@ -172,13 +173,17 @@ class FlatThing:
 
     def off(self, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float) -> Tensor:
         """(...) [m] how far the thing is from its goal, with a turn counted as a length."""
-        way = pos - goal
-        rest = wrap_to_pi(turn - goal_turn)
-        return ((way * way).sum(-1) + (self.turn_length * rest) ** 2).sqrt()
+        x, y = (pos - goal).unbind(-1)
+        return self._size(x, y, turn - goal_turn)
+
+    def _size(self, x: Tensor, y: Tensor, rest: Tensor) -> Tensor:
+        """(...) [m] how far that is: a way (x, y) [m] and a turn [rad], of any number of rounds."""
+        rest = wrap_to_pi(rest).mul_(self.turn_length)
+        return (x * x).add_(y * y).add_(rest.mul_(rest)).sqrt_()
 
     def _path(self, arm: Tensor, ahead: Tensor) -> Tensor:
-        """(..., steps, 3) where pushes bring the thing after each of the steps: its origin [m] and its turn [rad], as
-        seen from where it begins.
+        """(3, ..., steps) where pushes bring the thing after each of the steps: its origin's x and y [m] and its turn
+        [rad], as seen from where it begins.
 
         Args:
             arm: (..., 2) from the centre of friction to the contact [m].
@@ -189,18 +194,24 @@ class FlatThing:
         for step in _STEPS:
             shift, more = self.moved(turn, arm, step * unit)
             centre, turn = centre + shift, turn + more
-            origin = centre - yaw_rotate(self._centre.expand_as(unit), turn)
-            path.append(torch.cat([origin, turn[..., None]], -1))
-        return torch.stack(path, -2)
+            x, y = (centre - yaw_rotate(self._centre.expand_as(unit), turn)).unbind(-1)
+            path.append(torch.stack([x, y, turn]))
+        return torch.stack(path, -1)
 
     def _stops(self, path: Tensor, pos: Tensor, turn: Tensor, goal: Tensor, goal_turn: float) -> tuple[Tensor, Tensor]:
-        """Of pushes with a ``path`` (n or 1, ..., steps, 3) the way after which the thing is nearest to its goal, and
+        """Of pushes with a ``path`` (3, n or 1, ..., steps) the way after which the thing is nearest to its goal, and
         how near that is [m]: both (n, ...)."""
         of_row = (-1, *[1] * (path.dim() - 2))
         now = self.off(pos, turn, goal, goal_turn).reshape(of_row[:-1])
-        aim = yaw_rotate(goal - pos, -turn).reshape(*of_row, 2)
-        after = self.off(path[..., :2], path[..., 2] + turn.reshape(of_row), aim, goal_turn)
-        least, at = after.min(-1)
+        aim = yaw_rotate(goal - pos, -turn)
+        found = []
+        for k in range(0, len(pos), _AT_ONCE):
+            part = slice(k, k + _AT_ONCE)
+            x, y, more = path if path.shape[1] == 1 else path[:, part]
+            aim_x, aim_y = (one.reshape(of_row) for one in aim[part].unbind(-1))
+            rest = (more + turn[part].reshape(of_row)).sub_(goal_turn)
+            found.append(self._size(x - aim_x, y - aim_y, rest).min(-1))
+        least, at = (torch.cat(each) for each in zip(*found, strict=True))
         better = least < now
         gone = torch.tensor(_STEPS).cumsum(0)[at]
         return torch.where(better, gone, 0.0), torch.where(better, least, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
 from manikin.rng import EpisodeRng
 from manikin.robots import fetch_mshab
 from manikin.sim.device import on_host
+from manikin.spec.robot import GripperSpec, RobotSpec
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
@@ -174,7 +175,7 @@ class MechanismTask(Task):
         needs_mobile(self.id, robot)
         home = furnish(b, apartment(LAYOUTS.index(self.layout)))
         with on_host(torch.zeros(0).device):  # another world tries them, on the host
-            starts = _starts(self.layout, self._kinds, self.subtask, b).tolist()
+            starts = _starts(self.layout, self._kinds, self.subtask, b.robots[0])
         self._starts = torch.tensor(starts)
         return MechanismHandles(
             robot=robot,
@@ -328,12 +329,24 @@ class MechanismTask(Task):
         return torch.where(found.fridge[target][:, None], turned, out)
 
 
-def _starts(layout: str, kinds: tuple[str, ...], subtask: str, b: SceneBuilder) -> Tensor:
+_Robot = tuple[RobotSpec, GripperSpec | None, bool]
+_tried: dict[tuple[str, tuple[str, ...], str], tuple[_Robot, list[Any]]] = {}  # of each the robot that came last
+
+
+def _starts(layout: str, kinds: tuple[str, ...], subtask: str, robot: _Robot) -> list[Any]:
     """(T, S, 3 + 7 + 1) starts before each drawer and door in which the robot touches nothing: place of the base, noise
     of the arm, and where the joint is. They are the same in every scene of the layout."""
+    known = _tried.get((layout, kinds, subtask))
+    if known is None or any(one is not two for one, two in zip(known[0], robot, strict=True)):
+        known = _tried[layout, kinds, subtask] = robot, _try_starts(layout, kinds, subtask, robot).tolist()
+    return known[1]
+
+
+def _try_starts(layout: str, kinds: tuple[str, ...], subtask: str, robot: _Robot) -> Tensor:
+    """See :func:`_starts`."""
     home = apartment(LAYOUTS.index(layout))
-    tries = Touching(home, b.robots[0])
-    spec = b.robots[0][0]
+    tries = Touching(home, robot)
+    spec = robot[0]
     rest = torch.tensor(spec.keyframes["rest"])
     found = []
     for k, one in enumerate(fronts(layout, kinds).each):
