@@ -69,7 +69,7 @@ class HomeOpen(MechanismTask):
         aside = -0.22 * torch.stack([torch.cos(line.yaw), torch.sin(line.yaw), torch.zeros_like(line.yaw)], 1)
         leave, clear = (
             torch.where(cold[:, None], pose(tool + aside, line.facing), line.hand(joint.handle, back))
-            for back in (0.015, 0.15)
+            for back in (0.015, 0.25)
         )
         return [
             drive(near, ready(cold, rest), gripper=1),
