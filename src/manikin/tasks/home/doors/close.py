@@ -57,9 +57,9 @@ class HomeClose(MechanismTask):
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
         wide = torch.full_like(q, 0.4)
-        line = approach(cold, foot, found.yaw[target], base, -wide, wide)
         away = norm(base[:, :2] - foot[:, :2])
         away = torch.minimum(torch.maximum(away, q + 0.8), q + 0.95)
+        line = approach(self.layout, cold, foot, found.yaw[target], base, -wide, wide, (away, away - q))
         near, on = line.base(away), line.base(away - q)
         before, around, half, shut, still = (
             line.hand(self.handle_at(h, to), back)
