@@ -56,7 +56,7 @@ class HomeClose(MechanismTask):
             raise NotImplementedError(f"{self.id} has a scripted expert for mechanism='drawer' alone")
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
-        wide = torch.full_like(q, 0.4)
+        wide = torch.full_like(q, 0.25)
         away = norm(base[:, :2] - foot[:, :2])
         away = torch.minimum(torch.maximum(away, q + 0.8), q + 0.95)
         line = approach(self.layout, cold, foot, found.yaw[target], base, -wide, wide, (away, away - q))
@@ -80,7 +80,7 @@ class HomeClose(MechanismTask):
             Waypoint(name="push", pose=half, base=on, gripper=-1, pos_tol=0.06, rot_tol=0.4, speed=0.4),
             Waypoint(name="push on", pose=shut, base=on, gripper=-1, pos_tol=0.01, rot_tol=0.4, speed=0.4),
             Waypoint(name="stop", pose=still, base=on, gripper=-1, pos_tol=0.01, rot_tol=0.4, dwell_s=0.3),
-            Waypoint(name="let go", pose=still, gripper=0.1, pos_tol=0.02, rot_tol=0.5),
-            Waypoint(name="away", pose=clear, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8),
-            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.1).hold(),
+            Waypoint(name="let go", pose=still, gripper=0.3, pos_tol=0.02, rot_tol=0.5),
+            Waypoint(name="away", pose=clear, gripper=0.3, pos_tol=0.06, rot_tol=0.3, speed=0.6),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.3).hold(),
         ]
