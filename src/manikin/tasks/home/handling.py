@@ -35,7 +35,7 @@ STATE: Mapping[str, Quantity] = {
 """MS-HAB's 42 numbers, in their order."""
 _TRIES = 6  # of noise on the base's place; the last has none
 _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
-_LOW = 0.6  # [m] below this height of a place the arm, which is slow, goes down on the way
+_LOW = 0.45  # [m] below this height of a place the arm, which is slow, goes down on the way
 _HALFWAY = Constant((0.286, -0.27, -0.98, 0.49, 1.28, -0.16, 1.47, 0.2))  # [m, rad] of torso and arm then
 _HELD_ANGLE = math.degrees(COMMON.grasp_angle)
 
