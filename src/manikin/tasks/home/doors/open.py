@@ -66,7 +66,7 @@ class HomeOpen(MechanismTask):
         before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
         half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.8)))
         tool = h.robot.tcp_pos
-        aside = -0.22 * torch.stack([torch.cos(line.yaw), torch.sin(line.yaw), torch.zeros_like(line.yaw)], 1)
+        aside = -0.15 * torch.stack([torch.cos(line.yaw), torch.sin(line.yaw), torch.zeros_like(line.yaw)], 1)
         leave, clear = (
             torch.where(cold[:, None], pose(tool + aside, line.facing), line.hand(joint.handle, off))
             for off in (0.015, 0.25)
