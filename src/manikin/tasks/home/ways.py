@@ -16,7 +16,7 @@ __all__ = ["quick_way", "stacked"]
 
 _SPEED, _TURN, _LEG = 1.0, 2.0, 0.8  # [m/s], [rad/s], and [s] more for a leg with its turn
 _GRIDS = (6, 2)  # a corner may be at every so many cells, the second where there is no such way ...
-_SHORTEST = 200  # of ways with two corners are compared
+_TRIED, _SHORTEST = 4000, 200  # the shortest pairs of corners that are tried, and ways with two that are compared
 _FAR = 2.5  # ... so far from the start at most [m]
 _TIGHT = 10.0  # [s] that a way is worse for a place where it cannot turn
 _BACK = 1.0  # [m] that it backs at most
@@ -76,7 +76,7 @@ def _two_corners(space: FreeSpace, turns: np.ndarray, start: np.ndarray, stand: 
     ways = np.stack([first[one], second[two], np.broadcast_to(stand, (len(one), 2))], 1)
     legs = np.diff(np.concatenate([np.broadcast_to(start, (len(ways), 1, 2)), ways], 1), axis=1)
     ways = ways[np.argsort(np.linalg.norm(legs, axis=2).sum(1), kind="stable")]
-    found = ways[: 20 * _SHORTEST]
+    found = ways[:_TRIED]
     return list(found[space.sees(found[:, 0], found[:, 1])][:_SHORTEST])
 
 

@@ -91,7 +91,7 @@ class HomeClose(MechanismTask):
         ]
 
     def _fridge(self, h: MechanismHandles) -> list[Waypoint]:
-        """Drive to the outside of the door, push its handle round with the closed hand while driving on, leave, rest."""
+        """Drive outside the door, push it round with the closed hand while driving on, leave, rest."""
         found, target, cold, began = self._fronts, h.target.value.long(), self.cold(h), h.began.value
         foot, rest, swings, out = found.handle[target], h.robot.keyframe("rest"), found.sense[target], found.yaw[target]
         start, along = self.handle_at(h, began), out + swings * (began - math.pi / 2)  # where the door's edge points
