@@ -2,6 +2,7 @@
 
     python benchmarks/experts.py                     # all tasks; twenty minutes on two cores
     python benchmarks/experts.py --task Lift-v2      # one
+    python benchmarks/experts.py --task HomeOpen-v1 --config mechanism=fridge --seeds 64
 
 Success is success at some step of the episode, of the seeds 0, 1, 2, ... Of a task with layouts, such as the eight
 apartments, the seed chooses which; ``--task ID/LAYOUT`` has one of them. The file is written after every task; a run
@@ -33,17 +34,18 @@ BATCH = 32  # rows of a task without layouts
 OUT = Path(__file__).parent / "results" / "experts.json"
 
 
-def rows_of(task: str, seeds: int) -> BatchEnv:
+def rows_of(task: str, seeds: int, config: dict[str, str]) -> BatchEnv:
     """An environment that ends nothing. In that of a task with layouts the seed chooses the layout of a row, as for its
     users; ``ID/LAYOUT`` has one of them."""
     if "/" not in task and task_class(task).layouts:
-        return manikin.make(task, seeds, autoreset="disabled", terminate=False, reward="none", horizon=10**6)
-    return make(task, None, "cpu", min(BATCH, seeds))
+        kept: dict[str, Any] = {"autoreset": "disabled", "terminate": False, "reward": "none", "horizon": 10**6}
+        return manikin.make(task, seeds, config=config, **kept)
+    return make(task, None, "cpu", min(BATCH, seeds), config=config)
 
 
-def rate(task: str, seeds: int) -> dict[str, Any]:
-    """Successes of the expert."""
-    began, env = time.perf_counter(), rows_of(task, seeds)
+def rate(task: str, seeds: int, config: dict[str, str]) -> dict[str, Any]:
+    """Successes of the expert of a task with these options."""
+    began, env = time.perf_counter(), rows_of(task, seeds, config)
     first_success, health = play_expert(env, seeds)
     steps = round(env.task.horizon_s * env.control_hz)
     env.close()
@@ -69,6 +71,7 @@ def main() -> None:
         nargs="+",
         help="default all that have an expert; ID/LAYOUT for one layout",
     )
+    parser.add_argument("--config", nargs="+", default=[], metavar="NAME=WORD", help="options of the task")
     parser.add_argument("--seeds", type=int, default=64)
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
@@ -79,12 +82,14 @@ def main() -> None:
     done |= {"command": f"python benchmarks/experts.py --seeds {args.seeds}", "versions": versions()}
     done["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     entries = done.setdefault("entries", {})
+    config = dict(option.split("=", 1) for option in args.config)
     for task in args.task or with_layouts():
-        if (task in entries and not args.again) or not has_expert(task, None):
+        name = "/".join([task, *args.config])
+        if (name in entries and not args.again) or not has_expert(task, None):
             continue
-        entries[task] = rate(task, args.seeds)
+        entries[name] = rate(task, args.seeds, config)
         args.out.write_text(json.dumps(done, indent=2) + "\n")
-        print(task, json.dumps(entries[task]), flush=True)
+        print(name, json.dumps(entries[name]), flush=True)
 
 
 if __name__ == "__main__":

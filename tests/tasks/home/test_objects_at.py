@@ -17,6 +17,7 @@ from manikin.homes.objects import HOME_OBJECTS, home_objects
 from manikin.math import pose, quat_from_yaw, quat_rotate
 from manikin.robots import robot
 from manikin.tasks.home.objects_at import Grips, places, way_to
+from manikin.tasks.home.scene import LAYOUTS
 from manikin.tasks.home.ways import quick_way
 
 pytest.importorskip("scipy", reason="maps of apartments need pip install 'manikin[meshes]'")
@@ -152,6 +153,34 @@ def test_round_a_wall_it_has_one_corner_and_every_leg_is_free() -> None:
     assert way[0, 2] == pytest.approx(math.atan2(way[0, 1] - base[1], way[0, 0] - base[0]))  # as it comes there
     narrow = space.inside & (np.arange(161) * CELL > 3.2)
     assert quick_way(space, narrow, base, stand)[0, 1] > 3.2 - CELL
+
+
+def test_where_no_way_has_one_corner_it_has_two() -> None:
+    """Two walls across the hall, open at opposite ends."""
+    x, y = np.meshgrid(np.arange(241) * CELL, np.arange(161) * CELL, indexing="ij")
+    walls = np.hypot(x - 2.2, np.maximum(y - 2.8, 0.0)), np.hypot(x - 4.0, np.maximum(1.2 - y, 0.0))
+    space = FreeSpace(0.3, np.zeros(2), np.minimum(*walls))
+    base, stand = np.array([1.4, 2.4, 0.0]), np.array([[4.8, 1.6, 0.5]])
+    way = quick_way(space, space.inside & (np.abs(y - 2.0) > 1.2), base, stand)
+    assert way.shape == (3, 3) and way[-1] == pytest.approx(stand[0])
+    for a, b in itertools.pairwise(np.concatenate([base[None, :2], way[:, :2]])):
+        assert space.is_free(np.linspace(a, b, 400)).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_before_a_seat_it_stands_at_the_front_and_things_keep_from_the_armrests(layout: str) -> None:
+    """The sofa looks along its own x; half its width less the armrests is where things may lie."""
+    found = places(layout)
+    sofa = next(one for one in apartment(LAYOUTS.index(layout)).fixtures if one.kind == "sofa")
+    yaw = 2 * math.atan2(sofa.quat[3], sofa.quat[0])
+    front, aside = np.array([math.cos(yaw), math.sin(yaw)]), np.array([-math.sin(yaw), math.cos(yaw)])
+    seats = [k for k, name in enumerate(found.names) if name.endswith("/seat")]
+    assert seats
+    half = sofa.receptacles[0].half[1]
+    for k in seats:
+        to = found.stands[k][:, :2] - found.points[k, :2]
+        assert (to @ front >= 0.6 * np.linalg.norm(to, axis=1) - 1e-3).all()
+        assert abs(float((found.points[k, :2] - np.array(sofa.pos[:2])) @ aside)) <= half - 0.12 + 1e-5
 
 
 def test_ways_in_an_apartment_end_at_a_stand() -> None:

@@ -14,7 +14,7 @@ from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task
 from manikin.homes import Home, apartment, furnish
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import OBJECT_SETS, home_objects
-from manikin.math import atan2, norm, pose_inv, pose_mul, quat_rotate_inv
+from manikin.math import Constant, atan2, norm, pose_inv, pose_mul, quat_rotate_inv
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.objects_at import Grips, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
@@ -35,6 +35,8 @@ STATE: Mapping[str, Quantity] = {
 """MS-HAB's 42 numbers, in their order."""
 _TRIES = 6  # of noise on the base's place; the last has none
 _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
+_LOW = 0.45  # [m] below this height of a place the arm, which is slow, goes down on the way
+_HALFWAY = Constant((0.286, -0.27, -0.98, 0.49, 1.28, -0.16, 1.47, 0.2))  # [m, rad] of torso and arm then
 _HELD_ANGLE = math.degrees(COMMON.grasp_angle)
 
 
@@ -150,11 +152,15 @@ class HandlingTask(Task):
     # ---- what experts share ------------------------------------------------------------------------------------------
 
     def drive(self, h: HandlingHandles, gripper: float) -> tuple[Waypoint, Tensor]:
-        """To the nearest stand before the place, with the arm at rest; and how the robot faces there (n,) [rad]."""
+        """To the nearest stand before the place, with the arm at rest, before a seat or a low table already halfway
+        to it; and how the robot faces there (n,) [rad]."""
         number, begun = h.place.value.long().tolist(), h.begun.value.tolist()
         ways = [way_to(self.layout, place, *base) for place, base in zip(number, begun, strict=True)]
         paths, facing = stacked(ways)
-        return drive("drive", paths, h.robot.keyframe("rest").expand(h.n, -1), gripper), facing
+        low = self._points[h.place.value.long(), 2:] < _LOW
+        rest = h.robot.keyframe("rest")
+        joints = torch.where(low, torch.cat([rest[:-8], _HALFWAY.like(rest)]), rest)
+        return drive("drive", paths, joints, gripper), facing
 
 
 def numbers(robot: Robot, thing: Tensor, goal_from_base: Tensor, grasped: Tensor) -> dict[str, Tensor]:
@@ -174,7 +180,7 @@ def drive(name: str, paths: Tensor, joints: Tensor, gripper: float) -> Waypoint:
     """The base along paths (n, k, 3), all other joints as in (n, joints)."""
     turn = _TURN if gripper > 0 else _CARRIES
     return Waypoint(
-        name=name, base=paths, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.06, speed=1.0, turn=turn
+        name=name, base=paths, joints=joints, gripper=gripper, pos_tol=0.05, rot_tol=0.12, speed=1.0, turn=turn
     )
 
 

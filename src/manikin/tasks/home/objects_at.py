@@ -28,8 +28,11 @@ __all__ = ["Grips", "ObjectPlaces", "places", "way_to"]
 
 _LOW, _HIGH = 1.0, 1.6  # [m] between these heights is the arm at rest, with an object in hand
 _SIDE, _AHEAD = 0.56, 0.7  # [m] how far it reaches to the sides and ahead
+_SEAT = "/seat"
 _PLACES = ("top", "seat", "left", "right", "worktop")  # on open surfaces
 _EDGE, _APART = 0.06, 0.35  # [m] from the edge of a receptacle, and between places on it, about
+_ARMREST = 0.12  # [m] likewise from the sides of a seat, where there is something that a hand may touch
+_BEFORE = 0.6  # cosine of how far aside of a seat's front a stand may be: the forearm does not go over its sides
 _NEAR, _FAR, _BEST = 0.5, 0.78, 0.62  # [m] from a stand to the object
 _DIRECTIONS = 12  # in which stands are looked for, around a place
 _WAY = 2.5  # [m] that a start is at most from a stand
@@ -74,6 +77,10 @@ def places(layout: str) -> ObjectPlaces:
     points, corners, names, stands, starts = [], [], [], [], []
     for name, point, around in _grid(home):
         stand = _stands(middles, point[:2])
+        if name.endswith(_SEAT):
+            out = (around[1] - around[0]) / np.linalg.norm(around[1] - around[0])
+            to = stand[:, :2] - point[:2]
+            stand = stand[to @ out >= _BEFORE * np.linalg.norm(to, axis=1)]
         if not len(stand):
             continue
         ways = space.nearest(stand[:, :2])
@@ -116,7 +123,8 @@ def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
     found = []
     for one in surfaces(home, _PLACES):
         corners = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half)
-        x, y = (_along(half - _EDGE) for half in one.half)
+        edges = (_EDGE, _ARMREST if one.name.endswith(_SEAT) else _EDGE)
+        x, y = (_along(half - edge) for half, edge in zip(one.half, edges, strict=True))
         local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
         found += [(one.name, np.array([*point, one.level]), corners) for point in one.at(local)]
     return found

@@ -85,7 +85,7 @@ def picking(robot: Robot, grip: Tensor) -> list[Waypoint]:
     lift = pose(above(robot.tcp_pos, _OVER), robot.tcp_quat)
     return [
         Waypoint(name="over", pose=over, gripper=1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
-        Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.18),
+        Waypoint(name="down", pose=grip, gripper=1, pos_tol=0.005, speed=0.22),
         Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.02),
         Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.03, speed=0.4),
         back(robot, gripper=-1),

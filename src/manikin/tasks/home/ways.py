@@ -16,6 +16,7 @@ __all__ = ["quick_way", "stacked"]
 
 _SPEED, _TURN, _LEG = 1.0, 2.0, 0.8  # [m/s], [rad/s], and [s] more for a leg with its turn
 _GRIDS = (6, 2)  # a corner may be at every so many cells, the second where there is no such way ...
+_TRIED, _SHORTEST = 4000, 200  # the shortest pairs of corners that are tried, and ways with two that are compared
 _FAR = 2.5  # ... so far from the start at most [m]
 _TIGHT = 10.0  # [s] that a way is worse for a place where it cannot turn
 _BACK = 1.0  # [m] that it backs at most
@@ -25,7 +26,8 @@ _CORNERS = 16  # of a path, at most
 def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.ndarray) -> np.ndarray:
     """(k, 3) x, y [m] and yaw [rad] of places one after the other, the last of them one of the stands.
 
-    Of straight ways, of those with one corner, and of the shortest to each stand it is the one that takes least time.
+    Of straight ways, of those with one corner, or where there is none with two, and of the shortest to each stand it is
+    the one that takes least time.
 
     Args:
         space: where it can drive.
@@ -43,6 +45,8 @@ def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.
             ways += [(np.stack([corner, stand[:2]]), stand[2]) for corner in corners[sees]]
         if ways:
             break
+    else:
+        ways = [(places, stand[2]) for stand in stands for places in _two_corners(space, turns, start, stand[:2])]
     ways += [(space.path(stand[:2], start)[-2::-1], stand[2]) for stand in stands]
     places, yaw = min(ways, key=lambda way: _time(base, *way) + _TIGHT * _tight(space, turns, way[0]))
     ahead = np.diff(np.concatenate([start[None], places]), axis=0)
@@ -63,6 +67,17 @@ def _corners(space: FreeSpace, turns: np.ndarray, start: np.ndarray, grid: int) 
     places = space.origin + np.argwhere(turns[::grid, ::grid]) * (grid * CELL)
     places = places[np.linalg.norm(places - start, axis=1) < _FAR]
     return np.asarray(places[space.sees(np.broadcast_to(start, places.shape), places)])
+
+
+def _two_corners(space: FreeSpace, turns: np.ndarray, start: np.ndarray, stand: np.ndarray) -> list[np.ndarray]:
+    """Places (3, 2) of the shortest ways with two corners to a stand (2,)."""
+    first, second = (_corners(space, turns, end, _GRIDS[0]) for end in (start, stand))
+    one, two = (which.ravel() for which in np.indices((len(first), len(second))))
+    ways = np.stack([first[one], second[two], np.broadcast_to(stand, (len(one), 2))], 1)
+    legs = np.diff(np.concatenate([np.broadcast_to(start, (len(ways), 1, 2)), ways], 1), axis=1)
+    ways = ways[np.argsort(np.linalg.norm(legs, axis=2).sum(1), kind="stable")]
+    found = ways[:_TRIED]
+    return list(found[space.sees(found[:, 0], found[:, 1])][:_SHORTEST])
 
 
 def _tight(space: FreeSpace, turns: np.ndarray, places: np.ndarray) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.math import norm
+from manikin.math import atan2, norm
 from manikin.tasks.home.doors.approach import approach, drive, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.labels import subtask_labels
@@ -51,35 +53,93 @@ class HomeClose(MechanismTask):
         return self.by_kind(h, lambda joint: close_terms(seen, joint, pushed, ev["success"], torso))
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
-        """Drive before a drawer, take its handle between open fingers, push while driving on, leave, rest."""
-        if self._kinds != ("drawer",):
-            raise NotImplementedError(f"{self.id} has a scripted expert for mechanism='drawer' alone")
+        """Drive before it, take its handle, push while driving on, leave, rest."""
+        if len(self._kinds) > 1:
+            raise NotImplementedError(f"{self.id} has no scripted expert for mechanism='either'")
+        return self._fridge(h) if self._kinds == ("fridge",) else self._drawer(h)
+
+    def _drawer(self, h: MechanismHandles) -> list[Waypoint]:
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
-        wide = torch.full_like(q, 0.4)
-        line = approach(cold, foot, found.yaw[target], base, -wide, wide)
+        wide = torch.full_like(q, 0.25)
         away = norm(base[:, :2] - foot[:, :2])
-        near = line.base(torch.minimum(torch.maximum(away, q + 0.8), q + 0.95))
-        before, around, half, shut = (
+        away = torch.minimum(torch.maximum(away, q + 0.8), q + 0.95)
+        line = approach(self.layout, cold, foot, found.yaw[target], base, -wide, wide, (away, away - q))
+        near, on = line.base(away), line.base(away - q)
+        before, around, half, shut, still = (
             line.hand(self.handle_at(h, to), back)
-            for to, back in ((q, 0.09), (q, 0.025), (0.5 * q, 0.0), (torch.zeros_like(q), -0.03))
+            for to, back in (
+                (q, 0.08),
+                (q, 0.015),
+                (0.5 * q, 0.015),
+                (torch.full_like(q, -0.01), 0.015),
+                (torch.full_like(q, -0.007), 0.015),
+            )
         )
+        clear = line.hand(foot, 0.25)
         return [
-            drive(near, ready(cold, rest), gripper=0.35),
-            Waypoint(name="before", pose=before, gripper=0.35, pos_tol=0.03, rot_tol=0.1, speed=0.8),
-            Waypoint(name="around", pose=around, gripper=0.35, pos_tol=0.015, rot_tol=0.1, speed=0.4),
-            Waypoint(name="push", pose=half, base=line.base(0.82), gripper=0.35, pos_tol=0.06, rot_tol=0.3, speed=0.5),
-            Waypoint(
-                name="push on",
-                pose=shut,
-                base=line.base(0.82),
-                gripper=0.35,
-                pos_tol=0.015,
-                rot_tol=0.3,
+            drive(near, ready(cold, rest), gripper=0.1),
+            Waypoint(name="before", pose=before, gripper=0.1, pos_tol=0.03, rot_tol=0.1, speed=0.8),
+            Waypoint(name="around", pose=around, gripper=0.1, pos_tol=0.01, rot_tol=0.1, speed=0.3),
+            Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
+            Waypoint(name="push", pose=half, base=on, gripper=-1, pos_tol=0.06, rot_tol=0.4, speed=0.4),
+            Waypoint(name="push on", pose=shut, base=on, gripper=-1, pos_tol=0.01, rot_tol=0.4, speed=0.4),
+            Waypoint(name="stop", pose=still, base=on, gripper=-1, pos_tol=0.01, rot_tol=0.4, dwell_s=0.3),
+            Waypoint(name="let go", pose=still, gripper=0.3, pos_tol=0.02, rot_tol=0.5),
+            Waypoint(name="away", pose=clear, gripper=0.3, pos_tol=0.06, rot_tol=0.3, speed=0.6),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.3).hold(),
+        ]
+
+    def _fridge(self, h: MechanismHandles) -> list[Waypoint]:
+        """Drive outside the door, push it round with the closed hand while driving on, leave, rest."""
+        found, target, cold, began = self._fronts, h.target.value.long(), self.cold(h), h.began.value
+        foot, rest, swings, out = found.handle[target], h.robot.keyframe("rest"), found.sense[target], found.yaw[target]
+        start, along = self.handle_at(h, began), out + swings * (began - math.pi / 2)  # where the door's edge points
+        one, two = 0.5 * swings, -0.2 * swings
+        outside = along + 0.3 * swings
+        wanted = start[:, :2] + torch.stack([torch.cos(outside), torch.sin(outside)], 1)
+        away = torch.full_like(began, 0.85)
+        line = approach(
+            self.layout, cold, start, along, wanted, torch.minimum(one, two), torch.maximum(one, two), (away, away)
+        )
+        first, end = line.base(0.85), out + 0.4 * swings
+        last = foot[:, :2] + 1.05 * torch.stack([torch.cos(end), torch.sin(end)], 1)
+        way = last - first[:, :2]
+        heading = atan2(way[:, 1], way[:, 0])[:, None]
+
+        def at(share: float, off: float) -> Tensor:
+            """The hand outside the handle by so much [m], where the door is open by a share of how it began."""
+            turn = out + swings * share * began
+            normal = torch.stack([torch.cos(turn), torch.sin(turn), torch.zeros_like(turn)], 1)
+            inwards = swings[:, None] * torch.stack([-normal[:, 1], normal[:, 0], normal[:, 2]], 1)
+            return line.hand(self.handle_at(h, share * began) + off * normal + 0.08 * inwards)
+
+        def push(share: float, driven: float, seconds: float = 1.0) -> Waypoint:
+            """On to where the door is open by this share of how it began, and a share of the base's way is driven."""
+            base = torch.cat([first[:, :2] + driven * way, heading], 1)
+            return Waypoint(
+                name="push",
+                pose=at(share, 0.03),
+                base=base,
+                gripper=-1,
+                pos_tol=0.06,
+                rot_tol=0.6,
                 speed=0.5,
-                timeout_s=1.2,
+                timeout_s=seconds,
+            )
+
+        shares = ((0.8, 0.0), (0.6, 0.3), (0.4, 0.6), (0.2, 0.9), (0.06, 1.0))
+        return [
+            drive(first, ready(cold, rest), gripper=-1),
+            Waypoint(
+                name="before", pose=at(1.0, 0.15), gripper=-1, pos_tol=0.04, rot_tol=0.2, speed=0.8, timeout_s=1.0
             ),
-            Waypoint(name="let go", pose=line.hand(foot, 0.03), gripper=0.35, pos_tol=0.008, speed=0.04, timeout_s=1.0),
-            Waypoint(name="away", pose=line.hand(foot, 0.15), gripper=0.35, pos_tol=0.05, rot_tol=0.3, speed=0.4),
-            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.35).hold(),
+            *(push(share, driven) for share, driven in shares),
+            # a heavy door springs back from its end: it is held there until all is still, and let go slowly
+            Waypoint(name="shut", pose=at(0.0, -0.03), gripper=-1, pos_tol=0.0, rot_tol=0.6, speed=0.2, timeout_s=1.0),
+            Waypoint(
+                name="ease", pose=at(0.0, -0.012), gripper=-1, pos_tol=0.0, rot_tol=0.6, speed=0.03, timeout_s=0.8
+            ),
+            Waypoint(name="away", pose=at(0.0, 0.15), gripper=-1, pos_tol=0.06, rot_tol=0.3, speed=0.6),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=-1).hold(),
         ]
