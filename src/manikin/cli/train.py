@@ -18,7 +18,7 @@ from manikin.cli.common.options import On, RendererWord
 from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import cores, servants, spread
+from manikin.cli.spread.run import cores, merged, servants, spread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -184,6 +184,10 @@ def _vary(out: Console, options: TrainOptions) -> int:
     """All runs of a comparison, in turn or on workers; then all of them side by side."""
     parts = runs_of_comparison(options)
     place = parts[0].folder.parent
+
+    def compare() -> int:
+        return compare_runs(out, [part.folder for part in parts], place / "compared.html")
+
     if options.on is None:
         for part in parts:
             ended = train_as_part(out, options, part)
@@ -207,14 +211,8 @@ def _vary(out: Console, options: TrainOptions) -> int:
             deadline=math.inf,
             files=[options.recipe, options.demos],
         )
-        if not complete:
-            return OK if options.on == "slurm-array" else INTERRUPTED
-        with ledger.merging() as mine:
-            if not mine:
-                return OK
-            if ledger.failed:
-                return NOT_GOOD
-    return compare_runs(out, [part.folder for part in parts], place / "compared.html")
+        return merged(options, ledger, complete, compare)
+    return compare()
 
 
 def train_one(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
+from manikin.cli.common.terminal import OK, bar, console, counted
 from manikin.cli.fidelity.reality import mask_of, reality_of
 from manikin.cli.fidelity.score import report
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import spread
+from manikin.cli.spread.run import merged, spread
 from manikin.errors import AssetError, ConfigError
 
 if TYPE_CHECKING:
@@ -197,20 +197,22 @@ def _on_workers(
         items="task",
         files=[options.config],
     )
-    if not complete:
-        return OK if options.on == "slurm-array" else INTERRUPTED
-    with ledger.merging() as mine:
-        if not mine:
-            return OK
-        if ledger.failed:
-            return NOT_GOOD
+    spent = {"seconds": 0.0, "processor_seconds": 0.0}
+
+    def put_together() -> int:
         folder.mkdir(parents=True, exist_ok=True)
-        spent = {"seconds": 0.0, "processor_seconds": 0.0}
         for manifest, place in ledger.results():
-            spent = {name: value + manifest.facts[name] for name, value in spent.items()}
+            for name in spent:
+                spent[name] += manifest.facts[name]
             for path in place.glob("task*.csv"):
                 shutil.copyfile(path, folder / path.name)
         write_run(folder, settings_of(options), tasks, options.seed, **spent)
+        return OK
+
+    if status := merged(options, ledger, complete, put_together):
+        return status
+    if not spent["seconds"]:  # others of an array job put it together
+        return OK
     device = device_of(options, engine)
     return _told(out, options, device, folder, len(tasks), spent["seconds"], spent["processor_seconds"])
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from manikin.cli.common.terminal import bar, counted
+from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, counted
 from manikin.cli.spread.options import SpreadOptions
 from manikin.errors import ConfigError, DataError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from manikin.spread.ledger import Ledger
     from manikin.spread.servants import Servants
 
-__all__ = ["PER_ROW", "array_place", "cores", "servants", "spread"]
+__all__ = ["PER_ROW", "array_place", "cores", "merged", "servants", "spread"]
 
 DEADLINE = 3600.0
 """[s] for a shard of episodes."""
@@ -120,6 +120,23 @@ def spread(
     for item in ledger.failed:
         out.print(f"[red]{escape(item['what'])} failed: {escape(item['error'])}[/]", soft_wrap=True)
     return ledger, not ledger.left()
+
+
+def merged(options: SpreadOptions, ledger: Ledger, complete: bool, finish: Callable[[], int]) -> int:
+    """What a command does once its work is spread, where it needs all of it; its exit status.
+
+    Args:
+        options: of the command.
+        ledger: the run.
+        complete: whether all of it is finished, as :func:`spread` says.
+        finish: puts the results together, by one process at a time; its status is the command's.
+    """
+    if not complete:
+        return OK if options.on == "slurm-array" else INTERRUPTED
+    with ledger.merging() as mine:
+        if not mine:
+            return OK
+        return NOT_GOOD if ledger.failed else finish()
 
 
 def cores(on: str) -> int:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import array_place, cores, spread
+from manikin.cli.spread.run import array_place, cores, merged, spread
 from manikin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,14 +73,7 @@ def shared_search(
         deadline=math.inf,
         files=files,
     )
-    if not complete:
-        return OK if options.on == "slurm-array" else INTERRUPTED
-    with ledger.merging() as mine:
-        if not mine:
-            return OK
-        if ledger.failed:
-            return NOT_GOOD
-        return finish(board_of(folder, members))
+    return merged(options, ledger, complete, lambda: finish(board_of(folder, members)))
 
 
 def board_of(folder: Path, members: int) -> Blackboard:
