@@ -2,17 +2,19 @@
 
     python benchmarks/serving.py
 
-The policy that comes with manikin for PickCube-v2, behind ``manikin serve``'s server, on this machine. Each client is a
-thread of the same process that asks again as soon as it has its answer: clients and server share one interpreter, which
-is what limits them. ``batch_rows`` is how many rows the policy was asked about at once,
-on average. ``alone`` is the policy asked directly, one row at a time.
+The policy that comes with manikin for PickCube-v2, behind ``manikin serve``'s server, on this machine. Clients are
+threads of another process, each of which asks again as soon as it has its answer. ``batch_rows`` is how many rows the
+policy was asked about at once, on average. ``alone`` is the policy asked directly, one row at a time.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -47,19 +49,28 @@ def asked(url: str, row: np.ndarray, until: float, took: list[float]) -> None:
             took.append(time.perf_counter() - began)
 
 
+def clients_here(url: str, size: int, clients: int, seconds: float) -> list[float]:
+    """How long each answer took [s], of so many clients at the same time."""
+    row = np.zeros(size, np.float32)
+    took: list[list[float]] = [[] for _ in range(clients)]
+    until = time.perf_counter() + seconds
+    threads = [threading.Thread(target=asked, args=(url, row, until, mine)) for mine in took]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [t for mine in took for t in mine]
+
+
 def measured(policy: NetworkPolicy, size: int, clients: int, seconds: float) -> dict[str, Any]:
     """Requests per second, and the median and the 99th percentile of an answer's time [ms]."""
-    row = np.zeros(size, np.float32)
     with PolicyServer(policy, {"state": (size,)}, port=0, batch=True) as server:
-        took: list[list[float]] = [[] for _ in range(clients)]
-        until = time.perf_counter() + seconds
-        threads = [threading.Thread(target=asked, args=(server.url, row, until, mine)) for mine in took]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        words = [server.url, str(size), str(clients), str(seconds)]
+        ran = subprocess.run(
+            [sys.executable, __file__, "--clients", *words], capture_output=True, text=True, check=True
+        )
         lines = dict(line.rsplit(" ", 1) for line in server.metrics.text().splitlines() if not line.startswith("#"))
-    times = sorted(t for mine in took for t in mine)
+    times = sorted(json.loads(ran.stdout))
     return {
         "requests_per_s": round(len(times) / seconds, 1),
         "median_ms": round(1e3 * statistics.median(times), 2),
@@ -97,4 +108,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--clients"]:  # the other process
+        url, size, clients, seconds = sys.argv[2:]
+        print(json.dumps(clients_here(url, int(size), int(clients), float(seconds))))
+    else:
+        main()
