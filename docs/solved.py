@@ -48,6 +48,8 @@ def experts() -> dict[str, tuple[int, int]]:
         found[task] = before[0] + won, before[1] + tried
 
     for name, entry in read(EXPERTS)["entries"].items():
+        if "=" in name:  # with other options than its own
+            continue
         more(name.partition("/")[0], entry["successes"], entry["seeds"])
     for suite in read(SIMPLER)["suites"]:
         for one in suite["tasks"] if suite["kinds"] == "stand-ins" else ():

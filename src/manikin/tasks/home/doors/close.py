@@ -132,7 +132,7 @@ class HomeClose(MechanismTask):
         return [
             drive(first, ready(cold, rest), gripper=-1),
             Waypoint(
-                name="before", pose=at(1.0, 0.15), gripper=-1, pos_tol=0.04, rot_tol=0.2, speed=0.8, timeout_s=1.0
+                name="before", pose=at(1.0, 0.15), gripper=-1, pos_tol=0.04, rot_tol=0.2, speed=0.8, timeout_s=0.4
             ),
             *(push(share, driven) for share, driven in shares),
             # a heavy door springs back from its end: it is held there until all is still, and let go slowly
