@@ -64,7 +64,7 @@ class Chain:
         self._model, self.device, self._made_of = model, device, (arm, gripper)
         self.tool = tool or robot.tools[0].name
         joints = [model.joint(name).id for name in robot.arm_joints]
-        self._qadr, self._joints = [int(model.jnt_qposadr[j]) for j in joints], joints
+        self._qadr, self._joints = np.array([int(model.jnt_qposadr[j]) for j in joints]), np.array(joints)
         slide = [int(model.jnt_type[j]) == int(mujoco.mjtJoint.mjJNT_SLIDE) for j in joints]
         self._slide, self._slides = torch.tensor(slide, device=device), any(slide)
         self._tcp = int(model.body(next(t.tcp_body for t in robot.tools if t.name == self.tool)).id)
@@ -108,7 +108,7 @@ class Chain:
         from manikin.sim.warp.kernels.arm import WarpArm
 
         rolls = self.base if self.rolls else ()
-        given = self._model, self._joints, self._tcp, self.limits, self.rest, self.moved
+        given = self._model, self._joints.tolist(), self._tcp, self.limits, self.rest, self.moved
         return WarpArm(*given, ease=self.ease, pulled=self.pulled, rolls=rolls)
 
     def _grow(self, n: int) -> None:
@@ -281,22 +281,31 @@ class IkSolver:
         last = torch.full((n,), np.inf, dtype=torch.float64)
         for step in range(iterations + 1):
             at, rot, jac = chain.fk_jacobian(q)
-            error_pos = pos[rows] - at
-            error_rot = quat_to_rotvec(quat_mul(quat[rows], quat_conj(rot)))
+            error_pos = pos - at
+            error_rot = quat_to_rotvec(quat_mul(quat, quat_conj(rot)))
             size_pos, size_rot = (error_pos**2).sum(1).sqrt(), (error_rot**2).sum(1).sqrt()
             cost = size_pos + self._weight[-1] * size_rot
             done = (size_pos < pos_tol) & ((size_rot < rot_tol) | self.free_rotation)
             improved = done | (cost < least[rows])
-            at_rows = rows[improved]
-            least[at_rows] = cost[improved]
-            best.q[at_rows], best.reached[at_rows] = q[improved], done[improved]
-            best.pos_error[at_rows], best.rot_error[at_rows] = size_pos[improved], size_rot[improved]
-            go = ~done
-            if step == iterations or not go.any():
+            these = torch.nonzero(improved).squeeze(1)
+            at_rows = rows.index_select(0, these)
+            found = (
+                (least, cost),
+                (best.q, q),
+                (best.reached, done),
+                (best.pos_error, size_pos),
+                (best.rot_error, size_rot),
+            )
+            for kept, now in found:
+                kept.index_copy_(0, at_rows, now.index_select(0, these))
+            go = torch.nonzero(~done).squeeze(1)
+            if step == iterations or not len(go):
                 break
-            if not go.all():
-                rows, q, jac, cost, damping, last = rows[go], q[go], jac[go], cost[go], damping[go], last[go]
-                error_pos, error_rot = error_pos[go], error_rot[go]
+            if len(go) < len(rows):
+                rows, pos, quat, q, jac, cost, damping, last, error_pos, error_rot = (
+                    value.index_select(0, go)
+                    for value in (rows, pos, quat, q, jac, cost, damping, last, error_pos, error_rot)
+                )
             damping = torch.where((cost > last)[:, None, None], damping * 4, (damping * 0.5).clamp_min(1e-6)).clamp_max(
                 1.0
             )
@@ -323,7 +332,7 @@ class IkSolver:
         free = chain.free.expand_as(q)  # how easily a joint moves; 0 holds it
         if chain.rolls:
             jac = self._rolling(q, jac)
-        for _ in range(2):
+        for again in (False, True):
             active = jac * free[:, None]
             square = active @ active.transpose(1, 2) + damping * eye
             # does not see whether it could: never singular
@@ -341,11 +350,13 @@ class IkSolver:
             move = move * (0.3 / largest.clamp_min(0.3))  # at most 0.3 rad at once
             if chain.rolls:
                 move = self._along(q, move)
-            out = ((q + move < low) & (move < 0)) | ((q + move > high) & (move > 0))
-            if not out.any():
+            aimed = q + move
+            held = torch.minimum(torch.maximum(aimed, low), high)
+            out = held != aimed  # of joints that were within their ranges
+            if again or not out.any():
                 break
             free = torch.where(out, torch.zeros_like(free), free)
-        return torch.minimum(torch.maximum(q + move, low), high)
+        return held
 
     def _rolling(self, q: Tensor, jac: Tensor) -> Tensor:
         """The Jacobian of a base that cannot move sideways: x is its way forward, y nothing."""
