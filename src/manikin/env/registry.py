@@ -113,6 +113,7 @@ _BUILTIN = {
     "StackPyramid-v1": f"{_TABLETOP}.stack_pyramid:StackPyramid",
     "TactileLock-v1": f"{_INSERTION}.tactile_insert:TactileLock",
     "TactilePeg-v1": f"{_INSERTION}.tactile_insert:TactilePeg",
+    "SetTable-v1": "manikin.tasks.home.long.set_table:SetTable",
     "TidyHouse-v1": "manikin.tasks.home.long.tidy_house:TidyHouse",
     "TrackMotion-v1": f"{_LOCOMOTION}.track_motion:TrackMotion",
     "TrackVelocity-v1": f"{_LOCOMOTION}.track_velocity:TrackVelocity",

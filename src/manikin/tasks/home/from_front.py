@@ -1,0 +1,70 @@
+"""How an expert takes things from the front, with a hand that points ahead and a little down: under a shelf there is no
+room above them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from manikin import Robot, Waypoint
+from manikin.math import Constant, pose, quat_rotate
+from manikin.tasks.home.doors.inside import REACH
+from manikin.tasks.home.handling import back
+from manikin.tasks.home.place import brought
+from manikin.toolkit import above
+
+__all__ = ["reaching", "stowing"]
+
+# torso [m] and arm [rad] of a hand 0.8 m ahead and 1.13 m high that points ahead and 30 degrees down, elbow below
+_READY = Constant((0.31, 0.0, 0.37, 0.0, -1.76, 0.0, 1.91, 0.0))
+_BEHIND = 0.11  # [m] that the hand is behind what it takes before it goes there, and after it has let go
+_LIFT = 0.04  # [m]
+_AHEAD = Constant(((0.0, 0.0, 1.0),))
+
+
+def reaching(robot: Robot, grip: Tensor, stand: Tensor) -> list[Waypoint]:
+    """From a stand (n, 3): take what lies so that the tool takes it at ``grip`` (n, 7), back out, go back to rest."""
+    lift = pose(above(robot.tcp_pos, _LIFT), robot.tcp_quat)
+    return [
+        *_going_in(robot, grip[:, :3], stand, gripper=1),
+        Waypoint(name="before", pose=_behind(grip), gripper=1, pos_tol=0.02, rot_tol=0.1, speed=0.6),
+        Waypoint(name="around", pose=grip, gripper=1, pos_tol=0.008, speed=0.25),
+        Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.03),
+        Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.02, speed=0.3),
+        Waypoint(name="out", base=stand, gripper=-1, pos_tol=0.05, rot_tol=0.1, speed=0.6),
+        back(robot, gripper=-1),
+    ]
+
+
+def stowing(robot: Robot, thing: Tensor, goal: Tensor, stand: Tensor) -> list[Waypoint]:
+    """From a stand (n, 3): put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 3) [m], let go, back out, go back
+    to rest."""
+    over, down = brought(robot, thing, goal, stand[:, 2], (_LIFT, 0.004))
+    return [
+        *_going_in(robot, goal, stand, gripper=-1),
+        Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=0.6),
+        Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.006, speed=0.2),
+        Waypoint(name="open", pose=robot.tcp_pose, gripper=1, pos_tol=0.02),
+        Waypoint(name="leave", pose=_behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4),
+        Waypoint(name="out", base=stand, gripper=1, pos_tol=0.05, rot_tol=0.1, speed=0.6),
+        back(robot, gripper=1),
+    ]
+
+
+def _going_in(robot: Robot, place: Tensor, stand: Tensor, gripper: float) -> list[Waypoint]:
+    """The arm ready, and then straight on until a place (n, 3) is in reach."""
+    n = len(stand)
+    joints = torch.cat([robot.keyframe("rest")[:-8].expand(n, -1), _READY.like(stand).expand(n, -1)], 1)
+    ahead = torch.stack([torch.cos(stand[:, 2]), torch.sin(stand[:, 2])], 1)
+    way = ((place[:, :2] - stand[:, :2]) * ahead).sum(1) - REACH
+    near = torch.cat([stand[:, :2] + way[:, None] * ahead, stand[:, 2:]], 1)
+    return [
+        Waypoint(name="ready", joints=joints, gripper=gripper, rot_tol=0.15, turn=2.5),
+        Waypoint(name="in", base=near, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.15, speed=0.6),
+    ]
+
+
+def _behind(tool: Tensor) -> Tensor:
+    """(n, 7) poses of tools (n, 7) that are drawn back where they point."""
+    ahead = quat_rotate(tool[:, 3:], _AHEAD.like(tool).expand(len(tool), 3))
+    return pose(tool[:, :3] - _BEHIND * ahead, tool[:, 3:])
