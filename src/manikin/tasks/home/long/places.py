@@ -21,7 +21,7 @@ from manikin.tasks.home.ways import quick_way, stacked
 __all__ = ["LongPlaces", "long_places"]
 
 _THERE = (0.06, 0.15)  # [m], [rad] from a stand it need not drive
-_FROM_FRONT = (REACH - 0.09, REACH, REACH + 0.15)  # [m] from a stand to what is taken from the front
+_FROM_FRONT = (REACH - 0.1, REACH, REACH + 0.15)  # [m] from a stand to what is taken from the front
 _SKEW = 0.5  # [rad] from straight ahead at most, of a stand before the counter
 _APART = 0.2  # [m] between two things that lie somewhere
 _CORNERS = ("counter/left", "counter/right", "counter/worktop")
