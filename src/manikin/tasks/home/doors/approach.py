@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from manikin import Waypoint
+from manikin.homes import VARIATIONS, FreeSpace, apartment, free_space
 from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 
 __all__ = ["Approach", "approach", "drive", "ready"]
@@ -29,6 +32,9 @@ _READY = {
     "fridge": Constant((0.135, -0.181, -1.169, 0.633, 0.476, -0.468, 1.448, 0.144)),
 }
 _AHEAD = Constant(((0.0, 0.0, 1.0),))
+_LINES = 17  # that are tried between the outermost two
+_ROOM = 0.32  # [m] that the base wants around it
+_TIGHT = 20.0  # [rad/m] a line that is turned by so much more is as good as one with so much less room
 
 
 @dataclass(frozen=True)
@@ -61,20 +67,47 @@ class Approach:
         return pose(place - back * self.ahead, self.facing)
 
 
-def approach(cold: Tensor, foot: Tensor, out: Tensor, base: Tensor, right: Tensor, left: Tensor) -> Approach:
-    """The line that is nearest to where the base is.
+@functools.lru_cache(maxsize=VARIATIONS)
+def _floor(layout: str) -> FreeSpace:
+    """Where the base can drive in a built-in apartment."""
+    return free_space(apartment(int(layout.removeprefix("apartment"))), radius=_ROOM)
+
+
+def approach(
+    layout: str,
+    cold: Tensor,
+    foot: Tensor,
+    out: Tensor,
+    base: Tensor,
+    right: Tensor,
+    left: Tensor,
+    ends: tuple[Tensor, Tensor],
+) -> Approach:
+    """The line that is nearest to where the base is, of those on which the base has room.
 
     Args:
+        layout: of a built-in apartment.
         cold: (n,) bool, whether it is a fridge's handle, which is upright.
         foot: (n, 3) [m] the handle.
         out: (n,) [rad] where the drawer or the door faces.
         base: (n, 3) x, y [m] and yaw of the base.
         right: (n,) [rad] from where it faces, the line is turned to the left by this at least,
         left: and by this at most.
+        ends: between these distances from the handle (n,) [m] the base drives on the line.
     """
     to = base[:, :2] - foot[:, :2]
     bearing = wrap_to_pi(atan2(to[:, 1], to[:, 0]) - out)
-    yaw = wrap_to_pi(out + torch.minimum(torch.maximum(bearing, right), left) + math.pi)
+    share = torch.linspace(0.0, 1.0, _LINES)
+    lines = right[:, None] + share * (left - right)[:, None]
+    nearest = torch.minimum(torch.maximum(bearing, right), left)[:, None]
+    lines = torch.cat([nearest, lines], 1)
+    facing = out[:, None] + lines
+    way = torch.stack([torch.cos(facing), torch.sin(facing)], -1)[:, :, None]
+    places = foot[:, None, None, :2] + torch.stack(ends, 1)[:, None, :, None] * way
+    free = _floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3]).min(2)
+    cost = (lines - nearest).abs().numpy(force=True) + _TIGHT * np.maximum(_ROOM - free, 0.0)
+    best = torch.tensor(cost.argmin(1).tolist())
+    yaw = wrap_to_pi(facing.gather(1, best[:, None])[:, 0] + math.pi)
     aim = torch.where(cold[:, None], _AIM["fridge"].like(foot), _AIM["drawer"].like(foot))
     return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), aim))
 

@@ -57,29 +57,30 @@ class HomeClose(MechanismTask):
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
         wide = torch.full_like(q, 0.4)
-        line = approach(cold, foot, found.yaw[target], base, -wide, wide)
         away = norm(base[:, :2] - foot[:, :2])
-        near = line.base(torch.minimum(torch.maximum(away, q + 0.8), q + 0.95))
-        before, around, half, shut = (
+        away = torch.minimum(torch.maximum(away, q + 0.8), q + 0.95)
+        line = approach(self.layout, cold, foot, found.yaw[target], base, -wide, wide, (away, away - q))
+        near, on = line.base(away), line.base(away - q)
+        before, around, half, shut, still = (
             line.hand(self.handle_at(h, to), back)
-            for to, back in ((q, 0.09), (q, 0.025), (0.5 * q, 0.0), (torch.zeros_like(q), -0.03))
+            for to, back in (
+                (q, 0.08),
+                (q, 0.015),
+                (0.5 * q, 0.015),
+                (torch.full_like(q, -0.01), 0.015),
+                (torch.full_like(q, -0.007), 0.015),
+            )
         )
+        clear = line.hand(foot, 0.25)
         return [
-            drive(near, ready(cold, rest), gripper=0.35),
-            Waypoint(name="before", pose=before, gripper=0.35, pos_tol=0.03, rot_tol=0.1, speed=0.8),
-            Waypoint(name="around", pose=around, gripper=0.35, pos_tol=0.015, rot_tol=0.1, speed=0.4),
-            Waypoint(name="push", pose=half, base=line.base(0.82), gripper=0.35, pos_tol=0.06, rot_tol=0.3, speed=0.5),
-            Waypoint(
-                name="push on",
-                pose=shut,
-                base=line.base(0.82),
-                gripper=0.35,
-                pos_tol=0.015,
-                rot_tol=0.3,
-                speed=0.5,
-                timeout_s=1.2,
-            ),
-            Waypoint(name="let go", pose=line.hand(foot, 0.03), gripper=0.35, pos_tol=0.008, speed=0.04, timeout_s=1.0),
-            Waypoint(name="away", pose=line.hand(foot, 0.15), gripper=0.35, pos_tol=0.05, rot_tol=0.3, speed=0.4),
-            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.35).hold(),
+            drive(near, ready(cold, rest), gripper=0.1),
+            Waypoint(name="before", pose=before, gripper=0.1, pos_tol=0.03, rot_tol=0.1, speed=0.8),
+            Waypoint(name="around", pose=around, gripper=0.1, pos_tol=0.01, rot_tol=0.1, speed=0.3),
+            Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
+            Waypoint(name="push", pose=half, base=on, gripper=-1, pos_tol=0.06, rot_tol=0.4, speed=0.4),
+            Waypoint(name="push on", pose=shut, base=on, gripper=-1, pos_tol=0.01, rot_tol=0.4, speed=0.4),
+            Waypoint(name="stop", pose=still, base=on, gripper=-1, pos_tol=0.01, rot_tol=0.4, dwell_s=0.3),
+            Waypoint(name="let go", pose=still, gripper=0.1, pos_tol=0.02, rot_tol=0.5),
+            Waypoint(name="away", pose=clear, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.1).hold(),
         ]

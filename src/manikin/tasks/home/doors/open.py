@@ -60,16 +60,16 @@ class HomeOpen(MechanismTask):
         swings = found.sense[target]  # where a door swings, there the robot stands
         one, two = swings * of(0.0, 0.15), swings * of(0.0, 0.5)
         right, left = torch.minimum(one, two) - of(0.5, 0.0), torch.maximum(one, two) + of(0.5, 0.0)
-        line = approach(cold, foot, found.yaw[target], base, right, left)
-        away = norm(base[:, :2] - foot[:, :2]).clamp(0.8, 0.95)
-        near, far = line.base(away), line.base(of(1.2, 1.45))
+        away, back = norm(base[:, :2] - foot[:, :2]).clamp(0.8, 0.95), of(1.2, 1.45)
+        line = approach(self.layout, cold, foot, found.yaw[target], base, right, left, (away, back))
+        near, far = line.base(away), line.base(back)
         before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
         half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.8)))
         tool = h.robot.tcp_pos
         aside = -0.22 * torch.stack([torch.cos(line.yaw), torch.sin(line.yaw), torch.zeros_like(line.yaw)], 1)
         leave, clear = (
-            torch.where(cold[:, None], pose(tool + aside, line.facing), line.hand(joint.handle, back))
-            for back in (0.015, 0.15)
+            torch.where(cold[:, None], pose(tool + aside, line.facing), line.hand(joint.handle, off))
+            for off in (0.015, 0.25)
         )
         return [
             drive(near, ready(cold, rest), gripper=1),
