@@ -18,7 +18,8 @@ __all__ = ["reaching", "stowing"]
 # torso [m] and arm [rad] of a hand 0.8 m ahead and 1.13 m high that points ahead and 30 degrees down, near rest
 _READY = Constant((0.04, -0.4, -1.2, 0.89, 0.9, -0.65, 0.99, 0.36))
 _BEHIND = 0.1  # [m] that the hand is behind what it takes before it goes there, and after it has let go
-_LIFT = 0.04  # [m]
+_LIFT = 0.03  # [m]
+_LATE = 0.8  # [s] after which the arm, which may be at its end, goes on
 _AHEAD = Constant(((0.0, 0.0, 1.0),))
 
 
@@ -26,12 +27,12 @@ def reaching(robot: Robot, grip: Tensor, stand: Tensor) -> list[Waypoint]:
     """From a stand (n, 3): take what lies so that the tool takes it at ``grip`` (n, 7), back out, go back to rest."""
     lift = pose(above(robot.tcp_pos, _LIFT), robot.tcp_quat)
     return [
-        *_going_in(robot, grip, gripper=1),
-        Waypoint(name="before", pose=_behind(grip), gripper=1, pos_tol=0.02, rot_tol=0.1, speed=0.6),
-        Waypoint(name="around", pose=grip, gripper=1, pos_tol=0.008, speed=0.25),
-        Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.03),
-        Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.02, speed=0.3),
-        Waypoint(name="out", base=_straight(robot, stand), gripper=-1, pos_tol=0.05, rot_tol=0.1, speed=0.6),
+        _going_in(robot, grip, gripper=1),
+        Waypoint(name="before", pose=_behind(grip), gripper=1, pos_tol=0.03, rot_tol=0.15, speed=0.6, timeout_s=_LATE),
+        Waypoint(name="around", pose=grip, gripper=1, pos_tol=0.01, rot_tol=0.1, speed=0.25, timeout_s=_LATE),
+        Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.03, rot_tol=0.2, timeout_s=_LATE),
+        Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.02, rot_tol=0.2, speed=0.3, timeout_s=_LATE),
+        Waypoint(name="out", base=_straight(robot, stand), gripper=-1, pos_tol=0.07, rot_tol=0.15, speed=0.8),
         back(robot, gripper=-1),
     ]
 
@@ -41,24 +42,23 @@ def stowing(robot: Robot, thing: Tensor, goal: Tensor, stand: Tensor) -> list[Wa
     to rest."""
     over, down = brought(robot, thing, goal, stand[:, 2], (_LIFT, 0.004))
     return [
-        *_going_in(robot, goal, gripper=-1),
-        Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=0.6),
-        Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.006, speed=0.2),
+        _going_in(robot, goal, gripper=-1),
+        Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.03, rot_tol=0.15, speed=0.6, timeout_s=_LATE),
+        Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.008, rot_tol=0.1, speed=0.2, timeout_s=_LATE),
         Waypoint(name="open", pose=robot.tcp_pose, gripper=1, pos_tol=0.02),
-        Waypoint(name="leave", pose=_behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4),
-        Waypoint(name="out", base=_straight(robot, stand), gripper=1, pos_tol=0.05, rot_tol=0.1, speed=0.6),
+        Waypoint(name="leave", pose=_behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4, timeout_s=_LATE),
+        Waypoint(name="out", base=_straight(robot, stand), gripper=1, pos_tol=0.07, rot_tol=0.15, speed=0.8),
         back(robot, gripper=1),
     ]
 
 
-def _going_in(robot: Robot, place: Tensor, gripper: float) -> list[Waypoint]:
-    """The arm ready, and then straight on until a place (n, 3) is in reach."""
+def _going_in(robot: Robot, place: Tensor, gripper: float) -> Waypoint:
+    """Straight on, the arm ready, until a place (n, 3) is in reach."""
     joints = torch.cat([robot.keyframe("rest")[:-8].expand(len(place), -1), _READY.like(place).expand(len(place), -1)], 1)
     near = _straight(robot, place, REACH)
-    return [
-        Waypoint(name="ready", joints=joints, gripper=gripper, rot_tol=0.3, turn=3.0, timeout_s=4.0),
-        Waypoint(name="in", base=near, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.15, speed=0.6),
-    ]
+    return Waypoint(
+        name="in", base=near, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.2, speed=0.6, turn=3.0
+    )
 
 
 def _straight(robot: Robot, place: Tensor, less: float = 0.0) -> Tensor:

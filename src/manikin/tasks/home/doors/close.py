@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.math import norm
+from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul
 from manikin.tasks.home.doors.approach import approach, drive, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.labels import subtask_labels
@@ -14,6 +16,8 @@ from manikin.tasks.home.rewards import close_terms
 from manikin.tasks.home.rules import RULES
 
 __all__ = ["HomeClose"]
+
+_POINTS = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 
 
 class HomeClose(MechanismTask):
@@ -52,8 +56,10 @@ class HomeClose(MechanismTask):
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
         """Drive before a drawer, take its handle between open fingers, push while driving on, leave, rest."""
+        if self._kinds == ("fridge",):
+            return self._shut_fridge(h)
         if self._kinds != ("drawer",):
-            raise NotImplementedError(f"{self.id} has a scripted expert for mechanism='drawer' alone")
+            raise NotImplementedError(f"{self.id} has scripted experts for mechanism='drawer' and 'fridge'")
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
         wide = torch.full_like(q, 0.4)
@@ -83,4 +89,45 @@ class HomeClose(MechanismTask):
             Waypoint(name="let go", pose=still, gripper=0.1, pos_tol=0.02, rot_tol=0.5),
             Waypoint(name="away", pose=clear, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8),
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.1).hold(),
+        ]
+
+    def _shut_fridge(self, h: MechanismHandles) -> list[Waypoint]:
+        """Stand before it, bring the hand round the edge of the door, push the handle along its way while driving on,
+        leave, rest."""
+        found, target, q = self._fronts, h.target.value.long(), self.joint(h).q
+        yaw, hinge, rest = found.yaw[target], found.hinge[target], h.robot.keyframe("rest")
+        out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
+        left = torch.stack([-out[:, 1], out[:, 0]], 1)
+        facing = quat_mul(quat_from_yaw(yaw + math.pi), _POINTS.like(out).expand(len(out), 4))
+
+        def base(away: float) -> Tensor:
+            place = found.frame[target] + away * out + 0.15 * found.sense[target][:, None] * left
+            return torch.cat([place, (yaw + math.pi)[:, None]], 1)
+
+        def hand(to: Tensor, off: float) -> Tensor:
+            """Outside of the handle where the door is at ``to``."""
+            place = self.handle_at(h, to)
+            arm = place[:, :2] - hinge
+            along = found.sense[target][:, None] * torch.stack([-arm[:, 1], arm[:, 0]], 1) / norm(arm, keepdim=True)
+            return pose(torch.cat([place[:, :2] + off * along, place[:, 2:]], 1), facing)
+
+        stages = [
+            ("round", 0.0, 0.16, 1.75),
+            ("push", -0.45, 0.02, 1.5),
+            ("push on", -0.9, 0.02, 1.3),
+        ]
+        sweep = [
+            Waypoint(
+                name=name, pose=hand((q + less).clamp_min(0.0), off), base=base(away), gripper=-1, pos_tol=0.06, rot_tol=0.4,
+                speed=0.6,
+            )
+            for name, less, off, away in stages
+        ]
+        shut = torch.zeros_like(q)
+        return [
+            drive(base(1.75), rest.expand(h.n, -1), gripper=-1),
+            *sweep,
+            Waypoint(name="shut", pose=hand(shut, -0.02), base=base(1.2), gripper=-1, pos_tol=0.03, rot_tol=0.4, speed=0.6),
+            Waypoint(name="leave", pose=hand(shut, 0.15), base=base(1.3), gripper=-1, pos_tol=0.05, rot_tol=0.4, speed=0.5),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=-1).hold(),
         ]

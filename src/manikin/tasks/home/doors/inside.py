@@ -25,10 +25,10 @@ REACH = 0.95  # [m] from the base to what the arm takes from the front
 _OPEN = {"drawer": 0.45, "fridge": 1.85}  # [m, rad] of a joint where maps have it open; a door is pushed on with ease
 _FROM_EDGE = 0.11  # [m] of places from the inner side of a drawer's front
 _ASIDE = {"drawer": (-0.1, 0.0, 0.1), "fridge": (-0.13, 0.13)}  # [m] of places from the middle
-_DEEP = (0.0, 0.1)  # [m] of places in the fridge, from the middle towards the front
+_DEEP = (0.05, 0.13)  # [m] of places in the fridge, from the middle towards the front
 _TURNED = (0.0, -0.12, 0.12, -0.24, 0.24, -0.36, 0.36)  # [rad] from straight ahead, in which the robot reaches into the fridge
 _OUT = np.arange(1.2, 1.95, 0.05)  # [m] from a place in the fridge, where the robot can have its arm at rest
-_BEFORE = {"drawer": (0.9, 1.15, 1.5), "fridge": (0.95, 1.3, 1.8)}  # [m] of a stand from a handle or the fridge: least, best, most
+_BEFORE = {"drawer": (0.9, 1.15, 1.5), "fridge": (0.95, 1.7, 1.8)}  # [m] of a stand from a handle or the fridge: least, best, most
 _WITHIN = 0.05  # [m] of a stand from the sides of the box in which it has to be
 
 

@@ -235,11 +235,12 @@ class LongTask(Task):
         return self._which[k][h.things[k].choice]
 
     def _drawn(self, ep: Episode) -> Tensor:
-        """(n, 2 T) numbers of the places where the targets lie, and of their goals."""
-        left, found = ep.rng.uniform("places", 0.0, 1.0, (len(self._points),)), []
+        """(n, 2 T) numbers of the places where the targets lie, and of their goals; near an earlier one only where
+        nothing else is left, as for what is brought into the fridge when the others are out."""
+        order, found = ep.rng.uniform("places", 0.0, 1.0, (len(self._points),)), []
         for slot in self._slots:
-            number = torch.where(slot, left, constant(2.0)).argmin(1)
-            left = torch.where(self._close_by[number], constant(2.0), left)
+            number = torch.where(slot, order, constant(math.inf)).argmin(1)
+            order = order + self._close_by[number].float()
             found.append(number)
         return torch.stack(found, 1)
 
