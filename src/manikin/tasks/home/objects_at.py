@@ -90,6 +90,7 @@ class Room:
     Args:
         layout: its name.
         joints: positions of joints that are not at 0, by mechanism and joint [m or rad].
+        way: [m] that a start is at most from a stand.
 
     Attributes:
         home: the apartment.
@@ -97,7 +98,10 @@ class Room:
         turning: (m, 2) [m] middles of the cells in which the robot can turn.
     """
 
-    def __init__(self, layout: str, joints: Mapping[str, Mapping[str, float]] | None = None) -> None:
+    def __init__(
+        self, layout: str, joints: Mapping[str, Mapping[str, float]] | None = None, way: float = _WAY
+    ) -> None:
+        self._way = way
         self.home = home = apartment(int(layout.removeprefix("apartment")))
         self.space, wide = (
             free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW), joints=joints) for r in (_SIDE, _AHEAD)
@@ -113,7 +117,7 @@ class Room:
         ways = self.space.nearest(stands[:, :2])
         grid = np.zeros_like(self.roomy)
         grid[::_STRIDE, ::_STRIDE] = True
-        begin = self.space.origin + np.argwhere(self.roomy & grid & (ways <= _WAY)) * CELL
+        begin = self.space.origin + np.argwhere(self.roomy & grid & (ways <= self._way)) * CELL
         return Spot(name, point, corners, stands, begin[np.linalg.norm(begin - point[:2], axis=1) < COMMON.spawn])
 
     def open_spots(self, wanted: Callable[[str], bool] = lambda name: True) -> list[Spot]:

@@ -19,9 +19,10 @@ from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stan
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import FETCH_RADIUS
 
-__all__ = ["REACH", "inside", "one_front"]
+__all__ = ["REACH", "WAY", "inside", "joints_of", "one_front"]
 
 REACH = 0.95  # [m] from the base to what the arm takes from the front
+WAY = 1.5  # [m] that a start is at most from a stand, where something is open
 _OPEN = {"drawer": 0.45, "fridge": 1.85}  # [m, rad] of a joint where maps have it open; a door is pushed on with ease
 _FROM_EDGE = 0.11  # [m] of places from the inner side of a drawer's front
 _ASIDE = {"drawer": (-0.1, 0.0, 0.1), "fridge": (-0.13, 0.13)}  # [m] of places from the middle
@@ -63,7 +64,7 @@ def inside(layout: str, opened: str = "") -> ObjectPlaces:
     Raises:
         UnknownNameError: another word for what is open.
     """
-    room = Room(layout, joints_of(layout, opened))
+    room = Room(layout, joints_of(layout, opened), WAY)
     spots: list[Spot] = []
     if opened == "drawer":
         spots += _in_drawer(room, one_front(layout, opened))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from manikin.homes.free_space import CELL
-from manikin.tasks.home.doors.inside import REACH, inside, joints_of, one_front
+from manikin.tasks.home.doors.inside import REACH, WAY, inside, joints_of, one_front
 from manikin.tasks.home.doors.mechanisms import KINDS
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, nearest_stands, places
 from manikin.tasks.home.scene import LAYOUTS
@@ -142,7 +142,7 @@ def _open(layout: str, state: str, kinds: tuple[str, ...]) -> ObjectPlaces:
     """Places on open surfaces of these kinds."""
     if not state:
         return places(layout)
-    room = Room(layout, joints_of(layout, state))
+    room = Room(layout, joints_of(layout, state), WAY)
     return room.with_places(room.open_spots(lambda name: any(_is(name, kind) for kind in kinds)))
 
 
