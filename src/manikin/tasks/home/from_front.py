@@ -27,7 +27,7 @@ def reaching(robot: Robot, grip: Tensor, stand: Tensor) -> list[Waypoint]:
     """From a stand (n, 3): take what lies so that the tool takes it at ``grip`` (n, 7), back out, go back to rest."""
     lift = pose(above(robot.tcp_pos, _LIFT), robot.tcp_quat)
     return [
-        _going_in(robot, grip, gripper=1),
+        *_going_in(robot, grip, gripper=1),
         Waypoint(name="before", pose=_behind(grip), gripper=1, pos_tol=0.03, rot_tol=0.15, speed=0.6, timeout_s=_LATE),
         Waypoint(name="around", pose=grip, gripper=1, pos_tol=0.01, rot_tol=0.1, speed=0.25, timeout_s=_LATE),
         Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.03, rot_tol=0.2, timeout_s=_LATE),
@@ -42,7 +42,7 @@ def stowing(robot: Robot, thing: Tensor, goal: Tensor, stand: Tensor) -> list[Wa
     to rest."""
     over, down = brought(robot, thing, goal, stand[:, 2], (_LIFT, 0.004))
     return [
-        _going_in(robot, goal, gripper=-1),
+        *_going_in(robot, goal, gripper=-1),
         Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.03, rot_tol=0.15, speed=0.6, timeout_s=_LATE),
         Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.008, rot_tol=0.1, speed=0.2, timeout_s=_LATE),
         Waypoint(name="open", pose=robot.tcp_pose, gripper=1, pos_tol=0.02),
@@ -52,13 +52,15 @@ def stowing(robot: Robot, thing: Tensor, goal: Tensor, stand: Tensor) -> list[Wa
     ]
 
 
-def _going_in(robot: Robot, place: Tensor, gripper: float) -> Waypoint:
-    """Straight on, the arm ready, until a place (n, 3) is in reach."""
-    joints = torch.cat([robot.keyframe("rest")[:-8].expand(len(place), -1), _READY.like(place).expand(len(place), -1)], 1)
+def _going_in(robot: Robot, place: Tensor, gripper: float) -> list[Waypoint]:
+    """The arm ready, and then straight on until a place (n, 3) is in reach."""
+    n = len(place)
+    joints = torch.cat([robot.keyframe("rest")[:-8].expand(n, -1), _READY.like(place).expand(n, -1)], 1)
     near = _straight(robot, place, REACH)
-    return Waypoint(
-        name="in", base=near, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.2, speed=0.6, turn=3.0
-    )
+    return [
+        Waypoint(name="ready", joints=joints, gripper=gripper, rot_tol=0.4, turn=3.0, timeout_s=4.0),
+        Waypoint(name="in", base=near, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.2, speed=0.6, turn=3.0),
+    ]
 
 
 def _straight(robot: Robot, place: Tensor, less: float = 0.0) -> Tensor:
