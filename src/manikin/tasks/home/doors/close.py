@@ -111,23 +111,25 @@ class HomeClose(MechanismTask):
             along = found.sense[target][:, None] * torch.stack([-arm[:, 1], arm[:, 0]], 1) / norm(arm, keepdim=True)
             return pose(torch.cat([place[:, :2] + off * along, place[:, 2:]], 1), facing)
 
+        beside = hand(q, 0.16)
+        forth = ((beside[:, :2] - found.frame[target]) * out).sum(1)
+        wide = pose(torch.cat([beside[:, :2] + (1.25 - forth)[:, None] * out, beside[:, 2:3]], 1), facing)
+        left_of = found.sense[target][:, None] * left
+        swept = found.frame[target] + 0.8 * out - 0.15 * left_of
         stages = [
-            ("round", 0.0, 0.16, 1.75),
-            ("push", -0.45, 0.02, 1.5),
-            ("push on", -0.9, 0.02, 1.3),
+            ("wide", wide, 1.75, 1.2),
+            ("round", beside, 1.75, 0.8),
+            ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5),
+            ("shut", hand(torch.zeros_like(q), -0.02), 1.3, 0.8),
+            ("leave", hand(torch.zeros_like(q), 0.15), 1.4, 0.8),
         ]
-        sweep = [
-            Waypoint(
-                name=name, pose=hand((q + less).clamp_min(0.0), off), base=base(away), gripper=-1, pos_tol=0.06, rot_tol=0.4,
-                speed=0.6,
-            )
-            for name, less, off, away in stages
-        ]
-        shut = torch.zeros_like(q)
         return [
             drive(base(1.75), rest.expand(h.n, -1), gripper=-1),
-            *sweep,
-            Waypoint(name="shut", pose=hand(shut, -0.02), base=base(1.2), gripper=-1, pos_tol=0.03, rot_tol=0.4, speed=0.6),
-            Waypoint(name="leave", pose=hand(shut, 0.15), base=base(1.3), gripper=-1, pos_tol=0.05, rot_tol=0.4, speed=0.5),
+            *(
+                Waypoint(
+                    name=name, pose=to, base=base(away), gripper=-1, pos_tol=0.06, rot_tol=0.4, speed=speed, timeout_s=1.5
+                )
+                for name, to, away, speed in stages
+            ),
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=-1).hold(),
         ]

@@ -30,6 +30,7 @@ _DEEP = (0.05, 0.13)  # [m] of places in the fridge, from the middle towards the
 _TURNED = (0.0, -0.12, 0.12, -0.24, 0.24, -0.36, 0.36)  # [rad] from straight ahead, in which the robot reaches into the fridge
 _OUT = np.arange(1.2, 1.95, 0.05)  # [m] from a place in the fridge, where the robot can have its arm at rest
 _BEFORE = {"drawer": (0.9, 1.15, 1.5), "fridge": (0.95, 1.7, 1.8)}  # [m] of a stand from a handle or the fridge: least, best, most
+_CLEAR = 1.5  # [m] from the fridge, where the arm cannot touch its open door
 _WITHIN = 0.05  # [m] of a stand from the sides of the box in which it has to be
 
 
@@ -158,4 +159,6 @@ def _before(room: Room, one: Front, q: float) -> Spot:
     stands = nearest_stands(fitting, handle[:2], _BEFORE[one.kind])
     spot = room.spot(f"handle/{one.kind}", handle, np.zeros((4, 2)), stands)
     starts = spot.starts[within(spot.starts, 0.0)]
+    if q and one.kind == "fridge":  # where the arm does not touch the open door
+        starts = starts[np.linalg.norm(starts - frame, axis=1) > _CLEAR]
     return replace(spot, starts=starts if len(starts) else stands[:, :2])
