@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -23,11 +22,13 @@ __all__ = ["REACH", "WAY", "inside", "joints_of", "one_front"]
 
 REACH = 0.95  # [m] from the base to what the arm takes from the front
 WAY = 1.5  # [m] that a start is at most from a stand, where something is open
-_OPEN = {"drawer": 0.45, "fridge": 1.85}  # [m, rad] of a joint where maps have it open; a door is pushed on with ease
+_OPEN = {"drawer": 0.45, "fridge": 1.5}  # [m, rad] of a joint where maps have it open
+_PUSHED = 1.85  # [rad] the fridge's door where the base pushes it on, which it does with ease
 _FROM_EDGE = 0.11  # [m] of places from the inner side of a drawer's front
 _ASIDE = {"drawer": (-0.1, 0.0, 0.1), "fridge": (-0.13, 0.13)}  # [m] of places from the middle
 _DEEP = (0.05, 0.13)  # [m] of places in the fridge, from the middle towards the front
 _TURNED = (0.0, -0.12, 0.12, -0.24, 0.24, -0.36, 0.36)  # [rad] from straight ahead, in which the robot reaches into the fridge
+_IN, _DOORWAY = 0.3, 0.18  # [m] in front of such a place, where the hand is at most so far from the middle
 _OUT = np.arange(1.2, 1.95, 0.05)  # [m] from a place in the fridge, where the robot can have its arm at rest
 _BEFORE = {"drawer": (0.9, 1.15, 1.5), "fridge": (0.95, 1.7, 1.8)}  # [m] of a stand from a handle or the fridge: least, best, most
 _CLEAR = 1.5  # [m] from the fridge, where the arm cannot touch its open door
@@ -70,7 +71,7 @@ def inside(layout: str, opened: str = "") -> ObjectPlaces:
     if opened == "drawer":
         spots += _in_drawer(room, one_front(layout, opened))
     if opened == "fridge":
-        spots += _in_fridge(room, one_front(layout, opened), joints_of(layout, opened))
+        spots += _in_fridge(room, one_front(layout, opened))
     for kind in (opened,) if opened else KINDS:
         spots.append(_before(room, one_front(layout, kind), _OPEN[kind] if opened else 0.0))
     return room.with_places(spots)
@@ -113,14 +114,16 @@ def _in_drawer(room: Room, one: Front) -> list[Spot]:
     return found
 
 
-def _in_fridge(room: Room, one: Front, joints: Mapping[str, Mapping[str, float]]) -> list[Spot]:
+def _in_fridge(room: Room, one: Front) -> list[Spot]:
     middle, axes, half = _floor(room.home, f"{one.mechanism}/middle", one.yaw)
+    joints = {one.mechanism: {one.joint: _PUSHED}}
     tight = free_space(room.home, radius=FETCH_RADIUS, joints=joints)  # the arm points ahead
     found = []
     for deep in _DEEP:
         for aside in _ASIDE["fridge"]:
             place = middle[:2] + np.array([deep, aside]) @ axes
-            stands = [_stand(room, tight, place, one.yaw + math.pi + turn) for turn in _TURNED]
+            turns = [turn for turn in _TURNED if abs(aside + _IN * math.tan(turn)) < _DOORWAY]
+            stands = [_stand(room, tight, place, one.yaw + math.pi + turn) for turn in turns]
             each = np.array([stand for stand in stands if stand is not None]).reshape(-1, 3)
             found.append(room.spot("fridge", np.array([*place, middle[2]]), _corners(middle, axes, half), each))
     return found
