@@ -20,7 +20,7 @@ __all__ = ["HOME_OBJECTS", "OBJECT_SETS", "HomeObject", "ObjectSet", "home_objec
 
 _DEPTH = 0.008  # [m] how far below an object's top the tool takes it; its palm begins 34 mm behind
 _LOW = 0.045  # [m] of the tool above what the object lies on, so that tips 38.5 mm ahead do not touch that
-# [m] likewise of a tool that points ahead and a little down: below the top, above what it lies on, at least and at most,
+# [m] likewise of a tool that points ahead and a little down: below the top, above what it lies on (least, most),
 _FRONT_DEPTH, _FRONT_LOW, _FRONT_HIGH = 0.012, 0.036, 0.06
 _FRONT_REACH = 0.03  # and how far behind an object's near side
 _SIDES = 12  # of the bowl

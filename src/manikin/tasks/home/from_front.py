@@ -38,15 +38,17 @@ def reaching(robot: Robot, grip: Tensor, stand: Tensor) -> list[Waypoint]:
 
 
 def stowing(robot: Robot, thing: Tensor, goal: Tensor, stand: Tensor) -> list[Waypoint]:
-    """From a stand (n, 3): put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 3) [m], let go, back out, go back
-    to rest."""
+    """From a stand (n, 3): put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 3) [m], let go, back out, go
+    back to rest."""
     over, down = brought(robot, thing, goal, stand[:, 2], (_LIFT, 0.004))
     return [
         *_going_in(robot, goal, gripper=-1),
         Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.03, rot_tol=0.15, speed=0.6, timeout_s=_LATE),
         Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.008, rot_tol=0.1, speed=0.2, timeout_s=_LATE),
         Waypoint(name="open", pose=robot.tcp_pose, gripper=1, pos_tol=0.02),
-        Waypoint(name="leave", pose=_behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4, timeout_s=_LATE),
+        Waypoint(
+            name="leave", pose=_behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4, timeout_s=_LATE
+        ),
         Waypoint(name="out", base=_straight(robot, stand), gripper=1, pos_tol=0.07, rot_tol=0.15, speed=0.8),
         back(robot, gripper=1),
     ]

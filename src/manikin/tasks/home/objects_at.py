@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space
+from manikin.homes import VARIATIONS, FreeSpace, apartment, free_space
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import HomeObject
 from manikin.math import Constant, pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
@@ -98,9 +98,7 @@ class Room:
         turning: (m, 2) [m] middles of the cells in which the robot can turn.
     """
 
-    def __init__(
-        self, layout: str, joints: Mapping[str, Mapping[str, float]] | None = None, way: float = _WAY
-    ) -> None:
+    def __init__(self, layout: str, joints: Mapping[str, Mapping[str, float]] | None = None, way: float = _WAY) -> None:
         self._way = way
         self.home = home = apartment(int(layout.removeprefix("apartment")))
         self.space, wide = (
@@ -122,13 +120,15 @@ class Room:
 
     def open_spots(self, wanted: Callable[[str], bool] = lambda name: True) -> list[Spot]:
         """Places on the open surfaces of the apartment whose names are ``wanted``."""
-        found = []
+        found: list[Spot] = []
         for one in (one for one in surfaces(self.home, _PLACES) if wanted(one.name)):
             corners = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half)
             x, y = (_along(half - _EDGE) for half in one.half)
             local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
-            for point in one.at(local):
-                found.append(self.spot(one.name, np.array([*point, one.level]), corners, self.stands_before(point)))
+            found += [
+                self.spot(one.name, np.array([*point, one.level]), corners, self.stands_before(point))
+                for point in one.at(local)
+            ]
         return found
 
     def stands_before(self, point: np.ndarray) -> np.ndarray:

@@ -127,7 +127,14 @@ class HomeClose(MechanismTask):
             drive(base(1.75), rest.expand(h.n, -1), gripper=-1),
             *(
                 Waypoint(
-                    name=name, pose=to, base=base(away), gripper=-1, pos_tol=0.06, rot_tol=0.4, speed=speed, timeout_s=1.5
+                    name=name,
+                    pose=to,
+                    base=base(away),
+                    gripper=-1,
+                    pos_tol=0.06,
+                    rot_tol=0.4,
+                    speed=speed,
+                    timeout_s=1.5,
                 )
                 for name, to, away, speed in stages
             ),

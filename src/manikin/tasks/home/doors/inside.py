@@ -27,10 +27,21 @@ _PUSHED = 1.85  # [rad] the fridge's door where the base pushes it on, which it 
 _FROM_EDGE = 0.11  # [m] of places from the inner side of a drawer's front
 _ASIDE = {"drawer": (-0.1, 0.0, 0.1), "fridge": (-0.13, 0.13)}  # [m] of places from the middle
 _DEEP = (0.05, 0.13)  # [m] of places in the fridge, from the middle towards the front
-_TURNED = (0.0, -0.12, 0.12, -0.24, 0.24, -0.36, 0.36)  # [rad] from straight ahead, in which the robot reaches into the fridge
+_TURNED = (
+    0.0,
+    -0.12,
+    0.12,
+    -0.24,
+    0.24,
+    -0.36,
+    0.36,
+)  # [rad] from straight ahead, reaching into the fridge
 _IN, _DOORWAY = 0.3, 0.18  # [m] in front of such a place, where the hand is at most so far from the middle
 _OUT = np.arange(1.2, 1.95, 0.05)  # [m] from a place in the fridge, where the robot can have its arm at rest
-_BEFORE = {"drawer": (0.9, 1.15, 1.5), "fridge": (0.95, 1.7, 1.8)}  # [m] of a stand from a handle or the fridge: least, best, most
+_BEFORE = {
+    "drawer": (0.9, 1.15, 1.5),
+    "fridge": (0.95, 1.7, 1.8),
+}  # [m] of a stand: least, best, most
 _CLEAR = 1.5  # [m] from the fridge, where the arm cannot touch its open door
 _WITHIN = 0.05  # [m] of a stand from the sides of the box in which it has to be
 
@@ -78,7 +89,7 @@ def inside(layout: str, opened: str = "") -> ObjectPlaces:
 
 
 def joints_of(layout: str, opened: str) -> dict[str, dict[str, float]]:
-    """Positions of joints [m or rad], by mechanism and joint, where the ``drawer``, the ``fridge`` or nothing is open."""
+    """Positions of joints [m or rad], by mechanism and joint, where a ``drawer``, a ``fridge`` or nothing is open."""
     if not opened:
         return {}
     one = one_front(layout, opened)

@@ -137,9 +137,7 @@ class MechanismHandles(Handles):
     pushed: Variable  # 1 once it was shut with the tool near its handle, until it is open again
 
 
-def mechanism_handles(
-    b: SceneBuilder, robot: Robot, home: Home, found: Fronts, name: str = ""
-) -> MechanismHandles:
+def mechanism_handles(b: SceneBuilder, robot: Robot, home: Home, found: Fronts, name: str = "") -> MechanismHandles:
     """What Open and Close need of a scene with a robot in an apartment; their variables are named after ``name``."""
     return MechanismHandles(
         robot=robot,
@@ -170,6 +168,7 @@ class MechanismTask(Task):
     """
 
     subtask: ClassVar[str]
+    _kinds: tuple[str, ...]
     robots = ("fetch_mshab",)
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
     layouts = LAYOUTS

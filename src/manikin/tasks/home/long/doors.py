@@ -13,7 +13,7 @@ from manikin.homes import Home
 from manikin.math import norm
 from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.inside import joints_of, one_front
-from manikin.tasks.home.doors.mechanisms import Fronts, MechanismHandles, MechanismTask, mechanism_handles
+from manikin.tasks.home.doors.mechanisms import Fronts, MechanismHandles, mechanism_handles
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.steps import Errand, Step
 from manikin.tasks.home.predicates import Joint, closed, opened, slightly_closed
@@ -25,7 +25,7 @@ __all__ = ["DOOR_FLAGS", "Doors"]
 DOOR_FLAGS = ("is_open", "is_slightly_open", "is_closed", "is_slightly_closed")
 """What the labels of Open and Close need besides contact."""
 _AJAR = 1.5  # [rad] of the fridge's door where it is open all the time, as the original's is
-_WORDS = {"open": HomeOpen, "close": HomeClose}
+_WORDS: dict[str, type[HomeOpen | HomeClose]] = {"open": HomeOpen, "close": HomeClose}
 
 
 class Doors:
@@ -42,7 +42,7 @@ class Doors:
     def __init__(self, layout: str, steps: Sequence[Step]) -> None:
         self.kinds = tuple(dict.fromkeys(step.door for step in steps if step.door))
         self._layout, self._each = layout, [(word, kind) for kind in self.kinds for word in _WORDS]
-        self._tasks: dict[tuple[str, str], MechanismTask] = {}
+        self._tasks: dict[tuple[str, str], HomeOpen | HomeClose] = {}
         self._fronts = {kind: Fronts((one_front(layout, kind),), (kind,)) for kind in self.kinds}
         for word, kind in self._each:
             self._tasks[word, kind] = task = _WORDS[word]({"mechanism": kind}, layout=layout)
@@ -116,4 +116,4 @@ class Doors:
 
     def experts(self, h: dict[str, MechanismHandles]) -> list[list[Waypoint]]:
         """What opens and what closes each, in turn."""
-        return [list(self._tasks[word, kind].expert(h[kind])) for word, kind in self._each]
+        return [self._tasks[word, kind].expert(h[kind]) for word, kind in self._each]

@@ -156,9 +156,7 @@ def _front(room: ObjectPlaces, name: str, point: np.ndarray, ahead: float) -> np
 
 
 @functools.lru_cache(maxsize=4096)
-def _way(
-    found: LongPlaces, state: int, place: int, front: bool, x: float, y: float, yaw: float
-) -> np.ndarray:
+def _way(found: LongPlaces, state: int, place: int, front: bool, x: float, y: float, yaw: float) -> np.ndarray:
     """(k, 3) x, y [m] and yaw [rad] from a base to one of the stands before a place."""
     room, stands, base = found.rooms[state], found.stands[state][place][front], np.array([x, y, yaw])
     if not len(stands):  # of another subtask, which asks for the row's way, too

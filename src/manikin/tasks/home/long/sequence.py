@@ -21,9 +21,9 @@ from manikin.homes.objects import OBJECT_SETS, home_objects
 from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
 from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
+from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.from_front import reaching, stowing
 from manikin.tasks.home.handling import STATE, back, drive, numbers
-from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
 from manikin.tasks.home.long.places import long_places
 from manikin.tasks.home.long.steps import Errand, Step, steps_of
@@ -406,8 +406,9 @@ class LongTask(Task):
         thing = self.of_target(h, [t.pose for t in things])
         grip = self._grips.of(robot, choice, thing, facing)
         goal = self.of_target(h, h.goal.value.unbind(1))
-        to_object, to_goal = drive("drive to the object", path, rest, gripper=1), drive(
-            "drive to the goal", path, rest, gripper=-1
+        to_object, to_goal = (
+            drive("drive to the object", path, rest, gripper=1),
+            drive("drive to the goal", path, rest, gripper=-1),
         )
         parts = [
             [drive("navigate", path, aside, gripper=1), back(robot, gripper=1)],
