@@ -116,12 +116,15 @@ class HomeClose(MechanismTask):
         wide = pose(torch.cat([beside[:, :2] + (1.25 - forth)[:, None] * out, beside[:, 2:3]], 1), facing)
         left_of = found.sense[target][:, None] * left
         swept = found.frame[target] + 0.8 * out - 0.15 * left_of
+        shut = torch.zeros_like(q)
+        # [m] where the base stands, [m/s] how fast the hand goes, [s] when it goes on at the latest
         stages = [
-            ("wide", wide, 1.75, 1.2),
-            ("round", beside, 1.75, 0.8),
-            ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5),
-            ("shut", hand(torch.zeros_like(q), -0.02), 1.3, 0.8),
-            ("leave", hand(torch.zeros_like(q), 0.15), 1.4, 0.8),
+            ("wide", wide, 1.75, 1.2, 1.5),
+            ("round", beside, 1.75, 0.8, 1.5),
+            ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5, 1.3),
+            ("shut", hand(shut, -0.02), 1.3, 0.8, 1.1),
+            ("ease", hand(shut, 0.02), 1.3, 0.05, 0.5),  # what is let go at once springs open by a hair
+            ("leave", hand(shut, 0.15), 1.4, 0.8, 1.0),
         ]
         return [
             drive(base(1.75), rest.expand(h.n, -1), gripper=-1),
@@ -134,9 +137,9 @@ class HomeClose(MechanismTask):
                     pos_tol=0.06,
                     rot_tol=0.4,
                     speed=speed,
-                    timeout_s=1.5,
+                    timeout_s=late,
                 )
-                for name, to, away, speed in stages
+                for name, to, away, speed, late in stages
             ),
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=-1).hold(),
         ]
