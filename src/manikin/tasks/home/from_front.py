@@ -3,6 +3,9 @@ room above them."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -19,6 +22,7 @@ __all__ = ["reaching", "stowing"]
 _READY = Constant((0.04, -0.4, -1.2, 0.89, 0.9, -0.65, 0.99, 0.36))
 _BEHIND = 0.1  # [m] that the hand is behind what it takes before it goes there, and after it has let go
 _LIFT = 0.03  # [m]
+_CLEAR = 0.42  # [m] of the base from where it reaches in, so that the arm may move anyhow
 _LATE = 0.8  # [s] after which the arm, which may be at its end, goes on
 _AHEAD = Constant(((0.0, 0.0, 1.0),))
 
@@ -32,8 +36,10 @@ def reaching(robot: Robot, grip: Tensor, stand: Tensor) -> list[Waypoint]:
         Waypoint(name="around", pose=grip, gripper=1, pos_tol=0.01, rot_tol=0.1, speed=0.25, timeout_s=_LATE),
         Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.03, rot_tol=0.2, timeout_s=_LATE),
         Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.02, rot_tol=0.2, speed=0.3, timeout_s=_LATE),
-        Waypoint(name="out", base=_straight(robot, stand), gripper=-1, pos_tol=0.07, rot_tol=0.15, speed=0.8),
-        back(robot, gripper=-1),
+        Waypoint(
+            name="out", base=_straight(robot, stand, least=-_CLEAR), gripper=-1, pos_tol=0.07, rot_tol=0.15, speed=1.0
+        ),
+        replace(back(robot, gripper=-1), base=_straight(robot, stand)),
     ]
 
 
@@ -49,8 +55,10 @@ def stowing(robot: Robot, thing: Tensor, goal: Tensor, stand: Tensor) -> list[Wa
         Waypoint(
             name="leave", pose=_behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4, timeout_s=_LATE
         ),
-        Waypoint(name="out", base=_straight(robot, stand), gripper=1, pos_tol=0.07, rot_tol=0.15, speed=0.8),
-        back(robot, gripper=1),
+        Waypoint(
+            name="out", base=_straight(robot, stand, least=-_CLEAR), gripper=1, pos_tol=0.07, rot_tol=0.15, speed=1.0
+        ),
+        replace(back(robot, gripper=1), base=_straight(robot, stand)),
     ]
 
 
@@ -58,19 +66,22 @@ def _going_in(robot: Robot, place: Tensor, gripper: float) -> list[Waypoint]:
     """The arm ready, and then straight on until a place (n, 3) is in reach."""
     n = len(place)
     joints = torch.cat([robot.keyframe("rest")[:-8].expand(n, -1), _READY.like(place).expand(n, -1)], 1)
-    near = _straight(robot, place, REACH)
+    before, near = _straight(robot, place, REACH + _CLEAR, least=0.0), _straight(robot, place, REACH)
     return [
-        Waypoint(name="ready", joints=joints, gripper=gripper, rot_tol=0.4, turn=3.0, timeout_s=4.0),
+        Waypoint(
+            name="ready", base=before, joints=joints, gripper=gripper, pos_tol=0.1, rot_tol=0.4, turn=3.0, timeout_s=4.0
+        ),
         Waypoint(name="in", base=near, joints=joints, gripper=gripper, pos_tol=0.03, rot_tol=0.2, speed=0.6, turn=3.0),
     ]
 
 
-def _straight(robot: Robot, place: Tensor, less: float = 0.0) -> Tensor:
+def _straight(robot: Robot, place: Tensor, less: float = 0.0, least: float = -math.inf) -> Tensor:
     """(n, 3) where a base is, x, y [m] and yaw [rad], when it has gone straight until it is beside places (n, 2 or
-    more), or ``less`` [m] before them."""
+    more), or ``less`` [m] before them; backwards it goes by ``-least`` [m] at most."""
     base, yaw = robot.root_pose[:, :2], quat_to_yaw(robot.root_pose[:, 3:])
     ahead = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
     way = ((place[:, :2] - base) * ahead).sum(1) - less
+    way = way.clamp_min(least)
     return torch.cat([base + way[:, None] * ahead, yaw[:, None]], 1)
 
 

@@ -122,9 +122,9 @@ class HomeClose(MechanismTask):
             ("wide", wide, 1.75, 1.2, 1.5),
             ("round", beside, 1.75, 0.8, 1.5),
             ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5, 1.3),
-            ("shut", hand(shut, -0.02), 1.3, 0.8, 1.1),
-            ("ease", hand(shut, 0.02), 1.3, 0.05, 0.5),  # what is let go at once springs open by a hair
-            ("leave", hand(shut, 0.15), 1.4, 0.8, 1.0),
+            ("shut", hand(shut, -0.02), 1.3, 0.8, 0.9),
+            ("ease", hand(shut, 0.02), 1.3, 0.05, 0.3),  # what is let go at once springs open by a hair
+            ("leave", hand(shut, 0.15), 1.4, 0.8, 0.4),
         ]
         return [
             drive(base(1.75), rest.expand(h.n, -1), gripper=-1),
