@@ -58,6 +58,8 @@ VIEW = CameraSpec(name="docs", pos=(0.64, 0.66, 0.58), target=(-0.16, 0.0, 0.24)
 SEEN_BY_PEOPLE = (
     "HomeClose-v1",
     "HomeNavigate-v1",
+    "PrepareGroceries-v1",
+    "SetTable-v1",
     "TidyHouse-v1",
     "HomeOpen-v1",
     "KitchenCloseDrawer-v1",

@@ -20,6 +20,9 @@ __all__ = ["HOME_OBJECTS", "OBJECT_SETS", "HomeObject", "ObjectSet", "home_objec
 
 _DEPTH = 0.008  # [m] how far below an object's top the tool takes it; its palm begins 34 mm behind
 _LOW = 0.045  # [m] of the tool above what the object lies on, so that tips 38.5 mm ahead do not touch that
+# [m] likewise of a tool that points ahead and a little down: below the top, above what it lies on (least, most),
+_FRONT_DEPTH, _FRONT_LOW, _FRONT_HIGH = 0.012, 0.036, 0.06
+_FRONT_REACH = 0.03  # and how far behind an object's near side
 _SIDES = 12  # of the bowl
 
 
@@ -56,6 +59,14 @@ class HomeObject:
     def grip(self) -> Vec3:
         """[m] where the middle between the finger pads is when the gripper takes it from above, from its middle."""
         return (*self.aside, max(self.size[2] - _DEPTH, _LOW) - self.height)
+
+    @property
+    def front_grip(self) -> Vec3:
+        """[m] where the middle between the finger pads is when a gripper takes it from the front, pointing ahead along
+        x and a little down, from its middle; its far side may be out of reach of the pads."""
+        deep = self.size[1] if self.yaw else self.size[0]
+        up = min(max(self.size[2] - _FRONT_DEPTH, _FRONT_LOW), _FRONT_HIGH)
+        return (min(_FRONT_REACH - deep / 2, 0.0), 0.0, up - self.height)
 
     @property
     def prop(self) -> Prop:

@@ -54,10 +54,11 @@ class per_step(Generic[T]):
         world = scope.world
         if scope.rows is not None or scope.mask is not None:  # rows are being started, or a few are looked at
             return self._compute(task, h)
-        found = scope.memo.get(self)
+        key = (self, id(h))  # a scene may have several drawers with handles of their own
+        found = scope.memo.get(key)
         if found is None or found[0] is not world or found[1] != world.version:
             # the version of before: computing may not change the state
-            found = scope.memo[self] = world, world.version, self._compute(task, h)
+            found = scope.memo[key] = world, world.version, self._compute(task, h)
         value: T = found[2]
         return value
 

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.homes import VARIATIONS, Apartment, FreeSpace, apartment, free_space
+from manikin.homes import VARIATIONS, FreeSpace, apartment, free_space
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import HomeObject
-from manikin.math import pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.math import Constant, pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON
 from manikin.tasks.home.scene import FETCH_RADIUS, surfaces
 from manikin.tasks.home.ways import quick_way
 from manikin.toolkit import facing_down
 
-__all__ = ["Grips", "ObjectPlaces", "places", "way_to"]
+__all__ = ["Grips", "ObjectPlaces", "Room", "Spot", "nearest_stands", "places", "way_to"]
 
 _LOW, _HIGH = 1.0, 1.6  # [m] between these heights is the arm at rest, with an object in hand
 _SIDE, _AHEAD = 0.56, 0.7  # [m] how far it reaches to the sides and ahead
-_SEAT = "/seat"
 _PLACES = ("top", "seat", "left", "right", "worktop")  # on open surfaces
+_SEAT = "/seat"
 _EDGE, _APART = 0.06, 0.35  # [m] from the edge of a receptacle, and between places on it, about
 _ARMREST = 0.12  # [m] likewise from the sides of a seat, where there is something that a hand may touch
 _BEFORE = 0.6  # cosine of how far aside of a seat's front a stand may be: the forearm does not go over its sides
@@ -38,6 +39,7 @@ _DIRECTIONS = 12  # in which stands are looked for, around a place
 _WAY = 2.5  # [m] that a start is at most from a stand
 _ROOM = 0.12  # [m] more than the radius where it starts: the arm's joints vary there
 _STRIDE = 4  # a start every so many cells
+_TILTED = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
 
 
@@ -69,44 +71,92 @@ class ObjectPlaces:
 @functools.lru_cache(maxsize=2 * VARIATIONS)
 def places(layout: str) -> ObjectPlaces:
     """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
-    home = apartment(int(layout.removeprefix("apartment")))
-    space, wide = (free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW)) for r in (_SIDE, _AHEAD))
-    turns = space.inside & (wide.clearance >= FETCH_RADIUS)
-    middles = space.origin + np.argwhere(turns) * CELL
-    roomy = space.inside & (wide.clearance >= FETCH_RADIUS + _ROOM)
-    points, corners, names, stands, starts = [], [], [], [], []
-    for name, point, around in _grid(home):
-        stand = _stands(middles, point[:2])
-        if name.endswith(_SEAT):
-            out = (around[1] - around[0]) / np.linalg.norm(around[1] - around[0])
-            to = stand[:, :2] - point[:2]
-            stand = stand[to @ out >= _BEFORE * np.linalg.norm(to, axis=1)]
-        if not len(stand):
-            continue
-        ways = space.nearest(stand[:, :2])
-        grid = np.zeros_like(roomy)
+    room = Room(layout)
+    return room.with_places(room.open_spots())
+
+
+@dataclass(frozen=True, eq=False)
+class Spot:
+    """A place before which the robot may be able to stand: its name, (3,) where it is, (4, 2) corners of its surface,
+    (k, 3) stands, and (m, 2) where the robot can start [m, rad]."""
+
+    name: str
+    point: np.ndarray
+    corners: np.ndarray
+    stands: np.ndarray
+    starts: np.ndarray
+
+
+class Room:
+    """A built-in apartment in which the robot drives with its arm at rest.
+
+    Args:
+        layout: its name.
+        joints: positions of joints that are not at 0, by mechanism and joint [m or rad].
+        way: [m] that a start is at most from a stand.
+
+    Attributes:
+        home: the apartment.
+        space, turns, roomy: see :class:`ObjectPlaces`.
+        turning: (m, 2) [m] middles of the cells in which the robot can turn.
+    """
+
+    def __init__(self, layout: str, joints: Mapping[str, Mapping[str, float]] | None = None, way: float = _WAY) -> None:
+        self._way = way
+        self.home = home = apartment(int(layout.removeprefix("apartment")))
+        self.space, wide = (
+            free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW), joints=joints) for r in (_SIDE, _AHEAD)
+        )
+        self.turns = self.space.inside & (wide.clearance >= FETCH_RADIUS)
+        self.roomy = self.space.inside & (wide.clearance >= FETCH_RADIUS + _ROOM)
+        self.turning = self.space.origin + np.argwhere(self.turns) * CELL
+
+    def spot(self, name: str, point: np.ndarray, corners: np.ndarray, stands: np.ndarray) -> Spot:
+        """A place with all starts within 2 m of it that are not far from its stands."""
+        if not len(stands):
+            return Spot(name, point, corners, stands, np.zeros((0, 2)))
+        ways = self.space.nearest(stands[:, :2])
+        grid = np.zeros_like(self.roomy)
         grid[::_STRIDE, ::_STRIDE] = True
-        begin = np.argwhere(roomy & grid & (ways <= _WAY))
-        begin = space.origin + begin * CELL
-        begin = begin[np.linalg.norm(begin - point[:2], axis=1) < COMMON.spawn]
-        if not len(begin):
-            continue
-        points.append(point)
-        corners.append(around)
-        names.append(name)
-        stands.append(stand)
-        starts.append(begin)
-    most = max(map(len, starts))
-    return ObjectPlaces(
-        space=space,
-        turns=turns,
-        points=np.array(points, np.float32),
-        corners=np.array(corners, np.float32),
-        names=tuple(names),
-        stands=np.stack([np.resize(one, (_DIRECTIONS, 3)) for one in stands]).astype(np.float32),
-        starts=np.stack([np.resize(one, (most, 2)) for one in starts]).astype(np.float32),
-        roomy=roomy,
-    )
+        begin = self.space.origin + np.argwhere(self.roomy & grid & (ways <= self._way)) * CELL
+        return Spot(name, point, corners, stands, begin[np.linalg.norm(begin - point[:2], axis=1) < COMMON.spawn])
+
+    def open_spots(self, wanted: Callable[[str], bool] = lambda name: True) -> list[Spot]:
+        """Places on the open surfaces of the apartment whose names are ``wanted``."""
+        found: list[Spot] = []
+        for one in (one for one in surfaces(self.home, _PLACES) if wanted(one.name)):
+            corners = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half)
+            seat = one.name.endswith(_SEAT)
+            edges = (_EDGE, _ARMREST if seat else _EDGE)
+            x, y = (_along(half - edge) for half, edge in zip(one.half, edges, strict=True))
+            local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
+            for point in one.at(local):
+                stands = self.stands_before(point)
+                if seat:
+                    out = (corners[1] - corners[0]) / np.linalg.norm(corners[1] - corners[0])
+                    to = stands[:, :2] - point[:2]
+                    stands = stands[to @ out >= _BEFORE * np.linalg.norm(to, axis=1)]
+                found.append(self.spot(one.name, np.array([*point, one.level]), corners, stands))
+        return found
+
+    def stands_before(self, point: np.ndarray) -> np.ndarray:
+        """(k, 3) x, y [m] and yaw [rad] of stands before a point (2,), one in each direction that has any."""
+        return nearest_stands(self.turning, point, (_NEAR, _BEST, _FAR))
+
+    def with_places(self, spots: Iterable[Spot]) -> ObjectPlaces:
+        """Those places that have a stand and a start."""
+        each = [one for one in spots if len(one.stands) and len(one.starts)]
+        most = max(len(one.starts) for one in each)
+        return ObjectPlaces(
+            space=self.space,
+            turns=self.turns,
+            points=np.array([one.point for one in each], np.float32),
+            corners=np.array([one.corners for one in each], np.float32),
+            names=tuple(one.name for one in each),
+            stands=np.stack([np.resize(one.stands, (_DIRECTIONS, 3)) for one in each]).astype(np.float32),
+            starts=np.stack([np.resize(one.starts, (most, 2)) for one in each]).astype(np.float32),
+            roomy=self.roomy,
+        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -118,35 +168,25 @@ def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarra
     )
 
 
-def _grid(home: Apartment) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Places on the open surfaces of an apartment: name of the receptacle, (3,) place, (4, 2) corners around it [m]."""
-    found = []
-    for one in surfaces(home, _PLACES):
-        corners = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half)
-        edges = (_EDGE, _ARMREST if one.name.endswith(_SEAT) else _EDGE)
-        x, y = (_along(half - edge) for half, edge in zip(one.half, edges, strict=True))
-        local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
-        found += [(one.name, np.array([*point, one.level]), corners) for point in one.at(local)]
-    return found
-
-
 def _along(half: float) -> np.ndarray:
     """Places along a side of half this length [m]."""
     half = max(half, 0.0)
     return np.linspace(-half, half, 1 + round(2 * half / _APART)) if half > _APART / 2 else np.zeros(1)
 
 
-def _stands(middles: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """(k, 3) stands before a point (2,), among the middles (m, 2) of free cells, one in each direction that has any."""
+def nearest_stands(middles: np.ndarray, point: np.ndarray, away: tuple[float, float, float]) -> np.ndarray:
+    """(k, 3) x, y [m] and yaw [rad] of stands that face a point (2,), among the middles (m, 2) of free cells, one in
+    each direction that has any: so far ``away`` from it at least, at best, and at most [m]."""
+    least, best, most = away
     to = point - middles
-    away, angle = np.linalg.norm(to, axis=1), np.arctan2(to[:, 1], to[:, 0])
+    off, angle = np.linalg.norm(to, axis=1), np.arctan2(to[:, 1], to[:, 0])
     sector = np.floor((angle + math.pi) / (2 * math.pi) * _DIRECTIONS).astype(int) % _DIRECTIONS
     out = []
     for k in range(_DIRECTIONS):
-        mine = np.flatnonzero((sector == k) & (away >= _NEAR) & (away <= _FAR))
+        mine = np.flatnonzero((sector == k) & (off >= least) & (off <= most))
         if len(mine):
-            best = mine[np.abs(away[mine] - _BEST).argmin()]
-            out.append((*middles[best], angle[best]))
+            one = mine[np.abs(off[mine] - best).argmin()]
+            out.append((*middles[one], angle[one]))
     return np.array(out).reshape(-1, 3)
 
 
@@ -163,10 +203,24 @@ class Grips:
         self._period = torch.tensor([2 * math.pi / one.turns for one in objects])
         self._width = torch.tensor([one.width for one in objects])
         self._height = torch.tensor([one.height for one in objects])
+        self._from_front = torch.tensor([one.front_grip for one in objects])
 
     def height(self, choice: Tensor) -> Tensor:
         """(n,) [m] of the middle of objects ``choice`` (n,) above what they lie on."""
         return self._height[choice]
+
+    def from_front(self, choice: Tensor, thing: Tensor, facing: Tensor) -> Tensor:
+        """(n, 7) poses of a tool that take upright objects from the front, pointing ahead and 30 degrees down;
+        arguments as of :meth:`of`."""
+        turn, _ = self._turn(choice, thing, facing)
+        place = thing[:, :3] + quat_rotate(quat_from_yaw(turn), self._from_front[choice])
+        return pose(place, quat_mul(quat_from_yaw(turn), _TILTED.like(turn).expand(len(turn), 4)))
+
+    def _turn(self, choice: Tensor, thing: Tensor, facing: Tensor) -> tuple[Tensor, Tensor]:
+        """(n,) [rad] how the gripper is turned about the vertical, and that less how the object is."""
+        period, own = self._period[choice], self._yaw[choice]
+        turn = quat_to_yaw(thing[:, 3:]) + own - facing
+        return turn - torch.round(turn / period) * period + facing, own
 
     def of(self, robot: Robot, choice: Tensor, thing: Tensor, facing: Tensor) -> Tensor:
         """(n, 7) poses of the tool that take upright objects.
@@ -177,9 +231,7 @@ class Grips:
             thing: (n, 7) their poses.
             facing: (n,) [rad] of the equal grasps the one that is nearest to this turn is taken.
         """
-        period, own = self._period[choice], self._yaw[choice]
-        turn = quat_to_yaw(thing[:, 3:]) + own - facing
-        turn = turn - torch.round(turn / period) * period + facing
+        turn, own = self._turn(choice, thing, facing)
         place = thing[:, :3] + quat_rotate(quat_from_yaw(turn - own), self._grip[choice])
         return pose(place, quat_mul(quat_from_yaw(turn), facing_down(robot)))
 

@@ -18,7 +18,7 @@ from manikin.tasks.home.rewards import place_terms
 from manikin.tasks.home.rules import RULES
 from manikin.toolkit import above, constant, facing_down, per_step
 
-__all__ = ["HomePlace", "placing"]
+__all__ = ["HomePlace", "brought", "placing"]
 
 _OVER = 0.1  # [m] above the goal, and above where the object was let go
 _ABOVE = 0.004  # [m] it is let go so far above the surface
@@ -143,10 +143,7 @@ class HomePlace(HandlingTask):
 def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor) -> list[Waypoint]:
     """From a stand: put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 3) [m], let go, go back to rest. It is
     turned so that the tool then faces as the robot does, ``facing`` (n,) [rad]."""
-    in_hand = pose_mul(pose_inv(thing), robot.tcp_pose)
-    own = quat_to_yaw(quat_mul(in_hand[:, 3:], quat_conj(facing_down(robot))))
-    turn = quat_from_yaw(facing - own)
-    over, down = (pose_mul(pose(above(goal, up), turn), in_hand) for up in (_OVER, _ABOVE))
+    over, down = brought(robot, thing, goal, facing, (_OVER, _ABOVE))
     up = pose(above(robot.tcp_pos, _OVER), robot.tcp_quat)
     return [
         Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
@@ -155,3 +152,12 @@ def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor) -> list[W
         Waypoint(name="up", pose=up, gripper=1, pos_tol=0.03, speed=0.4),
         back(robot, gripper=1),
     ]
+
+
+def brought(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor, up: tuple[float, ...]) -> list[Tensor]:
+    """(n, 7) poses of the tool that bring what it holds to a goal upright, once so far ``up`` above it [m] each;
+    arguments as of :func:`placing`."""
+    in_hand = pose_mul(pose_inv(thing), robot.tcp_pose)
+    own = quat_to_yaw(quat_mul(in_hand[:, 3:], quat_conj(facing_down(robot))))
+    turn = quat_from_yaw(facing - own)
+    return [pose_mul(pose(above(goal, one), turn), in_hand) for one in up]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.math import atan2, norm
+from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul
 from manikin.tasks.home.doors.approach import approach, drive, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.labels import subtask_labels
@@ -16,6 +16,8 @@ from manikin.tasks.home.rewards import close_terms
 from manikin.tasks.home.rules import RULES
 
 __all__ = ["HomeClose"]
+
+_POINTS = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 
 
 class HomeClose(MechanismTask):
@@ -53,12 +55,12 @@ class HomeClose(MechanismTask):
         return self.by_kind(h, lambda joint: close_terms(seen, joint, pushed, ev["success"], torso))
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
-        """Drive before it, take its handle, push while driving on, leave, rest."""
-        if len(self._kinds) > 1:
-            raise NotImplementedError(f"{self.id} has no scripted expert for mechanism='either'")
-        return self._fridge(h) if self._kinds == ("fridge",) else self._drawer(h)
-
-    def _drawer(self, h: MechanismHandles) -> list[Waypoint]:
+        """Drive before a drawer, take its handle, push while driving on, leave, rest. The door of the fridge is swept
+        along by the hand."""
+        if self._kinds == ("fridge",):
+            return self._shut_fridge(h)
+        if self._kinds != ("drawer",):
+            raise NotImplementedError(f"{self.id} has scripted experts for mechanism='drawer' and 'fridge'")
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
         wide = torch.full_like(q, 0.25)
@@ -90,56 +92,55 @@ class HomeClose(MechanismTask):
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.3).hold(),
         ]
 
-    def _fridge(self, h: MechanismHandles) -> list[Waypoint]:
-        """Drive outside the door, push it round with the closed hand while driving on, leave, rest."""
-        found, target, cold, began = self._fronts, h.target.value.long(), self.cold(h), h.began.value
-        foot, rest, swings, out = found.handle[target], h.robot.keyframe("rest"), found.sense[target], found.yaw[target]
-        start, along = self.handle_at(h, began), out + swings * (began - math.pi / 2)  # where the door's edge points
-        one, two = 0.5 * swings, -0.2 * swings
-        outside = along + 0.3 * swings
-        wanted = start[:, :2] + torch.stack([torch.cos(outside), torch.sin(outside)], 1)
-        away = torch.full_like(began, 0.85)
-        line = approach(
-            self.layout, cold, start, along, wanted, torch.minimum(one, two), torch.maximum(one, two), (away, away)
-        )
-        first, end = line.base(0.85), out + 0.4 * swings
-        last = foot[:, :2] + 1.05 * torch.stack([torch.cos(end), torch.sin(end)], 1)
-        way = last - first[:, :2]
-        heading = atan2(way[:, 1], way[:, 0])[:, None]
+    def _shut_fridge(self, h: MechanismHandles) -> list[Waypoint]:
+        """Stand before it, bring the hand round the edge of the door, push the handle along its way while driving on,
+        leave, rest."""
+        found, target, q = self._fronts, h.target.value.long(), self.joint(h).q
+        yaw, hinge, rest = found.yaw[target], found.hinge[target], h.robot.keyframe("rest")
+        out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
+        left = torch.stack([-out[:, 1], out[:, 0]], 1)
+        facing = quat_mul(quat_from_yaw(yaw + math.pi), _POINTS.like(out).expand(len(out), 4))
 
-        def at(share: float, off: float) -> Tensor:
-            """The hand outside the handle by so much [m], where the door is open by a share of how it began."""
-            turn = out + swings * share * began
-            normal = torch.stack([torch.cos(turn), torch.sin(turn), torch.zeros_like(turn)], 1)
-            inwards = swings[:, None] * torch.stack([-normal[:, 1], normal[:, 0], normal[:, 2]], 1)
-            return line.hand(self.handle_at(h, share * began) + off * normal + 0.08 * inwards)
+        def base(away: float) -> Tensor:
+            place = found.frame[target] + away * out + 0.15 * found.sense[target][:, None] * left
+            return torch.cat([place, (yaw + math.pi)[:, None]], 1)
 
-        def push(share: float, driven: float, seconds: float = 1.0) -> Waypoint:
-            """On to where the door is open by this share of how it began, and a share of the base's way is driven."""
-            base = torch.cat([first[:, :2] + driven * way, heading], 1)
-            return Waypoint(
-                name="push",
-                pose=at(share, 0.03),
-                base=base,
-                gripper=-1,
-                pos_tol=0.06,
-                rot_tol=0.6,
-                speed=0.5,
-                timeout_s=seconds,
-            )
+        def hand(to: Tensor, off: float) -> Tensor:
+            """Outside of the handle where the door is at ``to``."""
+            place = self.handle_at(h, to)
+            arm = place[:, :2] - hinge
+            along = found.sense[target][:, None] * torch.stack([-arm[:, 1], arm[:, 0]], 1) / norm(arm, keepdim=True)
+            return pose(torch.cat([place[:, :2] + off * along, place[:, 2:]], 1), facing)
 
-        shares = ((0.8, 0.0), (0.6, 0.3), (0.4, 0.6), (0.2, 0.9), (0.06, 1.0))
+        beside = hand(q, 0.16)
+        forth = ((beside[:, :2] - found.frame[target]) * out).sum(1)
+        wide = pose(torch.cat([beside[:, :2] + (1.25 - forth)[:, None] * out, beside[:, 2:3]], 1), facing)
+        left_of = found.sense[target][:, None] * left
+        swept = found.frame[target] + 0.8 * out - 0.15 * left_of
+        shut = torch.zeros_like(q)
+        # [m] where the base stands, [m/s] how fast the hand goes, [s] when it goes on at the latest
+        stages = [
+            ("wide", wide, 1.75, 1.2, 1.5),
+            ("round", beside, 1.75, 0.8, 1.5),
+            ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5, 1.3),
+            ("shut", hand(shut, -0.02), 1.3, 0.8, 0.9),
+            ("ease", hand(shut, 0.02), 1.3, 0.05, 0.3),  # what is let go at once springs open by a hair
+            ("leave", hand(shut, 0.15), 1.4, 0.8, 0.4),
+        ]
         return [
-            drive(first, ready(cold, rest), gripper=-1),
-            Waypoint(
-                name="before", pose=at(1.0, 0.15), gripper=-1, pos_tol=0.04, rot_tol=0.2, speed=0.8, timeout_s=0.4
+            drive(base(1.75), rest.expand(h.n, -1), gripper=-1),
+            *(
+                Waypoint(
+                    name=name,
+                    pose=to,
+                    base=base(away),
+                    gripper=-1,
+                    pos_tol=0.06,
+                    rot_tol=0.4,
+                    speed=speed,
+                    timeout_s=late,
+                )
+                for name, to, away, speed, late in stages
             ),
-            *(push(share, driven) for share, driven in shares),
-            # a heavy door springs back from its end: it is held there until all is still, and let go slowly
-            Waypoint(name="shut", pose=at(0.0, -0.03), gripper=-1, pos_tol=0.0, rot_tol=0.6, speed=0.2, timeout_s=1.0),
-            Waypoint(
-                name="ease", pose=at(0.0, -0.012), gripper=-1, pos_tol=0.0, rot_tol=0.6, speed=0.03, timeout_s=0.8
-            ),
-            Waypoint(name="away", pose=at(0.0, 0.15), gripper=-1, pos_tol=0.06, rot_tol=0.3, speed=0.6),
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=-1).hold(),
         ]

@@ -25,7 +25,7 @@ from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
 from manikin.toolkit import chosen, constant, per_step, press, tool_from_base
 
-__all__ = ["KINDS", "Front", "Fronts", "MechanismHandles", "MechanismTask", "fronts"]
+__all__ = ["KINDS", "Front", "Fronts", "MechanismHandles", "MechanismTask", "fronts", "mechanism_handles"]
 
 KINDS = ("drawer", "fridge")
 """What is opened and closed: an upper drawer of the kitchen counter, or the upper door of the fridge."""
@@ -138,6 +138,29 @@ class MechanismHandles(Handles):
     pushed: Variable  # 1 once it was shut with the tool near its handle, until it is open again
 
 
+def mechanism_handles(b: SceneBuilder, robot: Robot, home: Home, found: Fronts, name: str = "") -> MechanismHandles:
+    """What Open and Close need of a scene with a robot in an apartment; their variables are named after ``name``."""
+    return MechanismHandles(
+        robot=robot,
+        home=home,
+        pieces=tuple(home.mechanism(one.mechanism) for one in found.each),
+        grasps=tuple(
+            b.grasp(
+                robot,
+                home.mechanism(one.mechanism),
+                link=one.joint,
+                min_force=COMMON.grasp_force,
+                max_angle=math.degrees(COMMON.grasp_angle),
+            )
+            for one in found.each
+        ),
+        target=b.variable(f"{name}target"),
+        began=b.variable(f"{name}began"),
+        pressed=b.variable(f"{name}pressed"),
+        pushed=b.variable(f"{name}pushed"),
+    )
+
+
 class MechanismTask(Task):
     """A drawer or a fridge before a mobile robot: what Open and Close have in common.
 
@@ -146,6 +169,7 @@ class MechanismTask(Task):
     """
 
     subtask: ClassVar[str]
+    _kinds: tuple[str, ...]
     robots = ("fetch_mshab",)
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
     layouts = LAYOUTS
@@ -177,25 +201,11 @@ class MechanismTask(Task):
         with on_host(torch.zeros(0).device):  # another world tries them, on the host
             starts = _starts(self.layout, self._kinds, self.subtask, b.robots[0])
         self._starts = torch.tensor(starts)
-        return MechanismHandles(
-            robot=robot,
-            home=home,
-            pieces=tuple(home.mechanism(one.mechanism) for one in found.each),
-            grasps=tuple(
-                b.grasp(
-                    robot,
-                    home.mechanism(one.mechanism),
-                    link=one.joint,
-                    min_force=COMMON.grasp_force,
-                    max_angle=math.degrees(COMMON.grasp_angle),
-                )
-                for one in found.each
-            ),
-            target=b.variable("target"),
-            began=b.variable("began"),
-            pressed=b.variable("pressed"),
-            pushed=b.variable("pushed"),
-        )
+        return mechanism_handles(b, robot, home, found)
+
+    def about(self, found: Fronts, kinds: tuple[str, ...]) -> None:
+        """In another task's scene: be about these drawers and doors of these kinds."""
+        self._fronts, self._kinds = found, kinds
 
     def start(self, h: MechanismHandles, ep: Episode) -> None:
         kind, slot = ep.rng.integers("kind", 0, len(self._kinds)), ep.rng.integers("which", 0, _SLOTS)

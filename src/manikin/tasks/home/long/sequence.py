@@ -21,8 +21,12 @@ from manikin.homes.objects import OBJECT_SETS, home_objects
 from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
 from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
+from manikin.tasks.home.doors.mechanisms import MechanismHandles
+from manikin.tasks.home.from_front import reaching, stowing
 from manikin.tasks.home.handling import STATE, back, drive, numbers
-from manikin.tasks.home.long.ways import paths_to
+from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
+from manikin.tasks.home.long.places import long_places
+from manikin.tasks.home.long.steps import Errand, Step, steps_of
 from manikin.tasks.home.objects_at import Grips, places
 from manikin.tasks.home.pick import picking
 from manikin.tasks.home.place import placing
@@ -31,7 +35,7 @@ from manikin.tasks.home.rules import RULES, SEQUENCES
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.toolkit import above, chosen, constant, fingers_touch, full_turn, press
 
-__all__ = ["FAILURES", "LongHandles", "LongTask", "Step"]
+__all__ = ["FAILURES", "LongHandles", "LongTask"]
 
 FAILURES = ("out_of_time", "excessive_collisions", "undone")
 """Why a row fails: a subtask took longer than its horizon, its contacts reached its limit of force, or an object that
@@ -46,36 +50,12 @@ _LABELS = Labels(
     ),
     source="the subtasks of MS-HAB's sequences",
 )
+_PARTS = ("drive", "carry", "pick", "place", "reach", "stow")  # of the expert, as they follow one another
 _FLAGS = ("contact", "is_grasped", "at_goal", "released_at_goal", "released_outside_goal", "subtask_done")
 _NAVIGATION = ("driven", "teleported")
+_ASKEW = 0.15  # [rad] that what is taken from the front lies askew at most
 _ASIDE = 0.7  # [rad] that the head is turned while the robot drives, more than counts as rest
 _AGAIN = 40  # control steps after which a robot that stands at rest with empty hands tries again to pick
-
-
-@dataclass(frozen=True)
-class Step:
-    """One subtask of a sequence.
-
-    Attributes:
-        kind: ``navigate``, ``pick`` or ``place``.
-        target: number of the object that it is about.
-        carrying: whether that is in the gripper meanwhile.
-        to_goal: whether Navigate goes to the object's goal, and not to where it is.
-    """
-
-    kind: str
-    target: int
-    carrying: bool = False
-    to_goal: bool = False
-
-    @property
-    def name(self) -> str:
-        """In words."""
-        return f"{self.kind} {self.target}" if self.kind != "navigate" else f"navigate to {self._where} {self.target}"
-
-    @property
-    def _where(self) -> str:
-        return "goal" if self.to_goal else "object"
 
 
 @dataclass
@@ -99,6 +79,7 @@ class LongHandles(Handles):
     goal: Variable  # (T, 3) [m]
     held: Variable  # (2,) whether the present object was held after this step, and after the one before
     judged: Variable  # flags of the subtask that the last step belonged to, and its number
+    doors: dict[str, MechanismHandles]  # of the drawer and the fridge that are opened and closed
 
 
 class LongTask(Task):
@@ -109,6 +90,8 @@ class LongTask(Task):
     """
 
     sequence: ClassVar[str]
+    errands: ClassVar[tuple[Errand, ...]]
+    opened: ClassVar[str] = ""  # what is open all the time
     labels = _LABELS
     skills: ClassVar[tuple[str, ...]] = ("navigate", "pick", "place")
     robots = ("fetch_mshab",)
@@ -134,47 +117,47 @@ class LongTask(Task):
         """
         if self.config.navigation not in _NAVIGATION:
             raise UnknownNameError("navigation", self.config.navigation, _NAVIGATION)
-        words, found = SEQUENCES[self.sequence], []
-        count = words.count("place")
-        wanted = self.config.targets or count
+        count, wanted = len(self.errands), self.config.targets or len(self.errands)
         if not 1 <= wanted <= count:
             raise ConfigError(f"{self.id} has 1 to {count} targets, not {wanted}")
-        target, carrying = 0, False
-        for i, kind in enumerate(words):
-            if target == wanted:
-                break
-            after = words[i + 1] if kind == "navigate" else ""
-            found.append(Step(kind, target, carrying or kind == "place", to_goal=after == "place"))
-            carrying = kind == "pick" or (carrying and kind == "navigate")
-            target += kind == "place"
+        found = steps_of(SEQUENCES[self.sequence], self.errands[:wanted], self.opened)
         if self.config.navigation == "teleported":
-            found = [step for step in found if step.kind != "navigate"]
-        return tuple(found)
+            found = tuple(step for step in found if step.kind != "navigate")
+        return found
+
+    def objects_of(self, target: int) -> tuple[str, ...]:
+        """Names of the objects of which a target is one."""
+        del target
+        return tuple(self.config.objects)
 
     def scene(self, b: SceneBuilder) -> LongHandles:
         self._steps = steps = self.steps()
         self._count = count = 1 + max(step.target for step in steps)
-        parts = ("drive", "carry", "pick", "place")  # as they follow one another in the expert
         seen = (*steps, steps[-1])  # once all are done, rows are seen as in the last
-        of = [("carry" if s.carrying else "drive") if s.kind == "navigate" else s.kind for s in seen]
-        self._part = torch.tensor([parts.index(part) for part in of])
         self._target = torch.tensor([s.target for s in seen])
         self._to_goal = torch.tensor([s.to_goal or s.kind == "place" for s in seen])
+        self._picks = torch.tensor([s.kind == "pick" for s in seen])
         self._horizon = torch.tensor([RULES[s.kind].horizon for s in seen])
         self._limit = torch.tensor([RULES[s.kind].force_limit for s in seen])
         before = [steps[:k] for k in range(len(seen))]
         placed = [[any(s.kind == "place" and s.target == k for s in some) for k in range(count)] for some in before]
         self._placed = torch.tensor(placed)  # (subtasks + 1, targets)
-        found = places(self.layout)
-        self._points, self._starts = torch.tensor(found.points), torch.tensor(found.starts)
-        objects = home_objects(tuple(self.config.objects))
-        self._grips = Grips(objects)
+        self._conditions = list(dict.fromkeys((s.kind, s.carrying, s.door) for s in seen))
+        self._condition = torch.tensor([self._conditions.index((s.kind, s.carrying, s.door)) for s in seen])
+        self._find_places(seen)
+        each = [self.objects_of(k) for k in range(count)]
+        names = list(dict.fromkeys(name for some in each for name in some))
+        self._grips = Grips(home_objects(tuple(names)))
+        self._which = [torch.tensor([names.index(name) for name in some]) for some in each]
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot)
         home = furnish(b, apartment(LAYOUTS.index(self.layout)))
-        props = [one.prop for one in objects]
-        things = [b.mesh(f"object{k}", choice=props) for k in range(count)]
+        props = [[one.prop for one in home_objects(some)] for some in each]
+        things = [b.mesh(f"object{k}", choice=props[k]) for k in range(count)]
         angle = math.degrees(COMMON.grasp_angle)
+        self._doors = Doors(self.layout, steps)
+        self._part = torch.tensor([self._number_of_part(s) for s in seen])
+        self._flags = (*_FLAGS, *DOOR_FLAGS) if self._doors.kinds else _FLAGS
         return LongHandles(
             robot=robot,
             home=home,
@@ -192,40 +175,94 @@ class LongTask(Task):
             goal_place=b.variable("goal_place", (count,)),
             goal=b.variable("goal", (count, 3)),
             held=b.variable("held", (2,)),
-            judged=b.variable("judged", (len(_FLAGS) + 2,)),
+            judged=b.variable("judged", (len(self._flags) + 2,)),
+            doors=self._doors.declare(b, robot, home),
         )
+
+    def _find_places(self, seen: Sequence[Step]) -> None:
+        """Where objects may lie and be brought to, and at which of these places each subtask is."""
+        errands = self.errands[: self._count]
+        states = tuple(dict.fromkeys(s.opened for s in seen))
+        kinds = tuple(dict.fromkeys(kind for one in errands for kind in (one.start, one.goal)))
+        self._places = found = long_places(self.layout, states, kinds)
+        self._points, self._starts = found.points, found.starts
+        self._state = torch.tensor([states.index(s.opened) for s in seen])
+        self._handle = torch.tensor([found.handle(s.door, states.index(s.opened)) if s.door else -1 for s in seen])
+        self._slots = [found.of_kind(kind) for kind in (*(e.start for e in errands), *(e.goal for e in errands))]
+        self._close_by = found.close_by
+        fronts = [one.from_front for one in errands]
+        self._from_front = torch.tensor(fronts)
+        self._front = torch.tensor([fronts[s.target] and not s.door for s in seen])
+        anywhere = places(self.layout)
+        self._anywhere = torch.tensor(anywhere.starts)
+
+    def _number_of_part(self, step: Step) -> int:
+        """Of the expert's part that does a subtask."""
+        if step.kind in ("open", "close"):
+            return len(_PARTS) + self._doors.number(step)
+        if step.kind == "navigate":
+            return _PARTS.index("carry" if step.carrying else "drive")
+        front = {"pick": "reach", "place": "stow"}
+        return _PARTS.index(front[step.kind] if self.errands[step.target].from_front else step.kind)
 
     # ---- how an episode begins ---------------------------------------------------------------------------------------
 
     def start(self, h: LongHandles, ep: Episode) -> None:
         count = len(h.things)
-        order = ep.rng.uniform("places", 0.0, 1.0, (len(self._points),)).argsort(dim=1, stable=True)
-        h.start_place.set(order[:, :count].float())
-        h.goal_place.set(order[:, count : 2 * count].float())
-        height = torch.stack([self._grips.height(thing.choice) for thing in h.things], 1)
-        starts, goals = (self._points[order[:, k * count : (k + 1) * count]] for k in (0, 1))
+        number = self._drawn(ep)
+        h.start_place.set(number[:, :count].float())
+        h.goal_place.set(number[:, count:].float())
+        height = torch.stack([self._grips.height(self._choice(h, k)) for k in range(count)], 1)
+        starts, goals = self._points[number[:, :count]], self._points[number[:, count:]]
         goals = torch.cat([goals[..., :2], goals[..., 2:] + height[..., None]], 2)
         h.goal.set(goals)
         for k, thing in enumerate(h.things):
-            thing.set_pose(above(starts[:, k], height[:, k]), full_turn(ep, f"object{k}/yaw"))
-        h.spawns.set(self._spawns(order, ep))
-        if self.config.navigation == "teleported":
+            point = above(starts[:, k] - self._doors.drawn_in(self.errands[k]), height[:, k])
+            thing.set_pose(point, self._turned(h, k, ep))
+        h.spawns.set(self._spawns(number, ep))
+        if self.config.navigation == "teleported" or self.opened:
             begun = h.spawns.value[:, 0]
         else:
-            number = ep.rng.integers("base/near", 0, len(self._points))  # anywhere: the start of another place
-            place = self._starts[number, ep.rng.integers("base/place", 0, self._starts.shape[1])]
+            near = ep.rng.integers("base/near", 0, len(self._anywhere))  # anywhere: the start of another place
+            place = self._anywhere[near, ep.rng.integers("base/place", 0, self._anywhere.shape[1])]
             begun = torch.cat([place, ep.rng.uniform("base/yaw", -torch.pi, torch.pi)[:, None]], 1)
         h.begun.set(begun)
         h.robot.set_qpos(about_rest(h.robot, ep, begun), opening=0.3)
+        self._doors.begin(h.home, self.opened)
 
-    def _spawns(self, order: Tensor, ep: Episode) -> Tensor:
+    def _choice(self, h: LongHandles, k: int) -> Tensor:
+        """(n,) which of all objects the k-th target is."""
+        return self._which[k][h.things[k].choice]
+
+    def _drawn(self, ep: Episode) -> Tensor:
+        """(n, 2 T) numbers of the places where the targets lie, and of their goals; near an earlier one only where
+        nothing else is left, as for what is brought into the fridge when the others are out."""
+        order, found = ep.rng.uniform("places", 0.0, 1.0, (len(self._points),)), []
+        for slot in self._slots:
+            number = torch.where(slot, order, constant(math.inf)).argmin(1)
+            order = order + self._close_by[number].float()
+            found.append(number)
+        return torch.stack(found, 1)
+
+    def _turned(self, h: LongHandles, k: int, ep: Episode) -> Tensor:
+        """(n, 4) how a target lies: anyhow, or so that it can be taken from the front."""
+        if not self.errands[k].from_front:
+            return full_turn(ep, f"object{k}/yaw")
+        askew = ep.rng.uniform(f"object{k}/yaw", -_ASKEW, _ASKEW)
+        return quat_from_yaw(self._places.ahead + askew - self._grips.own(self._choice(h, k)))
+
+    def _places_of(self, start: Tensor, goal: Tensor) -> Tensor:
+        """(n, S + 1) int64 numbers of the places of all subtasks, from those (n, T) of the targets."""
+        number = torch.where(self._to_goal, goal[:, self._target], start[:, self._target])
+        return torch.where(self._handle >= 0, self._handle, number)
+
+    def _spawns(self, number: Tensor, ep: Episode) -> Tensor:
         """(n, S + 1, 3) of each subtask a place within 2 m of what it is about, and a heading that about faces it."""
-        many = len(self._target)
-        number = order[:, self._target + self._count * self._to_goal]
-        starts = ep.rng.integers("spawns/place", 0, self._starts.shape[1], (many,))
-        spot, point = self._starts[number, starts], self._points[number]
+        place = self._places_of(*number.split(self._count, 1))
+        starts = ep.rng.integers("spawns/place", 0, self._starts.shape[2], (len(self._target),))
+        spot, point = self._starts[self._state, place, starts], self._points[place]
         cut = COMMON.yaw_noise_cut
-        noise = ep.rng.normal("spawns/yaw", 0.0, COMMON.yaw_noise, (many,)).clamp(-cut, cut)
+        noise = ep.rng.normal("spawns/yaw", 0.0, COMMON.yaw_noise, (len(self._target),)).clamp(-cut, cut)
         to = point[..., :2] - spot
         return torch.cat([spot, (atan2(to[..., 1], to[..., 0]) + noise)[..., None]], 2)
 
@@ -237,16 +274,17 @@ class LongTask(Task):
 
     def place_number(self, h: LongHandles) -> Tensor:
         """(n,) int64 number of the place that the rows' present subtask is about."""
-        now = h.subtask.value.long()
-        both = torch.where(self._to_goal[now][:, None], h.goal_place.value, h.start_place.value).long()
-        return both.gather(1, self._target[now][:, None]).squeeze(1)
+        each = self._places_of(h.start_place.value.long(), h.goal_place.value.long())
+        return each.gather(1, h.subtask.value.long()[:, None]).squeeze(1)
 
     def goal(self, h: LongHandles) -> Tensor:
-        """(n, 3) [m] where the rows' present subtask leads: to the object's goal, or to the object."""
-        to_goal = self._to_goal[h.subtask.value.long()][:, None]
-        return torch.where(
+        """(n, 3) [m] where the rows' present subtask leads: to the object's goal, to the object, or to a handle."""
+        now = h.subtask.value.long()
+        to_goal = self._to_goal[now][:, None]
+        place = torch.where(
             to_goal, self.of_target(h, h.goal.value.unbind(1)), self.of_target(h, [t.pos for t in h.things])
         )
+        return self._doors.goal(h.doors, now, place)
 
     def seen(self, h: LongHandles) -> Seen:
         """What conditions ask of the rows."""
@@ -258,12 +296,17 @@ class LongTask(Task):
         """(n,) bool: the present subtask's conditions hold."""
         goal, arm = Goal(self.goal(h)), self.config.arm_counts
         each = [
-            succeeds("navigate", seen, goal, arm_counts=arm),
-            succeeds("navigate", seen, goal, arm_counts=arm, carrying=True),
-            succeeds("pick", seen, goal),
-            succeeds("place", seen, goal),
+            succeeds(
+                kind,
+                seen,
+                goal,
+                joint=self._doors.joint(h.doors, door) if door else None,
+                carrying=carrying,
+                arm_counts=arm,
+            )
+            for kind, carrying, door in self._conditions
         ]
-        return chosen(each, self._part[h.subtask.value.long()])
+        return chosen(each, self._condition[h.subtask.value.long()])
 
     def advance(self, h: LongHandles) -> None:
         press(h.pressed, h.robot)
@@ -279,7 +322,7 @@ class LongTask(Task):
         self._judge(h, seen, there, on)
         # a robot that is at rest again without the object begins to pick once more
         idle = seen.rests(tight=False) & ~seen.grasped & (norm(seen.base_speeds) < constant(0.02))
-        resting = torch.where(idle & (self._part[now] == 2) & ~on, h.resting.value + 1, 0.0)
+        resting = torch.where(idle & self._picks[now] & ~on, h.resting.value + 1, 0.0)
         if self.config.navigation == "teleported":
             h.robot.scope.move(on & (now + 1 < len(self._steps)), lambda: self._teleport(h))
             seen = replace(
@@ -290,6 +333,7 @@ class LongTask(Task):
         h.resting.set(torch.where(again, 0.0, resting))
         h.tries.set(h.tries.value + again)
         h.begun.set(torch.where(again[:, None], seen.base, h.begun.value))
+        self._doors.begun(h.doors, on)
         h.steps.set(torch.where(on, 0.0, h.steps.value))
         h.pressed.set(torch.where(on, 0.0, h.pressed.value))
         h.subtask.set(now + on)
@@ -314,7 +358,8 @@ class LongTask(Task):
         released = ~seen.grasped & (h.held.value[:, 1] != 0)
         inside = self.of_target(h, there.unbind(1))
         touched = self.of_target(h, fingers_touch(h.grasps).any(-1).unbind(1))
-        flags = (touched, seen.grasped, inside, released & inside, released & ~inside, done)
+        flags = [touched, seen.grasped, inside, released & inside, released & ~inside, done]
+        flags = self._doors.flags(h.doors, now.long(), flags)
         h.judged.set(torch.stack([*(flag.float() for flag in flags), h.pressed.value, now], 1))
 
     def evaluate(self, h: LongHandles) -> dict[str, Tensor]:
@@ -324,14 +369,14 @@ class LongTask(Task):
             "success": h.subtask.value >= len(self._steps),
             "fail": failed > 0,
             **{name: failed == k + 1 for k, name in enumerate(FAILURES)},
-            **{name: flag > 0 for name, flag in zip(_FLAGS, flags, strict=True)},
+            **{name: flag > 0 for name, flag in zip(self._flags, flags, strict=True)},
             "robot_force": force,
             "subtask": judged,
         }
 
     def observe(self, h: LongHandles) -> dict[str, dict[str, Tensor]]:
         root = h.robot.root_pose
-        picks = self._part[h.subtask.value.long()] == 2
+        picks = self._picks[h.subtask.value.long()]
         goal = quat_rotate_inv(root[:, 3:], self.goal(h) - root[:, :3])
         thing, grasped = (self.of_target(h, each) for each in ([t.pose for t in h.things], [g.value for g in h.grasps]))
         policy = numbers(h.robot, thing, torch.where(picks[:, None], 0.0, goal), grasped)
@@ -351,17 +396,31 @@ class LongTask(Task):
     def expert(self, h: LongHandles) -> list[Waypoint]:
         robot, things = h.robot, h.things
         rest = robot.keyframe("rest").expand(h.n, -1)
-        path, facing = paths_to(self.layout, self.place_number(h), h.begun.value)
-
+        now = h.subtask.value.long()
+        path, facing = self._places.paths(
+            self._state[now].tolist(), self.place_number(h), self._front[now].tolist(), h.begun.value
+        )
         aside = rest.clone()  # so that a place that is only passed does not count as arrived
         aside[:, robot.groups["head"].start] += _ASIDE
-        choice, thing = (self.of_target(h, each) for each in ([t.choice for t in things], [t.pose for t in things]))
+        choice = self.of_target(h, [self._choice(h, k) for k in range(len(things))])
+        thing = self.of_target(h, [t.pose for t in things])
         grip = self._grips.of(robot, choice, thing, facing)
         goal = self.of_target(h, h.goal.value.unbind(1))
+        to_object, to_goal = (
+            drive("drive to the object", path, rest, gripper=1),
+            drive("drive to the goal", path, rest, gripper=-1),
+        )
         parts = [
             [drive("navigate", path, aside, gripper=1), back(robot, gripper=1)],
             [drive("navigate with the object", path, aside, gripper=-1), back(robot, gripper=-1)],
-            [drive("drive to the object", path, rest, gripper=1), *picking(robot, grip)],
-            [drive("drive to the goal", path, rest, gripper=-1), *placing(robot, thing, goal, facing)],
+            [to_object, *picking(robot, grip)],
+            [to_goal, *placing(robot, thing, goal, facing)],
         ]
+        if self._from_front.any():
+            grip = self._grips.from_front(choice, thing, facing)
+            stand = path[:, -1]
+            parts += [[to_object, *reaching(robot, grip, stand)], [to_goal, *stowing(robot, thing, goal, stand)]]
+        else:
+            parts += [[back(robot, gripper=1)]] * 2
+        parts += self._doors.experts(h.doors)
         return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]

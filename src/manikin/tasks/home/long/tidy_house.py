@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from manikin.tasks.home.long.sequence import LongTask
+from manikin.tasks.home.long.steps import Errand
 
 __all__ = ["TidyHouse"]
 
@@ -23,5 +24,6 @@ class TidyHouse(LongTask):
 
     id = "TidyHouse-v1"
     sequence = "tidy_house"
+    errands = (Errand(),) * 5
     horizon_s = 350.0  # 7000 control steps, all horizons together
     instruction = "bring the five objects to their goals"

@@ -1,0 +1,178 @@
+"""Places that a door or a drawer closes off: in the open drawer of a built-in apartment, in the open fridge, and before
+their handles."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from manikin.errors import UnknownNameError
+from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space
+from manikin.homes.free_space import CELL
+from manikin.tasks.home.doors.mechanisms import KINDS, Front, fronts
+from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stands
+from manikin.tasks.home.rules import ARTICULATIONS
+from manikin.tasks.home.scene import FETCH_RADIUS
+
+__all__ = ["REACH", "WAY", "inside", "joints_of", "one_front"]
+
+REACH = 0.95  # [m] from the base to what the arm takes from the front
+WAY = 1.5  # [m] that a start is at most from a stand, where something is open
+_OPEN = {"drawer": 0.45, "fridge": 1.5}  # [m, rad] of a joint where maps have it open
+_PUSHED = 1.85  # [rad] the fridge's door where the base pushes it on, which it does with ease
+_FROM_EDGE = 0.11  # [m] of places from the inner side of a drawer's front
+_ASIDE = {"drawer": (-0.1, 0.0, 0.1), "fridge": (-0.13, 0.13)}  # [m] of places from the middle
+_DEEP = (0.05, 0.13)  # [m] of places in the fridge, from the middle towards the front
+_TURNED = (
+    0.0,
+    -0.12,
+    0.12,
+    -0.24,
+    0.24,
+    -0.36,
+    0.36,
+)  # [rad] from straight ahead, reaching into the fridge
+_IN, _DOORWAY = 0.3, 0.18  # [m] in front of such a place, where the hand is at most so far from the middle
+_OUT = np.arange(1.2, 1.95, 0.05)  # [m] from a place in the fridge, where the robot can have its arm at rest
+_BEFORE = {
+    "drawer": (0.9, 1.15, 1.5),
+    "fridge": (0.95, 1.7, 1.8),
+}  # [m] of a stand: least, best, most
+_CLEAR = 1.5  # [m] from the fridge, where the arm cannot touch its open door
+_WITHIN = 0.05  # [m] of a stand from the sides of the box in which it has to be
+
+
+@functools.lru_cache(maxsize=4 * VARIATIONS)
+def one_front(layout: str, kind: str) -> Front:
+    """The fridge's upper door, or of the counter's upper drawers the one with most room before it.
+
+    Raises:
+        UnknownNameError: another kind.
+    """
+    if kind not in KINDS:
+        raise UnknownNameError("mechanism", kind, KINDS)
+    each = fronts(layout, (kind,)).each
+    if kind == "fridge":
+        return each[0]
+    space = Room(layout).space
+
+    def room(one: Front) -> float:
+        before = np.array(one.handle[:2]) + 0.9 * _out(one)
+        return float(space.clearance_at(before[None])[0])
+
+    return max(each, key=room)
+
+
+@functools.lru_cache(maxsize=3 * VARIATIONS)
+def inside(layout: str, opened: str = "") -> ObjectPlaces:
+    """Places of a built-in apartment in which the ``drawer``, the ``fridge`` or nothing is open.
+
+    They are called ``drawer`` and ``fridge`` in these, and ``handle/drawer`` and ``handle/fridge`` before them: with
+    all shut those before both, else those before and in what is open.
+
+    Raises:
+        UnknownNameError: another word for what is open.
+    """
+    room = Room(layout, joints_of(layout, opened), WAY)
+    spots: list[Spot] = []
+    if opened == "drawer":
+        spots += _in_drawer(room, one_front(layout, opened))
+    if opened == "fridge":
+        spots += _in_fridge(room, one_front(layout, opened))
+    for kind in (opened,) if opened else KINDS:
+        spots.append(_before(room, one_front(layout, kind), _OPEN[kind] if opened else 0.0))
+    return room.with_places(spots)
+
+
+def joints_of(layout: str, opened: str) -> dict[str, dict[str, float]]:
+    """Positions of joints [m or rad], by mechanism and joint, where a ``drawer``, a ``fridge`` or nothing is open."""
+    if not opened:
+        return {}
+    one = one_front(layout, opened)
+    return {one.mechanism: {one.joint: _OPEN[opened]}}
+
+
+def _out(one: Front) -> np.ndarray:
+    """(2,) unit vector of where it faces."""
+    return np.array([math.cos(one.yaw), math.sin(one.yaw)])
+
+
+def _floor(home: Apartment, receptacle: str, yaw: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of a receptacle that faces a yaw [rad]: (3,) middle of its lower face, all shut; (2, 2) whose rows point out and
+    to the left; (2,) half sizes along them [m]."""
+    middle, (_, one) = home.middle(receptacle)[:3], home.receptacle(receptacle)
+    out = np.array([math.cos(yaw), math.sin(yaw)])
+    return middle - (0, 0, one.half[2]), np.stack([out, (-out[1], out[0])]), np.array(one.half[:2])
+
+
+def _corners(middle: np.ndarray, axes: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """(4, 2) [m] around a middle, in order."""
+    return np.asarray(middle[:2] + (np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * half) @ axes)
+
+
+def _in_drawer(room: Room, one: Front) -> list[Spot]:
+    middle, axes, half = _floor(room.home, f"{one.mechanism}/{one.joint}", one.yaw)
+    middle[:2] += _OPEN["drawer"] * axes[0]
+    found = []
+    for aside in _ASIDE["drawer"]:
+        place = middle[:2] + np.array([half[0] - _FROM_EDGE, aside]) @ axes
+        stands = room.stands_before(place)
+        found.append(room.spot("drawer", np.array([*place, middle[2]]), _corners(middle, axes, half), stands))
+    return found
+
+
+def _in_fridge(room: Room, one: Front) -> list[Spot]:
+    middle, axes, half = _floor(room.home, f"{one.mechanism}/middle", one.yaw)
+    joints = {one.mechanism: {one.joint: _PUSHED}}
+    tight = free_space(room.home, radius=FETCH_RADIUS, joints=joints)  # the arm points ahead
+    found = []
+    for deep in _DEEP:
+        for aside in _ASIDE["fridge"]:
+            place = middle[:2] + np.array([deep, aside]) @ axes
+            turns = [turn for turn in _TURNED if abs(aside + _IN * math.tan(turn)) < _DOORWAY]
+            stands = [_stand(room, tight, place, one.yaw + math.pi + turn) for turn in turns]
+            each = np.array([stand for stand in stands if stand is not None]).reshape(-1, 3)
+            found.append(room.spot("fridge", np.array([*place, middle[2]]), _corners(middle, axes, half), each))
+    return found
+
+
+def _stand(room: Room, tight: FreeSpace, place: np.ndarray, yaw: float) -> tuple[float, float, float] | None:
+    """x, y [m] and yaw [rad] where the robot can turn with its arm at rest, and go straight on until a place in the
+    fridge is in reach."""
+    ahead = np.array([math.cos(yaw), math.sin(yaw)])
+    for free, away in itertools.product((room.turns, room.space.inside), _OUT):
+        at = place - away * ahead
+        cell = np.rint((at - room.space.origin) / CELL).astype(int)
+        if free[tuple(cell)] and tight.sees(at[None], (place - REACH * ahead)[None])[0]:
+            return float(at[0]), float(at[1]), yaw
+    return None
+
+
+def _before(room: Room, one: Front, q: float) -> Spot:
+    """Before a handle, in the box in which Open and Close begin, where the joint is at ``q`` [m or rad]."""
+    out, (near, far), (right, left) = _out(one), *ARTICULATIONS[one.kind].front
+    frame, handle = np.array(one.frame), np.array(one.handle)
+    if one.kind == "drawer":
+        frame, handle[:2] = frame + q * out, handle[:2] + q * out
+    else:
+        handle[:2] = frame
+    axes = np.stack([out, (-out[1], out[0])])
+
+    def within(points: np.ndarray, less: float) -> np.ndarray:
+        forth, aside = ((points - frame) @ axes.T).T
+        return (forth > near + less) & (forth < far - less) & (aside > right + less) & (aside < left - less)
+
+    fitting = room.turning[within(room.turning, _WITHIN)]
+    if not len(fitting):  # where it has to back out again
+        middles = room.space.origin + np.argwhere(room.space.inside) * CELL
+        fitting = middles[within(middles, _WITHIN)]
+    stands = nearest_stands(fitting, handle[:2], _BEFORE[one.kind])
+    spot = room.spot(f"handle/{one.kind}", handle, np.zeros((4, 2)), stands)
+    starts = spot.starts[within(spot.starts, 0.0)]
+    if q and one.kind == "fridge":  # where the arm does not touch the open door
+        starts = starts[np.linalg.norm(starts - frame, axis=1) > _CLEAR]
+    return replace(spot, starts=starts if len(starts) else stands[:, :2])
