@@ -1,6 +1,7 @@
 """What spreading a command over workers costs, and how it scales.
 
     python benchmarks/spread.py
+    python benchmarks/spread.py --only collect eval     # these anew; the other figures of the file stay
 
 ``collect`` and ``eval``: two workers (``--on local --workers 2``) against two independent processes that share the same
 episodes, in turn, a few rounds. ``ratio`` is that of their speeds, by the clock and by the time that cores spent.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import json
 import os
 import platform
 import resource
@@ -49,6 +51,7 @@ OUT = Path(__file__).parent / "results" / "spread.json"
 TASK, TRAINED = "PickCube-v2", "PushCube-v2"
 HERE = {**os.environ, "MANIKIN_CORES": "1", "OMP_NUM_THREADS": "1"}
 MANY = (1, 2, 4, 16, 64, 256, 1000)
+PARTS = ("collect", "eval", "train", "shard")
 SHARD = 64  # episodes of a shard in the model, as --per-shard has it by default
 
 
@@ -213,19 +216,28 @@ def simulated(shards: Sequence[float], ready: Sequence[float], *, worker_s: floa
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--episodes", type=int, default=512)
+    parser.add_argument("--episodes", type=int, default=1024)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
     parser.add_argument("--rounds", type=int, default=3)
     args = parsed(parser, OUT)
     episodes, rounds = (8, 1) if args.quick else (args.episodes, args.rounds)
-    result: dict[str, Any] = {
-        "command": command(),
-        "versions": versions(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "load": round(os.getloadavg()[0], 1),
-        "collect": of_collecting(episodes, rounds),
-        "eval": of_evaluating(episodes, rounds),
-        "train": of_training(8_000 if args.quick else 80_000, rounds),
+    about = {"command": command(), "load": round(os.getloadavg()[0], 1)}
+    measured: dict[str, Callable[[], dict[str, Any]]] = {
+        "collect": lambda: {"collect": {**about, **of_collecting(episodes, rounds)}},
+        "eval": lambda: {"eval": {**about, **of_evaluating(episodes, rounds)}},
+        "train": lambda: {"train": {**about, **of_training(8_000 if args.quick else 80_000, rounds)}},
+        "shard": lambda: of_shards(min(episodes, 512), about, quick=args.quick),
     }
+    result: dict[str, Any] = json.loads(args.out.read_text()) if set(args.only) != set(PARTS) else {}
+    result |= {"versions": versions(), "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
+    for name in args.only:
+        result |= measured[name]()
+    write(result, args.out)
+
+
+def of_shards(episodes: int, about: Mapping[str, Any], *, quick: bool) -> dict[str, Any]:
+    """What a shard costs, and what follows for many workers."""
+    result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         # shards as they are: how long they take, how large they are, what merging them takes
@@ -241,12 +253,13 @@ def main() -> None:
         merge_recordings(place / "merged.h5", [folder / FILE for _, folder in ledger.results()])
         merge_s, merge_cpu = (time.perf_counter() - began) / len(shards), (time.process_time() - used) / len(shards)
         # and shards of nothing: what is left is what a shard costs
-        count = 8 if args.quick else 200
+        count = 8 if quick else 200
         nothing = waited(place / "nothing", [0.0] * count, 1)
         driver_s = nothing["cpu"] / count
         worker_s = nothing["wall"] / count - driver_s
         costs = {"worker_s": worker_s, "driver_s": driver_s}
         result["shard"] = {
+            **about,
             "episodes": len(shards[0].numbers),
             "seconds": spans(seconds, 3),
             "processor_seconds": spans(busy, 3),
@@ -259,7 +272,7 @@ def main() -> None:
             "bytes_of_its_file": size // len(shards),
         }
         checks = {}
-        lasting = [min(0.3, s) if args.quick else min(s, 3.0) for s in seconds] * 2
+        lasting = [min(0.3, s) if quick else min(s, 3.0) for s in seconds] * 2
         for workers in (2, 4):
             told = waited(place / f"check{workers}", lasting, workers)
             expected = simulated(lasting, told["ready"], **costs)
@@ -292,7 +305,7 @@ def main() -> None:
             "shards_per_s_at_most": {name: round(value, 1) for name, value in limits.items()},
             "bottleneck": min(limits, key=lambda name: limits[name]),
         }
-    write(result, args.out)
+    return result
 
 
 if __name__ == "__main__":

@@ -63,14 +63,10 @@ def recording_numbers(path: Path) -> set[int]:
 def recording_facts(path: Path) -> dict[str, Any]:
     """Complete the recording of a shard, and what its manifest says of it."""
     from manikin.data.recording.read import EpisodeFile
-    from manikin.data.recording.write import EpisodeWriter
+    from manikin.data.recording.write import join_parts
 
-    if not recording_numbers(path):
+    if not join_parts(path):
         return {"content": "", "kept": [], "dropped": [], "successes": 0, "steps": 0, "unhealthy": []}
-    with EpisodeFile(path) as file:
-        header = file.header
-    assert header is not None
-    EpisodeWriter(path, header, resume=True).close()
     with EpisodeFile(path) as file:
         told = [file.attributes(number) for number in file.numbers]
         content = file.content_hash() if file.numbers else ""
@@ -165,15 +161,12 @@ def merge_recordings(path: Path, files: Sequence[Path]) -> None:
     Raises:
         DataError: they were recorded differently, or there is no room.
     """
-    from manikin.data.recording.format import parts_folder, read_header
-    from manikin.data.recording.outside import open_hdf5
-    from manikin.data.recording.write import EpisodeWriter
+    from manikin.data.recording.format import parts_folder
+    from manikin.data.recording.write import join_parts
 
     files = [file for file in files if file.exists()]
     if not files:
         return
-    with open_hdf5(files[0]) as file:
-        header = read_header(file, files[0])
     parts = parts_folder(path)
     parts.mkdir(parents=True, exist_ok=True)
     for file in files:
@@ -184,4 +177,4 @@ def merge_recordings(path: Path, files: Sequence[Path]) -> None:
         except OSError:  # no hard links here
             shutil.copyfile(file, part.with_suffix(".tmp"))
             os.replace(part.with_suffix(".tmp"), part)
-    EpisodeWriter(path, header, resume=True).close()
+    join_parts(path)

@@ -30,7 +30,7 @@ from manikin.data.recording.read import EpisodeFile, ranges
 from manikin.data.recording.text import LIBVER
 from manikin.errors import DataError
 
-__all__ = ["EpisodeWriter", "check_room"]
+__all__ = ["EpisodeWriter", "check_room", "join_parts"]
 
 
 class EpisodeWriter:
@@ -161,6 +161,28 @@ class EpisodeWriter:
             if value is None:
                 raise
             value.add_note(str(error))
+
+
+def join_parts(path: str | Path) -> bool:
+    """Make one file of the parts that writers left beside a recording; whether there is a recording now.
+
+    It reads each part once less than a writer that resumes the recording and closes.
+
+    Raises:
+        DataError: they were recorded differently or are damaged, or there is no room. Every episode stays where it is.
+    """
+    path = Path(path)
+    parts = parts_folder(path)
+    if not parts.is_dir():
+        return path.exists()
+    with alone(path.parent):
+        first = path if path.exists() else min(parts.glob("*.h5"), default=None)
+        if first is None:
+            return False
+        with open_hdf5(first) as file:
+            header = read_header(file, first)
+        _merge(path, parts, header)
+    return True
 
 
 def _merge(path: Path, parts: Path, header: Header) -> set[int]:
