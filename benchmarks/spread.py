@@ -17,7 +17,6 @@ there every time is one of a processor.
 from __future__ import annotations
 
 import heapq
-import itertools
 import json
 import os
 import platform
@@ -39,6 +38,7 @@ from manikin.cli.collecting.spread import FILE, merge_recordings
 from manikin.cli.spread.options import plain_options
 from manikin.env.state.provenance import versions
 from manikin.eval.protocol import Protocol
+from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
 from manikin.machine import machine
 from manikin.spread.crew import Word
@@ -158,26 +158,30 @@ def of_evaluating(episodes: int, rounds: int) -> Any:
     return {"episodes": episodes, **compared(independent, spread, rounds)}
 
 
-def of_training(steps: int, rounds: int) -> Any:
-    """Steps per second of the loop, without its first iteration and those that validate, each way in turn."""
-    seen = {"state": [], "rgb": ["env.observe=rgb", "env.size=[64,64]", "env.renderer=gl"]}
+def of_training(steps: int, rounds: int, *, quick: bool) -> Any:
+    """Steps per second of the loop, without its first iteration and the last, which validates; each way in turn."""
+    seen: dict[str, dict[str, Any]] = {"state": {}, "rgb": {"observe": "rgb", "size": [64, 64], "renderer": "gl"}}
+    seen = {"state": seen["state"]} if quick else seen
     ways = {
-        "in_process": ([], []),
-        "two_workers": (["--on", "local", "--workers", "2"], []),
-        "two_workers_lag": (["--on", "local", "--workers", "2"], ["lag=1"]),
+        "in_process": ([], 0),
+        "two_workers": (["--on", "local", "--workers", "2"], 0),
+        "two_workers_lag": (["--on", "local", "--workers", "2"], 1),
     }
     rates: dict[str, dict[str, list[float]]] = {name: {way: [] for way in ways} for name in seen}
+    plain = recipe_for("ppo", TRAINED)[0].replace(minutes=0, steps=1, validate_every=10**9, validation_episodes=1)
     for _ in range(rounds):
-        for name, observed in seen.items():
+        for name, shown in seen.items():
             for way, (on, lag) in ways.items():
+                planned = steps if name == "state" else steps // 4
+                recipe = plain.replace(steps=planned, env={"num_envs": 64, **shown}, settings={"lag": lag})
                 with tempfile.TemporaryDirectory() as place:
-                    run = ["train", "ppo", TRAINED, "--no-test", "--out", f"{place}/run", *on, "--steps"]
-                    run += [str(steps if name == "state" else steps // 4), "--set", "env.num_envs=64", *observed, *lag]
+                    file = Path(place) / "recipe.toml"
+                    file.write_text(recipe.to_toml())
+                    run = ["train", "--recipe", str(file), "--no-test", "--out", f"{place}/run", *on]
                     subprocess.run([sys.executable, "-m", "manikin.cli", *run], check=True, **QUIET)
-                    rows = read_progress(Path(place) / "run" / "progress.csv")
-                    pairs = [(a, b) for a, b in itertools.pairwise(rows) if "validated_success" not in b]
-                    spent = sum(b["seconds"] - a["seconds"] for a, b in pairs)
-                    rates[name][way].append(sum(b["steps"] - a["steps"] for a, b in pairs) / spent)
+                    first, *_, last = read_progress(Path(place) / "run" / "progress.csv")
+                    spent = last["seconds"] - first["seconds"]
+                    rates[name][way].append((last["steps"] - first["steps"]) / spent)
     return {name: {way: spans(values, 0) for way, values in of.items()} for name, of in rates.items()}
 
 
@@ -225,10 +229,11 @@ def main() -> None:
     measured: dict[str, Callable[[], dict[str, Any]]] = {
         "collect": lambda: {"collect": {**about, **of_collecting(episodes, rounds)}},
         "eval": lambda: {"eval": {**about, **of_evaluating(episodes, rounds)}},
-        "train": lambda: {"train": {**about, **of_training(8_000 if args.quick else 80_000, rounds)}},
+        "train": lambda: {"train": {**about, **of_training(4_800 if args.quick else 80_000, rounds, quick=args.quick)}},
         "shard": lambda: of_shards(min(episodes, 512), about, quick=args.quick),
     }
-    result: dict[str, Any] = json.loads(args.out.read_text()) if set(args.only) != set(PARTS) else {}
+    kept = set(args.only) != set(PARTS) and args.out.exists()
+    result: dict[str, Any] = json.loads(args.out.read_text()) if kept else {}
     result |= {"versions": versions(), "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
     for name in args.only:
         result |= measured[name]()
