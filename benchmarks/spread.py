@@ -234,6 +234,7 @@ def main() -> None:
     }
     kept = set(args.only) != set(PARTS) and args.out.exists()
     result: dict[str, Any] = json.loads(args.out.read_text()) if kept else {}
+    result.setdefault("command", about["command"])  # of all together; each part has its own
     result |= {"versions": versions(), "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
     for name in args.only:
         result |= measured[name]()
