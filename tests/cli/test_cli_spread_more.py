@@ -10,9 +10,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 
-from manikin.cli import main
+from manikin.cli import main, sysid
 from manikin.cli.collect import CollectOptions
 from manikin.cli.collect import run as collect
 from manikin.fidelity import write_summary
@@ -87,6 +88,30 @@ def test_an_array_job_makes_a_dataset(recording: Path, tmp_path: Path, monkeypat
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 
 
+def test_an_episode_that_cannot_be_converted_is_named_and_tried_again(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    pytest.importorskip("pyarrow", reason="needs pip install 'manikin[data]'")
+    damaged = tmp_path / "damaged.h5"
+    damaged.write_bytes(recording.read_bytes())
+    command = ["convert", damaged, "--observe", "state_dict", "--num-envs", 2, "--on", "local", "--workers", 1]
+    command[2:2] = [tmp_path / "out"]
+    with h5py.File(damaged, "a") as file:  # of the second episode the actions are others than were made
+        block = file["block_0"]
+        first = int(block["episodes/length"][0])
+        kept = block["steps/actions"][first : first + 2]
+        block["steps/actions"][first : first + 2] = -kept
+    assert ran([*command, "--per-shard", 1]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "episode 1 failed" in said and "no dataset was written" in said and not (tmp_path / "out").exists()
+    with h5py.File(damaged, "a") as file:
+        file["block_0/steps/actions"][first : first + 2] = kept
+    assert ran([*command, "--resume"]) == 0
+    assert ran(["convert", recording, tmp_path / "whole", "--observe", "state_dict", "--num-envs", 2]) == 0
+    same = {name: digest for name, digest in hashes(tmp_path / "out").items() if name.startswith("data")}
+    assert same and same.items() <= hashes(tmp_path / "whole").items()
+
+
 def test_other_formats_are_written_in_one_piece(recording: Path, tmp_path: Path, capsys: Any) -> None:
     words = ["convert", recording, tmp_path / "a.hdf5", "--to", "robomimic", "--observe", "state_dict"]
     assert ran([*words, "--on", "local"]) == 2
@@ -116,6 +141,29 @@ def test_a_robot_is_identified_alike_by_workers_that_are_killed(tmp_path: Path, 
     one, two = ((tmp_path / name / "identified.toml").read_text().splitlines() for name in ("one", "two"))
     assert [line for line in one if "seconds" not in line] == [line for line in two if "seconds" not in line]
     assert not (tmp_path / "two" / "spread").exists()
+
+
+def test_a_closing_search_that_is_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = moved(VARY, [430.0, 390.0], control="joint_pos", steps=6, noise=1e-4).save(tmp_path / "motions.h5")
+    command = ["sysid", file, "--vary", *VARY, "--physics-hz", 100, "--methods", "squares", "--out", tmp_path / "one"]
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "1")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
+    searched, calls = sysid.searched, []
+
+    def second(*given: Any) -> Any:
+        calls.append(given)
+        return interrupted() if len(calls) == 2 else searched(*given)  # a worker's search, then the command's own
+
+    monkeypatch.setattr(sysid, "searched", second)
+    assert ran([*command, "--on", "slurm-array"]) == 130
+    assert list((tmp_path / "one/spread/board").glob("*.json")), "the answers were thrown away"
+    assert ran([*command, "--on", "slurm-array"]) == 0
+    assert len(calls) == 3 and not (tmp_path / "one/spread").exists()
+    assert ran([*command, "--on", "slurm-array"]) == 0 and len(calls) == 3  # a task that comes late
 
 
 def test_an_array_job_searches_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

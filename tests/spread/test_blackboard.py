@@ -90,6 +90,23 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         Blackboard(tmp_path / "file").share({"a": lambda: 1})
 
 
+IMPATIENT = """
+import sys, time
+from pathlib import Path
+from manikin.spread.blackboard import Blackboard
+board = Blackboard(Path(sys.argv[1]), patience=0.0)
+board.begin({"seed": 1})
+for n in range(100):
+    assert board.share({f"q{n}": lambda: [n] * 1000}) == {f"q{n}": [n] * 1000}
+"""
+
+
+def test_who_works_out_the_same_at_the_same_time_does_not_disturb_the_others(tmp_path: Path) -> None:
+    crowd = [subprocess.Popen([sys.executable, "-c", IMPATIENT, str(tmp_path)]) for _ in range(3)]
+    assert [one.wait() for one in crowd] == [0, 0, 0]
+    assert not list(tmp_path.glob("*.tmp"))
+
+
 CROWD = """
 import sys
 from pathlib import Path

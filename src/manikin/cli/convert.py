@@ -11,9 +11,9 @@ import tyro
 
 from manikin.cli.collecting.spread import run_folder
 from manikin.cli.common.options import PictureOptions
-from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, counted
+from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console, counted
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import PER_ROW, spread
+from manikin.cli.spread.run import PER_ROW, made_before, merged, spread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,6 +134,8 @@ def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> in
 
     target = options.out.absolute()
     folder = run_folder(target)
+    if made_before(out, options, target / "meta" / "info.json", folder):
+        return OK
     if target.exists() and not folder.exists():
         raise DataError(f"{target} exists; choose another name")
     asked = dataclasses.replace(options, file=options.file.absolute(), out=target, episodes=(), resume=False)
@@ -150,12 +152,15 @@ def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> in
         words="converting",
         files=[options.task],
     )
-    if not complete:
-        return OK if options.on == "slurm-array" else INTERRUPTED
-    with ledger.merging() as mine:
-        if not mine:
-            return OK
-        failed = ledger.failed
-        LeRobotWriter.gathered(target, [place / DATASET for _, place in ledger.results()]).close()
-    out.print(f"{counted(len(numbers) - len(failed), 'episode')} in {options.out}", soft_wrap=True)
-    return NOT_GOOD if failed else OK
+
+    def join() -> int:
+        if not (target / "meta" / "info.json").is_file():  # else the process was killed just before its end
+            places = [place / DATASET for _, place in ledger.results()]
+            LeRobotWriter.gathered(target, [place for place in places if place.exists()]).close()
+        out.print(f"{counted(len(numbers), 'episode')} in {options.out}", soft_wrap=True)
+        return OK
+
+    status = merged(options, ledger, complete, join)
+    if ledger.folder.exists() and ledger.failed:
+        out.print("no dataset was written: --resume tries the failed episodes again, --episodes leaves them out")
+    return status

@@ -89,8 +89,9 @@ def run(options: SysidOptions) -> int:
         out,
         options,
         work="manikin.cli.workers.searching:SysidWork",
+        made="identified.toml",
         finish=lambda board: _search(out, options, board),
-        files=[options.source],
+        files=[options.source, options.robot],
     )
 
 

@@ -18,7 +18,7 @@ from manikin.cli.common.options import On, RendererWord
 from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import cores, merged, servants, spread
+from manikin.cli.spread.run import members, merged, servants, spread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,14 +124,20 @@ def run(options: TrainOptions) -> int:
 
 def _workers(options: TrainOptions, folder: Path, recipe: Recipe) -> Workers | None:
     """Who has the environments of a single run."""
+    from manikin.errors import ConfigError
     from manikin.learn.run.spread_rows import Workers
 
     if options.on is None:
         return None
+    if options.per_shard is not None or options.threads:
+        raise ConfigError(
+            "with --on the environments of one run are not cut into shards, and a worker has as many physics threads "
+            "as --worker-cpus says: leave --per-shard and --threads out"
+        )
     files = [options.task]
     return Workers(
         lambda word, settings: servants(options, word, settings, log=folder / "workers.txt", files=files),
-        options.workers or cores(options.on),
+        members(options),
         options.task or recipe.task,
     )
 

@@ -313,7 +313,7 @@ class PPO:
         self.streams.load_state_dict(state["streams"])
         self.observation = self.episodes.load_state_dict(state["episodes"])
         self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
-        self.ahead.load_state_dict(state["ahead"])
+        self.ahead.load_state_dict(state.get("ahead", {"steps": None}))  # which older checkpoints lack
 
     def close(self) -> None:
         """Wait for what still moves."""

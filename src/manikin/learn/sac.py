@@ -327,6 +327,7 @@ class SAC:
         """
         if state["demos"] != self.demos_hash:
             raise ConfigError(f"{self.config.demos} holds other demonstrations than when this run was begun")
+        state = {"ahead": {"steps": None}, **state}  # which older checkpoints lack
         for name in _PARTS:
             getattr(self, name).load_state_dict(state[name])
         with torch.no_grad():

@@ -8,13 +8,15 @@ any time: what it had claimed is worked out by another one after a while, and an
 from __future__ import annotations
 
 import json
+import os
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from manikin.data.recording.durable import write_file
+from manikin.data.recording.durable import sync
 from manikin.errors import DataError
 
 __all__ = ["Blackboard"]
@@ -54,8 +56,9 @@ class Blackboard:
         """
         path, mine = self._folder / "search.json", json.loads(json.dumps(settings))
         try:
+            self._folder.mkdir(parents=True, exist_ok=True)
             if not path.exists():
-                write_file(path, json.dumps(mine).encode())
+                self._publish(path, mine)
             theirs = json.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise DataError(f"cannot share a search in {self._folder}: {error}") from None
@@ -84,7 +87,7 @@ class Blackboard:
             left = {name: work for name, work in left.items() if name not in told}
             mine = next((name for name in left if self._claim(name)), None)
             if mine is None and left and self._clock() - since > max(self._patience, 3 * self._longest):
-                mine = next(iter(left))  # who claimed it may have ended
+                mine = list(left)[os.getpid() % len(left)]  # who claimed it may have ended; others wait, too
             if mine is None:
                 if left:
                     self._rest(_LOOK)
@@ -112,6 +115,16 @@ class Blackboard:
 
     def _write(self, name: str, answer: Any) -> None:
         try:
-            write_file(self._folder / f"{name}.json", json.dumps(answer).encode())
+            self._publish(self._folder / f"{name}.json", answer)
         except OSError as error:
             raise DataError(f"cannot share a search in {self._folder}: {error.strerror}") from None
+
+    def _publish(self, path: Path, value: Any) -> None:
+        """Write a file that is there as a whole or not at all, also where others write the same at the same time."""
+        temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+        try:
+            temporary.write_text(json.dumps(value))
+            sync(temporary)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)

@@ -111,6 +111,8 @@ class Cluster:
         """A folder that the workers are to run in, with the files that are sent along."""
         here = Path.cwd().resolve()
         wanted = [path for word in self._files if (path := Path(word).resolve()).exists() and path.is_relative_to(here)]
+        if self._packed is not None:  # of the connection before
+            shutil.rmtree(self._packed, ignore_errors=True)
         self._packed = tempfile.mkdtemp(prefix="manikin-")
         for path in wanted:
             target = Path(self._packed) / path.relative_to(here)

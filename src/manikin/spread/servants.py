@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -56,9 +57,13 @@ class ServantProcesses:
         settings: that it is made with, as plain values.
         cpus: cores of a servant.
         log: the file that they print into.
+        deadline: seconds that an answer may take.
     """
 
-    def __init__(self, word: str, settings: Mapping[str, Any], *, log: Path, cpus: float = 1.0) -> None:
+    def __init__(
+        self, word: str, settings: Mapping[str, Any], *, log: Path, cpus: float = 1.0, deadline: float = 3600.0
+    ) -> None:
+        self.deadline = deadline
         self._first = json.dumps({"word": word, "settings": settings}).encode()
         self._cpus = cpus
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -92,16 +97,19 @@ class ServantProcesses:
 
     def answer(self, servant: int) -> bytes:
         process = self._processes[servant]
+        pipe = _open(process.stdout)
         try:
-            reply = read_message(_open(process.stdout))
+            if not select.select([pipe], [], [], self.deadline)[0]:
+                raise EOFError
+            reply = read_message(pipe)
         except EOFError:
             self._end(servant)
-            raise LostServantError(f"servant {servant} ended with status {process.returncode}") from None
+            raise LostServantError(f"servant {servant} ended, or was out of time ({process.returncode})") from None
         self._seconds[servant], said = _told(reply)
         return said
 
     def seconds(self) -> float:
-        return sum(self._seconds[servant] for servant in self._processes)
+        return sum(self._seconds[servant] for servant in list(self._processes))
 
     def _end(self, servant: int) -> None:
         process = self._processes.pop(servant)
@@ -123,13 +131,21 @@ class ServantActors:
         cluster: it.
         word, settings: as of :class:`ServantProcesses`.
         cpus, gpus: that Ray sets aside for each.
+        deadline: seconds that an answer may take.
     """
 
     def __init__(
-        self, cluster: Cluster, word: str, settings: Mapping[str, Any], *, cpus: float = 1.0, gpus: float = 0.0
+        self,
+        cluster: Cluster,
+        word: str,
+        settings: Mapping[str, Any],
+        *,
+        cpus: float = 1.0,
+        gpus: float = 0.0,
+        deadline: float = 3600.0,
     ) -> None:
         self._cluster, self._word, self._settings = cluster, word, dict(settings)
-        self._cpus, self._gpus = cpus, gpus
+        self._cpus, self._gpus, self.deadline = cpus, gpus, deadline
         self._actors: dict[int, Any] = {}
         self._asked: dict[int, Any] = {}
         self._seconds: dict[int, float] = {}
@@ -143,15 +159,21 @@ class ServantActors:
         return servant
 
     def ask(self, servant: int, request: bytes) -> None:
-        self._asked[servant] = self._actors[servant].reply.remote(request)
+        actor = self._actors.get(servant)  # none where its cluster was lost
+        self._asked[servant] = None if actor is None else actor.reply.remote(request)
 
     def answer(self, servant: int) -> bytes:
         import ray
 
+        asked = self._asked.pop(servant)
+        if asked is None:
+            raise LostServantError("the cluster was lost")
         try:
-            reply = ray.get(self._asked.pop(servant))
-        except Exception as error:  # whatever Ray raises where an actor or a cluster is gone
-            del self._actors[servant]
+            reply = ray.get(asked, timeout=self.deadline)
+        except Exception as error:  # whatever Ray raises where an actor or a cluster is gone, or is out of time
+            actor = self._actors.pop(servant, None)
+            with suppress(Exception):
+                ray.kill(actor, no_restart=True)
             if not self._cluster.alive():
                 self._actors.clear()
                 self._cluster.begin_again()

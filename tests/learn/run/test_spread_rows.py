@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,28 @@ def test_a_worker_that_always_ends_is_given_up(tmp_path: Path) -> None:
         spread_rows(PPO, Workers(start, 1, PPO.task), device="cpu")
 
 
+def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
+    recipe = PPO.replace(env={"num_envs": 2})
+    opened: list[ServantProcesses] = []
+
+    def start(word, settings):
+        opened.append(ServantProcesses(word, settings, log=tmp_path / "log.txt", deadline=20.0))
+        return opened[-1]
+
+    rows = spread_rows(recipe, Workers(start, 1, PPO.task), device="cpu")
+    try:
+        first = rows.reset(seed=[1, 2])[0]
+        (before,) = opened[0].pids.values()
+        os.kill(before, signal.SIGSTOP)
+        opened[0].deadline = 0.5
+        again = threading.Timer(1.0, setattr, (opened[0], "deadline", 60.0))
+        again.start()
+        assert torch.equal(rows.reset(seed=[1, 2])[0], first)
+        assert before not in opened[0].pids.values()
+    finally:
+        rows.close()
+
+
 # ---- training --------------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +217,16 @@ def test_with_a_lag_the_same_comes_out_each_time_and_it_is_said(recipe: Recipe, 
     assert lagging != prompt, "older networks act otherwise"
 
 
+def test_a_checkpoint_from_before_there_were_lags_goes_on(tmp_path: Path) -> None:
+    count = iter(range(10))
+    train(PPO, folder=tmp_path / "run", seed=5, stop=lambda: next(count) == 2)
+    file = tmp_path / "run" / "checkpoint.safetensors"
+    tree, about = store.read(file)
+    del tree["trainer"]["ahead"], tree["others"]
+    store.write(file, tree, about)
+    assert train(PPO, folder=tmp_path / "run", seed=5, resume=True).why == "steps"
+
+
 def test_a_lag_is_none_or_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lag must be 0 or 1, got 2"):
         train(PPO.replace(settings={"lag": 2}), folder=tmp_path / "run")
@@ -208,3 +241,7 @@ def test_the_command_takes_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     equal(trained(tmp_path / "one"), trained(tmp_path / "two"))
     assert main([*run, "--out", "three", "--on", "slurm-array"]) == 2
     assert "--on slurm-array spreads the runs of a comparison" in capsys.readouterr().err
+    assert main([*run, "--out", "three", "--on", "local", "--per-shard", "2"]) == 2
+    assert "leave --per-shard and --threads out" in " ".join(capsys.readouterr().err.split())
+    assert main([*run, "--out", "three", "--on", "ray://head:10001"]) == 2
+    assert "say with --workers how many actors" in " ".join(capsys.readouterr().err.split())

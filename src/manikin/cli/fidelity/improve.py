@@ -66,6 +66,7 @@ def improve(options: ImproveOptions) -> int:
         console(),
         options,
         work="manikin.cli.workers.searching:ImproveWork",
+        made="improved.json",
         finish=lambda board: _search(options, board),
         files=[options.reality, options.config],
     )

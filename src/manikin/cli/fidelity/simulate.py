@@ -13,7 +13,7 @@ from manikin.cli.common.terminal import OK, bar, console, counted
 from manikin.cli.fidelity.reality import mask_of, reality_of
 from manikin.cli.fidelity.score import report
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import merged, spread
+from manikin.cli.spread.run import made_before, merged, spread
 from manikin.errors import AssetError, ConfigError
 
 if TYPE_CHECKING:
@@ -181,6 +181,8 @@ def _on_workers(
     from manikin.fidelity.simulation.run import write_run
 
     _tell_settings(out, settings_of(options))
+    if made_before(out, options, folder / "settings.json", options.out / "spread"):
+        return OK
     asked = dataclasses.replace(options, out=options.out.absolute(), resume=False)
     ledger, complete = spread(
         out,

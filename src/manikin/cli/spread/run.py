@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from manikin.spread.ledger import Ledger
     from manikin.spread.servants import Servants
 
-__all__ = ["PER_ROW", "array_place", "cores", "merged", "servants", "spread"]
+__all__ = ["PER_ROW", "array_place", "cores", "made_before", "members", "merged", "servants", "spread"]
 
 DEADLINE = 3600.0
 """[s] for a shard of episodes."""
@@ -133,10 +132,38 @@ def merged(options: SpreadOptions, ledger: Ledger, complete: bool, finish: Calla
     """
     if not complete:
         return OK if options.on == "slurm-array" else INTERRUPTED
-    with ledger.merging() as mine:
-        if not mine:
-            return OK
-        return NOT_GOOD if ledger.failed else finish()
+    try:
+        with ledger.merging() as mine:
+            if not mine:
+                return OK
+            if ledger.failed:
+                return NOT_GOOD
+            if (status := finish()) == INTERRUPTED:
+                raise KeyboardInterrupt  # so that the run stays for --resume
+            return status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def made_before(out: Console, options: SpreadOptions, result: Path, folder: Path) -> bool:
+    """Whether a task of an array job comes after another one has put everything together; it is said then."""
+    if options.on != "slurm-array" or folder.exists() or not result.exists():
+        return False
+    out.print(f"{result}: merged by another process", soft_wrap=True)
+    return True
+
+
+def members(options: SpreadOptions) -> int:
+    """How many workers share one thing that is not cut into shards: a search, a training run.
+
+    Raises:
+        ConfigError: of a cluster that is there nobody knows how many fit.
+    """
+    if options.on == "slurm-array":
+        return array_place(os.environ)[1]
+    if options.workers is None and options.on not in ("local", "ray"):
+        raise ConfigError("say with --workers how many actors of the cluster shall work")
+    return options.workers or cores(options.on or "")
 
 
 def cores(on: str) -> int:
@@ -186,11 +213,12 @@ def servants(
     """
     from manikin.spread.servants import ServantActors, ServantProcesses
 
+    deadline = options.deadline or DEADLINE
     if options.on == "local":
         log.parent.mkdir(parents=True, exist_ok=True)
-        return ServantProcesses(word, settings, log=log, cpus=options.worker_cpus)
-    cluster = _cluster(options, files)
-    return ServantActors(cluster, word, settings, cpus=options.worker_cpus, gpus=options.worker_gpus)
+        return ServantProcesses(word, settings, log=log, cpus=options.worker_cpus, deadline=deadline)
+    cluster, gpus = _cluster(options, files), options.worker_gpus
+    return ServantActors(cluster, word, settings, cpus=options.worker_cpus, gpus=gpus, deadline=deadline)
 
 
 def _in_array(out: Console, ledger: Ledger, words: str) -> None:
@@ -203,12 +231,13 @@ def _in_array(out: Console, ledger: Ledger, words: str) -> None:
         worker, _, text = open_worker(str(ledger.folder))
         if worker is None:
             raise ConfigError(text)
-        with suppress(KeyboardInterrupt):
+        try:
             for shard in mine:
                 kind, text = worker.do(shard.index, advance)
                 if kind == "unable":
                     raise DataError(text)
-        worker.close()
+        finally:
+            worker.close()
 
 
 def array_place(environment: Mapping[str, str]) -> tuple[int, int]:

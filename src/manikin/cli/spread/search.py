@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
-from manikin.cli.spread.run import array_place, cores, merged, spread
-from manikin.errors import ConfigError
+from manikin.cli.common.terminal import OK
+from manikin.cli.spread.options import plain_options, same_options
+from manikin.cli.spread.run import made_before, members, merged, spread
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +38,7 @@ def shared_search(
     options: Any,
     *,
     work: str,
+    made: str,
     finish: Callable[[Blackboard], int],
     files: Sequence[str | Path | None] = (),
 ) -> int:
@@ -48,23 +48,26 @@ def shared_search(
         out: where to say how it goes.
         options: of the command, :class:`SearchOptions` and :class:`~manikin.cli.spread.options.SpreadOptions`.
         work: as :class:`manikin.spread.ledger.Intent` has it; its settings are ``options`` and ``members``.
+        made: name of the file that ``finish`` writes.
         finish: makes the search with the board, and writes what it found; its exit status is the command's.
         files: as :func:`~manikin.cli.spread.run.spread` has them.
 
     Raises:
         ConfigError, DataError: as :func:`~manikin.cli.spread.run.spread`.
     """
-    members = _members(options)
+    count = members(options)
     asked = dataclasses.replace(options, out=options.out.absolute())
     folder = asked.out / "spread"
+    if made_before(out, options, asked.out / made, folder):
+        return OK
     ledger, complete = spread(
         out,
         options,
         folder=folder,
         work=work,
-        settings={"options": plain_options(asked), "members": members},
-        same=same_options(asked, "batch", "threads"),
-        numbers=range(members),
+        settings={"options": plain_options(asked), "members": count},
+        same=same_options(asked, "threads"),
+        numbers=range(count),
         size=1,
         resume=options.resume,
         words="searching",
@@ -73,7 +76,8 @@ def shared_search(
         deadline=math.inf,
         files=files,
     )
-    return merged(options, ledger, complete, lambda: finish(board_of(folder, members)))
+    begun = int(ledger.intent.settings["members"])  # of a run that goes on as many as when it was begun
+    return merged(options, ledger, complete, lambda: finish(board_of(folder, begun)))
 
 
 def board_of(folder: Path, members: int) -> Blackboard:
@@ -81,12 +85,3 @@ def board_of(folder: Path, members: int) -> Blackboard:
     from manikin.spread.blackboard import Blackboard
 
     return Blackboard(folder / "board", members=members)
-
-
-def _members(options: SpreadOptions) -> int:
-    """How many make the search."""
-    if options.on == "slurm-array":
-        return array_place(os.environ)[1]
-    if options.workers is None and options.on not in ("local", "ray"):
-        raise ConfigError("say with --workers how many actors of the cluster make the search")
-    return options.workers or cores(options.on or "")

@@ -43,6 +43,8 @@ class ConvertWork:
     def facts(self, folder: Path) -> dict[str, Any]:
         done = {f"{number:06d}" for number in self.finished(folder)}
         content = hashlib.sha256()
+        if not done:
+            return {"content": content.hexdigest()}
         for path in sorted((folder / DATASET / "meta" / "parts").iterdir()):
             if path.name.partition(".")[0] in done:
                 content.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())

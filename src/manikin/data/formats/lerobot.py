@@ -188,7 +188,9 @@ class LeRobotWriter:
             # a key picture every second frame, as LeRobot has it: training reads frames in any order
             stream.codec_context.gop_size = 2
             stream.codec_context.thread_count = 1  # so that the same comes out on any number of cores
-            stream.options = {"crf": "18", "bf": "0"} if stream.codec_context.name == "libx264" else {}
+            # mbtree reads beyond small pictures, so that now and then another film comes out of the same pictures
+            x264 = {"crf": "18", "bf": "0", "mbtree": "0"}
+            stream.options = x264 if stream.codec_context.name == "libx264" else {}
             for picture in pictures:
                 container.mux(stream.encode(self._av.VideoFrame.from_ndarray(picture, format="rgb24")))
             container.mux(stream.encode())

@@ -29,7 +29,7 @@ class Spent:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._seconds: dict[str, float] = {}
-        self._mine = _Open()
+        self._mine, self._lock = _Open(), threading.Lock()
 
     @contextmanager
     def on(self, name: str) -> Iterator[None]:
@@ -45,11 +45,13 @@ class Spent:
     def _account(self) -> None:
         now, mine = self._clock(), self._mine
         if mine.names:
-            self._seconds[mine.names[-1]] = self._seconds.get(mine.names[-1], 0.0) + now - mine.since
+            with self._lock:
+                self._seconds[mine.names[-1]] = self._seconds.get(mine.names[-1], 0.0) + now - mine.since
         mine.since = now
 
     def taken(self) -> dict[str, float]:
         """``{"update_seconds": ...}`` since the last call."""
-        found = {f"{name}_seconds": seconds for name, seconds in self._seconds.items()}
-        self._seconds = {}
+        with self._lock:
+            found = {f"{name}_seconds": seconds for name, seconds in self._seconds.items()}
+            self._seconds = {}
         return found

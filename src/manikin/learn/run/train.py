@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import resource
+import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -127,7 +128,7 @@ def train(
     imitates = issubclass(trained, Imitation)
     given: dict[str, Any] = {}
     with ExitStack() as stack:
-        ranks = Ranks.here()
+        ranks = Ranks.here(device)
         stack.callback(ranks.close)
         _check_together(recipe, workers, ranks, saved)
         if ranks.size > 1:
@@ -171,13 +172,14 @@ def _check_together(recipe: Recipe, workers: Workers | None, ranks: Ranks, saved
     """Refuse what several processes of ``torchrun`` cannot train together."""
     if ranks.size > 1 and (recipe.algorithm != "ppo" or workers is not None):
         raise ConfigError("torchrun trains ppo, without --on: every process has its own environments")
-    there = ranks.size if saved is None else 1 + len(saved["others"])
+    there = ranks.size if saved is None else 1 + len(saved.get("others", ()))
     if there != ranks.size:
         raise ConfigError(f"this run was begun by {there} of torchrun's processes, and there are {ranks.size} now")
 
 
 def _follow(trainer: Any, ranks: Ranks) -> None:
     """Train along with the first process, as it says."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first one decides
     while (word := ranks.hear()) != "end":
         if word == "save":
             ranks.gathered(pack(trainer.state_dict()))

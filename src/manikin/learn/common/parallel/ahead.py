@@ -8,11 +8,12 @@ where who learns has a processor of its own: a GPU, or cores beside those of the
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from manikin.errors import ConfigError
 
@@ -39,7 +40,7 @@ class Ahead:
             raise ConfigError(f"lag must be 0 or 1, got {lag}")
         self._collect, self._networks, self._lag = collect, networks, lag
         self._copies = [copy.deepcopy(network) for network in networks] if lag else []
-        self._thread = ThreadPoolExecutor(1) if lag else None
+        self._thread = _one_thread() if lag else None
         self._coming: Future[Any] | None = None
         self.behind = 0
 
@@ -73,9 +74,30 @@ class Ahead:
         self._coming = None
         if state["steps"] is not None:
             self._coming = Future()
-            self._coming.set_result(state["steps"])
+            device = next(self._networks[0].parameters()).device
+            self._coming.set_result(_moved(state["steps"], device))
 
     def close(self) -> None:
         """Wait for what moves."""
         if self._thread is not None:
             self._thread.shutdown()
+
+
+def _one_thread() -> ThreadPoolExecutor:
+    """A thread in which torch computes with one thread, whatever the others do."""
+    before = torch.get_num_threads()
+    executor = ThreadPoolExecutor(1)
+    executor.submit(torch.set_num_threads, 1).result()
+    torch.set_num_threads(before)  # which was changed for threads to come, too
+    return executor
+
+
+def _moved(tree: Any, device: torch.device) -> Any:
+    """A tree of tensors on a device."""
+    if isinstance(tree, Tensor):
+        return tree.to(device)
+    if isinstance(tree, Mapping):
+        return {name: _moved(value, device) for name, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(_moved(value, device) for value in tree)
+    return tree

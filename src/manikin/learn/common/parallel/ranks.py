@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from manikin.errors import ConfigError, DataError
+
 __all__ = ["Ranks"]
 
 _WORD = 32  # [bytes] of what is said
@@ -29,9 +31,17 @@ class Ranks:
         self.rank, self.size, self.local = rank, size, local
 
     @classmethod
-    def here(cls) -> Ranks:
-        """As ``torchrun`` says in the environment; alone without it."""
+    def here(cls, device: str = "cpu") -> Ranks:
+        """As ``torchrun`` says in the environment; alone without it. On ``cuda`` each process takes a GPU.
+
+        Raises:
+            ConfigError: one GPU is named for all processes.
+        """
         rank, size, local = (int(os.environ.get(name, default)) for name, default in _VARIABLES.items())
+        if size > 1 and device.startswith("cuda:"):
+            raise ConfigError(f"torchrun gives each process a GPU of its own: --device cuda, not {device}")
+        if size > 1 and device == "cuda":
+            torch.cuda.set_device(local)
         if size > 1 and not dist.is_initialized():
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         return cls(rank, size, local)
@@ -63,9 +73,16 @@ class Ranks:
             dist.broadcast(content, 0)
 
     def hear(self) -> str:
-        """What the first process says next."""
+        """What the first process says next.
+
+        Raises:
+            DataError: it has ended.
+        """
         content = torch.zeros(_WORD, dtype=torch.uint8)
-        dist.broadcast(content, 0)
+        try:
+            dist.broadcast(content, 0)
+        except RuntimeError as error:
+            raise DataError(f"the first process of torchrun has ended: {error}") from None
         return bytes(content.tolist()).decode().strip()
 
     def gathered(self, content: bytes) -> list[bytes]:
