@@ -78,6 +78,32 @@ def test_the_base_goes_where_it_is_told_while_the_tool_reaches() -> None:
     assert torch.allclose(told, torch.tensor([-1.2 + 0.7, 0.3, TURN]), atol=1e-6)  # the robot's own place is x = -0.7
 
 
+def test_a_base_that_has_turned_once_round_does_not_turn_back_while_the_tool_reaches() -> None:
+    """Its joint is at another number for the same heading: the base turns by as much as there is between headings."""
+
+    class Wound(Drive):
+        """Drive begun after a turn."""
+
+        id = "Wound-v0"
+        instruction = "drive and reach after a turn"
+
+        def start(self, h, ep):
+            super().start(h, ep)
+            joints = h.robot.keyframe("carry").expand(h.n, -1).clone()
+            joints[:, 2] = TURN - 2 * math.pi + 0.3
+            h.robot.set_qpos(joints)
+
+    env = Env(Wound, num_envs=1, robot="fetch", autoreset="disabled", terminate=False, reward="none")
+    env.reset(seed=0)
+    expert, before, turned = WaypointExecutor(env), float(env.robot.arm_qpos[0, 2]), 0.0
+    for _ in range(100):
+        env.step(expert.act())
+        turned = max(turned, abs(float(env.robot.arm_qpos[0, 2]) - before))
+    assert turned < 0.35
+    assert float(quat_to_yaw(env.robot.root_pose[:, 3:])) == pytest.approx(TURN, abs=0.01)
+    env.close()
+
+
 def test_without_a_word_of_it_the_base_stays() -> None:
     env = played(type("Still", (Drive,), {"stays": True, "id": "Still-v0"}))
     assert torch.allclose(env.robot.root_pose[:, :2], torch.tensor([-0.7, 0.0]).expand(2, 2), atol=0.02)

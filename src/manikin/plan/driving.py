@@ -74,7 +74,7 @@ class Driver:
         many = path.shape[1]
         points = self._robot.base_joints(path.flatten(0, 1)).unflatten(0, (-1, many))[rows]
         now = self._robot.arm_qpos[rows][:, self.columns]
-        legs = points if one.pose is not None else self._way(now, points)
+        legs = self._way(now, points) if one.pose is None else self._unwound(now, points)
         before = torch.cat([now[:, None], legs[:, :-1]], 1)
         counts = (legs != before).any(2)  # the others are where the row already is, as paths have one length for all
         counts[:, -1] = True
@@ -113,6 +113,18 @@ class Driver:
             yaw = self._within(at[:, 2] + wrap_to_pi(to[:, 2] - at[:, 2]))
             legs.append(torch.cat([to[:, :2], yaw[:, None]], 1))
             at = legs[-1]
+        return torch.stack(legs, 1)
+
+    def _unwound(self, now: Tensor, points: Tensor) -> Tensor:
+        """The points (rows, k, 3) by headings that are the same and at most half a turn from one another and ``now``:
+        a joint that has turned once round does not turn back on the way."""
+        legs, at = [], now
+        for k in range(points.shape[1]):
+            to = points[:, k]
+            near = self._within(at[:, 2] + wrap_to_pi(to[:, 2] - at[:, 2]))
+            yaw = torch.where((to[:, 2] - at[:, 2]).abs() <= math.pi, to[:, 2], near)
+            at = torch.cat([to[:, :2], yaw[:, None]], 1)
+            legs.append(at)
         return torch.stack(legs, 1)
 
     def _within(self, yaw: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ def test_on_a_gpu_graphs_train_as_call_by_call(trainer):
 
 
 def test_a_learning_rate_that_falls_does_not_go_with_graphs():
-    with pytest.raises(ConfigError, match="leave anneal out"):
+    with pytest.raises(ConfigError, match="leave anneal and lag out"):
         _train(ppo.PPO, cuda_graphs=True, anneal=True)
 
 
