@@ -105,6 +105,8 @@ class Cluster:
         try:
             ray.init(address=self._address, runtime_env=runtime, **quiet)
         except Exception as error:
+            with suppress(Exception):
+                ray.shutdown()  # else Ray stays a client, and starts no cluster of its own in this process
             raise ConfigError(f"no Ray cluster answers at {self._address}: {error}") from None
 
     def _along(self) -> dict[str, Any]:
