@@ -60,7 +60,9 @@ class HomeClose(MechanismTask):
         if self._kinds == ("fridge",):
             return self._shut_fridge(h)
         if self._kinds != ("drawer",):
-            raise NotImplementedError(f"{self.id} has scripted experts for mechanism='drawer' and 'fridge'")
+            raise NotImplementedError(
+                f"{self.id} has scripted experts for mechanism='drawer' and 'fridge', not for 'either'"
+            )
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
         wide = torch.full_like(q, 0.25)
