@@ -102,7 +102,7 @@ def test_alone_nothing_changes() -> None:
 
 
 def test_others_than_ppo_train_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ranks, "here", classmethod(lambda cls: cls(0, 2)))
+    monkeypatch.setattr(Ranks, "here", classmethod(lambda cls, device: cls(0, 2)))
     recipe = Recipe.from_toml(RECIPE.to_toml().replace('"ppo"', '"sac"').split("[settings]")[0])
     with pytest.raises(ConfigError, match="torchrun trains ppo, without --on"):
         train(recipe, folder=tmp_path / "run")

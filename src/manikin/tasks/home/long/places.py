@@ -42,10 +42,10 @@ class LongPlaces:
     """
 
     names: tuple[str, ...]
-    points: Tensor
+    points: np.ndarray
     rooms: tuple[ObjectPlaces, ...]
     stands: tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
-    starts: Tensor
+    starts: np.ndarray
     ahead: float
 
     def of_kind(self, kind: str) -> Tensor:
@@ -60,7 +60,7 @@ class LongPlaces:
     @property
     def close_by(self) -> Tensor:
         """(G, G) bool: two things cannot lie at both."""
-        return (self.points[:, None] - self.points).norm(dim=2) < _APART
+        return torch.tensor(np.linalg.norm(self.points[:, None] - self.points, axis=2) < _APART)
 
     def paths(self, state: Sequence[int], place: Tensor, front: Sequence[bool], base: Tensor) -> tuple[Tensor, Tensor]:
         """Ways from bases to stands before places.
@@ -121,10 +121,10 @@ def long_places(layout: str, states: tuple[str, ...], kinds: tuple[str, ...]) ->
     points = [next(one.points[k] for found in each if key in found for one, k in [found[key]]) for key in keys]
     return LongPlaces(
         names=tuple(key[0] for key in keys),
-        points=torch.tensor(np.array(points)),
+        points=np.array(points),
         rooms=tuple(rooms),
         stands=tuple(stands),
-        starts=torch.tensor(starts),
+        starts=starts,
         ahead=ahead,
     )
 

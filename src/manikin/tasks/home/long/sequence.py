@@ -185,7 +185,7 @@ class LongTask(Task):
         states = tuple(dict.fromkeys(s.opened for s in seen))
         kinds = tuple(dict.fromkeys(kind for one in errands for kind in (one.start, one.goal)))
         self._places = found = long_places(self.layout, states, kinds)
-        self._points, self._starts = found.points, found.starts
+        self._points, self._starts = torch.tensor(found.points), torch.tensor(found.starts)
         self._state = torch.tensor([states.index(s.opened) for s in seen])
         self._handle = torch.tensor([found.handle(s.door, states.index(s.opened)) if s.door else -1 for s in seen])
         self._slots = [found.of_kind(kind) for kind in (*(e.start for e in errands), *(e.goal for e in errands))]
