@@ -79,6 +79,7 @@ def test_a_dataset_is_the_same_from_workers_that_are_killed(recording: Path, tmp
 
 def test_an_array_job_makes_a_dataset(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow", reason="needs pip install 'manikin[data]'")
+    pytest.importorskip("av", reason="needs pip install 'manikin[data]'")
     command = ["convert", recording, "--observe", "state_dict", "--num-envs", 2, "--episodes", 1, 2, 4]
     assert ran([*command[:2], tmp_path / "one", *command[2:]]) == 0
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "2")
@@ -92,6 +93,7 @@ def test_an_episode_that_cannot_be_converted_is_named_and_tried_again(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     pytest.importorskip("pyarrow", reason="needs pip install 'manikin[data]'")
+    pytest.importorskip("av", reason="needs pip install 'manikin[data]'")
     damaged = tmp_path / "damaged.h5"
     damaged.write_bytes(recording.read_bytes())
     command = ["convert", damaged, "--observe", "state_dict", "--num-envs", 2, "--on", "local", "--workers", 1]
