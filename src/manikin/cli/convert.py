@@ -62,7 +62,7 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 
 
 def run(options: ConvertOptions) -> int:
-    """Convert; 0 done, 130 interrupted (what is finished is kept)."""
+    """Convert; 0 done, 1 episodes failed on workers, 130 interrupted (what is finished is kept)."""
     from manikin.data.formats.convert import to_lerobot, to_maniskill, to_minari, to_mshab, to_robomimic
     from manikin.data.recording.read import read_episodes
     from manikin.data.replay.environment import keep_recorded
@@ -128,7 +128,6 @@ def chosen(options: ConvertOptions) -> dict[str, Any]:
 
 def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> int:
     """Write a LeRobot dataset whose episodes workers make."""
-
     from manikin.data.formats.lerobot import LeRobotWriter
     from manikin.errors import DataError
 

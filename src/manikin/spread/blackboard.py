@@ -11,7 +11,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,20 @@ from typing import Any
 from manikin.data.recording.durable import sync
 from manikin.errors import DataError
 
-__all__ = ["Blackboard"]
+__all__ = ["Blackboard", "answers"]
 
 _LOOK = 0.02  # [s] between two looks at what others have done
+
+
+def answers(board: Blackboard | None, questions: Mapping[str, Callable[[], Any]]) -> Iterator[Any]:
+    """Answers in the order of the questions. With a board they are shared. Alone each is worked out when it is asked
+    for, so that the caller can keep one before the next.
+
+    Args:
+        board: it, or None for alone.
+        questions: as of :meth:`Blackboard.share`.
+    """
+    return (work() for work in questions.values()) if board is None else iter(board.share(questions).values())
 
 
 class Blackboard:

@@ -16,13 +16,18 @@ from manikin.sim.device import CORES_VARIABLE
 from manikin.spread.crew import Word
 from manikin.spread.shards import Shard
 
-__all__ = ["Processes", "worker_environment"]
+__all__ = ["Processes", "child_environment", "worker_environment"]
 
 
 def worker_environment(cpus: float) -> dict[str, str]:
     """Environment variables that give a worker so many cores; torch and the physics take no more."""
     cores = str(max(1, math.floor(cpus)))
     return {CORES_VARIABLE: cores, "OMP_NUM_THREADS": cores, "GOMP_SPINCOUNT": "0"}
+
+
+def child_environment(cpus: float) -> dict[str, str]:
+    """All environment variables of a worker that is a process of this machine: it imports from where this one does."""
+    return {**os.environ, **worker_environment(cpus), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 
 
 class Processes:
@@ -48,14 +53,13 @@ class Processes:
     def start(self) -> int:
         worker = self._started
         self._started += 1
-        here = {**os.environ, **worker_environment(self._cpus), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         with (self._folder / "log" / f"{os.getpid()}-{worker}.txt").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "manikin.spread.worker", str(self._folder)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=here,
+                env=child_environment(self._cpus),
                 start_new_session=True,  # Ctrl-C is for the process that hands out
             )
         assert process.stdout is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from typing import IO, Any, Protocol
 
 from manikin.errors import ConfigError, DataError, ManikinError
 from manikin.spread.cluster import Cluster
-from manikin.spread.processes import worker_environment
+from manikin.spread.processes import child_environment
 from manikin.spread.servant import ANSWER, REFUSED, Held, read_message, write_message
 
 __all__ = ["LostServantError", "ServantActors", "ServantProcesses", "Servants"]
@@ -78,14 +77,13 @@ class ServantProcesses:
     def start(self) -> int:
         servant = max(self._seconds, default=-1) + 1
         self._seconds[servant] = 0.0
-        here = {**os.environ, **worker_environment(self._cpus), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         with self._log.open("ab") as log:
             self._processes[servant] = subprocess.Popen(
                 [sys.executable, "-m", "manikin.spread.servant"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=here,
+                env=child_environment(self._cpus),
                 start_new_session=True,  # Ctrl-C is for the process that asks
             )
         self.ask(servant, self._first)

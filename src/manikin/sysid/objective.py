@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from manikin.data.recording.lines import CheckedLines
-from manikin.spread.blackboard import Blackboard
+from manikin.spread.blackboard import Blackboard, answers
 from manikin.sysid.loss import distances, residuals
 from manikin.sysid.rollout import Rollout, Tracks
 
@@ -82,12 +82,8 @@ class Objective:
         members = 1 if self._board is None else self._board.members
         batch = max(1, min(self.rollout.batch, -(-len(missing) // members)))
         parts = [np.stack(missing[at : at + batch]) for at in range(0, len(missing), batch)]
-        if self._board is not None:
-            named = {_name(some, keep): partial(self._lines, some, keep=keep) for some in parts}
-            answers = iter(self._board.share(named).values())
-        else:
-            answers = (self._lines(some, keep=keep) for some in parts)
-        for lines in answers:
+        named = {_name(some, keep): partial(self._lines, some, keep=keep) for some in parts}
+        for lines in answers(self._board, named):
             for line in lines:
                 self._take(line)
             if self._journal is not None:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar, overload
-from weakref import WeakMethod
+from weakref import WeakMethod, ref
 
 import torch
 from torch import Tensor
@@ -56,10 +56,10 @@ class per_step(Generic[T]):
             return self._compute(task, h)
         key = (self, id(h))  # a scene may have several drawers with handles of their own
         found = scope.memo.get(key)
-        if found is None or found[0] is not world or found[1] != world.version:
+        if found is None or found[0] is not world or found[1] != world.version or found[2]() is not h:
             # the version of before: computing may not change the state
-            found = scope.memo[key] = world, world.version, self._compute(task, h)
-        value: T = found[2]
+            found = scope.memo[key] = world, world.version, ref(h), self._compute(task, h)
+        value: T = found[3]
         return value
 
     def _compute(self, task: Any, h: Any) -> T:

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from manikin.fidelity.recordings.recording import Recording
 from manikin.fidelity.score import kinds_masked
 from manikin.fidelity.simulation.rollout import TaskSimulation
 from manikin.fidelity.simulation.settings import Settings
-from manikin.spread.blackboard import Blackboard
+from manikin.spread.blackboard import Blackboard, answers
 from manikin.sysid.methods import Anneal, Cma, follow
 
 __all__ = ["LOSS", "FidelityParameter", "HeldOut", "Improved", "improve", "parse_fidelity_parameter"]
@@ -206,8 +206,8 @@ class _Bench:
         self.first = np.array([one.unit(start) for one in parameters])
         wanted = [m for m in metrics if m in VALUES]
         self._recorded = {task: recorded_values(one, mode) if wanted else {} for task, one in reality.items()}
-        usual = self._all_values({task: [start] for task in reality}, strict=True)
-        self._usual = {task: self._errors(task, values[0]) for task, values in usual.items()}
+        usual = self._each_task({task: [start] for task in reality}, strict=True)
+        self._usual = {task: self._errors(task, values[0]) for task, values in usual}
         for task, errors in self._usual.items():
             if lost := [name for name, error in errors.items() if not math.isfinite(error)]:
                 said = f"task {task}: {lost[0]} is not known of the recording, or all of its rows are masked"
@@ -229,13 +229,13 @@ class _Bench:
                 task: list({x.tobytes(): x for x in some if (task, x.tobytes()) not in self._known}.values())
                 for task in tasks
             }
-            found = self._all_values({task: [self.settings(x) for x in new] for task, new in new_of.items()})
-            for task, new in new_of.items():
-                lines = []
-                for x, value in zip(new, found[task], strict=True):
+            asked = {task: [self.settings(x) for x in new] for task, new in new_of.items() if new}
+            for task, values in self._each_task(asked):
+                new, lines = new_of[task], []
+                for x, value in zip(new, values, strict=True):
                     loss = self._known[task, x.tobytes()] = self._loss(task, value)
                     lines.append({"task": task, "x": x.tolist(), "loss": loss if math.isfinite(loss) else None})
-                if self._journal is not None and lines:
+                if self._journal is not None:
                     self._journal.write(lines)
                 made |= {x.tobytes() for x in new}
             fresh = {x.tobytes() for x in some} - self.points
@@ -259,18 +259,12 @@ class _Bench:
         recorded = self._recorded[task]
         return {m: abs(values[m] - recorded[m] if m in VALUES else values[m]) for m in self.metrics if m in values}
 
-    def _all_values(
+    def _each_task(
         self, asked: Mapping[int, Sequence[Settings]], *, strict: bool = False
-    ) -> dict[int, list[dict[str, float]]]:
-        """Task -> metrics of each of its settings, of which there is at most a batch."""
-        work = {task: partial(self._values, task, some, strict=strict) for task, some in asked.items() if some}
-        if self._board is None:
-            answers = {task: do() for task, do in work.items()}
-        else:
-            names = {task: _name(task, asked[task]) for task in work}
-            shared = self._board.share({names[task]: do for task, do in work.items()})
-            answers = {task: shared[name] for task, name in names.items()}
-        return {task: answers.get(task, []) for task in asked}
+    ) -> Iterator[tuple[int, list[dict[str, float]]]]:
+        """Task after task, metrics of each of its settings, of which there is one at least and a batch at most."""
+        work = {_name(task, some): partial(self._values, task, some, strict=strict) for task, some in asked.items()}
+        return zip(asked, answers(self._board, work), strict=True)
 
     def _values(self, task: int, settings: Sequence[Settings], *, strict: bool = False) -> list[dict[str, float]]:
         """Metrics of each of at most a batch of settings."""
@@ -435,14 +429,10 @@ def improve(
         finally:
             sim.close()
 
-    if board is None:
-        told_of = {task: scored(task) for task in found}
-    else:
-        names_of = {task: f"held-out-{_name(task, [one])}" for task, one in found.items()}
-        shared = board.share({names_of[task]: partial(scored, task) for task in found})
-        told_of = {task: shared[name] for task, name in names_of.items()}
+    held_out = {f"held-out-{_name(task, [one])}": partial(scored, task) for task, one in found.items()}
     held = {
-        task: HeldOut(settings=found[task], before=before, after=after) for task, (before, after) in told_of.items()
+        task: HeldOut(settings=one, before=before, after=after)
+        for (task, one), (before, after) in zip(found.items(), answers(board, held_out), strict=True)
     }
     wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
     sides = zip(beside[: len(chosen)], beside[len(chosen) :], strict=True)

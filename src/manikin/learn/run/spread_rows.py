@@ -28,9 +28,9 @@ from manikin.learn.run.recipe import Recipe
 from manikin.sim.snapshot import Snapshot
 from manikin.spread.servants import LostServantError, Servants
 
-__all__ = ["ALGORITHMS", "ServedRows", "SpreadRows", "Workers", "spread_rows", "training_options"]
+__all__ = ["ServedRows", "SpreadRows", "Workers", "spread_rows", "training_options"]
 
-ALGORITHMS = ("ppo", "sac")
+_ALGORITHMS = ("ppo", "sac")
 """That take steps of rows wherever these are."""
 _KEEP = 50
 """Requests after which a worker's rows are kept anew."""
@@ -68,9 +68,9 @@ def spread_rows(recipe: Recipe, workers: Workers, *, device: str) -> SpreadRows:
     Raises:
         ConfigError: the algorithm does not train so, there are fewer rows than workers, or these cannot make it.
     """
-    if recipe.algorithm not in ALGORITHMS:
+    if recipe.algorithm not in _ALGORITHMS:
         raise ConfigError(
-            f"--on has the environments of {' and '.join(ALGORITHMS)} in workers, not of {recipe.algorithm}"
+            f"--on has the environments of {' and '.join(_ALGORITHMS)} in workers, not of {recipe.algorithm}"
         )
     options = training_options(recipe, device=device)
     rows, count = options.num_envs, workers.count
