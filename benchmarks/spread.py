@@ -130,7 +130,7 @@ def of_collecting(episodes: int, rounds: int) -> Any:
     base = ["collect", TASK, "--episodes", str(episodes), "--num-envs", "16"]
 
     def independent(place: Path) -> list[list[str]]:
-        return [[*base, "--out", str(place / "a.h5"), "--shard", f"{i}/2"] for i in range(2)]
+        return [[*base, "--out", str(place / f"{i}.h5"), "--shard", f"{i}/2"] for i in range(2)]
 
     def spread(place: Path) -> list[str]:
         return [*base, "--out", str(place / "a.h5"), "--on", "local", "--workers", "2"]

@@ -540,6 +540,16 @@ def test_video_reads_back(tmp_path, fps):
         assert abs(frame.astype(int) - 20 * i).max() < 12
 
 
+def test_the_same_frames_make_the_same_video(tmp_path):
+    pytest.importorskip("av")
+    frames = [np.roll(picture(92, 96), 3 * i, axis=1) for i in range(61)]
+    files, held = set(), []
+    for i in range(40):  # while memory is used, so that the encoder meets other memory each time
+        held = [*held[-9:], np.full(7_919 * (i % 11 + 1), i, np.uint8)]
+        files.add(write_video(tmp_path / "a.mp4", frames, 20).read_bytes())
+    assert len(files) == 1
+
+
 def test_bad_videos_are_refused_and_leave_nothing(tmp_path):
     pytest.importorskip("av")
     for frames, fps, words in (

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+import manikin.data.recording.merge
 import manikin.data.recording.write
 from manikin.cli import main
 from manikin.data.recording.format import parts_folder
+from manikin.data.recording.merge import merge_parts
 from manikin.data.recording.read import read_episodes
 from manikin.data.recording.write import EpisodeWriter
 from manikin.errors import DataError
@@ -34,7 +36,23 @@ def fill_the_disk(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
         raise FULL
 
     monkeypatch.setattr(manikin.data.recording.write, "replace_file", replace_file)
-    monkeypatch.setattr(manikin.data.recording.write, "try_room", try_room)
+    monkeypatch.setattr(manikin.data.recording.merge, "try_room", try_room)
+
+
+@pytest.mark.parametrize("memory", [0, 20_000])
+def test_parts_merge_to_the_same_whether_memory_holds_them_or_not(tmp_path: Path, memory: int) -> None:
+    hashes = set()
+    for name, options in (("held", {}), ("read", {"memory": memory})):
+        path = tmp_path / name / "run.h5"
+        writer = EpisodeWriter(path, HEADER)
+        for number in range(6):
+            writer.write(toy_episode(number), toy_episode(20 - number), dropped=[30 + number])
+        numbers = merge_parts(path, parts_folder(path), writer.header, **options)
+        assert numbers == {*range(6), *range(15, 21), *range(30, 36)}
+        with read_episodes(path) as episodes:
+            hashes.add(episodes.content_hash())
+            assert episodes.dropped == set(range(30, 36))
+    assert len(hashes) == 1
 
 
 def test_parts_that_were_removed_are_named_and_the_rest_is_merged(tmp_path: Path) -> None:

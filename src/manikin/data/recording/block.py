@@ -5,23 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
 from manikin.data.recording.format import PER_STEP, TABLES, RecordedEpisode, check_lengths, is_per_step
-from manikin.data.recording.outside import open_hdf5, reading
+from manikin.data.recording.outside import reading
 from manikin.data.recording.text import as_fixed, attribute, put_attribute
 from manikin.errors import DataError
 
-__all__ = ["Block", "blocks_of", "by_shape", "merge_blocks", "store", "table_of", "write_block"]
+__all__ = [
+    "WORDS",
+    "Block",
+    "blocks_of",
+    "by_shape",
+    "chunk_of",
+    "keep_order",
+    "row_bytes",
+    "span_of",
+    "store",
+    "table_of",
+    "write_block",
+]
 
+WORDS = ("options", "instruction", "mode")  # columns of the table of episodes that are text
 _NUMBERS = {"number": np.int64, "seed": np.int64, "index": np.int64, "length": np.int64, "health": np.int64}
 _VERDICTS = {"success_once": np.bool_, "success_at_end": np.bool_, "return": np.float64}
 _FORCES = ("force_sum", "force_peak")  # of the total, where forces were recorded
-_WORDS = ("options", "instruction", "mode")
 # dataset -> type and number of dimensions of what always has the same
 _FORMS: dict[str, tuple[np.dtype, int]] = {
     **{f"steps/{name}": (np.dtype(kind), 1) for name, kind in PER_STEP.items()},
@@ -31,7 +42,6 @@ _FORMS: dict[str, tuple[np.dtype, int]] = {
     **{f"{place}/{name}": (np.dtype(np.float32), 2) for name, place in TABLES.items()},
 }
 _CHUNK = 1 << 14  # [bytes] of a chunk at most: what one flipped bit makes unreadable
-_AT_ONCE = 1 << 24  # [bytes] read or written of a dataset in one go
 
 
 def by_shape(episodes: Iterable[RecordedEpisode]) -> list[list[RecordedEpisode]]:
@@ -119,7 +129,7 @@ def write_block(group: Any, episodes: Sequence[RecordedEpisode]) -> None:
     for name in every[0]:
         parts = [arrays[name] for arrays in every]
         joined[name] = np.stack(parts) if name.startswith("initial/") else np.concatenate(parts)
-    _keep_order(group, joined)
+    keep_order(group, joined)
     for name, value in joined.items():
         store(group, name, value if isinstance(value, np.ndarray) else as_fixed(value))
     for name, place in TABLES.items():
@@ -127,7 +137,7 @@ def write_block(group: Any, episodes: Sequence[RecordedEpisode]) -> None:
             put_attribute(group[f"{place}/{name}"], "columns", json.dumps(columns))
 
 
-def _keep_order(group: Any, names: Iterable[str]) -> None:
+def keep_order(group: Any, names: Iterable[str]) -> None:
     """Make the groups of these observations; they keep the order of what is made in them, which HDF5 by itself does
     not: it is the order of the numbers that a policy is shown."""
     for name in names:
@@ -142,29 +152,21 @@ def store(group: Any, name: str, value: np.ndarray) -> None:
     parents, layout = h5py.h5p.create(h5py.h5p.LINK_CREATE), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     parents.set_create_intermediate_group(True)
     if 0 not in value.shape:
-        layout.set_chunk(_chunk(value.shape, value.dtype))
+        layout.set_chunk(chunk_of(value.shape, value.dtype))
         layout.set_fletcher32()
     kind, space = h5py.h5t.py_create(value.dtype, logical=True), h5py.h5s.create_simple(value.shape)
     made = h5py.h5d.create(group.id, name.encode(), kind, space, layout, parents)
     made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(value))
 
 
-def _create(group: Any, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """A dataset with a checksum, which needs chunks, which need something to hold; large rows are compressed."""
-    if 0 in shape:
-        return group.create_dataset(name, shape, dtype)
-    chunk = _chunk(shape, dtype)
-    squeeze = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if _row(shape, dtype) > 64 else {}
-    return group.create_dataset(name, shape, dtype, chunks=chunk, fletcher32=True, **squeeze)
-
-
-def _row(shape: tuple[int, ...], dtype: np.dtype) -> int:
+def row_bytes(shape: tuple[int, ...], dtype: np.dtype) -> int:
     """[bytes], at least 1."""
     return max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
 
 
-def _chunk(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
-    return max(1, min(shape[0], _CHUNK // _row(shape, dtype))), *shape[1:]
+def chunk_of(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
+    """The shape of the chunks of a dataset, rows of it that are together at most 16 KiB."""
+    return max(1, min(shape[0], _CHUNK // row_bytes(shape, dtype))), *shape[1:]
 
 
 class Block:
@@ -183,7 +185,7 @@ class Block:
         with reading(f"{where} is damaged: its table of episodes cannot be read"):
             table = group["episodes"]
             self.table: dict[str, Any] = {n: _column(table, n, t) for n, t in {**_NUMBERS, **_VERDICTS}.items()}
-            self.table |= {name: table[name].asstr()[()] for name in _WORDS}
+            self.table |= {name: table[name].asstr()[()] for name in WORDS}
             self.table |= {name: _column(table, name, np.float64) for name in _FORCES if name in table}
             for name, column in self.table.items():
                 if np.shape(column) != self.table["number"].shape:
@@ -230,14 +232,14 @@ class Block:
         """
         with reading(f"{self.where} is damaged: {whose}, {name}"):
             data = self.datasets[name]
-            _check_form(name, data)
+            dtype = _checked_form(name, data)
             if rows.stop > len(data):
                 raise ValueError(f"its shape is {data.shape}, but at least {rows.stop} rows are needed")
-            return np.asarray(data[rows], data.dtype.newbyteorder("="))
+            return np.asarray(data[rows], dtype.newbyteorder("="))
 
     def span(self, name: str, k: int) -> slice:
         """The rows of a dataset that belong to the k-th episode."""
-        return _span(self.steps, name, k, k)
+        return span_of(self.steps, name, k, k)
 
     def columns(self, name: str) -> tuple[str, ...]:
         """Names of the columns of a dataset that has such; empty for others."""
@@ -316,12 +318,13 @@ class Block:
         parts = []
         for name, data in self.datasets.items():
             with reading(f"{self.where} is damaged: {name}"):
-                _check_form(name, data)
-            parts.append((name, data.dtype.str, data.shape[1:], self.columns(name)))
+                dtype = _checked_form(name, data)
+            columns = self.columns(name) if name.partition("/")[2] in TABLES else ()
+            parts.append((name, dtype.str, data.shape[1:], columns))
         return tuple(parts)
 
 
-def _span(steps: np.ndarray, name: str, first: int, last: int) -> slice:
+def span_of(steps: np.ndarray, name: str, first: int, last: int) -> slice:
     """The rows of a dataset that belong to neighbouring episodes; ``steps`` is where each begins and the last ends."""
     start, stop = int(steps[first]), int(steps[last + 1])
     if name.startswith("steps/"):
@@ -329,17 +332,14 @@ def _span(steps: np.ndarray, name: str, first: int, last: int) -> slice:
     return slice(first, last + 1) if name.startswith("initial/") else slice(start + first, stop + last + 1)
 
 
-def _check_form(name: str, data: Any) -> None:
-    """Raise TypeError unless a dataset has the form of its name, or of numbers."""
-    form = _FORMS.get(name)
-    good = (
-        (data.dtype, data.ndim) == form
-        if form
-        else data.dtype.kind in "biuf" and data.dtype.itemsize <= 8 and data.ndim
-    )
+def _checked_form(name: str, data: Any) -> np.dtype:
+    """The type of a dataset. Raises TypeError unless it has the form of its name, or of numbers."""
+    form, dtype = _FORMS.get(name), data.dtype
+    good = (dtype, data.ndim) == form if form else dtype.kind in "biuf" and dtype.itemsize <= 8 and data.ndim
     if not good:
         valid = f"{form[0]} in {form[1]} dimensions" if form else "numbers in rows"
-        raise TypeError(f"it holds {data.dtype} of shape {data.shape}, not {valid}")
+        raise TypeError(f"it holds {dtype} of shape {data.shape}, not {valid}")
+    return np.dtype(dtype)
 
 
 def _column(table: Any, name: str, kind: type) -> np.ndarray:
@@ -372,76 +372,3 @@ def blocks_of(file: Any, where: str, damaged: list[str] | None = None) -> dict[i
                 raise
             damaged.append(str(error))
     return blocks
-
-
-def merge_blocks(target: Any, sources: Sequence[Path]) -> set[int]:
-    """Write what the files hold into an open empty one, one block for each shape, file after file.
-
-    An episode that lies in several files is taken from the first.
-
-    Returns:
-        numbers of the episodes written.
-
-    Raises:
-        DataError: a file is damaged.
-    """
-    seen: set[int] = set()
-    # arrays and columns: (file, block, which of its episodes, where they begin)
-    plan: dict[Any, list[tuple[Path, int, np.ndarray, np.ndarray]]] = {}
-    tables: dict[Any, list[dict[str, Any]]] = {}
-    for source in sources:
-        with open_hdf5(source, again=True) as file:
-            for i, block in blocks_of(file, str(source)).items():
-                new = np.array([k for k, number in enumerate(block.numbers) if number not in seen], np.int64)
-                seen.update(block.numbers)
-                if len(new):
-                    alike = block.shape(), tuple(block.table)
-                    plan.setdefault(alike, []).append((source, i, new, block.steps))
-                    tables.setdefault(alike, []).append({n: column[new] for n, column in block.table.items()})
-    for i, (alike, pieces) in enumerate(plan.items()):
-        shape, named = alike
-        group = target.create_group(f"block_{i}")
-        table = {name: np.concatenate([t[name] for t in tables[alike]]) for name in named}
-        for name, column in table.items():
-            store(group, f"episodes/{name}", as_fixed(column) if name in _WORDS else column)
-        episodes, steps = len(table["length"]), int(table["length"].sum())
-        rows = {"steps": steps, "instants": steps + episodes, "initial": episodes}
-        _keep_order(group, (name for name, *_ in shape))
-        for name, dtype, one, columns in shape:
-            size = (rows[name.split("/", 1)[0]], *one)
-            made = _create(group, name, size, np.dtype(dtype))
-            if columns:
-                put_attribute(made, "columns", json.dumps(columns))
-        _copy(group, pieces, [name for name, *_ in shape])
-    return seen
-
-
-def _copy(target: Any, pieces: Sequence[tuple[Path, int, np.ndarray, np.ndarray]], names: Sequence[str]) -> None:
-    """Fill the datasets of a block with episodes of others, one behind the other, some megabytes at a time: a few rows
-    more in a compressed chunk cost as much as the chunk."""
-    waiting: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    at, size = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
-    at_once = {name: max(1, _AT_ONCE // _row(target[name].shape, target[name].dtype)) for name in names}
-
-    def put(name: str) -> None:
-        if waiting[name]:
-            values = np.concatenate(waiting[name])
-            target[name][at[name] : at[name] + len(values)] = values
-            at[name] += len(values)
-            waiting[name], size[name] = [], 0
-
-    for source, number, chosen, steps in pieces:
-        with open_hdf5(source, again=True) as file:
-            block = blocks_of(file, str(source))[number]
-            runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)  # neighbours are read as one
-            for name in names:
-                for run in runs:
-                    span = _span(steps, name, int(run[0]), int(run[-1]))
-                    for first in range(span.start, span.stop, at_once[name]):
-                        rows = slice(first, min(first + at_once[name], span.stop))
-                        waiting[name].append(block.read(name, rows, f"rows {rows.start} to {rows.stop}"))
-                        size[name] += waiting[name][-1].nbytes
-                        if size[name] >= _AT_ONCE:
-                            put(name)
-    for name in names:
-        put(name)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -14,17 +12,17 @@ from types import TracebackType
 import h5py
 import numpy as np
 
-from manikin.data.recording.block import blocks_of, by_shape, merge_blocks, store, write_block
-from manikin.data.recording.durable import alone, replace_file, sync, try_room
+from manikin.data.recording.block import by_shape, store, write_block
+from manikin.data.recording.durable import alone, replace_file
 from manikin.data.recording.format import (
     Header,
     RecordedEpisode,
     differences,
     parts_folder,
-    read_dropped,
     read_header,
     write_header,
 )
+from manikin.data.recording.merge import merge_parts
 from manikin.data.recording.outside import open_hdf5
 from manikin.data.recording.read import EpisodeFile, ranges
 from manikin.data.recording.text import LIBVER
@@ -139,7 +137,7 @@ class EpisodeWriter:
         there: set[int] = set()
         if self.path.parent.is_dir():
             with alone(self.path.parent):
-                there = _merge(self.path, self._parts, self.header)
+                there = merge_parts(self.path, self._parts, self.header)
         if lost := self.finished - there:
             self.lost |= lost
             self.finished -= lost
@@ -181,56 +179,8 @@ def join_parts(path: str | Path) -> bool:
             return False
         with open_hdf5(first) as file:
             header = read_header(file, first)
-        _merge(path, parts, header)
+        merge_parts(path, parts, header)
     return True
-
-
-def _merge(path: Path, parts: Path, header: Header) -> set[int]:
-    """Make one file of the parts; the numbers of all episodes that were run, kept or not."""
-    pieces = sorted(parts.glob("*.h5"))
-    sources = [*([path] if path.exists() else []), *pieces]
-    dropped: set[int] = set()
-    there: set[int] = set()
-    for source in sources:
-        with open_hdf5(source) as file:
-            if different := differences(header, read_header(file, source)):
-                raise DataError(
-                    f"{source} and {path} were recorded differently and are not merged: {'; '.join(different)}; "
-                    "every episode stays where it is"
-                )
-            dropped |= read_dropped(file, source)
-            for block in blocks_of(file, str(source)).values() if not pieces else ():
-                there.update(block.numbers)
-    if not pieces:  # nothing was finished, or another process has merged it
-        with suppress(OSError):  # it has begun again
-            parts.rmdir()
-        return there | dropped
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)  # of a merge that was killed
-    needed = sum(source.stat().st_size for source in sources)
-    try:
-        try_room(temporary, needed)
-        with h5py.File(temporary, "w", libver=LIBVER) as target:
-            write_header(target, header)
-            there = merge_blocks(target, sources)
-            if dropped:
-                store(target, "dropped", np.array(sorted(dropped), np.int64))
-        sync(temporary)
-        os.replace(temporary, path)
-    except OSError as error:
-        free = shutil.disk_usage(path.parent).free
-        raise DataError(
-            f"cannot merge into {path}: {error}. {free / 1e6:.1f} MB are free, up to {needed / 1e6:.1f} MB are needed; "
-            f"every episode is safe in {parts} and reads from there"
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync(path.parent)
-    for source in pieces:
-        source.unlink()
-    with suppress(OSError):  # not empty: another process is still writing
-        parts.rmdir()
-    return there | dropped
 
 
 def check_room(path: Path, needed: int) -> None:

@@ -119,7 +119,9 @@ def _encode(av: Any, container: Any, frames: Iterable[np.ndarray], fps: float) -
             codec = "libx264" if "libx264" in av.codecs_available else "mpeg4"
             stream = container.add_stream(codec, rate=Fraction(fps).limit_denominator(1001))
             stream.height, stream.width, stream.pix_fmt = height + height % 2, width + width % 2, "yuv420p"
-            stream.options = {"crf": "20", "preset": "medium"} if codec == "libx264" else {"qscale:v": "3"}
+            # mbtree reads beyond small pictures, so that now and then another film comes out of the same pictures
+            x264 = {"crf": "20", "preset": "medium", "mbtree": "0"}
+            stream.options = x264 if codec == "libx264" else {"qscale:v": "3"}
         if frame.shape[:2] != (height, width):
             raise ConfigError(f"frame {number} is {frame.shape[1]} x {frame.shape[0]}, the first {width} x {height}")
         even = np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
