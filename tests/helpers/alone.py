@@ -12,9 +12,15 @@ import os
 import subprocess
 import sys
 import sysconfig
+import zipfile
+from collections.abc import Set
+from email.parser import BytesParser
+from importlib import metadata
 from pathlib import Path
 
-__all__ = ["FORKS", "environment", "install", "run_code", "said"]
+from packaging.requirements import Requirement
+
+__all__ = ["FORKS", "environment", "install", "needed", "run_code", "said"]
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["torch", "manikin.env.make"])
@@ -35,8 +41,29 @@ def run_code(path: str, code: str, folder: str, said: str) -> None:
 ISOLATED = {"PYTHONPATH", "PYTHONHOME", "PIP_REQUIRE_VIRTUALENV"}
 
 
-def environment(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
-    """A virtual environment that also finds the packages of this one, less those whose names begin with ``without``.
+def needed(wheel: Path) -> set[str]:
+    """Files and folders of site-packages that belong to what a wheel says that it needs, and to what that needs; no
+    extras of its own."""
+    with zipfile.ZipFile(wheel) as file:
+        (place,) = (name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
+        told = BytesParser().parsebytes(file.read(place))
+    waiting = [(one, "") for one in told.get_all("Requires-Dist", [])]
+    seen, files = set[tuple[str, str]](), set[str]()
+    while waiting:
+        wanted, extra = waiting.pop()
+        requirement = Requirement(wanted)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        found = metadata.distribution(requirement.name)
+        files |= {path.parts[0] for path in found.files or () if path.parts[0] != ".."}
+        new = {(requirement.name, one) for one in ("", *requirement.extras)} - seen
+        seen |= new
+        waiting += [(one, extra) for _, extra in sorted(new) for one in found.requires or ()]
+    return files
+
+
+def environment(folder: Path, *, only: Set[str] | None = None) -> Path:
+    """A virtual environment that also finds the packages of this one, or ``only`` some files of its site-packages.
 
     Returns:
         Its Python.
@@ -46,7 +73,8 @@ def environment(folder: Path, *, without: tuple[str, ...] = ()) -> Path:
     borrowed.mkdir()
     for place in dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))):
         for path in Path(place).iterdir():
-            if not path.name.lstrip("_").startswith((*without, "__pycache__")) and not (borrowed / path.name).exists():
+            wanted = path.name != "__pycache__" and (only is None or path.name in only)
+            if wanted and not (borrowed / path.name).exists():
                 (borrowed / path.name).symlink_to(path)
     python = folder / "bin" / "python"
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"

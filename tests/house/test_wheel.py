@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from alone import environment, install, said
+from alone import environment, install, needed, said
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,7 +52,7 @@ def test_they_hold_what_is_tracked_and_nothing_else(built: tuple[Path, Path]) ->
 
 @pytest.mark.slow
 def test_the_wheel_does_the_main_job_in_an_environment_of_its_own(built: tuple[Path, Path], tmp_path: Path) -> None:
-    python = environment(tmp_path / "env", without=("manikin", "editable_impl_manikin"))
+    python = environment(tmp_path / "env", only=needed(built[1]))
     install(python, built[1])
     away = tmp_path / "elsewhere"
     away.mkdir()
@@ -72,3 +72,7 @@ def test_the_wheel_does_the_main_job_in_an_environment_of_its_own(built: tuple[P
     words = ["--policy", "ppo-PickCube-v2", "--pictures", "0", "--out", "out"]
     assert "PickCube-v2  2  100.0%" in run(command, "eval", "two.toml", *words)
     assert (away / "out" / "report.json").is_file()
+    with pytest.raises(
+        AssertionError, match="No module named 'pytest'"
+    ):  # nothing is there that the wheel does not name
+        run("-c", "import pytest")

@@ -1,68 +1,74 @@
-"""`manikin serve`: a trained policy behind a websocket."""
+"""`manikin serve`: a policy behind a websocket."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from manikin.cli.common.documented import documented
+from manikin.cli.common.options import PictureOptions, TaskOptions, load_task
 from manikin.cli.common.terminal import OK, console
 
-__all__ = ["ServeOptions", "main", "run"]
+if TYPE_CHECKING:
+    from manikin.policy.api import Policy
+
+__all__ = ["ServeOptions", "main", "run", "served_policy"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions:
+class ServeOptions(TaskOptions, PictureOptions):
     """Options of `manikin serve`."""
 
-    checkpoint: tyro.conf.Positional[Path]
-    """Folder of a training run, or its policy.safetensors."""
+    policy: tyro.conf.Positional[str]
+    """Folder of a training run, its policy.safetensors, one that comes with manikin, or policy.pt2. With --task any
+    stateless policy, such as file.py:function."""
     host: str = "127.0.0.1"
     """Address to listen on. By default only this machine can connect."""
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
+    task: str | None = None
+    """For a policy that is a function of an environment: the task of that environment, whose other options follow."""
+    control: Annotated[str | None, documented("control")] = None
+    observe: Annotated[str | None, documented("observe")] = None
 
 
 def main(options: Annotated[ServeOptions, tyro.conf.arg(name="")]) -> int:
-    """Serve a trained policy over openpi's protocol. With MANIKIN_POLICY_KEY set, clients must send that key."""
+    """Serve a policy over openpi's protocol. With MANIKIN_POLICY_KEY set, clients must send that key."""
     return run(options)
 
 
 def run(options: ServeOptions) -> int:
     """Serve until Ctrl-C."""
     from manikin.errors import ConfigError
-    from manikin.policy.chunk import Execution
     from manikin.policy.network import NetworkPolicy
     from manikin.policy.remote.client import KEY
     from manikin.policy.remote.server import PolicyServer
-    from manikin.policy.trained import load_trained
 
     key = os.environ.get(KEY) or None
     if key is None and options.host not in ("127.0.0.1", "localhost", "::1"):
         raise ConfigError(
             f"--host {options.host} can be reached from other machines: set {KEY} to a key that clients send"
         )
-    module, about = load_trained(options.checkpoint)
-    told = {name: about.get(name) for name in ("algorithm", "task", "robot", "control", "control_hz", "recipe_hash")}
-    columns, window = len(about["observation"]), int(about["network"]["options"].get("window", 1))
-    shapes = about.get("shapes") or {"state": (columns,) if window == 1 else (window, columns)}
+    policy, shapes, told = served_policy(options)
     takes = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
-    execution = Execution.of(about)
     server = PolicyServer(
-        NetworkPolicy(module, execution=execution),
+        policy,
         shapes,
-        metadata={**told, "observation": about["observation"], "execution": execution.plain},
+        metadata=told,
         host=options.host,
         port=options.port,
         key=key,
-        batch=True,
+        batch=isinstance(policy, NetworkPolicy),
     )
     out = console()
-    out.print(f"{about['algorithm']} for {about['task']} at {server.url}; it takes {takes}", soft_wrap=True)
+    what = told.get("algorithm") or options.policy
+    goal = f" for {told['task']}" if told.get("task") else ""
+    out.print(f"{what}{goal} at {server.url}; it takes {takes}", soft_wrap=True)
     out.print(f"try it: manikin eval PROTOCOL --policy {server.url}; stop with Ctrl-C", soft_wrap=True)
     for number in (signal.SIGINT, signal.SIGTERM):  # also where whoever started this ignores them
         signal.signal(number, signal.default_int_handler)
@@ -73,3 +79,50 @@ def run(options: ServeOptions) -> int:
     finally:
         server.close()
     return OK
+
+
+def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dict[str, Any]]:
+    """The policy, the shapes of what it is shown by name, and what clients are told of it.
+
+    Raises:
+        ConfigError: a policy that is made for an environment, without a task.
+        UnknownNameError, AssetError, DataError: as :func:`~manikin.policy.choices.policy_maker`.
+    """
+    from manikin.data.recording.format import flatten
+    from manikin.errors import ConfigError
+    from manikin.policy.choices import policy_maker, trained_file
+    from manikin.policy.chunk import Execution
+    from manikin.policy.files.checkpoint import load_policy
+    from manikin.policy.network import NetworkPolicy
+    from manikin.policy.trained import about_env, load_trained
+
+    asked = ("task", "robot", "control", "control_hz")
+    if options.task is not None:
+        from manikin.env.make import make
+
+        task = load_task(options.task)
+        env = make(task, options=options.env_options(task, num_envs=1, vision=options.vision()))
+        space, about = flatten(env.single_observation_space), about_env(env)
+        told = {**{name: about[name] for name in asked}, "observation": about["observation"]}
+        return policy_maker(options.policy)(env), _named({n: s.shape for n, s in space.items()}), told
+    if (trained := trained_file(options.policy)) is not None:
+        module, about = load_trained(trained)
+        told = {name: about.get(name) for name in ("algorithm", *asked, "recipe_hash", "observation")}
+        columns, window = len(about["observation"]), int(about["network"]["options"].get("window", 1))
+        shapes = about.get("shapes") or {"state": (columns,) if window == 1 else (window, columns)}
+        execution = Execution.of(about)
+        return NetworkPolicy(module, execution=execution), shapes, {**told, "execution": execution.plain}
+    if options.policy.endswith(".pt2"):
+        network = load_policy(options.policy)
+        takes: Any = network.module.takes
+        return network, _named({name: leaf.shape[1:] for name, leaf in takes.items()}), {}
+    policy_maker(options.policy)  # a word that nobody knows is said first
+    raise ConfigError(
+        f"the policy {options.policy} is made for an environment: give its task, "
+        f"manikin serve {options.policy} --task PickCube-v2"
+    )
+
+
+def _named(shapes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """A flat observation, which has no name, is called ``state``."""
+    return {"state" if name == "value" else name: tuple(shape) for name, shape in shapes.items()}

@@ -17,7 +17,7 @@ from manikin.policy.api import Policy
 from manikin.policy.shipped import shipped_policy
 from manikin.policy.trained import FILE, observed_by, trained_policy
 
-__all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker"]
+__all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker", "trained_file"]
 
 GRADED = "graded:"
 POLICIES = {
@@ -60,14 +60,14 @@ def policy_maker(
         return _graded(word, seed)
     if word.endswith(".toml"):
         return _skills(word, seed)
-    if seed is not None and (word.endswith(".pt2") or _trained(word) is not None):
+    if seed is not None and (word.endswith(".pt2") or trained_file(word) is not None):
         raise _no_seed(word)
     if word.endswith(".pt2"):
         from manikin.policy.files.checkpoint import load_policy
 
         network = load_policy(word)
         return lambda env: network
-    if (trained := _trained(word)) is not None:
+    if (trained := trained_file(word)) is not None:
         return trained_policy(trained)
     place, offered = POLICIES.get(word, word), packages.offered("policy")
     maker: Callable[..., Policy]
@@ -139,13 +139,17 @@ def observation_options(word: str) -> dict[str, Any]:
     Raises:
         AssetError, DataError: as :func:`~manikin.policy.trained.read_about`.
     """
-    trained = _trained(word)
+    trained = trained_file(word)
     return {} if trained is None else observed_by(trained)
 
 
-def _trained(word: str) -> str | Path | None:
-    """Where the trained policy that a word names lies. Raises :class:`DataError` where one that comes with manikin was
-    changed."""
+def trained_file(word: str) -> str | Path | None:
+    """Where the trained policy that a word names lies: a run's folder, its file, or one that comes with manikin; None
+    for any other word.
+
+    Raises:
+        DataError: one that comes with manikin was changed.
+    """
     if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
         return word
     return shipped_policy(word)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,12 +15,16 @@ pytest.importorskip("websockets", reason="websockets is not installed: pip insta
 pytest.importorskip("msgpack", reason="msgpack is not installed: pip install 'manikin[remote]'")
 
 from manikin import make
+from manikin.cli import main as command_line
+from manikin.cli.serve import ServeOptions, served_policy
 from manikin.errors import ActionError, ConfigError
+from manikin.policy.choices import policy_maker, trained_file
+from manikin.policy.files.checkpoint import load_policy
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks import GaussianActor
 from manikin.policy.remote.client import RemotePolicy
 from manikin.policy.remote.server import PolicyServer
-from manikin.policy.trained import about_env, save_trained
+from manikin.policy.trained import about_env, save_trained, trained_policy
 
 
 @pytest.fixture
@@ -54,10 +59,24 @@ def test_without_the_key_nobody_connects(policy, monkeypatch):
     with PolicyServer(policy, {"state": (35,)}, port=0, key="right") as server:
         for key in ("", "wrong"):
             monkeypatch.setenv("MANIKIN_POLICY_KEY", key)
-            with pytest.raises(ConfigError, match="401"):
+            with pytest.raises(ConfigError, match="401; set MANIKIN_POLICY_KEY to the key of the server"):
                 RemotePolicy(server.url)
         monkeypatch.setenv("MANIKIN_POLICY_KEY", "right")
         RemotePolicy(server.url)
+
+
+def test_a_request_beyond_the_limit_is_refused_and_others_go_on(policy):
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    with PolicyServer(policy, {"state": (35,)}, port=0) as server:
+        with connect(server.url, max_size=None) as socket:
+            socket.recv()
+            with pytest.raises(ConnectionClosed) as closed:  # noqa: PT012 - while it sends, or while it waits
+                socket.send(bytes(2**26 + 1))
+                socket.recv()
+        assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009  # too big
+        assert RemotePolicy(server.url).act(torch.zeros(1, 35), [""]).shape == (1, 1, 8)
 
 
 def test_a_port_in_use_and_a_policy_with_memory_are_refused(policy):
@@ -89,6 +108,61 @@ def test_the_command_serves_a_checkpoint_until_it_is_interrupted(policy, tmp_pat
             finally:
                 process.kill()
         assert status == 0
+
+
+PUSH = """
+import torch
+
+class Push:
+    stateless = True
+    def reset(self, rows): ...
+    def act(self, observation, instruction):
+        return observation["policy"]["qpos"][:, None, :8].clamp(-1, 1)
+
+def policy(env):
+    return Push()
+
+def forgetful(env):
+    made = Push()
+    made.stateless = False
+    return made
+"""
+
+
+def test_any_policy_is_served_by_its_word(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("push.py").write_text(PUSH)
+    network = GaussianActor(observations=35, actions=8, hidden=[16], log_std=0.0)
+    torch.export.save(torch.export.export(network.eval(), (torch.zeros(1, 35),)), "small.pt2")
+    flat, _ = make("PushCube-v2", num_envs=2).reset(seed=3)
+    named, _ = make("PushCube-v2", num_envs=2, observe="state_dict").reset(seed=3)
+    for word, task, shown, alone in (
+        ("ppo-PushCube-v2", None, flat, trained_policy(trained_file("ppo-PushCube-v2"))),
+        ("small.pt2", None, flat, lambda env: load_policy("small.pt2")),
+        ("push.py:policy", "PushCube-v2", named, policy_maker("push.py:policy")),
+    ):
+        options = ServeOptions(policy=word, task=task, observe="state_dict" if task else None)
+        served, shapes, told = served_policy(options)
+        env = make("PushCube-v2", num_envs=2, **served_by(told))
+        with PolicyServer(served, shapes, port=0, metadata=told) as server:
+            given = RemotePolicy(server.url).act(shown, ["", ""])
+        assert torch.equal(given, alone(env).act(shown, ["", ""])), word
+
+
+def served_by(told):
+    return {"control": told["control"]} if told.get("control") else {}
+
+
+def test_what_cannot_be_served_is_told_why(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("push.py").write_text(PUSH)
+    for words, said in (
+        (["expert"], "give its task, manikin serve expert --task PickCube-v2"),
+        (["exprt"], "unknown policy 'exprt'"),
+        (["push.py:forgetful", "--task", "PushCube-v2"], "only a stateless policy can be served"),
+    ):
+        assert command_line(["serve", *words, "--port", "0"]) == 2
+        assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_server_for_other_machines_wants_a_key(tmp_path, monkeypatch, capsys):
