@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 
 import mujoco
@@ -350,11 +351,21 @@ def test_studio_starts_its_server_as_known() -> None:
     for part in ("self._host = ", "self._http_sock = ", "self._start_server()"):
         assert part in source, look_at("studio", f"WebViewer, which had {part!r},")
     assert isinstance(ux.TUMBLE_CAMERA_IDX, int) and ux.TUMBLE_CAMERA_IDX < 0, look_at("studio", "TUMBLE_CAMERA_IDX")
-    kind = studio.guarded_viewer("127.0.0.1", lambda address, host, origin: None)
+    kind = studio.guarded_viewer("127.0.0.1", Watch())
     assert kind.address == "127.0.0.1" and issubclass(kind, web_viewer.WebViewer)
 
 
-def test_only_guarded_sockets_have_a_refusal() -> None:
+class Watch:
+    """Refuses one path, and sets a cookie for another."""
+
+    def refusal(self, address: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        return (421, f"{address} {headers['Host']}") if path == "/no" else None
+
+    def cookie(self, path: str) -> str | None:
+        return "a=b" if path == "/first" else None
+
+
+def test_only_guarded_sockets_are_watched() -> None:
     needs("mujoco.studio")
     from manikin.compat import studio
 
@@ -365,17 +376,20 @@ def test_only_guarded_sockets_have_a_refusal() -> None:
         def respond(self, status: int, text: str) -> tuple[int, str]:
             return status, text
 
-    class Request:
-        headers = {"Host": "elsewhere.example"}
+    class Exchange:  # a request, and the answer to it
+        def __init__(self, path: str) -> None:
+            self.path, self.headers = path, {"Host": "elsewhere.example"}
 
     with socket.socket() as plain, socket.socket() as guarded:
         for sock in (plain, guarded):
             sock.bind(("127.0.0.1", 0))
-        studio.refusals[guarded] = lambda address, host, origin: (421, f"{address} {host} {origin}")
+        studio.guards[guarded] = Watch()
         for sock in (plain, guarded):
-            start(sock=sock, process_request=lambda connection, request: "served")
-    assert calls[0](Connection(), Request()) == "served"
-    assert calls[1](Connection(), Request()) == (421, "127.0.0.1 elsewhere.example None")
+            start(sock=sock, process_request=lambda connection, request: Exchange("answered"))
+    assert calls[0](Connection(), Exchange("/no")).path == "answered"
+    assert calls[1](Connection(), Exchange("/no")) == (421, "127.0.0.1 elsewhere.example")
+    assert "Set-Cookie" not in calls[1](Connection(), Exchange("/next")).headers
+    assert calls[1](Connection(), Exchange("/first")).headers["Set-Cookie"] == "a=b"
 
 
 def test_pygame_has_its_controllers() -> None:

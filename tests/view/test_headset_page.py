@@ -302,7 +302,7 @@ def test_command_says_where_the_page_is_and_how_to_know_its_certificate(cache, t
     with pytest.raises(Enough):
         teleop_command(options, ready=stop)
     said = capsys.readouterr().out
-    assert f"https://{address_in_network()}:" in said and "/headset" in said
+    assert f"https://{address_in_network()}:" in said and "/headset?key=" in said
     assert re.search(r"SHA-256 fingerprint ([0-9A-F]{2}:){31}[0-9A-F]{2}", said) and "joint_pos" in said
 
 
@@ -330,14 +330,14 @@ def test_command_says_what_a_headset_may_have(word, said, tmp_path, capsys):
 def test_a_page_without_a_headset_shows_the_scene_and_says_why(env):
     address = address_in_network()
     with served(env, host="0.0.0.0") as viewer, Browser(SOFTWARE_WEBGL) as page:
-        page.goto(f"http://localhost:{viewer.port}/headset")
+        page.goto(f"http://localhost:{viewer.port}/headset?key={viewer.key}")
         assert "no headset" in page.wait_for("document.getElementById('problem').textContent")
         assert page.evaluate("document.getElementById('enter').disabled")
         page.wait_for("headset.pictures > 0")
         assert page.evaluate("document.getElementById('task').textContent") == "PickCube-v2"
         assert not page.complaints()
         if address != "127.0.0.1":
-            page.goto(f"http://{address}:{viewer.port}/headset")
+            page.goto(f"http://{address}:{viewer.port}/headset?key={viewer.key}")
             assert "https://" in page.wait_for("document.getElementById('problem').textContent")
         elsewhere = [url for url in page.requested() if not re.match(rf"http://[^/]*:{viewer.port}/|data:|blob:", url)]
         assert not elsewhere

@@ -566,6 +566,31 @@ def test_page_in_a_browser_shows_steps_and_resets(stream, browser):
     stream.painter.ask("camera", value="human_camera")
 
 
+def wants_its_key(viewer, path):
+    """Others than this machine can reach a viewer: what it serves needs the key of its link."""
+    address, _, key = viewer.link.partition("?key=")
+    assert address == viewer.url and len(key) >= 20
+    for asked in ("/", "/?key=", f"/?key={key[:-1]}", path, f"{path}?key=%FF"):
+        assert request(viewer, "GET", asked)[0] == 401, asked
+    code, _, headers = request(viewer, "GET", f"/?key={key}")
+    cookie = headers["Set-Cookie"].partition(";")[0]
+    assert code == 200 and "HttpOnly" in headers["Set-Cookie"] and "SameSite=Strict" in headers["Set-Cookie"]
+    assert cookie.startswith(f"manikin-{viewer.port}="), "two viewers of a machine overwrite each other's cookies"
+    assert "Set-Cookie" not in request(viewer, "GET", "/", Cookie=cookie)[2]
+    for cookies in ("", f"manikin-{viewer.port}=wrong", f"manikin-{viewer.port + 1}={key}", "=;;="):
+        assert request(viewer, "GET", path, Cookie=cookies)[0] == 401, cookies
+    return cookie
+
+
+def test_a_page_that_others_can_reach_needs_its_key():
+    with session(1, ExpertPolicy, playing=False) as s:
+        painter = Painter(s, make_renderer("rays"), width=64, height=48)
+        with served(StreamViewer(s, painter, host="0.0.0.0")) as viewer:
+            cookie = wants_its_key(viewer, "/status")
+            assert request(viewer, "GET", "/status", Cookie=cookie)[0] == 200
+            assert wish(viewer, {"wish": "pause"})[0] == 200  # with the page's token, which only the page has
+
+
 @pytest.fixture
 def studio():
     module = pytest.importorskip("manikin.view.studio", reason="this MuJoCo has no Studio")
@@ -623,6 +648,18 @@ def test_studio_shows_pages_of_other_sites_nothing(studio, path):
             assert shaken(studio, path, Host=home, Origin=f"http://{home}") == 101
     assert request(studio, "GET", "/model", Origin="http://elsewhere.example")[0] == 403
     assert request(studio, "GET", "/", Host="elsewhere.example")[0] == 421
+
+
+def test_a_studio_that_others_can_reach_needs_its_key():
+    module = pytest.importorskip("manikin.view.studio", reason="this MuJoCo has no Studio")
+    with (
+        session(1, HoldPolicy, playing=False) as s,
+        served(module.StudioViewer(s, host="0.0.0.0")) as viewer,
+    ):
+        cookie = wants_its_key(viewer, "/model")
+        home = f"localhost:{viewer.port}"
+        assert shaken(viewer, "/state", Host=home, Origin=f"http://{home}") == 401
+        assert shaken(viewer, "/state", Host=home, Origin=f"http://{home}", Cookie=cookie) == 101
 
 
 def test_a_studio_without_the_checks_is_not_served(monkeypatch):

@@ -58,8 +58,8 @@ class TeleopOptions(TaskOptions):
     port: int = 0
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
-    """Address to listen on. Others than this machine's own let anybody who can reach it move the robot. A page for a
-    headset is encrypted there."""
+    """Address to listen on. Others than this machine's own can be reached by others, who need the key in the
+    address that is printed. A page for a headset is encrypted there."""
     certificate: Path | None = None
     """PEM file with a key and a certificate of your own; by default a headset's page has one that is made once and
     signed by itself."""
@@ -93,12 +93,12 @@ def run(options: TeleopOptions, *, ready: Callable[[Any], None] = lambda viewer:
             out = console()
             try:
                 what = f"{env.task.id}, {env.controller.name}, {device.name}"
-                out.print(f"[bold]{viewer.url}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
+                out.print(f"[bold]{viewer.link}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
                 for note in notes:
                     out.print(note, soft_wrap=True)
                 ready(viewer)
                 if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
-                    webbrowser.open(viewer.url)
+                    webbrowser.open(viewer.link)
                 with contextlib.suppress(KeyboardInterrupt):
                     viewer.run(lambda: device.over or (options.episodes or sys.maxsize) <= loop.saved)
             finally:

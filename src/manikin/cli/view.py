@@ -46,7 +46,8 @@ class ViewOptions(TaskOptions):
     port: int = 0
     """Port of the page; 0 is the first free one from 8080 on."""
     host: str = "127.0.0.1"
-    """Address to listen on. Others than this machine's own let anybody who can reach it steer the simulation."""
+    """Address to listen on. Others than this machine's own can be reached by others, who need the key in the
+    address that is printed."""
     renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     camera: str | None = None
     """Camera of the scene to look through in stream and film (see manikin info); by default the one for people."""
@@ -102,12 +103,12 @@ def run(options: ViewOptions, *, ready: Callable[[Any], None] = lambda viewer: N
 def _serve(options: ViewOptions, viewer: Any, what: str, ready: Callable[[Any], None], *, hint: str = "") -> None:
     """Say where, and serve until interrupted."""
     out = console()
-    out.print(f"[bold]{viewer.url}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
+    out.print(f"[bold]{viewer.link}[/]  {what}; Ctrl+C to quit", soft_wrap=True)
     if hint:
         out.print(hint)
     ready(viewer)
     if options.open and (sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY")):
-        webbrowser.open(viewer.url)
+        webbrowser.open(viewer.link)
     try:
         viewer.run()
     except KeyboardInterrupt:

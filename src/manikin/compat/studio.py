@@ -5,31 +5,45 @@ from __future__ import annotations
 import gc
 import socket
 import weakref
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from mujoco.studio import app as studio_app
 from mujoco.studio import ux, web_viewer
 from mujoco.studio.web import web_server
 
-__all__ = ["Refusal", "choose_camera", "free_plugins", "guarded_viewer", "listening_address"]
+__all__ = ["Guard", "choose_camera", "free_plugins", "guarded_viewer", "listening_address"]
 
-Refusal = Callable[[str, str | None, str | None], tuple[int, str] | None]
-"""From a server's address and a request's headers ``Host`` and ``Origin``, the status and the text that refuse it, or
-None where it may pass."""
 
-refusals: weakref.WeakKeyDictionary[socket.socket, Refusal] = weakref.WeakKeyDictionary()
+class Guard(Protocol):
+    """What is checked of a request before Studio answers it."""
+
+    def refusal(self, address: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        """From a server's address and a request's path and headers, the status and the text that refuse it, or None
+        where it may pass."""
+
+    def cookie(self, path: str) -> str | None:
+        """What the answer's ``Set-Cookie`` says; None for none."""
+
+
+guards: weakref.WeakKeyDictionary[socket.socket, Guard] = weakref.WeakKeyDictionary()
 
 
 def checked_serve(serve: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the function that starts Studio's server: sockets with a refusal check each request first."""
+    """Wrap the function that starts Studio's server: sockets with a guard check each request first."""
 
     def start(*args: Any, sock: socket.socket, process_request: Callable[..., Any], **options: Any) -> Any:
-        address, refusal = sock.getsockname()[0], refusals.get(sock)
+        address, guard = sock.getsockname()[0], guards.get(sock)
 
         def check(connection: Any, request: Any) -> Any:
-            refused = refusal and refusal(address, request.headers.get("Host"), request.headers.get("Origin"))
-            return connection.respond(*refused) if refused else process_request(connection, request)
+            if guard is None:
+                return process_request(connection, request)
+            if refused := guard.refusal(address, request.path, request.headers):
+                return connection.respond(*refused)
+            answer, cookie = process_request(connection, request), guard.cookie(request.path)
+            if answer is not None and cookie:
+                answer.headers["Set-Cookie"] = cookie
+            return answer
 
         return serve(*args, sock=sock, process_request=check, **options)
 
@@ -43,13 +57,13 @@ if not hasattr(web_server.serve, "checked"):  # once, also where this module is 
 
 class _GuardedViewer(web_viewer.WebViewer):  # type: ignore[misc]
     """Studio's web viewer listens on every interface and answers pages of any site; this one listens on ``address`` and
-    has a ``refusal``."""
+    has a ``guard``."""
 
     address: str
-    refusal: Any
+    guard: Guard
 
     def _start_server(self) -> None:
-        refusals[self._http_sock] = type(self).refusal
+        guards[self._http_sock] = type(self).guard
         self._http_sock.listen()  # the first request waits until the server runs
         super()._start_server()
 
@@ -62,9 +76,9 @@ class _GuardedViewer(web_viewer.WebViewer):  # type: ignore[misc]
         """What Studio would choose is ignored."""
 
 
-def guarded_viewer(address: str, refusal: Refusal) -> type:
+def guarded_viewer(address: str, guard: Guard) -> type:
     """Studio's web viewer as a class that listens on ``address`` and refuses requests."""
-    return type("Viewer", (_GuardedViewer,), {"address": address, "refusal": staticmethod(refusal)})
+    return type("Viewer", (_GuardedViewer,), {"address": address, "guard": guard})
 
 
 def listening_address(viewer: Any) -> str:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
-from http.cookies import CookieError, SimpleCookie
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from manikin.data.recording.durable import write_file
 from manikin.errors import ConfigError
@@ -19,7 +16,6 @@ from manikin.view.site import Answer, Handler, Site, is_loopback
 
 __all__ = ["Board", "board_data", "render_board", "write_board"]
 
-_COOKIE = "manikin-results"
 _SHOWN = 400  # points of a curve
 
 
@@ -124,34 +120,6 @@ def write_board(store: Store, folder: str | Path) -> Path:
     return folder / "index.html"
 
 
-class _BoardHandler(Handler):
-    """Asks for the key where there is one."""
-
-    def do_GET(self) -> None:
-        board = self.site
-        assert isinstance(board, Board)
-        if board.key is not None:
-            said = parse_qs(urlsplit(self.path).query).get("key", [""])[0] or self._cookie()
-            if not secrets.compare_digest(said.encode(), board.key.encode()):
-                self.say(401, {"error": "the address lacks its key: /?key=..."})
-                return
-        super().do_GET()
-
-    def end_headers(self) -> None:
-        board = self.site
-        assert isinstance(board, Board)
-        if board.key is not None and parse_qs(urlsplit(self.path).query).get("key", [""])[0] == board.key:
-            self.send_header("Set-Cookie", f"{_COOKIE}={board.key}; HttpOnly; SameSite=Strict; Path=/")
-        super().end_headers()
-
-    def _cookie(self) -> str:
-        try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(_COOKIE)
-        except CookieError:
-            return ""
-        return "" if found is None else found.value
-
-
 class Board(Site):
     """Serves the leaderboard of a store, made anew for every request.
 
@@ -168,8 +136,8 @@ class Board(Site):
     def __init__(self, store: Store, *, host: str = "127.0.0.1", port: int = 0, key: str | None = None) -> None:
         if key is None and not is_loopback(host):
             raise ConfigError(f"--host {host} can be reached from other machines: set MANIKIN_RESULTS_KEY to a key")
-        self.store, self.key = store, key
-        super().__init__("", host=host, port=port, handler=_BoardHandler)
+        self.store = store
+        super().__init__("", host=host, port=port, handler=Handler, key=key)
 
     def page(self, path: str = "/") -> bytes | None:
         """The leaderboard."""

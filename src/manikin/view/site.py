@@ -1,7 +1,7 @@
 """A page served to browsers on this machine: what the pages of a live task and of a recording have in common.
 
 On a loopback address (the default) requests are answered only if they were made by a loopback name, so that no other
-site's name can be pointed here; a page may load nothing from elsewhere.
+site's name can be pointed here; a page may load nothing from elsewhere. On other addresses requests need a key.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
@@ -23,11 +24,24 @@ from urllib.parse import parse_qs, urlsplit
 
 from manikin.errors import ConfigError
 
-__all__ = ["Answer", "Handler", "Site", "as_json", "bound", "called_by_name", "from_elsewhere", "is_loopback"]
+__all__ = [
+    "Answer",
+    "Handler",
+    "Site",
+    "as_json",
+    "bound",
+    "called_by_name",
+    "from_elsewhere",
+    "is_loopback",
+    "key_cookie",
+    "key_for",
+    "lacks_key",
+]
 
 log = logging.getLogger(__name__)
 
 FIRST_PORT, PORTS = 8080, 64
+_COOKIE = "manikin-{}"
 
 Answer = tuple[int, bytes, str]
 """Status, body, kind of content."""
@@ -60,6 +74,36 @@ def from_elsewhere(origin: str | None, host: str | None) -> bool:
         return origin is not None and urlsplit(origin).netloc != host
     except ValueError:
         return True
+
+
+def key_for(host: str) -> str | None:
+    """A key for the pages of an address, drawn anew; None where only this machine can reach it."""
+    return None if is_loopback(host) else secrets.token_urlsafe(16)
+
+
+def lacks_key(key: str | None, port: int, path: str, cookies: str | None) -> bool:
+    """Whether a request has not the key that is wanted: neither in its address, ``/?key=...``, nor in the cookie that
+    :func:`key_cookie` set."""
+    if key is None:
+        return False
+    try:
+        kept = SimpleCookie(cookies or "").get(_COOKIE.format(port))
+    except CookieError:
+        kept = None
+    said = _said_key(path) or ("" if kept is None else kept.value)
+    return not secrets.compare_digest(said.encode("utf-8", "replace"), key.encode())
+
+
+def key_cookie(key: str | None, port: int, path: str) -> str | None:
+    """The value of ``Set-Cookie`` for the answer to a request with the key in its address, so that what the page asks
+    for has it too; None for others. Cookies are those of all ports of a machine, so each port has one of its own."""
+    if key is None or not _said_key(path) or lacks_key(key, port, path, None):
+        return None
+    return f"{_COOKIE.format(port)}={key}; HttpOnly; SameSite=Strict; Path=/"
+
+
+def _said_key(path: str) -> str:
+    return parse_qs(urlsplit(path).query).get("key", [""])[0]
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -109,6 +153,7 @@ class Site:
         handler: answers requests.
         more: other pages, by their paths.
         tls: encrypts what is served, with a certificate that it has loaded; None serves plain HTTP.
+        key: who asks must have it; None for :func:`key_for`.
 
     Raises:
         ConfigError: the port is taken.
@@ -123,8 +168,10 @@ class Site:
         handler: type[Handler],
         more: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        key: str | None = None,
     ) -> None:
         self.host, self.tls, self._pages = host, tls, {"/": page, **(more or {})}
+        self.key = key_for(host) if key is None else key
         self.token, self._nonce = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
         listening = bound(host, port)
         self.port: int = listening.getsockname()[1]
@@ -151,6 +198,11 @@ class Site:
         """Address of the page."""
         name = "localhost" if is_loopback(self.host) or self.host in ("0.0.0.0", "::") else self.host
         return f"http{'s' * (self.tls is not None)}://{f'[{name}]' if ':' in name else name}:{self.port}/"
+
+    @property
+    def link(self) -> str:
+        """Address of the page with its key, for people who may come."""
+        return self.url if self.key is None else f"{self.url}?key={self.key}"
 
     @property
     def policy(self) -> str:
@@ -209,6 +261,8 @@ class Handler(BaseHTTPRequestHandler):
         """The page, and what it asks for."""
         if not self.site.welcome(self.headers.get("Host")):
             return self.say(421, {"error": "this server answers to localhost only"})
+        if lacks_key(self.site.key, self.site.port, self.path, self.headers.get("Cookie")):
+            return self.say(401, {"error": "the address lacks its key: /?key=..."})
         where = urlsplit(self.path)
         page = self.site.page(where.path)
         if page is not None:
@@ -236,6 +290,8 @@ class Handler(BaseHTTPRequestHandler):
                 ("X-Content-Type-Options", "nosniff"),
             ):
                 self.send_header(name, value)
+            if cookie := key_cookie(self.site.key, self.site.port, self.path):
+                self.send_header("Set-Cookie", cookie)
             self.end_headers()
             self.wfile.write(body)
         except (BrokenPipeError, ConnectionResetError):

@@ -9,7 +9,7 @@ import hashlib
 import http.client
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mujoco
@@ -25,7 +25,7 @@ from manikin.eval.film import camera_of
 from manikin.view.contacts import touches
 from manikin.view.picture import free_camera
 from manikin.view.session import Session
-from manikin.view.site import bound, called_by_name, from_elsewhere, is_loopback
+from manikin.view.site import bound, called_by_name, from_elsewhere, is_loopback, key_cookie, key_for, lacks_key
 
 __all__ = ["StudioViewer"]
 
@@ -36,13 +36,24 @@ REFRESH = 0.2  # between changes of the panel's numbers [s]
 GREEN, RED = imgui.Vec4(0.15, 0.6, 0.25, 1.0), imgui.Vec4(0.8, 0.25, 0.2, 1.0)
 
 
-def _refusal(address: str, host: str | None, origin: str | None) -> tuple[int, str] | None:
-    """The checks of ``Host`` and ``Origin`` that Studio's server lacks; see :data:`manikin.compat.studio.Refusal`."""
-    if not called_by_name(host, address):
-        return 421, "this server answers to localhost only\n"
-    if from_elsewhere(origin, host):
-        return 403, "the request comes from another site\n"
-    return None
+class _Guard:
+    """The checks that Studio's server lacks; see :class:`manikin.compat.studio.Guard`."""
+
+    def __init__(self, port: int, key: str | None) -> None:
+        self.port, self.key = port, key
+
+    def refusal(self, address: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        host = headers.get("Host")
+        if not called_by_name(host, address):
+            return 421, "this server answers to localhost only\n"
+        if from_elsewhere(headers.get("Origin"), host):
+            return 403, "the request comes from another site\n"
+        if lacks_key(self.key, self.port, path, headers.get("Cookie")):
+            return 401, "the address lacks its key: /?key=...\n"
+        return None
+
+    def cookie(self, path: str) -> str | None:
+        return key_cookie(self.key, self.port, path)
 
 
 def _refuses_others(port: int, host: str) -> bool:
@@ -305,7 +316,8 @@ class StudioViewer:
         # Studio's own panes begin hidden (Tab and Shift+Tab show them): room for ours, and less to send.
         app = studio_app.App(studio_app.Config(show_options=False, show_inspector=False))
         ours = self._ours = [app, _Panel(session)]
-        chosen = studio.guarded_viewer(host, _refusal)
+        self.key = key_for(host)
+        chosen = studio.guarded_viewer(host, _Guard(self.port, self.key))
 
         def target(endpoint: endpoints.ViewerEndpoint) -> None:
             viewer = chosen(config, endpoint, plugins=ours)
@@ -330,6 +342,11 @@ class StudioViewer:
         """Address of the page."""
         name = "localhost" if is_loopback(self.host) or self.host in ("0.0.0.0", "::") else self.host
         return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
+
+    @property
+    def link(self) -> str:
+        """Address of the page with its key, for people who may come."""
+        return self.url if self.key is None else f"{self.url}?key={self.key}"
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Let time pass until ``stop()`` or until Studio is quit. The thread that calls this owns the simulation."""

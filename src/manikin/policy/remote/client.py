@@ -96,7 +96,9 @@ class RemotePolicy:
             if hasattr(self, "socket"):
                 self.socket.close()
             refused = getattr(getattr(error, "response", None), "status_code", None) in (401, 403)
-            hint = f"set {KEY} to the key of the server" if refused else "start it, or check the address (ws://HOST:PORT)"
+            hint = (
+                f"set {KEY} to the key of the server" if refused else "start it, or check the address (ws://HOST:PORT)"
+            )
             raise ConfigError(f"cannot connect to a policy server at {url}: {error}; {hint}") from None
         if seed is not None and self._said.get(SEED) is not True:
             self.socket.close()

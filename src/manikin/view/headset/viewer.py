@@ -54,7 +54,7 @@ class HeadsetViewer(StreamViewer):
         url = self.url
         if self.host in ("0.0.0.0", "::"):
             url = url.replace("localhost", address_in_network())
-        return f"{url}headset"
+        return f"{url}headset" if self.key is None else f"{url}headset?key={self.key}"
 
     def get(self, path: str, query: dict[str, str]) -> Answer | None:
         after = query.get("after", "")
