@@ -2,9 +2,11 @@
 
     python benchmarks/serving.py
 
-The policy that comes with manikin for PickCube-v2, behind ``manikin serve``'s server, on this machine. Clients are
-threads of another process, each of which asks again as soon as it has its answer. ``batch_rows`` is how many rows the
-policy was asked about at once, on average. ``alone`` is the policy asked directly, one row at a time.
+The policy that comes with manikin for PickCube-v2 (``small``), and layers of 2048 units without training (``large``),
+behind ``manikin serve``'s server, on this machine. Clients are threads of another process, each of which asks again as
+soon as it has its answer. ``together`` is how many rows the network computes at once, ``--together`` of the command.
+``batch_rows`` is how many rows the policy was asked about at once, on average. ``server_ms`` is the processor time of
+the server's process for each request: clients need some, too. ``alone`` is the policy asked directly, row by row.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from common import arguments, command, parsed, write
 
 from manikin.env.state.provenance import versions
 from manikin.policy.network import NetworkPolicy
+from manikin.policy.networks import GaussianActor
 from manikin.policy.remote.server import PolicyServer
 from manikin.policy.remote.wire import pack, unpack
 from manikin.policy.shipped import shipped_policies
@@ -33,6 +37,7 @@ from manikin.policy.trained import load_trained
 OUT = Path(__file__).parent / "results" / "serving.json"
 POLICY = "ppo-PickCube-v2"
 CLIENTS = (1, 8, 64)
+LARGE = [2048, 2048, 2048]
 
 
 def asked(url: str, row: np.ndarray, until: float, took: list[float]) -> None:
@@ -65,16 +70,18 @@ def clients_here(url: str, size: int, clients: int, seconds: float) -> list[floa
 def measured(policy: NetworkPolicy, size: int, clients: int, seconds: float) -> dict[str, Any]:
     """Requests per second, and the median and the 99th percentile of an answer's time [ms]."""
     with PolicyServer(policy, {"state": (size,)}, port=0, batch=True) as server:
-        words = [server.url, str(size), str(clients), str(seconds)]
+        words, used = [server.url, str(size), str(clients), str(seconds)], time.process_time()
         ran = subprocess.run(
             [sys.executable, __file__, "--clients", *words], capture_output=True, text=True, check=True
         )
+        used = time.process_time() - used
         lines = dict(line.rsplit(" ", 1) for line in server.metrics.text().splitlines() if not line.startswith("#"))
     times = sorted(json.loads(ran.stdout))
     return {
         "requests_per_s": round(len(times) / seconds, 1),
         "median_ms": round(1e3 * statistics.median(times), 2),
         "p99_ms": round(1e3 * times[min(len(times) - 1, int(0.99 * len(times)))], 2),
+        "server_ms": round(1e3 * used / len(times), 3),
         "batch_rows": round(float(lines["manikin_batch_rows_sum"]) / float(lines["manikin_batch_rows_count"]), 2),
     }
 
@@ -85,26 +92,29 @@ def main() -> None:
     args = parsed(parser, OUT)
     seconds = 0.3 if args.quick else args.seconds
     module, about = load_trained(shipped_policies()[POLICY])
-    policy, size = NetworkPolicy(module), len(about["observation"])
-    import torch
-
+    size, actions = len(about["observation"]), int(about["network"]["options"]["actions"])
     torch.set_num_threads(1)
-    count, until = 0, time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        policy.act(torch.zeros(1, size), [""])
-        count += 1
-    write(
-        {
-            "command": command(),
-            "versions": versions(),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "load": os.getloadavg()[0],
-            "policy": POLICY,
-            "alone": {"requests_per_s": round(count / seconds, 1)},
-            "clients": {str(n): measured(policy, size, n, seconds) for n in (CLIENTS[:2] if args.quick else CLIENTS)},
-        },
-        args.out,
-    )
+    torch.manual_seed(0)
+    large = GaussianActor(observations=size, actions=actions, hidden=LARGE, log_std=0.0)
+    out: dict[str, Any] = {
+        "command": command(),
+        "versions": versions(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "load": os.getloadavg()[0],
+        "policies": {"small": POLICY, "large": f"{len(LARGE)} layers of {LARGE[0]} units"},
+    }
+    for name, network in (("small", module), ("large", large)):
+        policy = NetworkPolicy(network)
+        count, until = 0, time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            policy.act(torch.zeros(1, size), [""])
+            count += 1
+        out[name] = {"alone": {"requests_per_s": round(count / seconds, 1)}}
+        for together in (1, 64) if name == "large" else (1,):
+            policy = NetworkPolicy(network, width=together)
+            asked = {str(n): measured(policy, size, n, seconds) for n in (CLIENTS[:2] if args.quick else CLIENTS)}
+            out[name][f"together {together}"] = asked
+    write(out, args.out)
 
 
 if __name__ == "__main__":

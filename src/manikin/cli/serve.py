@@ -31,6 +31,11 @@ class ServeOptions(TaskOptions, PictureOptions):
     """Address to listen on. By default only this machine can connect."""
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
+    device: str = "cpu"
+    """Where a trained policy computes: cpu or cuda."""
+    together: int | None = None
+    """Rows of different clients that a trained policy computes at once; by default 1 on the CPU, for the bits of eval,
+    and as many as in training on a GPU. With any number an answer does not depend on the other rows."""
     task: str | None = None
     """For a policy that is a function of an environment: the task of that environment, whose other options follow."""
     control: Annotated[str | None, documented("control")] = None
@@ -93,8 +98,9 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
     from manikin.policy.choices import policy_maker, trained_file
     from manikin.policy.chunk import Execution
     from manikin.policy.files.checkpoint import load_policy
-    from manikin.policy.network import NetworkPolicy
+    from manikin.policy.network import WIDTH, NetworkPolicy
     from manikin.policy.trained import about_env, load_trained
+    from manikin.sim.device import torch_device
 
     asked = ("task", "robot", "control", "control_hz")
     if options.task is not None:
@@ -111,7 +117,11 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
         columns, window = len(about["observation"]), int(about["network"]["options"].get("window", 1))
         shapes = about.get("shapes") or {"state": (columns,) if window == 1 else (window, columns)}
         execution = Execution.of(about)
-        return NetworkPolicy(module, execution=execution), shapes, {**told, "execution": execution.plain}
+        device = torch_device(options.device)
+        alone = 1 if device.type == "cpu" else int(about.get("width", WIDTH))
+        together = alone if options.together is None else options.together
+        policy = NetworkPolicy(module, width=together, device=device, execution=execution)
+        return policy, shapes, {**told, "execution": execution.plain}
     if options.policy.endswith(".pt2"):
         network = load_policy(options.policy)
         takes: Any = network.module.takes

@@ -149,6 +149,15 @@ def test_any_policy_is_served_by_its_word(tmp_path, monkeypatch):
         assert torch.equal(given, alone(env).act(shown, ["", ""])), word
 
 
+def test_rows_that_are_computed_together_do_not_change_each_other():
+    served, shapes, _ = served_policy(ServeOptions(policy="ppo-PushCube-v2", together=8))
+    rows, _ = make("PushCube-v2", num_envs=5).reset(seed=4)
+    with PolicyServer(served, shapes, port=0, batch=True) as server:
+        remote = RemotePolicy(server.url)
+        every = remote.act(rows, [""] * 5)
+        assert all(torch.equal(remote.act(rows[i : i + 1], [""])[0], every[i]) for i in range(5))
+
+
 def served_by(told):
     return {"control": told["control"]} if told.get("control") else {}
 
@@ -159,6 +168,8 @@ def test_what_cannot_be_served_is_told_why(tmp_path, monkeypatch, capsys):
     for words, said in (
         (["expert"], "give its task, manikin serve expert --task PickCube-v2"),
         (["exprt"], "unknown policy 'exprt'"),
+        (["ppo-PushCube-v2", "--together", "0"], "width must be at least 1 row"),
+        (["ppo-PushCube-v2", "--device", "gpu"], "unknown device 'gpu'"),
         (["push.py:forgetful", "--task", "PushCube-v2"], "only a stateless policy can be served"),
     ):
         assert command_line(["serve", *words, "--port", "0"]) == 2
