@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 import pytest
 
 from manikin.cli import main, sysid
@@ -114,10 +115,42 @@ def test_an_episode_that_cannot_be_converted_is_named_and_tried_again(
     assert same and same.items() <= hashes(tmp_path / "whole").items()
 
 
-def test_other_formats_are_written_in_one_piece(recording: Path, tmp_path: Path, capsys: Any) -> None:
-    words = ["convert", recording, tmp_path / "a.hdf5", "--to", "robomimic", "--observe", "state_dict"]
+def contents(path: Path) -> dict[str, Any]:
+    """Every value and attribute of an HDF5 file, and the text of what lies beside it."""
+    out: dict[str, Any] = {}
+    with h5py.File(path, "r") as file:
+        out |= {f"/@{name}": np.asarray(value).tolist() for name, value in file.attrs.items()}
+
+        def visit(name: str, item: Any) -> None:
+            out.update({f"{name}@{key}": np.asarray(value).tolist() for key, value in item.attrs.items()})
+            if isinstance(item, h5py.Dataset):
+                out[name] = (str(item.dtype), item.shape, np.asarray(item[()]).tolist())
+
+        file.visititems(visit)
+    beside = path.with_suffix(".json")
+    return out | ({"json": json.loads(beside.read_text())} if beside.exists() else {})
+
+
+@pytest.mark.parametrize("to", ["robomimic", "maniskill"])
+def test_episodes_of_other_formats_are_played_by_workers(to: str, recording: Path, tmp_path: Path, capsys: Any) -> None:
+    shown = ["--observe", "rgb", "--renderer", "rays", "--size", 16, 12, "--num-envs", 2, "--to", to]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    assert ran(["convert", recording, tmp_path / "one" / "a.h5", *shown]) == 0
+    assert ran(["convert", recording, tmp_path / "two" / "a.h5", *shown, "--on", "local", "--workers", 2]) == 0
+    assert "6 episodes in" in capsys.readouterr().out
+    one, two = contents(tmp_path / "one" / "a.h5"), contents(tmp_path / "two" / "a.h5")
+    assert {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)} == set()
+    names = {path.name for path in (tmp_path / "one").iterdir()}
+    assert {path.name for path in (tmp_path / "two").iterdir()} == names, "what workers saw is left behind"
+
+
+def test_what_workers_cannot_convert_is_told(recording: Path, tmp_path: Path, capsys: Any) -> None:
+    words = ["convert", recording, tmp_path / "a.hdf5", "--to", "robomimic"]
     assert ran([*words, "--on", "local"]) == 2
-    assert "--on works only with --to lerobot" in capsys.readouterr().err
+    assert "--on has nothing to share out: without --observe" in capsys.readouterr().err
+    assert ran([*words, "--observe", "state_dict", "--on", "slurm-array"]) == 2
+    assert "--on slurm-array works only with --to lerobot" in capsys.readouterr().err
 
 
 # ---- searches --------------------------------------------------------------------------------------------------------

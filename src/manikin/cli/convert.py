@@ -47,7 +47,7 @@ class ConvertOptions(PictureOptions, SpreadOptions):
     num_envs: int = 16
     """How many episodes to play in parallel; does not change the result."""
     resume: bool = False
-    """Continue an interrupted conversion (lerobot)."""
+    """Continue an interrupted conversion (lerobot, or on workers)."""
     valid: float = 0.0
     """Fraction of the episodes for validation, marked by a mask (robomimic)."""
     task: str | None = None
@@ -64,38 +64,24 @@ def main(options: Annotated[ConvertOptions, tyro.conf.arg(name="")]) -> int:
 def run(options: ConvertOptions) -> int:
     """Convert; 0 done, 1 episodes failed on workers, 130 interrupted (what is finished is kept)."""
     from manikin.data.formats.convert import to_lerobot, to_maniskill, to_minari, to_mshab, to_robomimic
-    from manikin.data.recording.read import read_episodes
-    from manikin.data.replay.environment import keep_recorded
-    from manikin.errors import ConfigError, DataError
+    from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible
 
     options.check_spread()
     lerobot = options.to == "lerobot"
     if options.on is not None and not lerobot:
-        raise ConfigError(
-            f"--on works only with --to lerobot: a {options.to} file is written in one piece. Spread manikin replay "
-            "--observe, and convert its recording"
-        )
+        return _played_on_workers(options)
     if options.resume and not lerobot:
         raise ConfigError(
-            f"--resume works only with --to lerobot: a {options.to} file is written in one piece. Leave --resume out "
-            "and convert again"
+            f"--resume works only with --to lerobot or --on: a {options.to} file is written in one piece. Leave "
+            "--resume out and convert again"
         )
     if options.valid and options.to != "robomimic":
         raise ConfigError(
             f"--valid works only with --to robomimic, not with --to {options.to}; leave it out and split the dataset "
             "in the trainer"
         )
-    out = console()
-    with read_episodes(options.file) as file:
-        numbers = list(dict.fromkeys(options.episodes or file.numbers))
-        told = {n: file.attributes(n) for n in dict.fromkeys([*file.numbers, *numbers])}
-        keep = keep_recorded(options.keep, (about["mode"] for about in told.values()), [file.header])
-        numbers = [n for n in numbers if keep(told[n]["success_once"], told[n]["mode"])]
-    if not numbers and told:
-        raise DataError(
-            f"no episode of {options.file} matches --keep {options.keep}; valid: all, success, failure, label:MODE"
-        )
+    out, numbers = console(), _numbers(options)
     if options.on is not None:
         return _on_workers(options, numbers, out)
     with interruptible() as stop, bar(out, f"converting {options.file.name}", len(numbers)) as advance:
@@ -119,11 +105,59 @@ def run(options: ConvertOptions) -> int:
     return OK
 
 
+def _numbers(options: ConvertOptions) -> list[int]:
+    """Numbers of the episodes that are asked for."""
+    from manikin.data.recording.read import read_episodes
+    from manikin.data.replay.environment import keep_recorded
+    from manikin.errors import DataError
+
+    with read_episodes(options.file) as file:
+        numbers = list(dict.fromkeys(options.episodes or file.numbers))
+        told = {n: file.attributes(n) for n in dict.fromkeys([*file.numbers, *numbers])}
+        keep = keep_recorded(options.keep, (about["mode"] for about in told.values()), [file.header])
+        numbers = [n for n in numbers if keep(told[n]["success_once"], told[n]["mode"])]
+    if not numbers and told:
+        raise DataError(
+            f"no episode of {options.file} matches --keep {options.keep}; valid: all, success, failure, label:MODE"
+        )
+    return numbers
+
+
 def chosen(options: ConvertOptions) -> dict[str, Any]:
     """What the functions that convert are told of how episodes are played again."""
     told = {"vision": options.vision(), "task": options.task, "trust": options.trust or None}
     shared = {"observe": options.observe, "way": options.way, "num_envs": options.num_envs}
     return shared | {name: value for name, value in told.items() if value is not None}
+
+
+def _played_on_workers(options: ConvertOptions) -> int:
+    """Write a file of another format: workers play the episodes again, and this process writes what they saw."""
+    from manikin.cli import replay
+    from manikin.errors import ConfigError
+
+    if options.observe is None:
+        raise ConfigError(
+            f"--on has nothing to share out: without --observe, --to {options.to} copies what was recorded. Leave --on "
+            "out, or play the episodes again with --observe"
+        )
+    if options.on == "slurm-array":
+        raise ConfigError(
+            f"--on slurm-array works only with --to lerobot: one process writes a {options.to} file. Spread manikin "
+            "replay --observe, and convert its recording"
+        )
+    played = options.out.absolute().with_name(f"{options.out.name}.played.h5")
+    shared = {field.name for field in dataclasses.fields(replay.ReplayOptions)} - {"out", "episodes"}
+    same = {f.name: getattr(options, f.name) for f in dataclasses.fields(options) if f.name in shared}
+    numbers = _numbers(options)
+    status = replay.run(replay.ReplayOptions(**same, out=played, episodes=tuple(numbers)))
+    if status == OK and played.exists():
+        alone: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(SpreadOptions)}
+        seen: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(PictureOptions)}
+        again = dataclasses.replace(options, **alone, **seen, file=played, observe=None, episodes=(), resume=False)
+        status = run(again)
+        if status == OK:
+            played.unlink()
+    return status
 
 
 def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> int:

@@ -18,13 +18,13 @@ from manikin.data.formats.mshab import MSHABExport
 from manikin.data.formats.robomimic import RobomimicExport
 from manikin.data.recording.format import Header, RecordedEpisode, parted
 from manikin.data.recording.read import EpisodeFile
-from manikin.data.replay.environment import OF_TASK, make_env
+from manikin.data.replay.environment import OF_TASK, make_env, played_fingerprint
 from manikin.data.replay.play import Completed, Show, batches, play
-from manikin.data.replay.rerecord import WAYS
+from manikin.data.replay.rerecord import check_way
 from manikin.data.replay.verify import replay, source_of
 from manikin.env.interface import BatchEnv
 from manikin.env.observe import STATE_WORDS, column_names, parse
-from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.errors import ConfigError, DataError
 
 __all__ = ["Export", "LeRobotExport", "to_lerobot", "to_maniskill", "to_minari", "to_mshab", "to_robomimic"]
 
@@ -398,8 +398,10 @@ def _to_files(
     _check(observe, way, overrides)
     with EpisodeFile(recording) as episodes:
         header = episodes.needed_header()
-        env = make_env(header.fingerprint, 1, **overrides)
+        env = make_env(then := header.fingerprint, 1, **{**overrides, **({"observe": observe} if observe else {})})
         try:
+            if observe:  # the file tells of the environment that shows what it holds
+                header = replace(header, fingerprint=played_fingerprint(env, then, way))
             _convert(episodes, made(header, env), observe, way, numbers, num_envs, on_episode, stop, overrides)
         finally:
             env.close()
@@ -421,8 +423,7 @@ def _columns(header: Header, observe: str | None, overrides: Mapping[str, Any]) 
 
 def _check(observe: str | None, way: str, overrides: Mapping[str, Any]) -> None:
     """Raise for ways of playing again that are not there, or that have nothing to observe."""
-    if way not in WAYS:
-        raise UnknownNameError("way to play a recording", way, WAYS)
+    check_way(way)
     said = [*([f"way={way!r}"] if way != "actions" else []), *(name for name in overrides if name not in OF_TASK)]
     if observe is None and said:
         raise ConfigError(
@@ -472,8 +473,8 @@ def _convert(
                     break
                 write(episodes[number])
         elif wanted:
-            fingerprint = episodes.needed_header().fingerprint
-            env = make_env(fingerprint, min(num_envs, len(wanted)), **{**overrides, "observe": observe})
+            then, rows = episodes.needed_header().fingerprint, min(num_envs, len(wanted))
+            env = make_env(then, rows, **{**overrides, "observe": observe})
             try:
                 if way == "states":
                     for batch in batches(episodes, wanted, env.num_envs):

@@ -66,7 +66,7 @@ class RobomimicWriter:
                 self._temporary.unlink(missing_ok=True)
             raise DataError(f"cannot write {self.path}: {error}") from None
         self._data = self._file.create_group("data")
-        self._data.attrs["env_args"] = json.dumps(dict(env_args))
+        self._data.attrs["env_args"] = json.dumps(dict(env_args), sort_keys=True)
 
     def write(
         self,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
     from manikin.env.task import Task
 
-__all__ = ["OF_TASK", "keep_recorded", "make_env", "recorded_task"]
+__all__ = ["OF_TASK", "keep_recorded", "make_env", "played_fingerprint", "recorded_task"]
 
 OF_TASK = ("task", "trust")
 """Options of :func:`make_env` that say where the task is, and not how it is played."""
@@ -137,6 +137,21 @@ def _has_run(place: Path) -> bool:
     """Whether a file, or the module of that name, was run in this process already."""
     files = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
     return str(place) in sys.modules or str(place.resolve()) in files
+
+
+def played_fingerprint(env: BatchEnv, then: Mapping[str, Any], way: str) -> dict[str, Any]:
+    """What is said of episodes that were played again.
+
+    Args:
+        env: where they were played.
+        then: the fingerprint of the recording.
+        way: "actions", or "states": those are the recording's, so where they are from is said of it.
+    """
+    if way == "actions":
+        return env.fingerprint()
+    from_there = ("device", "budget", "deterministic", "versions", "machine", "model_hash")
+    kept = {key: then[key] for key in from_there if key in then}
+    return {**env.fingerprint(), "budget": None, "deterministic": None, **kept}
 
 
 def keep_recorded(words: str, modes: Iterable[str], headers: Iterable[Header | None]) -> Keep:

@@ -11,14 +11,20 @@ from manikin.data.recording.format import Header, RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.recording.write import EpisodeWriter
 from manikin.data.replay.compare import EpisodeReplay
-from manikin.data.replay.environment import make_env
+from manikin.data.replay.environment import make_env, played_fingerprint
 from manikin.data.replay.play import Completed, Show, batches, play
 from manikin.data.replay.verify import ReplayReport, replay, source_of
 from manikin.errors import ConfigError, UnknownNameError
 
-__all__ = ["WAYS", "rerecord"]
+__all__ = ["check_way", "rerecord"]
 
 WAYS = ("actions", "states")
+
+
+def check_way(way: str) -> None:
+    """Raise :class:`UnknownNameError` for a way to play a recording that is not there."""
+    if way not in WAYS:
+        raise UnknownNameError("way to play a recording", way, WAYS)
 
 
 def rerecord(
@@ -59,8 +65,7 @@ def rerecord(
             :func:`manikin.data.retarget.conversion.retarget`.
         UnknownNameError: no such way, observation, camera, reward or device.
     """
-    if way not in WAYS:
-        raise UnknownNameError("way to play a recording", way, WAYS)
+    check_way(way)
     if "control" in overrides:
         raise ConfigError(
             "control cannot be changed here: recorded actions belong to the recorded controller; convert them with "
@@ -90,11 +95,7 @@ def rerecord(
                         on_episode=_tell(on_episode),
                         stop=stop,
                     )
-            # the states are the recording's, so where they are from is said of it
-            made = {"budget": None, "deterministic": None}
-            from_there = ("device", "budget", "deterministic", "versions", "machine", "model_hash")
-            made |= {key: then[key] for key in from_there if key in then}
-            header = Header(fingerprint={**env.fingerprint(), **made}, policy=played.policy, source=about)
+            header = Header(fingerprint=played_fingerprint(env, then, way), policy=played.policy, source=about)
             with EpisodeWriter(out, header, resume=resume) as writer:
 
                 def write(episode: RecordedEpisode) -> None:
