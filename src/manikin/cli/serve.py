@@ -20,7 +20,7 @@ class ServeOptions:
     """Options of `manikin serve`."""
 
     checkpoint: tyro.conf.Positional[Path]
-    """Folder of a training run, or its policy.safetensors."""
+    """Folder of a training run, its policy.safetensors, or a policy that comes with manikin (ppo-PickCube-v2)."""
     host: str = "127.0.0.1"
     """Address to listen on. By default only this machine can connect."""
     port: int = 8000
@@ -34,20 +34,24 @@ def main(options: Annotated[ServeOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ServeOptions) -> int:
     """Serve until Ctrl-C."""
+    from manikin.assets.paths import file_hash
     from manikin.errors import ConfigError
+    from manikin.policy.choices import policy_file
     from manikin.policy.chunk import Execution
     from manikin.policy.network import NetworkPolicy
-    from manikin.policy.remote.client import KEY
+    from manikin.policy.remote.client import HASH, KEY, NAME
     from manikin.policy.remote.server import PolicyServer
-    from manikin.policy.trained import load_trained
+    from manikin.policy.trained import load_trained, trained_name
 
     key = os.environ.get(KEY) or None
     if key is None and options.host not in ("127.0.0.1", "localhost", "::1"):
         raise ConfigError(
             f"--host {options.host} can be reached from other machines: set {KEY} to a key that clients send"
         )
-    module, about = load_trained(options.checkpoint)
+    file = policy_file(str(options.checkpoint)) or options.checkpoint
+    module, about = load_trained(file)
     told = {name: about.get(name) for name in ("algorithm", "task", "robot", "control", "control_hz", "recipe_hash")}
+    told |= {NAME: trained_name(file, about), HASH: file_hash(file)}
     columns, window = len(about["observation"]), int(about["network"]["options"].get("window", 1))
     shapes = about.get("shapes") or {"state": (columns,) if window == 1 else (window, columns)}
     takes = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())

@@ -79,7 +79,7 @@ def as_dict(evaluation: Evaluation, *, command: str = "", policy_sha256: str | N
         "error": evaluation.error,
         "inference_ms": evaluation.inference_ms,
         "policy_seed": evaluation.policy_seed,
-        "policy_sha256": policy_sha256,
+        "policy_sha256": policy_sha256 or evaluation.policy_sha256,
         "protocol": about_protocol(evaluation.protocol),
         "device": evaluation.tasks[0].device if evaluation.tasks else "",
         "versions": first.get("versions", {}),

@@ -408,7 +408,11 @@ def _finished(options: EvalOptions, job: Job, protocol: Protocol, folder: Path) 
         "options": tuple(words),
         "SHA-256 of the policy": (report.get("policy_sha256"), _policy_file(job.word)[1]),
     }
-    if said := [f"{name}: {then!r} in the report, {this!r} now" for name, (then, this) in now.items() if then != this]:
+    if said := [
+        f"{name}: {then!r} in the report, {this!r} now"
+        for name, (then, this) in now.items()
+        if this is not None and then != this  # the file of a server's policy is known to the server alone
+    ]:
         raise DataError(
             f"{file} is of another evaluation: {'; '.join(said)}. Write to another folder, or evaluate again without "
             "--resume"
@@ -418,10 +422,9 @@ def _finished(options: EvalOptions, job: Job, protocol: Protocol, folder: Path) 
 
 def _policy_file(word: str) -> tuple[Path | None, str | None]:
     """The file that holds a policy, and its SHA-256; of a run's folder the network's."""
-    from manikin.policy.trained import FILE
+    from manikin.policy.choices import policy_file
 
-    places = (Path(word), Path(word) / FILE, Path(word.rpartition(":")[0]))
-    file = next((place for place in places if place.is_file()), None)
+    file = policy_file(word)
     return file, None if file is None else file_hash(file)
 
 
