@@ -21,6 +21,7 @@ from manikin.learn.run.recipe import Recipe
 pytest.importorskip("duckdb", reason="needs pip install 'manikin[results]'")
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from manikin.results import COLUMNS, Result, Store
@@ -55,6 +56,13 @@ def result(policy: str, won: str, *, protocol: str = "a" * 64, task: str = "Pick
         "protocol_hash": protocol,
     }
     return Result({**about, "device": "cpu", "healthy": True, "complete": True, **run}, episodes)
+
+
+def training() -> Result:
+    """With a curve, a number of the whole run, and a page."""
+    about = {"kind": "training", "name": "run", "created": "2026", "policy": "ppo-PickCube-v2"}
+    metrics = [{"name": "loss", "step": 10 * k, "value": 1 / 2**k} for k in (1, 2)]
+    return Result(about, metrics=[*metrics, {"name": "seconds", "step": None, "value": 0.1 + 0.2}], page=b"a page")
 
 
 def test_what_is_added_twice_is_there_once(tmp_path: Path) -> None:
@@ -152,21 +160,41 @@ def test_questions_reach_the_tables_and_nothing_else(tmp_path: Path) -> None:
     assert len(store.runs()) == 1
 
 
-def test_export_and_import_carry_runs_and_episodes(tmp_path: Path) -> None:
+def test_export_and_import_carry_everything_but_pages(tmp_path: Path) -> None:
     store = Store(tmp_path / "one")
     store.add(result("a", "110"))
-    store.add(Result({"kind": "benchmark", "name": "speed", "created": "2026"}, metrics=[{"name": "x", "value": 1.0}]))
+    store.add(training())
     store.export(tmp_path / "all.parquet")
     store.export(tmp_path / "all.csv")
     with (tmp_path / "all.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["success"] for row in rows if row["policy"] == "a"] == ["true", "true", "false"] and len(rows) == 4
+    assert [row["success"] for row in rows if row["policy"] == "a"] == ["true", "true", "false"] and len(rows) == 7
+    assert [row["value"] for row in rows if row["metric"] == "loss"] == ["0.5", "0.25"]
     other = Store(tmp_path / "two")
     assert other.take_in(tmp_path / "all.parquet") == other.take_in(tmp_path / "all.parquet") == 2
-    assert {run["run"] for run in other.runs()} == {run["run"] for run in store.runs()}
-    assert other.query("SELECT * EXCLUDE run FROM episodes") == store.query("SELECT * EXCLUDE run FROM episodes")
+    assert other.query("SELECT * EXCLUDE page FROM runs") == store.query("SELECT * EXCLUDE page FROM runs")
+    for table in ("episodes", "metrics"):
+        assert other.query(f"SELECT * FROM {table} ORDER BY ALL") == store.query(f"SELECT * FROM {table} ORDER BY ALL")
     with pytest.raises(ConfigError, match=r"\.parquet or \.csv; not all\.xlsx"):
         store.export(tmp_path / "all.xlsx")
+
+
+def test_what_was_imported_is_completed_when_the_result_itself_is_added(tmp_path: Path) -> None:
+    """Also an import of a file that has no numbers, as older ones."""
+    store, other = Store(tmp_path / "one"), Store(tmp_path / "two")
+    name = store.add(training())
+    store.export(tmp_path / "all.parquet")
+    older = pq.read_table(tmp_path / "all.parquet")
+    older = older.filter(pa.compute.is_null(older["metric"])).drop_columns(["metric", "step", "value"])
+    pq.write_table(older, tmp_path / "older.parquet")
+    other.take_in(tmp_path / "older.parquet")
+    assert other.query("SELECT * FROM metrics") == [] and other.runs()[0]["page"] == ""
+    for one in (training(), Result(training().run, metrics=training().metrics)):  # then without its page: it stays
+        assert other.add(one) == name
+        assert len(other.query("SELECT * FROM metrics")) == 3
+        assert (other.folder / other.runs()[0]["page"]).read_bytes() == b"a page"
+    other.take_in(tmp_path / "all.parquet")
+    assert len(other.query("SELECT * FROM metrics")) == 3 and other.runs() == store.runs()
 
 
 def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
@@ -178,6 +206,13 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         store.take_in(tmp_path / "b.parquet")
     columns = {name: pa.nulls(1, kind) for of in COLUMNS.values() for name, (kind, _) in of.items()}
+    pq.write_table(pa.table({**columns, "run": ["ab" * 32], "task": ["a"]}), tmp_path / "d.parquet")
+    with pytest.raises(DataError, match="numbers of the run abababab and no row that says what it is"):
+        store.take_in(tmp_path / "d.parquet")
+    pq.write_table(pa.table({**columns, "run": ["ab" * 32], "schema_version": [99]}), tmp_path / "e.parquet")
+    with pytest.raises(DataError, match="written by a newer manikin"):
+        store.take_in(tmp_path / "e.parquet")
+    columns |= {"schema_version": pa.array([1], pa.int32())}
     pq.write_table(pa.table({**columns, "run": ["../../evil"]}), tmp_path / "c.parquet")
     with pytest.raises(DataError, match=r"'\.\./\.\./evil' is not the id of a result"):
         store.take_in(tmp_path / "c.parquet")

@@ -24,6 +24,9 @@ from manikin.results.schema import COLUMNS, TABLES, VERSION, Result, arrow_schem
 
 __all__ = ["Store", "Tables"]
 
+_NEEDED = ("run", "schema_version", "kind", "task")
+"""Columns of any export; others came with a later version, or are empty."""
+
 
 class Store:
     """The results in a folder, which is made with the first of them."""
@@ -32,7 +35,8 @@ class Store:
         self.folder = Path(folder)
 
     def add(self, result: Result, name: str | None = None) -> str:
-        """Add a result, and return its id. One that is there already is left as it is.
+        """Add a result, and return its id. Of one that is there already only what it lacks is added: one that was
+        imported has no page.
 
         Args:
             result: to be added.
@@ -44,15 +48,17 @@ class Store:
         name = result.id if name is None else name
         if not re.fullmatch("[0-9a-f]{64}", name):
             raise DataError(f"{name!r} is not the id of a result")
-        if self._file("runs", name).exists():
-            return name
-        page = f"pages/{name}.html" if result.page is not None else ""
+        before = _table(self._file("runs", name)).to_pylist()[0] if self._file("runs", name).exists() else None
+        page = f"pages/{name}.html" if result.page is not None else (before or {}).get("page") or ""
         run = {**result.run, "run": name, "schema_version": VERSION, "page": page}
-        rows = {"episodes": result.episodes, "metrics": result.metrics, "runs": [run]}
+        rows = {"episodes": result.episodes, "metrics": result.metrics}
+        lacking = {table: found for table, found in rows.items() if found and not self._file(table, name).exists()}
+        if before is not None and not lacking and page == (before["page"] or ""):
+            return name
         try:
             if result.page is not None:
                 self._write(self.folder / page, result.page)
-            for table, found in rows.items():
+            for table, found in {**lacking, "runs": [run]}.items():
                 if found:
                     whole = pa.Table.from_pylist([{**row, "run": name} for row in found], schema=arrow_schema(table))
                     self._write(self._file(table, name), whole)
@@ -79,8 +85,8 @@ class Store:
         return self.read().query(sql, values)
 
     def export(self, path: str | Path) -> None:
-        """Write everything into one file: ``.parquet``, a row per episode with the columns of its run, or ``.csv``.
-        Runs without episodes have one row.
+        """Write everything but the pages into one file, ``.parquet`` or ``.csv``: a row per episode with the columns of
+        its run, one for a run without episodes, and then a row per number of ``metrics`` with the ``run`` alone.
 
         Raises:
             ConfigError: another suffix.
@@ -91,7 +97,8 @@ class Store:
             raise ConfigError(f"results are exported as .parquet or .csv; not {path.name}")
         whole = self.read().table(
             "SELECT runs.*, episodes.* EXCLUDE (run) FROM runs LEFT JOIN episodes USING (run) "
-            "ORDER BY created, run, named, seed, episode_index"
+            "UNION ALL BY NAME SELECT run, name AS metric, step, value FROM metrics "
+            "ORDER BY metric IS NOT NULL, created, run, named, seed, episode_index, metric, step"
         )
         try:
             if path.suffix == ".parquet":
@@ -106,23 +113,33 @@ class Store:
             raise DataError(f"cannot write {path}: {error.strerror or error}") from None
 
     def take_in(self, path: str | Path) -> int:
-        """Add what another store exported as Parquet; its metrics and pages do not travel. Returns how many runs.
+        """Add what another store exported as Parquet. Returns how many runs. A page comes when the result itself is
+        added.
 
         Raises:
-            DataError: the file cannot be read, or is no export.
+            DataError: the file cannot be read, is no export, or was written by a newer manikin.
         """
         whole = _table(Path(path))
-        missing = [name for table in ("runs", "episodes") for name in COLUMNS[table] if name not in whole.column_names]
+        missing = [name for name in _NEEDED if name not in whole.column_names]
         if missing:
             raise DataError(f"{path} is not an export of results: it lacks {', '.join(missing)}")
+        _check_version(whole, path)
         of: dict[str, list[dict[str, Any]]] = {}
-        for row in whole.to_pylist():
-            of.setdefault(row["run"], []).append(row)
-        for rows in of.values():
-            run = {name: rows[0][name] for name in COLUMNS["runs"] if name not in ("run", "schema_version", "page")}
-            names = [name for name in COLUMNS["episodes"] if name != "run"]
-            episodes = [{name: row[name] for name in names} for row in rows if row["task"] is not None]
-            self.add(Result(run, episodes), str(rows[0]["run"]))
+        for row in _fitted(whole, _export_schema()).to_pylist():
+            of.setdefault(str(row["run"]), []).append(row)
+        for name, rows in of.items():
+            about = next((row for row in rows if row["schema_version"] is not None), None)
+            if about is None:
+                raise DataError(f"{path} has numbers of the run {name[:8]} and no row that says what it is")
+            run = {key: about[key] for key in COLUMNS["runs"] if key not in ("run", "schema_version", "page")}
+            keys = [key for key in COLUMNS["episodes"] if key != "run"]
+            episodes = [{key: row[key] for key in keys} for row in rows if row["task"] is not None]
+            metrics = [
+                {"name": row["metric"], "step": row["step"], "value": row["value"]}
+                for row in rows
+                if row["metric"] is not None
+            ]
+            self.add(Result(run, episodes, metrics), name)
         return len(of)
 
     def _file(self, table: str, name: str) -> Path:
@@ -136,8 +153,8 @@ class Store:
             if file.name not in there:
                 continue  # its run was not finished
             found = _table(file)
-            if table == "runs" and max(found["schema_version"].to_pylist()) > VERSION:
-                raise DataError(f"{file} was written by a newer manikin; this one knows version {VERSION} of the store")
+            if table == "runs":
+                _check_version(found, file)
             parts.append(_fitted(found, schema))
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
@@ -200,6 +217,18 @@ class Tables:
         except duckdb.Error as error:
             columns = "; ".join(f"{table}: {', '.join(of)}" for table, of in COLUMNS.items())
             raise ConfigError(f"the question cannot be answered: {error}\ntables and columns: {columns}") from None
+
+
+def _export_schema() -> pa.Schema:
+    """Of a file with everything: names are unique, so that a number's is called ``metric``."""
+    runs, episodes, metrics = (list(arrow_schema(table)) for table in TABLES)
+    return pa.schema([*runs, *episodes[1:], pa.field("metric", pa.string()), *metrics[2:]])
+
+
+def _check_version(found: pa.Table, place: str | Path) -> None:
+    """Refuse rows that a newer manikin wrote."""
+    if max((one for one in found["schema_version"].to_pylist() if one is not None), default=0) > VERSION:
+        raise DataError(f"{place} was written by a newer manikin; this one knows version {VERSION} of the store")
 
 
 def _fitted(found: pa.Table, schema: pa.Schema) -> pa.Table:
