@@ -175,8 +175,34 @@ def test_export_and_import_carry_everything_but_pages(tmp_path: Path) -> None:
     assert other.query("SELECT * EXCLUDE page FROM runs") == store.query("SELECT * EXCLUDE page FROM runs")
     for table in ("episodes", "metrics"):
         assert other.query(f"SELECT * FROM {table} ORDER BY ALL") == store.query(f"SELECT * FROM {table} ORDER BY ALL")
-    with pytest.raises(ConfigError, match=r"\.parquet or \.csv; not all\.xlsx"):
-        store.export(tmp_path / "all.xlsx")
+    for do, said in ((store.export, "exported as"), (store.take_in, "imported from")):
+        with pytest.raises(ConfigError, match=rf"{said} \.parquet or \.csv; not all\.xlsx"):
+            do(tmp_path / "all.xlsx")
+
+
+def test_both_kinds_of_file_hold_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also words that look like nothing or like a number, quotes, several lines, and all digits of a number."""
+    store = Store(tmp_path / "one")
+    for policy in ("", "NULL", "1", 'a "b", c\nd', "é"):
+        odd = result(policy, "10", machine=None, policy_seed=2**62)
+        episodes = [{**row, "sum_reward": 0.1 + 0.2, "max_reward": float("inf"), "mode": ""} for row in odd.episodes]
+        store.add(Result(odd.run, [*episodes, {**episodes[0], "seed": 7, "force_peak": None, "success": None}]))
+    store.add(
+        Result({"kind": "benchmark", "name": "speed", "created": "2026"}, metrics=[{"name": "x", "value": 1e300}])
+    )
+    store.add(training())
+    for kind in ("parquet", "csv"):
+        file = str(tmp_path / f"all.{kind}")
+        store.export(file)
+        assert main(["results", "import", file, "--store", str(tmp_path / kind)]) == 0
+        assert "7 results now in" in capsys.readouterr().out
+    for table in COLUMNS:
+        columns = "* EXCLUDE page" if table == "runs" else "*"
+        rows = [
+            Store(tmp_path / one).query(f"SELECT {columns} FROM {table} ORDER BY ALL")
+            for one in ("one", "parquet", "csv")
+        ]
+        assert rows[0] == rows[1] == rows[2] and rows[0]
 
 
 def test_what_was_imported_is_completed_when_the_result_itself_is_added(tmp_path: Path) -> None:
@@ -205,6 +231,10 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.parquet").write_bytes(b"no")
     with pytest.raises(DataError, match="cannot be read"):
         store.take_in(tmp_path / "b.parquet")
+    for text, said in (("a,b\n1,2\n", "lacks run, schema_version"), ("run,steps\na,many\n", "CSV conversion error")):
+        (tmp_path / "f.csv").write_text(text)
+        with pytest.raises(DataError, match=said):
+            store.take_in(tmp_path / "f.csv")
     columns = {name: pa.nulls(1, kind) for of in COLUMNS.values() for name, (kind, _) in of.items()}
     pq.write_table(pa.table({**columns, "run": ["ab" * 32], "task": ["a"]}), tmp_path / "d.parquet")
     with pytest.raises(DataError, match="numbers of the run abababab and no row that says what it is"):

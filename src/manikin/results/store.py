@@ -93,8 +93,7 @@ class Store:
             DataError: it cannot be written.
         """
         path = Path(path)
-        if path.suffix not in (".parquet", ".csv"):
-            raise ConfigError(f"results are exported as .parquet or .csv; not {path.name}")
+        _check_suffix(path, "exported as")
         whole = self.read().table(
             "SELECT runs.*, episodes.* EXCLUDE (run) FROM runs LEFT JOIN episodes USING (run) "
             "UNION ALL BY NAME SELECT run, name AS metric, step, value FROM metrics "
@@ -113,19 +112,24 @@ class Store:
             raise DataError(f"cannot write {path}: {error.strerror or error}") from None
 
     def take_in(self, path: str | Path) -> int:
-        """Add what another store exported as Parquet. Returns how many runs. A page comes when the result itself is
-        added.
+        """Add what another store exported as ``.parquet`` or ``.csv``. Returns how many runs. A page comes when the
+        result itself is added.
 
         Raises:
+            ConfigError: another suffix.
             DataError: the file cannot be read, is no export, or was written by a newer manikin.
         """
-        whole = _table(Path(path))
+        whole = _exported(Path(path))
         missing = [name for name in _NEEDED if name not in whole.column_names]
         if missing:
             raise DataError(f"{path} is not an export of results: it lacks {', '.join(missing)}")
         _check_version(whole, path)
         of: dict[str, list[dict[str, Any]]] = {}
-        for row in _fitted(whole, _export_schema()).to_pylist():
+        try:
+            found = _fitted(whole, _export_schema()).to_pylist()
+        except pa.ArrowException as error:
+            raise DataError(f"{path} is not an export of results: {error}") from None
+        for row in found:
             of.setdefault(str(row["run"]), []).append(row)
         for name, rows in of.items():
             about = next((row for row in rows if row["schema_version"] is not None), None)
@@ -223,6 +227,29 @@ def _export_schema() -> pa.Schema:
     """Of a file with everything: names are unique, so that a number's is called ``metric``."""
     runs, episodes, metrics = (list(arrow_schema(table)) for table in TABLES)
     return pa.schema([*runs, *episodes[1:], pa.field("metric", pa.string()), *metrics[2:]])
+
+
+def _check_suffix(path: Path, words: str) -> None:
+    if path.suffix not in (".parquet", ".csv"):
+        raise ConfigError(f"results are {words} .parquet or .csv; not {path.name}")
+
+
+def _exported(path: Path) -> pa.Table:
+    """A file with everything."""
+    _check_suffix(path, "imported from")
+    if path.suffix == ".parquet":
+        return _table(path)
+    import pyarrow.csv
+
+    texts = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}  # "" is a text
+    try:
+        return pyarrow.csv.read_csv(
+            path,
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=_export_schema(), **texts),
+        )
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
 
 
 def _check_version(found: pa.Table, place: str | Path) -> None:
