@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import multiprocessing
 import os
+import shlex
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.protocol import Protocol
 from manikin.eval.stats import mcnemar_exact, wilson
 from manikin.learn.run.recipe import Recipe
+from manikin.machine import machine
 
 pytest.importorskip("duckdb", reason="needs pip install 'manikin[results]'")
 
@@ -261,6 +265,22 @@ def test_older_rows_are_read_and_newer_ones_refused(tmp_path: Path) -> None:
         store.runs()
 
 
+def test_the_id_is_of_the_content(tmp_path: Path) -> None:
+    """That of an evaluation is what it was in version 1 of the schema."""
+    episode = {"task": "A-v1", "named": "A-v1", "seed": 1, "episode_index": 0, "success": True}
+    about = {"kind": "evaluation", "name": "short", "created": "2026-01-01", "policy": "a", "protocol_hash": "a" * 64}
+    first = Result({**about, "source": "x"}, [episode]).id
+    assert first == "18f0633e132aca7f9e8abdce76ac4ed140fc8d89ceeaa081c1f35ac861188a48"
+    assert Result({**about, "created": "2026-01-02"}, [episode]).id != first  # it says itself when it was made
+    content = {"command": "python benchmarks/speed.py", "machine": "a", "rates": [1, 2]}
+    (tmp_path / "speed.json").write_text(json.dumps(content))
+    (tmp_path / "copied.json").write_text(json.dumps(content))
+    os.utime(tmp_path / "copied.json", (0, 0))
+    (tmp_path / "other.json").write_text(json.dumps({**content, "machine": "b"}))
+    ids = [results_of(tmp_path / f"{name}.json")[0].id for name in ("speed", "copied", "other")]
+    assert ids[0] == ids[1] != ids[2]
+
+
 def test_evaluations_trainings_and_benchmarks_become_rows(tmp_path: Path, monkeypatch, capsys) -> None:
     """From the command line, with the environment variable set: an evaluation and a training of a moment."""
     monkeypatch.setenv("MANIKIN_RESULTS", str(tmp_path / "store"))
@@ -293,7 +313,7 @@ def test_evaluations_trainings_and_benchmarks_become_rows(tmp_path: Path, monkey
     assert "random" in capsys.readouterr().out
 
 
-def test_a_training_is_two_results(tmp_path: Path) -> None:
+def test_a_training_is_two_results_that_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
     """A training of a moment, and the test of its policy."""
     recipe = Recipe(
         algorithm="ppo",
@@ -307,13 +327,29 @@ def test_a_training_is_two_results(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(recipe.to_toml())
     folder = tmp_path / "run"
     words = ["train", "--recipe", str(tmp_path / "recipe.toml"), "--out", str(folder), "--seed", "5", "--pictures", "0"]
-    assert main(words) == 0
+    assert main([*words, "--set", "gamma=0.9", "--steps", "32"]) == 0
     training, tested = results_of(folder)
     assert (training.run["kind"], training.run["policy_seed"]) == ("training", 5)
+    network = hashlib.sha256((folder / "policy.safetensors").read_bytes()).hexdigest()
+    assert training.run["policy_sha256"] == tested.run["policy_sha256"] == network
+    assert training.run["protocol_hash"] == tested.run["protocol_hash"] != ""
+    assert json.loads(training.run["machine"]) == machine() and training.run["machine"] == tested.run["machine"]
+    copy = shutil.copytree(folder, tmp_path / "another name")
+    os.utime(copy / "progress.csv", (0, 0))
+    assert results_of(copy)[0].id == training.id and results_of(copy)[1].id == tested.id
+    # the command makes the same network again, and the recipe is in the row
+    assert main([*shlex.split(training.run["command"])[1:], "--out", str(tmp_path / "again"), "--no-test"]) == 0
+    (again,) = results_of(tmp_path / "again")
+    assert (again.run["policy_sha256"], again.run["recipe_hash"]) == (network, training.run["recipe_hash"])
+    said = Recipe.from_toml(training.run["recipe"])
+    assert (said.settings["gamma"], said.steps, said.hash) == (0.9, 32, training.run["recipe_hash"])
+    assert main(["train", "--resume", str(copy), "--steps", "64", "--no-test"]) == 0
+    further = results_of(copy)[0]
+    assert further.run["command"].endswith("--seed 5 --steps 64") and further.id != training.id
     assert (tested.run["kind"], len(tested.episodes)) == ("evaluation", 4)
     store = Store(tmp_path / "store")
     store.add(training)
-    assert store.query("SELECT max(step) AS most FROM metrics WHERE name = 'loss'") == [{"most": 64}]
+    assert store.query("SELECT max(step) AS most FROM metrics WHERE name = 'loss'") == [{"most": 32}]
     assert store.query("SELECT value FROM metrics WHERE name = 'tested/episodes'") == [{"value": 4.0}]
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from manikin.assets.paths import file_hash
 from manikin.data.recording.outside import read_json
 from manikin.errors import DataError
 from manikin.eval.report import SCHEMA, read_report
+from manikin.learn.run import store
 from manikin.learn.run.page import summary_of
+from manikin.learn.run.recipe import Recipe, load_recipe
 from manikin.learn.run.record import read_progress
-from manikin.learn.run.train import LOG, RECIPE
+from manikin.learn.run.train import CHECKPOINT, LOG, RECIPE
+from manikin.policy.trained import FILE
 from manikin.results.schema import Result
 
 __all__ = ["results_of"]
@@ -95,12 +100,13 @@ def _evaluation(path: Path) -> Result:
 
 
 def _training(folder: Path) -> Result:
-    summary = summary_of(folder)
+    summary, (_, about) = summary_of(folder), store.read(folder / CHECKPOINT, tree=False)
+    file, network = folder / LOG, folder / FILE
     tested = summary["tested"] or {}
     numbers = {name: summary[name] for name in ("steps", "seconds", "cpu_seconds", "best")}
     numbers |= {f"tested/{name}": value for name, value in tested.items()}
     metrics = [{"name": name, "step": None, "value": value} for name, value in _numbers(numbers)]
-    for row in read_progress(folder / LOG):
+    for row in read_progress(file):
         metrics += [
             {"name": name, "step": int(row["steps"]), "value": value}
             for name, value in row.items()
@@ -110,17 +116,37 @@ def _training(folder: Path) -> Result:
     run = {
         "kind": "training",
         "name": summary["name"],
-        "created": datetime.fromtimestamp((folder / LOG).stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        "created": read_report(folder / _REPORT)["created"] if tested else _written(file),
         "policy": f"{summary['algorithm']}-{summary['task']}",
+        "policy_sha256": file_hash(network) if network.exists() else "",
         "policy_seed": summary["seed"],
+        "protocol_hash": about.get("protocol_hash", ""),
         "recipe_hash": summary["recipe_hash"],
+        "recipe": about["recipe"],
         "device": summary["device"],
-        "command": f"manikin train {summary['algorithm']} {summary['task']} --seed {summary['seed']}",
+        "command": _again(folder, summary, Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT))),
         "complete": bool(tested),
         "versions": _json(summary["versions"]),
+        "machine": _json(about.get("machine", {})),
         "source": str(folder),
     }
     return Result(run, metrics=metrics, page=page.read_bytes() if page.exists() else None)
+
+
+def _again(folder: Path, summary: Mapping[str, Any], recipe: Recipe) -> str:
+    """The line that trains a run again: its recipe's file and seed, and limits that it was given when it went on."""
+    several, written = summary["processes"] > 1, load_recipe(folder / RECIPE)
+    words = ["torchrun", "--nproc-per-node", str(summary["processes"]), "-m", "manikin.cli"] if several else ["manikin"]
+    words += ["train", "--recipe", str(folder / RECIPE), "--seed", str(summary["seed"])]
+    words += ["--device", summary["device"]] if summary["device"] != "cpu" else []
+    words += ["--minutes", repr(recipe.minutes)] if recipe.minutes != written.minutes else []
+    words += ["--steps", str(recipe.steps)] if recipe.steps != written.steps else []
+    return shlex.join(words)
+
+
+def _written(file: Path) -> str:
+    """When a file was, as ISO time."""
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
 
 
 def _benchmark(path: Path, content: Mapping[str, Any]) -> Result:
@@ -128,7 +154,7 @@ def _benchmark(path: Path, content: Mapping[str, Any]) -> Result:
     run = {
         "kind": "benchmark",
         "name": path.stem,
-        "created": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        "created": _written(path),
         "command": content["command"],
         "complete": True,
         "versions": _json(content.get("versions", {})),
