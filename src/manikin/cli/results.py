@@ -106,6 +106,8 @@ def _add(out: Console, store: Store, options: ResultsOptions) -> int:
         name = store.add(result)
         for sink in sinks:
             send(result, sink)
+        if result.note:
+            out.print(result.note, soft_wrap=True)
         out.print(f"{name[:8]}  {result.run['kind']}  {result.run['name']}  {result.run.get('policy', '')}")
     return OK
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from manikin.assets.paths import file_hash
 from manikin.data.recording.outside import read_json
 from manikin.errors import DataError
+from manikin.eval.pages.report import film_element
 from manikin.eval.report import SCHEMA, read_report
 from manikin.learn.run import store
 from manikin.learn.run.page import summary_of
@@ -22,9 +25,11 @@ from manikin.learn.run.train import CHECKPOINT, LOG, RECIPE
 from manikin.policy.trained import FILE
 from manikin.results.schema import Result
 
-__all__ = ["results_of"]
+__all__ = ["FILMS", "results_of"]
 
 _REPORT, _PAGE, _RUN_PAGE = "report.json", "report.html", "run.html"
+FILMS = 32 * 2**20
+"""Bytes that the films of a result may have together."""
 
 
 def results_of(path: str | Path) -> list[Result]:
@@ -78,7 +83,7 @@ def _evaluation(path: Path) -> Result:
         for task in report["per_task"]
         for one in task["per_episode"]
     ]
-    page = path.with_name(_PAGE)
+    page, films, note = _page(path, report)
     run = {
         "kind": "evaluation",
         "name": report["protocol"]["name"],
@@ -96,7 +101,29 @@ def _evaluation(path: Path) -> Result:
         "machine": _json(report["machine"]),
         "source": str(path),
     }
-    return Result(run, episodes, page=page.read_bytes() if page.exists() else None)
+    return Result(run, episodes, page=page, films=films, note=note)
+
+
+def _page(path: Path, report: Mapping[str, Any]) -> tuple[bytes | None, dict[str, bytes], str]:
+    """The page of an evaluation, its films, those of failures first and no more than ``FILMS`` bytes, and what to say
+    of those that are left out. The page then says so, too."""
+    file = path.with_name(_PAGE)
+    if not file.exists():
+        return None, {}, ""
+    shown = [one for task in report["per_task"] for one in task["per_episode"] if one.get("film")]
+    page, films, left = file.read_bytes(), dict[str, bytes](), 0
+    for one in sorted(shown, key=lambda one: one["success"]):
+        name = str(one["film"])
+        film = path.parent / name
+        there = re.fullmatch(r"videos/[\w.+-]+\.mp4", name) is not None and film.is_file()
+        if there and sum(map(len, films.values())) + film.stat().st_size <= FILMS:
+            films[name] = film.read_bytes()
+        else:
+            left += 1
+            why = f"films of a result may have {FILMS >> 20} MB" if there else f"there is no {name}"
+            page = page.replace(film_element(name).encode(), f"<p>Its film was left out: {escape(why)}</p>".encode())
+    words = f"{left} of {len(shown)} films left out; those of a result may have {FILMS >> 20} MB" if left else ""
+    return page, films, words
 
 
 def _training(folder: Path) -> Result:

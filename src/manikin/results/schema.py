@@ -83,12 +83,16 @@ class Result:
         run: values of the columns of ``runs`` but ``run`` and ``schema_version``; what is missing is empty.
         episodes, metrics: rows without ``run``.
         page: HTML to be stored beside; None for none.
+        films: that the page shows, by their names from its folder.
+        note: what is to be said to who adds it; "" for nothing.
     """
 
     run: Mapping[str, Any]
     episodes: Sequence[Mapping[str, Any]] = ()
     metrics: Sequence[Mapping[str, Any]] = ()
     page: bytes | None = field(default=None, repr=False)
+    films: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    note: str = ""
 
     @property
     def id(self) -> str:

@@ -1,6 +1,7 @@
 """A folder of results: Parquet files that are only ever added, and DuckDB to ask them.
 
-    FOLDER/runs/ID.parquet, FOLDER/episodes/ID.parquet, FOLDER/metrics/ID.parquet, FOLDER/pages/ID.html
+    FOLDER/runs/ID.parquet, FOLDER/episodes/ID.parquet, FOLDER/metrics/ID.parquet
+    FOLDER/pages/ID/index.html, FOLDER/pages/ID/videos/NAME.mp4
 
 A file is written under a temporary name and renamed, and that of ``runs`` comes last: whoever reads sees whole results
 only, and any number of processes and machines may write at once, without a server. ``ID`` is a hash of the result, so
@@ -49,7 +50,7 @@ class Store:
         if not re.fullmatch("[0-9a-f]{64}", name):
             raise DataError(f"{name!r} is not the id of a result")
         before = _table(self._file("runs", name)).to_pylist()[0] if self._file("runs", name).exists() else None
-        page = f"pages/{name}.html" if result.page is not None else (before or {}).get("page") or ""
+        page = (before or {}).get("page") or (f"pages/{name}/index.html" if result.page is not None else "")
         run = {**result.run, "run": name, "schema_version": VERSION, "page": page}
         rows = {"episodes": result.episodes, "metrics": result.metrics}
         lacking = {table: found for table, found in rows.items() if found and not self._file(table, name).exists()}
@@ -57,6 +58,8 @@ class Store:
             return name
         try:
             if result.page is not None:
+                for place, film in result.films.items():
+                    self._write((self.folder / page).parent / place, film)
                 self._write(self.folder / page, result.page)
             for table, found in {**lacking, "runs": [run]}.items():
                 if found:
@@ -79,6 +82,13 @@ class Store:
     def runs(self) -> list[dict[str, Any]]:
         """All runs, the newest first. Raises as :meth:`read`."""
         return self.read().runs()
+
+    def files(self, run: Mapping[str, Any]) -> list[str]:
+        """The page of a run, if it has one, and the films beside it, by their names from the store's folder."""
+        if not run["page"]:
+            return []
+        films = sorted((self.folder / run["page"]).parent.glob("videos/*.mp4"))
+        return [run["page"], *(film.relative_to(self.folder).as_posix() for film in films)]
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """One question: as :meth:`Tables.query`. Raises also as :meth:`read`."""
