@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import torch
 
 from manikin import make
 from manikin.errors import ConfigError
-from manikin.policy.choices import policy_maker
+from manikin.policy.choices import policy_file, policy_maker
+from manikin.policy.shipped import shipped_policies
 from manikin.robots.identified import base
 
 NAME = "ppo-PushCube-v2"
@@ -42,3 +45,22 @@ def test_a_file_stands_for_the_robot_that_it_names(tmp_path):
     assert base(meshes) == "xarm7:menagerie"
     assert base(meshes + "+robotiq_85") == "xarm7+robotiq_85:menagerie"
     assert base(f"{panda},sawyer") == "panda,sawyer"
+
+
+def test_a_file_of_its_own_names_its_policy_and_the_folder_that_of_a_run(tmp_path):
+    env, file = make(NAME.partition("-")[2]), shipped_policies()[NAME]
+    assert policy_maker(NAME)(env).name == NAME
+    for place, called in (("mine.safetensors", "mine"), ("run/policy.safetensors", "ppo-run"), ("run", "ppo-run")):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        if place.endswith(".safetensors"):
+            shutil.copy(file, tmp_path / place)
+        assert policy_maker(str(tmp_path / place))(env).name == called
+
+
+def test_the_file_of_a_policy_is_found_by_its_word(tmp_path):
+    shutil.copy(shipped_policies()[NAME], tmp_path / "policy.safetensors")
+    (tmp_path / "mine.py").write_text("")
+    assert policy_file(NAME) == shipped_policies()[NAME]
+    assert policy_file(str(tmp_path)) == tmp_path / "policy.safetensors"
+    assert policy_file(f"{tmp_path / 'mine.py'}:make") == tmp_path / "mine.py"
+    assert policy_file("random") is None and policy_file("ws://127.0.0.1:8000") is None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import multiprocessing
 import os
+import shlex
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,10 +20,12 @@ from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.protocol import Protocol
 from manikin.eval.stats import mcnemar_exact, wilson
 from manikin.learn.run.recipe import Recipe
+from manikin.machine import machine
 
 pytest.importorskip("duckdb", reason="needs pip install 'manikin[results]'")
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from manikin.results import COLUMNS, Result, Store
@@ -55,6 +60,13 @@ def result(policy: str, won: str, *, protocol: str = "a" * 64, task: str = "Pick
         "protocol_hash": protocol,
     }
     return Result({**about, "device": "cpu", "healthy": True, "complete": True, **run}, episodes)
+
+
+def training() -> Result:
+    """With a curve, a number of the whole run, and a page."""
+    about = {"kind": "training", "name": "run", "created": "2026", "policy": "ppo-PickCube-v2"}
+    metrics = [{"name": "loss", "step": 10 * k, "value": 1 / 2**k} for k in (1, 2)]
+    return Result(about, metrics=[*metrics, {"name": "seconds", "step": None, "value": 0.1 + 0.2}], page=b"a page")
 
 
 def test_what_is_added_twice_is_there_once(tmp_path: Path) -> None:
@@ -152,21 +164,67 @@ def test_questions_reach_the_tables_and_nothing_else(tmp_path: Path) -> None:
     assert len(store.runs()) == 1
 
 
-def test_export_and_import_carry_runs_and_episodes(tmp_path: Path) -> None:
+def test_export_and_import_carry_everything_but_pages(tmp_path: Path) -> None:
     store = Store(tmp_path / "one")
     store.add(result("a", "110"))
-    store.add(Result({"kind": "benchmark", "name": "speed", "created": "2026"}, metrics=[{"name": "x", "value": 1.0}]))
+    store.add(training())
     store.export(tmp_path / "all.parquet")
     store.export(tmp_path / "all.csv")
     with (tmp_path / "all.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["success"] for row in rows if row["policy"] == "a"] == ["true", "true", "false"] and len(rows) == 4
+    assert [row["success"] for row in rows if row["policy"] == "a"] == ["true", "true", "false"] and len(rows) == 7
+    assert [row["value"] for row in rows if row["metric"] == "loss"] == ["0.5", "0.25"]
     other = Store(tmp_path / "two")
     assert other.take_in(tmp_path / "all.parquet") == other.take_in(tmp_path / "all.parquet") == 2
-    assert {run["run"] for run in other.runs()} == {run["run"] for run in store.runs()}
-    assert other.query("SELECT * EXCLUDE run FROM episodes") == store.query("SELECT * EXCLUDE run FROM episodes")
-    with pytest.raises(ConfigError, match=r"\.parquet or \.csv; not all\.xlsx"):
-        store.export(tmp_path / "all.xlsx")
+    assert other.query("SELECT * EXCLUDE page FROM runs") == store.query("SELECT * EXCLUDE page FROM runs")
+    for table in ("episodes", "metrics"):
+        assert other.query(f"SELECT * FROM {table} ORDER BY ALL") == store.query(f"SELECT * FROM {table} ORDER BY ALL")
+    for do, said in ((store.export, "exported as"), (store.take_in, "imported from")):
+        with pytest.raises(ConfigError, match=rf"{said} \.parquet or \.csv; not all\.xlsx"):
+            do(tmp_path / "all.xlsx")
+
+
+def test_both_kinds_of_file_hold_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also words that look like nothing or like a number, quotes, several lines, and all digits of a number."""
+    store = Store(tmp_path / "one")
+    for policy in ("", "NULL", "1", 'a "b", c\nd', "é"):
+        odd = result(policy, "10", machine=None, policy_seed=2**62)
+        episodes = [{**row, "sum_reward": 0.1 + 0.2, "max_reward": float("inf"), "mode": ""} for row in odd.episodes]
+        store.add(Result(odd.run, [*episodes, {**episodes[0], "seed": 7, "force_peak": None, "success": None}]))
+    store.add(
+        Result({"kind": "benchmark", "name": "speed", "created": "2026"}, metrics=[{"name": "x", "value": 1e300}])
+    )
+    store.add(training())
+    for kind in ("parquet", "csv"):
+        file = str(tmp_path / f"all.{kind}")
+        store.export(file)
+        assert main(["results", "import", file, "--store", str(tmp_path / kind)]) == 0
+        assert "7 results now in" in capsys.readouterr().out
+    for table in COLUMNS:
+        columns = "* EXCLUDE page" if table == "runs" else "*"
+        rows = [
+            Store(tmp_path / one).query(f"SELECT {columns} FROM {table} ORDER BY ALL")
+            for one in ("one", "parquet", "csv")
+        ]
+        assert rows[0] == rows[1] == rows[2] and rows[0]
+
+
+def test_what_was_imported_is_completed_when_the_result_itself_is_added(tmp_path: Path) -> None:
+    """Also an import of a file that has no numbers, as older ones."""
+    store, other = Store(tmp_path / "one"), Store(tmp_path / "two")
+    name = store.add(training())
+    store.export(tmp_path / "all.parquet")
+    older = pq.read_table(tmp_path / "all.parquet")
+    older = older.filter(pa.compute.is_null(older["metric"])).drop_columns(["metric", "step", "value"])
+    pq.write_table(older, tmp_path / "older.parquet")
+    other.take_in(tmp_path / "older.parquet")
+    assert other.query("SELECT * FROM metrics") == [] and other.runs()[0]["page"] == ""
+    for one in (training(), Result(training().run, metrics=training().metrics)):  # then without its page: it stays
+        assert other.add(one) == name
+        assert len(other.query("SELECT * FROM metrics")) == 3
+        assert (other.folder / other.runs()[0]["page"]).read_bytes() == b"a page"
+    other.take_in(tmp_path / "all.parquet")
+    assert len(other.query("SELECT * FROM metrics")) == 3 and other.runs() == store.runs()
 
 
 def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
@@ -177,7 +235,18 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.parquet").write_bytes(b"no")
     with pytest.raises(DataError, match="cannot be read"):
         store.take_in(tmp_path / "b.parquet")
+    for text, said in (("a,b\n1,2\n", "lacks run, schema_version"), ("run,steps\na,many\n", "CSV conversion error")):
+        (tmp_path / "f.csv").write_text(text)
+        with pytest.raises(DataError, match=said):
+            store.take_in(tmp_path / "f.csv")
     columns = {name: pa.nulls(1, kind) for of in COLUMNS.values() for name, (kind, _) in of.items()}
+    pq.write_table(pa.table({**columns, "run": ["ab" * 32], "task": ["a"]}), tmp_path / "d.parquet")
+    with pytest.raises(DataError, match="numbers of the run abababab and no row that says what it is"):
+        store.take_in(tmp_path / "d.parquet")
+    pq.write_table(pa.table({**columns, "run": ["ab" * 32], "schema_version": [99]}), tmp_path / "e.parquet")
+    with pytest.raises(DataError, match="written by a newer manikin"):
+        store.take_in(tmp_path / "e.parquet")
+    columns |= {"schema_version": pa.array([1], pa.int32())}
     pq.write_table(pa.table({**columns, "run": ["../../evil"]}), tmp_path / "c.parquet")
     with pytest.raises(DataError, match=r"'\.\./\.\./evil' is not the id of a result"):
         store.take_in(tmp_path / "c.parquet")
@@ -194,6 +263,22 @@ def test_older_rows_are_read_and_newer_ones_refused(tmp_path: Path) -> None:
     pq.write_table(older.set_column(place, "schema_version", pa.array([99], pa.int32())), file)
     with pytest.raises(DataError, match="written by a newer manikin"):
         store.runs()
+
+
+def test_the_id_is_of_the_content(tmp_path: Path) -> None:
+    """That of an evaluation is what it was in version 1 of the schema."""
+    episode = {"task": "A-v1", "named": "A-v1", "seed": 1, "episode_index": 0, "success": True}
+    about = {"kind": "evaluation", "name": "short", "created": "2026-01-01", "policy": "a", "protocol_hash": "a" * 64}
+    first = Result({**about, "source": "x"}, [episode]).id
+    assert first == "18f0633e132aca7f9e8abdce76ac4ed140fc8d89ceeaa081c1f35ac861188a48"
+    assert Result({**about, "created": "2026-01-02"}, [episode]).id != first  # it says itself when it was made
+    content = {"command": "python benchmarks/speed.py", "machine": "a", "rates": [1, 2]}
+    (tmp_path / "speed.json").write_text(json.dumps(content))
+    (tmp_path / "copied.json").write_text(json.dumps(content))
+    os.utime(tmp_path / "copied.json", (0, 0))
+    (tmp_path / "other.json").write_text(json.dumps({**content, "machine": "b"}))
+    ids = [results_of(tmp_path / f"{name}.json")[0].id for name in ("speed", "copied", "other")]
+    assert ids[0] == ids[1] != ids[2]
 
 
 def test_evaluations_trainings_and_benchmarks_become_rows(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -228,7 +313,7 @@ def test_evaluations_trainings_and_benchmarks_become_rows(tmp_path: Path, monkey
     assert "random" in capsys.readouterr().out
 
 
-def test_a_training_is_two_results(tmp_path: Path) -> None:
+def test_a_training_is_two_results_that_are_the_same_wherever_they_lie(tmp_path: Path) -> None:
     """A training of a moment, and the test of its policy."""
     recipe = Recipe(
         algorithm="ppo",
@@ -242,13 +327,29 @@ def test_a_training_is_two_results(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(recipe.to_toml())
     folder = tmp_path / "run"
     words = ["train", "--recipe", str(tmp_path / "recipe.toml"), "--out", str(folder), "--seed", "5", "--pictures", "0"]
-    assert main(words) == 0
+    assert main([*words, "--set", "gamma=0.9", "--steps", "32"]) == 0
     training, tested = results_of(folder)
     assert (training.run["kind"], training.run["policy_seed"]) == ("training", 5)
+    network = hashlib.sha256((folder / "policy.safetensors").read_bytes()).hexdigest()
+    assert training.run["policy_sha256"] == tested.run["policy_sha256"] == network
+    assert training.run["protocol_hash"] == tested.run["protocol_hash"] != ""
+    assert json.loads(training.run["machine"]) == machine() and training.run["machine"] == tested.run["machine"]
+    copy = shutil.copytree(folder, tmp_path / "another name")
+    os.utime(copy / "progress.csv", (0, 0))
+    assert results_of(copy)[0].id == training.id and results_of(copy)[1].id == tested.id
+    # the command makes the same network again, and the recipe is in the row
+    assert main([*shlex.split(training.run["command"])[1:], "--out", str(tmp_path / "again"), "--no-test"]) == 0
+    (again,) = results_of(tmp_path / "again")
+    assert (again.run["policy_sha256"], again.run["recipe_hash"]) == (network, training.run["recipe_hash"])
+    said = Recipe.from_toml(training.run["recipe"])
+    assert (said.settings["gamma"], said.steps, said.hash) == (0.9, 32, training.run["recipe_hash"])
+    assert main(["train", "--resume", str(copy), "--steps", "64", "--no-test"]) == 0
+    further = results_of(copy)[0]
+    assert further.run["command"].endswith("--seed 5 --steps 64") and further.id != training.id
     assert (tested.run["kind"], len(tested.episodes)) == ("evaluation", 4)
     store = Store(tmp_path / "store")
     store.add(training)
-    assert store.query("SELECT max(step) AS most FROM metrics WHERE name = 'loss'") == [{"most": 64}]
+    assert store.query("SELECT max(step) AS most FROM metrics WHERE name = 'loss'") == [{"most": 32}]
     assert store.query("SELECT value FROM metrics WHERE name = 'tested/episodes'") == [{"value": 4.0}]
 
 

@@ -26,7 +26,7 @@ _WORDS = {  # action -> how many words it takes at least and at most, and what t
     "query": (1, 1, "a question in SQL"),
     "compare": (2, 2, "two policies, or beginnings of two ids"),
     "export": (1, 1, "a file that ends in .parquet or .csv"),
-    "import": (1, None, "files that were exported as .parquet"),
+    "import": (1, None, "files that were exported as .parquet or .csv"),
     "page": (1, 1, "a folder"),
     "serve": (0, 0, "nothing"),
 }
@@ -41,7 +41,7 @@ class ResultsOptions:
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """add: folders of evaluations and trainings, report.json, benchmarks' results. query: SQL about the tables runs,
     episodes and metrics. compare: two policies, or beginnings of two ids. export: FILE.parquet or FILE.csv. import:
-    exported files. page: a folder for the leaderboard."""
+    such files. page: a folder for the leaderboard."""
     store: Path | None = None
     """Folder of the results; by default $MANIKIN_RESULTS, else ./results. It may lie on a shared disk."""
     to: tuple[str, ...] = ()
@@ -106,6 +106,8 @@ def _add(out: Console, store: Store, options: ResultsOptions) -> int:
         name = store.add(result)
         for sink in sinks:
             send(result, sink)
+        if result.note:
+            out.print(result.note, soft_wrap=True)
         out.print(f"{name[:8]}  {result.run['kind']}  {result.run['name']}  {result.run.get('policy', '')}")
     return OK
 

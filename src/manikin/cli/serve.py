@@ -49,9 +49,11 @@ def main(options: Annotated[ServeOptions, tyro.conf.arg(name="")]) -> int:
 
 def run(options: ServeOptions) -> int:
     """Serve until Ctrl-C."""
+    from manikin.assets.paths import file_hash
     from manikin.errors import ConfigError
+    from manikin.policy.choices import policy_file
     from manikin.policy.network import NetworkPolicy
-    from manikin.policy.remote.client import KEY
+    from manikin.policy.remote.client import HASH, KEY
     from manikin.policy.remote.server import PolicyServer
 
     key = os.environ.get(KEY) or None
@@ -60,6 +62,8 @@ def run(options: ServeOptions) -> int:
             f"--host {options.host} can be reached from other machines: set {KEY} to a key that clients send"
         )
     policy, shapes, told = served_policy(options)
+    if (file := policy_file(options.policy)) is not None:
+        told[HASH] = file_hash(file)
     takes = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
     server = PolicyServer(
         policy,
@@ -99,7 +103,8 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
     from manikin.policy.chunk import Execution
     from manikin.policy.files.checkpoint import load_policy
     from manikin.policy.network import WIDTH, NetworkPolicy
-    from manikin.policy.trained import about_env, load_trained
+    from manikin.policy.remote.client import NAME
+    from manikin.policy.trained import about_env, load_trained, trained_name
     from manikin.sim.device import torch_device
 
     asked = ("task", "robot", "control", "control_hz")
@@ -110,6 +115,7 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
         env = make(task, options=options.env_options(task, num_envs=1, vision=options.vision()))
         space, about = flatten(env.single_observation_space), about_env(env)
         told = {**{name: about[name] for name in asked}, "observation": about["observation"]}
+        told[NAME] = options.policy.rpartition("/")[2]
         return policy_maker(options.policy)(env), _named({n: s.shape for n, s in space.items()}), told
     if (trained := trained_file(options.policy)) is not None:
         module, about = load_trained(trained)
@@ -121,11 +127,11 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
         alone = 1 if device.type == "cpu" else int(about.get("width", WIDTH))
         together = alone if options.together is None else options.together
         policy = NetworkPolicy(module, width=together, device=device, execution=execution)
-        return policy, shapes, {**told, "execution": execution.plain}
+        return policy, shapes, {**told, NAME: trained_name(trained, about), "execution": execution.plain}
     if options.policy.endswith(".pt2"):
         network = load_policy(options.policy)
         takes: Any = network.module.takes
-        return network, _named({name: leaf.shape[1:] for name, leaf in takes.items()}), {}
+        return network, _named({name: leaf.shape[1:] for name, leaf in takes.items()}), {NAME: network.name}
     policy_maker(options.policy)  # a word that nobody knows is said first
     raise ConfigError(
         f"the policy {options.policy} is made for an environment: give its task, "

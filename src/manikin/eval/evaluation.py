@@ -100,7 +100,8 @@ class Evaluation:
     """A finished or interrupted evaluation; tasks without a single finished episode are left out.
 
     ``error`` says what ended it before its end; "" where nothing did. ``inference_ms`` is what an answer of the policy
-    took in simulated time [ms], ``policy_seed`` the seed that the policy was given.
+    took in simulated time [ms], ``policy_seed`` the seed that the policy was given, ``policy_sha256`` what a policy
+    server says of its file.
     """
 
     protocol: Protocol
@@ -112,6 +113,7 @@ class Evaluation:
     reels: Mapping[str, Sequence[Reel]] = field(default_factory=dict)
     inference_ms: float = 0.0
     policy_seed: int | None = None
+    policy_sha256: str | None = None
 
     @property
     def healthy(self) -> bool:
@@ -196,7 +198,7 @@ def evaluate(
             opened = OpenedTask(protocol, task, options, policy, execution=execution, inference_ms=inference_ms)
             try:
                 missing = [n for n in ran.begin(task, opened.env) if n not in without.get(task, ())]
-                ran.policy = opened.policy
+                ran.policy, ran.policy_sha256 = opened.policy, opened.policy_sha256
                 run = opened.run(missing, partial(ran.add, on_result), lambda: stop() or ran.answered)
                 ran.end(run.seconds, run.env_steps, run.advice)
             finally:
@@ -236,7 +238,7 @@ class OpenedTask:
         inference_ms: as for :func:`evaluate`.
 
     Attributes:
-        env: the environment. policy: the policy's name.
+        env: the environment. policy: the policy's name. policy_sha256: of its file, where it says so.
     """
 
     def __init__(
@@ -258,6 +260,7 @@ class OpenedTask:
             self.env.close()
             raise
         self.policy = str(getattr(self._acting, "name", type(self._acting).__name__))
+        self.policy_sha256: str | None = getattr(self._acting, "sha256", None)
 
     def run(
         self,
@@ -293,6 +296,7 @@ class _Ran:
         self.protocol, self.journal, self.until, self.inference_ms = protocol, journal, until, inference_ms
         self._test: Sequential | None = None
         self.policy, self.interrupted = "", False
+        self.policy_sha256: str | None = None
         self.tasks: list[TaskResult] = []
         self.reels: dict[str, Sequence[Reel]] = {}
         self._about: dict[str, Any] | None = None  # the task that runs
@@ -372,6 +376,7 @@ class _Ran:
             error=error,
             reels=self.reels,
             inference_ms=self.inference_ms,
+            policy_sha256=self.policy_sha256,
         )
 
 

@@ -10,7 +10,8 @@
                    "success": {"rule", "once": RATE, "at_end": RATE, "held": RATE},
                    "aggregated": {... as overall ...}, "modes": {how it succeeded or failed: episodes},
                    "forces": {"total" or link: {"peak": SPREAD, "sum": SPREAD}},
-                   "per_episode": [{"episode_ix", "seed", "episode_index", "success", "success_once", ...}]}],
+                   "per_episode": [{"episode_ix", "seed", "episode_index", "success", "success_once", ...,
+                                    "film": its file beside the report, where there is one}]}],
      "variants": {"set", "per_task": [{"task", "base", "mean", "variants", "delta_success": {shift: number},
                   "interval": {shift: [low, high]}}]} with `--variants` only,
      "comparison": [...] or null}
@@ -64,9 +65,26 @@ SCHEMA = "manikin-eval"
 SCHEMA_VERSION = 1
 
 
-def as_dict(evaluation: Evaluation, *, command: str = "", policy_sha256: str | None = None) -> dict[str, Any]:
-    """The report as plain values. ``command`` is the line that makes it again, ``policy_sha256`` that of its file."""
+def as_dict(
+    evaluation: Evaluation,
+    *,
+    command: str = "",
+    policy_sha256: str | None = None,
+    films: Mapping[tuple[str, int], str] | None = None,
+) -> dict[str, Any]:
+    """The report as plain values.
+
+    Args:
+        evaluation: to be reported.
+        command: the line that makes it again.
+        policy_sha256: of the policy's file.
+        films: the protocol's word for a task and the number of an episode -> its film, from the report's folder.
+    """
     tasks = [_task(t, evaluation.protocol.success) for t in evaluation.tasks]
+    for task in tasks:
+        for one in task["per_episode"]:
+            if film := (films or {}).get((task["named"], one["episode_ix"])):
+                one["film"] = film
     first = evaluation.tasks[0].fingerprint if evaluation.tasks else {}
     return {
         "schema": SCHEMA,
@@ -79,7 +97,7 @@ def as_dict(evaluation: Evaluation, *, command: str = "", policy_sha256: str | N
         "error": evaluation.error,
         "inference_ms": evaluation.inference_ms,
         "policy_seed": evaluation.policy_seed,
-        "policy_sha256": policy_sha256,
+        "policy_sha256": policy_sha256 or evaluation.policy_sha256,
         "protocol": about_protocol(evaluation.protocol),
         "device": evaluation.tasks[0].device if evaluation.tasks else "",
         "versions": first.get("versions", {}),

@@ -17,7 +17,7 @@ from manikin.policy.api import Policy
 from manikin.policy.shipped import shipped_policy
 from manikin.policy.trained import FILE, observed_by, trained_policy
 
-__all__ = ["POLICIES", "named_callable", "observation_options", "policy_maker", "trained_file"]
+__all__ = ["POLICIES", "named_callable", "observation_options", "policy_file", "policy_maker", "trained_file"]
 
 GRADED = "graded:"
 POLICIES = {
@@ -141,6 +141,18 @@ def observation_options(word: str) -> dict[str, Any]:
     """
     trained = trained_file(word)
     return {} if trained is None else observed_by(trained)
+
+
+def policy_file(word: str) -> Path | None:
+    """The file that holds the policy of a word: of a run's folder its network, of ``file.py:function`` the program.
+    None where the word names no file.
+
+    Raises:
+        DataError: the file of a policy that comes with manikin was changed.
+    """
+    place = Path(trained_file(word) or word)
+    places = (place, place / FILE, Path(word.rpartition(":")[0]))
+    return next((one for one in places if one.is_file()), None)
 
 
 def trained_file(word: str) -> str | Path | None:

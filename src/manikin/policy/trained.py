@@ -36,6 +36,7 @@ __all__ = [
     "policy_hash",
     "read_about",
     "save_trained",
+    "trained_name",
     "trained_policy",
     "weights_hash",
 ]
@@ -149,6 +150,16 @@ def policy_hash(path: str | Path) -> str:
     return hashlib.sha256(f"{json.dumps(acts, sort_keys=True)} {weights_hash(module)}".encode()).hexdigest()
 
 
+def trained_name(path: str | Path, about: Mapping[str, Any]) -> str:
+    """What a policy is called in reports: the name of its file; in a run's folder, where all files have the same names,
+    the algorithm and the folder."""
+    path = Path(path)
+    if path.is_dir() or path.name in (FILE, LAST):
+        folder = (path if path.is_dir() else path.parent).resolve().name
+        return f"{about.get('algorithm', 'network')}-{folder or path.stem}"
+    return path.stem
+
+
 def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     """A function from an environment to the policy for it.
 
@@ -161,7 +172,7 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     """
     module, about = load_trained(path)
     execution = Execution.of(about)
-    name = f"{about.get('algorithm', 'network')}-{Path(path).resolve().parent.name or Path(path).stem}"
+    name = trained_name(path, about)
 
     def make(env: BatchEnv) -> NetworkPolicy:
         here = about_env(env)

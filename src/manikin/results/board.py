@@ -47,6 +47,7 @@ def board_data(store: Store) -> dict[str, Any]:
                 "high": rate.interval.high,
                 "failures": rate.failures,
                 "page": run["page"],
+                "films": len(store.files(run)[1:]),
                 "command": run["command"],
                 "paired": None if rate is top else _beside(played, rate, top),
             }
@@ -107,15 +108,15 @@ def render_board(store: Store, *, nonce: str = "") -> str:
 
 
 def write_board(store: Store, folder: str | Path) -> Path:
-    """Write the page into a folder, as ``index.html`` with the pages of results beside, for any web host.
+    """Write the page into a folder, as ``index.html``, for any web host; pages of results and their films lie beside.
 
     Raises:
         DataError: it cannot be written.
     """
     folder = Path(folder)
     for run in store.runs():
-        if run["page"]:
-            write_file(folder / run["page"], (store.folder / run["page"]).read_bytes())
+        for name in store.files(run):
+            write_file(folder / name, (store.folder / name).read_bytes())
     write_file(folder / "index.html", render_board(store).encode())
     return folder / "index.html"
 
@@ -144,13 +145,19 @@ class Board(Site):
         return render_board(self.store, nonce=self._nonce).encode() if path == "/" else None
 
     def get(self, path: str, query: dict[str, str]) -> Answer | None:
-        """Pages of results."""
-        names = {f"/{run['page']}": self.store.folder / run["page"] for run in self.store.runs() if run["page"]}
-        file = names.get(path)
-        return None if file is None else (200, file.read_bytes(), "text/html; charset=utf-8")
+        """Pages of results, and their films."""
+        names = {f"/{name}" for run in self.store.runs() for name in self.store.files(run)}
+        if path not in names:
+            return None
+        kind = "video/mp4" if path.endswith(".mp4") else "text/html; charset=utf-8"
+        return 200, (self.store.folder / path.removeprefix("/")).read_bytes(), kind
 
     def policy_for(self, path: str) -> str:
-        """Pages of results have their style and pictures in them, and run no script."""
+        """Pages of results have their style and pictures in them and films beside, and run no script."""
         if path.startswith("/pages/"):
-            return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; sandbox"
+            # without the same origin the page could not load its films
+            return (
+                "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src 'self'; "
+                "sandbox allow-same-origin"
+            )
         return self.policy

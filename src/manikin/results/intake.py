@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from manikin.assets.paths import file_hash
 from manikin.data.recording.outside import read_json
 from manikin.errors import DataError
+from manikin.eval.pages.report import film_element
 from manikin.eval.report import SCHEMA, read_report
+from manikin.learn.run import store
 from manikin.learn.run.page import summary_of
+from manikin.learn.run.recipe import Recipe, load_recipe
 from manikin.learn.run.record import read_progress
-from manikin.learn.run.train import LOG, RECIPE
+from manikin.learn.run.train import CHECKPOINT, LOG, RECIPE
+from manikin.policy.trained import FILE
 from manikin.results.schema import Result
 
-__all__ = ["results_of"]
+__all__ = ["FILMS", "results_of"]
 
 _REPORT, _PAGE, _RUN_PAGE = "report.json", "report.html", "run.html"
+FILMS = 32 * 2**20
+"""Bytes that the films of a result may have together."""
 
 
 def results_of(path: str | Path) -> list[Result]:
@@ -73,7 +83,7 @@ def _evaluation(path: Path) -> Result:
         for task in report["per_task"]
         for one in task["per_episode"]
     ]
-    page = path.with_name(_PAGE)
+    page, films, note = _page(path, report)
     run = {
         "kind": "evaluation",
         "name": report["protocol"]["name"],
@@ -91,16 +101,39 @@ def _evaluation(path: Path) -> Result:
         "machine": _json(report["machine"]),
         "source": str(path),
     }
-    return Result(run, episodes, page=page.read_bytes() if page.exists() else None)
+    return Result(run, episodes, page=page, films=films, note=note)
+
+
+def _page(path: Path, report: Mapping[str, Any]) -> tuple[bytes | None, dict[str, bytes], str]:
+    """The page of an evaluation, its films, those of failures first and no more than ``FILMS`` bytes, and what to say
+    of those that are left out. The page then says so, too."""
+    file = path.with_name(_PAGE)
+    if not file.exists():
+        return None, {}, ""
+    shown = [one for task in report["per_task"] for one in task["per_episode"] if one.get("film")]
+    page, films, left = file.read_bytes(), dict[str, bytes](), 0
+    for one in sorted(shown, key=lambda one: one["success"]):
+        name = str(one["film"])
+        film = path.parent / name
+        there = re.fullmatch(r"videos/[\w.+-]+\.mp4", name) is not None and film.is_file()
+        if there and sum(map(len, films.values())) + film.stat().st_size <= FILMS:
+            films[name] = film.read_bytes()
+        else:
+            left += 1
+            why = f"films of a result may have {FILMS >> 20} MB" if there else f"there is no {name}"
+            page = page.replace(film_element(name).encode(), f"<p>Its film was left out: {escape(why)}</p>".encode())
+    words = f"{left} of {len(shown)} films left out; those of a result may have {FILMS >> 20} MB" if left else ""
+    return page, films, words
 
 
 def _training(folder: Path) -> Result:
-    summary = summary_of(folder)
+    summary, (_, about) = summary_of(folder), store.read(folder / CHECKPOINT, tree=False)
+    file, network = folder / LOG, folder / FILE
     tested = summary["tested"] or {}
     numbers = {name: summary[name] for name in ("steps", "seconds", "cpu_seconds", "best")}
     numbers |= {f"tested/{name}": value for name, value in tested.items()}
     metrics = [{"name": name, "step": None, "value": value} for name, value in _numbers(numbers)]
-    for row in read_progress(folder / LOG):
+    for row in read_progress(file):
         metrics += [
             {"name": name, "step": int(row["steps"]), "value": value}
             for name, value in row.items()
@@ -110,17 +143,37 @@ def _training(folder: Path) -> Result:
     run = {
         "kind": "training",
         "name": summary["name"],
-        "created": datetime.fromtimestamp((folder / LOG).stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        "created": read_report(folder / _REPORT)["created"] if tested else _written(file),
         "policy": f"{summary['algorithm']}-{summary['task']}",
+        "policy_sha256": file_hash(network) if network.exists() else "",
         "policy_seed": summary["seed"],
+        "protocol_hash": about.get("protocol_hash", ""),
         "recipe_hash": summary["recipe_hash"],
+        "recipe": about["recipe"],
         "device": summary["device"],
-        "command": f"manikin train {summary['algorithm']} {summary['task']} --seed {summary['seed']}",
+        "command": _again(folder, summary, Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT))),
         "complete": bool(tested),
         "versions": _json(summary["versions"]),
+        "machine": _json(about.get("machine", {})),
         "source": str(folder),
     }
     return Result(run, metrics=metrics, page=page.read_bytes() if page.exists() else None)
+
+
+def _again(folder: Path, summary: Mapping[str, Any], recipe: Recipe) -> str:
+    """The line that trains a run again: its recipe's file and seed, and limits that it was given when it went on."""
+    several, written = summary["processes"] > 1, load_recipe(folder / RECIPE)
+    words = ["torchrun", "--nproc-per-node", str(summary["processes"]), "-m", "manikin.cli"] if several else ["manikin"]
+    words += ["train", "--recipe", str(folder / RECIPE), "--seed", str(summary["seed"])]
+    words += ["--device", summary["device"]] if summary["device"] != "cpu" else []
+    words += ["--minutes", repr(recipe.minutes)] if recipe.minutes != written.minutes else []
+    words += ["--steps", str(recipe.steps)] if recipe.steps != written.steps else []
+    return shlex.join(words)
+
+
+def _written(file: Path) -> str:
+    """When a file was, as ISO time."""
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
 
 
 def _benchmark(path: Path, content: Mapping[str, Any]) -> Result:
@@ -128,7 +181,7 @@ def _benchmark(path: Path, content: Mapping[str, Any]) -> Result:
     run = {
         "kind": "benchmark",
         "name": path.stem,
-        "created": datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        "created": _written(path),
         "command": content["command"],
         "complete": True,
         "versions": _json(content.get("versions", {})),

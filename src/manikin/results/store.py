@@ -1,6 +1,7 @@
 """A folder of results: Parquet files that are only ever added, and DuckDB to ask them.
 
-    FOLDER/runs/ID.parquet, FOLDER/episodes/ID.parquet, FOLDER/metrics/ID.parquet, FOLDER/pages/ID.html
+    FOLDER/runs/ID.parquet, FOLDER/episodes/ID.parquet, FOLDER/metrics/ID.parquet
+    FOLDER/pages/ID/index.html, FOLDER/pages/ID/videos/NAME.mp4
 
 A file is written under a temporary name and renamed, and that of ``runs`` comes last: whoever reads sees whole results
 only, and any number of processes and machines may write at once, without a server. ``ID`` is a hash of the result, so
@@ -24,6 +25,9 @@ from manikin.results.schema import COLUMNS, TABLES, VERSION, Result, arrow_schem
 
 __all__ = ["Store", "Tables"]
 
+_NEEDED = ("run", "schema_version", "kind", "task")
+"""Columns of any export; others came with a later version, or are empty."""
+
 
 class Store:
     """The results in a folder, which is made with the first of them."""
@@ -32,7 +36,8 @@ class Store:
         self.folder = Path(folder)
 
     def add(self, result: Result, name: str | None = None) -> str:
-        """Add a result, and return its id. One that is there already is left as it is.
+        """Add a result, and return its id. Of one that is there already only what it lacks is added: one that was
+        imported has no page.
 
         Args:
             result: to be added.
@@ -44,15 +49,19 @@ class Store:
         name = result.id if name is None else name
         if not re.fullmatch("[0-9a-f]{64}", name):
             raise DataError(f"{name!r} is not the id of a result")
-        if self._file("runs", name).exists():
-            return name
-        page = f"pages/{name}.html" if result.page is not None else ""
+        before = _table(self._file("runs", name)).to_pylist()[0] if self._file("runs", name).exists() else None
+        page = (before or {}).get("page") or (f"pages/{name}/index.html" if result.page is not None else "")
         run = {**result.run, "run": name, "schema_version": VERSION, "page": page}
-        rows = {"episodes": result.episodes, "metrics": result.metrics, "runs": [run]}
+        rows = {"episodes": result.episodes, "metrics": result.metrics}
+        lacking = {table: found for table, found in rows.items() if found and not self._file(table, name).exists()}
+        if before is not None and not lacking and page == (before["page"] or ""):
+            return name
         try:
             if result.page is not None:
+                for place, film in result.films.items():
+                    self._write((self.folder / page).parent / place, film)
                 self._write(self.folder / page, result.page)
-            for table, found in rows.items():
+            for table, found in {**lacking, "runs": [run]}.items():
                 if found:
                     whole = pa.Table.from_pylist([{**row, "run": name} for row in found], schema=arrow_schema(table))
                     self._write(self._file(table, name), whole)
@@ -74,24 +83,31 @@ class Store:
         """All runs, the newest first. Raises as :meth:`read`."""
         return self.read().runs()
 
+    def files(self, run: Mapping[str, Any]) -> list[str]:
+        """The page of a run, if it has one, and the films beside it, by their names from the store's folder."""
+        if not run["page"]:
+            return []
+        films = sorted((self.folder / run["page"]).parent.glob("videos/*.mp4"))
+        return [run["page"], *(film.relative_to(self.folder).as_posix() for film in films)]
+
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """One question: as :meth:`Tables.query`. Raises also as :meth:`read`."""
         return self.read().query(sql, values)
 
     def export(self, path: str | Path) -> None:
-        """Write everything into one file: ``.parquet``, a row per episode with the columns of its run, or ``.csv``.
-        Runs without episodes have one row.
+        """Write everything but the pages into one file, ``.parquet`` or ``.csv``: a row per episode with the columns of
+        its run, one for a run without episodes, and then a row per number of ``metrics`` with the ``run`` alone.
 
         Raises:
             ConfigError: another suffix.
             DataError: it cannot be written.
         """
         path = Path(path)
-        if path.suffix not in (".parquet", ".csv"):
-            raise ConfigError(f"results are exported as .parquet or .csv; not {path.name}")
+        _check_suffix(path, "exported as")
         whole = self.read().table(
             "SELECT runs.*, episodes.* EXCLUDE (run) FROM runs LEFT JOIN episodes USING (run) "
-            "ORDER BY created, run, named, seed, episode_index"
+            "UNION ALL BY NAME SELECT run, name AS metric, step, value FROM metrics "
+            "ORDER BY metric IS NOT NULL, created, run, named, seed, episode_index, metric, step"
         )
         try:
             if path.suffix == ".parquet":
@@ -106,23 +122,38 @@ class Store:
             raise DataError(f"cannot write {path}: {error.strerror or error}") from None
 
     def take_in(self, path: str | Path) -> int:
-        """Add what another store exported as Parquet; its metrics and pages do not travel. Returns how many runs.
+        """Add what another store exported as ``.parquet`` or ``.csv``. Returns how many runs. A page comes when the
+        result itself is added.
 
         Raises:
-            DataError: the file cannot be read, or is no export.
+            ConfigError: another suffix.
+            DataError: the file cannot be read, is no export, or was written by a newer manikin.
         """
-        whole = _table(Path(path))
-        missing = [name for table in ("runs", "episodes") for name in COLUMNS[table] if name not in whole.column_names]
+        whole = _exported(Path(path))
+        missing = [name for name in _NEEDED if name not in whole.column_names]
         if missing:
             raise DataError(f"{path} is not an export of results: it lacks {', '.join(missing)}")
+        _check_version(whole, path)
         of: dict[str, list[dict[str, Any]]] = {}
-        for row in whole.to_pylist():
-            of.setdefault(row["run"], []).append(row)
-        for rows in of.values():
-            run = {name: rows[0][name] for name in COLUMNS["runs"] if name not in ("run", "schema_version", "page")}
-            names = [name for name in COLUMNS["episodes"] if name != "run"]
-            episodes = [{name: row[name] for name in names} for row in rows if row["task"] is not None]
-            self.add(Result(run, episodes), str(rows[0]["run"]))
+        try:
+            found = _fitted(whole, _export_schema()).to_pylist()
+        except pa.ArrowException as error:
+            raise DataError(f"{path} is not an export of results: {error}") from None
+        for row in found:
+            of.setdefault(str(row["run"]), []).append(row)
+        for name, rows in of.items():
+            about = next((row for row in rows if row["schema_version"] is not None), None)
+            if about is None:
+                raise DataError(f"{path} has numbers of the run {name[:8]} and no row that says what it is")
+            run = {key: about[key] for key in COLUMNS["runs"] if key not in ("run", "schema_version", "page")}
+            keys = [key for key in COLUMNS["episodes"] if key != "run"]
+            episodes = [{key: row[key] for key in keys} for row in rows if row["task"] is not None]
+            metrics = [
+                {"name": row["metric"], "step": row["step"], "value": row["value"]}
+                for row in rows
+                if row["metric"] is not None
+            ]
+            self.add(Result(run, episodes, metrics), name)
         return len(of)
 
     def _file(self, table: str, name: str) -> Path:
@@ -136,8 +167,8 @@ class Store:
             if file.name not in there:
                 continue  # its run was not finished
             found = _table(file)
-            if table == "runs" and max(found["schema_version"].to_pylist()) > VERSION:
-                raise DataError(f"{file} was written by a newer manikin; this one knows version {VERSION} of the store")
+            if table == "runs":
+                _check_version(found, file)
             parts.append(_fitted(found, schema))
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
@@ -200,6 +231,41 @@ class Tables:
         except duckdb.Error as error:
             columns = "; ".join(f"{table}: {', '.join(of)}" for table, of in COLUMNS.items())
             raise ConfigError(f"the question cannot be answered: {error}\ntables and columns: {columns}") from None
+
+
+def _export_schema() -> pa.Schema:
+    """Of a file with everything: names are unique, so that a number's is called ``metric``."""
+    runs, episodes, metrics = (list(arrow_schema(table)) for table in TABLES)
+    return pa.schema([*runs, *episodes[1:], pa.field("metric", pa.string()), *metrics[2:]])
+
+
+def _check_suffix(path: Path, words: str) -> None:
+    if path.suffix not in (".parquet", ".csv"):
+        raise ConfigError(f"results are {words} .parquet or .csv; not {path.name}")
+
+
+def _exported(path: Path) -> pa.Table:
+    """A file with everything."""
+    _check_suffix(path, "imported from")
+    if path.suffix == ".parquet":
+        return _table(path)
+    import pyarrow.csv
+
+    texts = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}  # "" is a text
+    try:
+        return pyarrow.csv.read_csv(
+            path,
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=_export_schema(), **texts),
+        )
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
+
+
+def _check_version(found: pa.Table, place: str | Path) -> None:
+    """Refuse rows that a newer manikin wrote."""
+    if max((one for one in found["schema_version"].to_pylist() if one is not None), default=0) > VERSION:
+        raise DataError(f"{place} was written by a newer manikin; this one knows version {VERSION} of the store")
 
 
 def _fitted(found: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -228,6 +228,8 @@ def test_films_of_outcomes_are_written_and_linked(file: Path) -> None:
     page = (out / "ranking.html").read_text()
     for film in films:
         assert f'href="{film.relative_to(out).as_posix()}"' in page
+        shown = f'<video controls muted preload="metadata" src="videos/{film.name}">'
+        assert shown in (film.parents[1] / "report.html").read_text()
         assert film.name.startswith("PushCube-v2-") and film.stem.rpartition("-")[2] in ("0", "1", "2")
 
 

@@ -88,6 +88,21 @@ def test_rows_are_asked_one_by_one_and_chunks_are_executed(server, monkeypatch) 
     policy.close()
 
 
+@pytest.mark.parametrize(
+    "said, name, sha256",
+    [
+        ({"policy": "pi0 step=3", "policy_sha256": "ab" * 32}, "pi0 step=3", "ab" * 32),
+        ({"policy": "[red]<b>", "policy_sha256": "AB" * 32}, None, None),
+        ({"policy": 3, "policy_sha256": "ab" * 31}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_a_server_s_policy_is_called_as_its_metadata_say_or_by_its_address(server, said, name, sha256) -> None:
+    there = server(lambda request: None, metadata=said)
+    policy = policy_maker(there.url)(None)
+    assert policy.name == (name or f"remote 127.0.0.1:{there.port}") and policy.sha256 == sha256
+
+
 def test_names_and_scales_of_a_server_are_adapted(server) -> None:
     from manikin.policy.remote.client import RemotePolicy
 

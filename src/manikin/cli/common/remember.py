@@ -29,6 +29,8 @@ def remember(out: Console, folder: Path) -> None:
 
         for result in results_of(folder):
             Store(where).add(result)
+            if result.note:
+                out.print(f"results: {result.note}", soft_wrap=True)
     except ImportError:
         why = "pip install 'manikin[results]'"
     except ManikinError as error:

@@ -172,7 +172,10 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
         if not evaluation.tasks:
             return
         evaluation = replace(evaluation, policy=job.label or evaluation.policy, policy_seed=job.seed)
-        report = as_dict(evaluation, command=_command(options, job), policy_sha256=_policy_file(job.word)[1])
+        films = film_names(evaluation) if options.videos else {}
+        report = as_dict(
+            evaluation, command=_command(options, job), policy_sha256=_policy_file(job.word)[1], films=films
+        )
         if options.variants is not None:
             told = {t["named"]: {e["episode_ix"]: e["success"] for e in t["per_episode"]} for t in report["per_task"]}
             found = shifts(options.variants, told, confidence=protocol.confidence)
@@ -182,7 +185,7 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
         try:
             write_report(report, folder / "report.json")
             write_html(report, folder / "report.html", evaluation.reels)
-            films = write_films(folder, evaluation) if options.videos else 0
+            write_films(folder, evaluation, films)
         except OSError as error:
             raise DataError(f"cannot write the report in {folder}: {error.strerror}") from None
         remember(out, folder)
@@ -195,7 +198,7 @@ def evaluate_one(options: EvalOptions, job: Job, folder: Path | None = None) -> 
             _print_shifts(out, row)
         for row in report["comparison"] or []:
             _print_comparison(out, row)
-        also = f" and {counted(films, 'film')}" if films else ""
+        also = f" and {counted(len(films), 'film')}" if films else ""
         out.print(f"report: {folder / 'report.html'}{also}", soft_wrap=True)
 
     def save(evaluation: Evaluation) -> None:
@@ -320,23 +323,29 @@ def _in_other_words(protocol: Protocol, file: Path) -> Protocol:
     return replace(protocol, paraphrases=read)
 
 
-def write_films(folder: Path, evaluation: Evaluation) -> int:
-    """Films of an evaluation's reels in ``folder/videos``, one file each; how many."""
-    from manikin.eval.film import write_film
-
-    count = 0
+def film_names(evaluation: Evaluation) -> dict[tuple[str, int], str]:
+    """The protocol's word for a task and the number of an episode -> its film, from the report's folder."""
+    names = {}
     for task in evaluation.tasks:
-        modes = {result.number: result for result in task.results}
-        hz = float(task.fingerprint.get("control_hz") or 20.0)
+        results = {result.number: result for result in task.results}
         for reel in evaluation.reels.get(task.task, ()):
-            result = modes[reel.number]
+            result = results[reel.number]
             won = result.success(evaluation.protocol.success, task.held_steps)
             mode = result.mode or ("success" if won else "failure")
-            path = folder / "videos" / file_name(f"{task.title}-{mode}-{result.seed}.mp4".replace(", ", "-"))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_film(path, [reel], hz)
-            count += 1
-    return count
+            seed = f"{result.seed}-{result.index}" if result.index else str(result.seed)
+            name = file_name(f"{task.title}-{mode}-{seed}.mp4".replace(", ", "-"))
+            names[task.task, reel.number] = f"videos/{name}"
+    return names
+
+
+def write_films(folder: Path, evaluation: Evaluation, names: Mapping[tuple[str, int], str]) -> None:
+    """Films of an evaluation's reels, one file each."""
+    from manikin.eval.film import write_film
+
+    rates = {task.task: float(task.fingerprint.get("control_hz") or 20.0) for task in evaluation.tasks}
+    reels = {(task, reel.number): reel for task, of in evaluation.reels.items() for reel in of}
+    for (task, number), name in names.items():
+        write_film(folder / name, [reels[task, number]], rates[task])
 
 
 def _size(protocol: Protocol) -> str:
@@ -408,7 +417,11 @@ def _finished(options: EvalOptions, job: Job, protocol: Protocol, folder: Path) 
         "options": tuple(words),
         "SHA-256 of the policy": (report.get("policy_sha256"), _policy_file(job.word)[1]),
     }
-    if said := [f"{name}: {then!r} in the report, {this!r} now" for name, (then, this) in now.items() if then != this]:
+    if said := [
+        f"{name}: {then!r} in the report, {this!r} now"
+        for name, (then, this) in now.items()
+        if this is not None and then != this  # the file of a server's policy is known to the server alone
+    ]:
         raise DataError(
             f"{file} is of another evaluation: {'; '.join(said)}. Write to another folder, or evaluate again without "
             "--resume"
@@ -418,10 +431,9 @@ def _finished(options: EvalOptions, job: Job, protocol: Protocol, folder: Path) 
 
 def _policy_file(word: str) -> tuple[Path | None, str | None]:
     """The file that holds a policy, and its SHA-256; of a run's folder the network's."""
-    from manikin.policy.trained import FILE
+    from manikin.policy.choices import policy_file
 
-    places = (Path(word), Path(word) / FILE, Path(word.rpartition(":")[0]))
-    file = next((place for place in places if place.is_file()), None)
+    file = policy_file(word)
     return file, None if file is None else file_hash(file)
 
 

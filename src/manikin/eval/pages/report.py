@@ -1,4 +1,5 @@
-"""The report as one page of HTML: no script, no font, no file beside it. Light and dark as the reader's system is."""
+"""The report as one page of HTML: no script, no font, no file beside it but films. Light and dark as the reader's
+system is."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from manikin.eval.protocol import task_of
 from manikin.eval.report import title
 from manikin.render.files.video import write_png
 
-__all__ = ["render_html", "write_html"]
+__all__ = ["film_element", "render_html", "write_html"]
 
 _RULES = {"once": "at least once", "at_end": "at the end", "held": "held"}
 _KINDS = {"": "success, also at the end", "part": "success, lost again", "bad": "no success", "sick": "unhealthy"}
@@ -34,7 +35,7 @@ def write_html(report: Mapping[str, Any], path: str | Path, reels: Mapping[str, 
 
 
 def render_html(report: Mapping[str, Any], reels: Mapping[str, Sequence[Reel]] | None = None) -> str:
-    """A self-contained page.
+    """A page that holds all it shows, but the films that episodes of the report name.
 
     Args:
         report: as ``manikin.eval.report.as_dict`` makes it.
@@ -280,9 +281,15 @@ def _strips(reels: Sequence[Reel], episodes: Sequence[Mapping[str, Any]], hz: fl
         )
         mode = f"{escape(_words(e['mode']))}, " if e.get("mode") else ""
         words = f"<p><b>Seed {e['seed']}</b>: {mode}{outcome}</p>"
-        parts.append(f'<div class="reel">{words}<div class="strip">{pictures}</div></div>')
+        film = film_element(e["film"]) if e.get("film") else ""
+        parts.append(f'<div class="reel">{words}<div class="strip">{pictures}</div>{film}</div>')
     first = ", failures first" if any(not by_number[r.number]["success"] for r in reels) else ""
     return f"<h3>Some episodes{first}</h3>{''.join(parts)}"
+
+
+def film_element(place: str) -> str:
+    """A film on the page, by its file from the page's folder."""
+    return f'<video controls muted preload="metadata" src="{escape(place)}"></video>'
 
 
 def _base64(image: np.ndarray) -> str:

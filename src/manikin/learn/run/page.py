@@ -56,6 +56,7 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
         "best": state["best"],
         "best_iteration": state["best_iteration"],
         "last": state["validated"],
+        "processes": 1 + len(saved.get("others", ())),
         "counts": trainer_class(recipe.algorithm).counts,
         "tested": _tested(folder),
         "versions": about["versions"],

@@ -30,6 +30,7 @@ from manikin.learn.run.recipe import Recipe, load_recipe, trainer_class
 from manikin.learn.run.record import Progress
 from manikin.learn.run.spread_rows import SpreadRows, Workers, spread_rows, training_options
 from manikin.learn.run.validate import Validation, test_protocol
+from manikin.machine import machine
 from manikin.policy.chunk import Execution
 from manikin.policy.network import WIDTH
 from manikin.policy.trained import FILE, LAST, PROGRAM, about_env, export_program, load_trained, save_trained
@@ -290,6 +291,7 @@ def _about(recipe: Recipe, seed: int, device: str, env: BatchEnv) -> dict[str, A
         "device": device,
         "manikin": __version__,
         "versions": versions(),
+        "machine": machine(device),
         **about_env(env),
     }
 

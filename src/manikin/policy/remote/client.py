@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
+import re
 import socket
 import struct
 import time
@@ -33,6 +34,8 @@ IDS = "request_id"
 BATCH = "batch"
 ROWS = "rows"
 SEED = "policy_seed"
+NAME = "policy"
+HASH = "policy_sha256"
 KEY = "MANIKIN_POLICY_KEY"  # environment variable with the server's API key
 
 
@@ -62,7 +65,9 @@ class RemotePolicy:
 
     Attributes:
         metadata: the first message of the server, which describes it.
-        execution: how chunks are executed, where the metadata say so (``manikin serve`` does).
+        name: what the server's metadata call the policy (``policy``), else the address.
+        sha256: of the policy's file, where the metadata say so (``policy_sha256``), else None.
+        execution: how chunks are executed, where the metadata say so. ``manikin serve`` says all three.
 
     Raises:
         AssetError: msgpack or websockets is not installed.
@@ -85,13 +90,15 @@ class RemotePolicy:
             raise AssetError(
                 f"a policy behind {url} needs websockets ({error}): pip install 'manikin[remote]'"
             ) from None
-        self.url, self.name = url, f"remote {url.partition('://')[2]}"
+        self.url = url
         self._numbers = itertools.count()
         self._adapt, self._restore, self._broken = adapt, restore, WebSocketException
         self._seed, self._gives_up = seed, False
         try:
             self.socket, self.metadata = self.connect()
             self.execution = Execution.of(self._said)
+            self.name = self._told(NAME, r"[\w .=:+-]{1,100}") or f"remote {url.partition('://')[2]}"
+            self.sha256 = self._told(HASH, "[0-9a-f]{64}")
         except (OSError, ValueError, WebSocketException, ActionError) as error:
             if hasattr(self, "socket"):
                 self.socket.close()
@@ -111,6 +118,11 @@ class RemotePolicy:
     def _said(self) -> Mapping[str, Any]:
         """What the server says of itself."""
         return self.metadata if isinstance(self.metadata, dict) else {}
+
+    def _told(self, name: str, pattern: str) -> str | None:
+        """A word of the metadata; None where there is none, or it is of another form."""
+        word = self._said.get(name)
+        return word if isinstance(word, str) and re.fullmatch(pattern, word) else None
 
     def connect(self) -> tuple[Any, Any]:
         """A connection, and the server's first message."""
