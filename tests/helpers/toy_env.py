@@ -98,6 +98,9 @@ class ToyEnv:
     def joints(self) -> torch.Tensor:
         return torch.from_numpy(self.state[:, :2].astype(np.float32))
 
+    def watch(self, rows: torch.Tensor | None) -> None:
+        """It has no pictures that could be left out."""
+
     @property
     def forces(self) -> torch.Tensor:
         """As if the point pressed the harder the nearer it is to x = 1."""

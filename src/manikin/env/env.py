@@ -80,6 +80,11 @@ class Env(SceneEnv):
         with self._loop.no_grad(), self._on:
             return self._loop.step(self._flat(actions), active)
 
+    def watch(self, rows: Tensor | None) -> None:
+        self._check_open()
+        if isinstance(self._loop, RowLoop):
+            self._loop.watch(None if rows is None else arguments.mask(rows, self.num_envs, "rows"))
+
     def take_over(self, controller: Controller) -> None:
         """From now on let ``controller`` make commands of actions, in place of the one that the options name: for what
         drives the joints from outside, as the interface of a robot does. Rows must be reset afterwards.

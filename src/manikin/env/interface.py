@@ -341,6 +341,14 @@ class BatchEnv(gymnasium.vector.VectorEnv, ABC):
         with torch.no_grad(), self._on:
             return self.gather(lambda one, given: one._loop.reward(one.task.evaluate(one.h), given)[0], action)
 
+    def watch(self, rows: Tensor | None) -> None:
+        """Of which rows (N,) bool somebody looks at what the next steps observe; None for all, as at first.
+
+        The other rows may show again what they showed before. That saves their pictures, which take most of a step's
+        time, where nothing depends on them: on the CPU, with one layout, and without sensors, stacks and stages that
+        remember. Elsewhere all rows are observed. It holds until it is called again.
+        """
+
     def finished(self, said: Tensor) -> Tensor:
         """Tell the task in which rows (N,) bool a policy says that it has finished with the action that comes next;
         returns (N,) bool, in which of them the episode ends with that step. The caller ends it. See

@@ -231,21 +231,27 @@ def run_episodes(
     rows = _Rows(env, keys, queue, chunked, observers, dict(options or {}), paraphrases or {})
     results: list[EpisodeResult] = []
     observation, steps = rows.begin_all(), 0
-    while rows.running:
-        if stop():
-            break
-        actions = chunked.act(observation, rows.told)[:, 0]
-        active = rows.active
-        ended = rows.ended(chunked.finished) if heed_finished else None
-        observation, reward, terminated, truncated, info = env.step(
-            actions, active=None if active.all() else torch.from_numpy(active)
-        )
-        steps += int(active.sum())
-        for result in rows.account(actions, observation, reward, terminated, truncated, info, ended):
-            results.append(result)
-            if on_result is not None:
-                on_result(result)
-        observation = rows.hand_out(observation)
+    looks = chunked if isinstance(chunked, ChunkPolicy) and not observers else None  # and nobody else does
+    try:
+        while rows.running:
+            if stop():
+                break
+            actions = chunked.act(observation, rows.told)[:, 0]
+            if looks is not None:
+                env.watch(looks.asks)
+            active = rows.active
+            ended = rows.ended(chunked.finished) if heed_finished else None
+            observation, reward, terminated, truncated, info = env.step(
+                actions, active=None if active.all() else torch.from_numpy(active)
+            )
+            steps += int(active.sum())
+            for result in rows.account(actions, observation, reward, terminated, truncated, info, ended):
+                results.append(result)
+                if on_result is not None:
+                    on_result(result)
+            observation = rows.hand_out(observation)
+    finally:
+        env.watch(None)
     results.sort(key=lambda r: r.number)
     return Run(
         results=tuple(results),

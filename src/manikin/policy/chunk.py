@@ -149,6 +149,13 @@ class ChunkPolicy:
         self._count[rows.to(self._count.device)] = 0
         self.policy.reset(rows)
 
+    @property
+    def asks(self) -> Tensor:
+        """(N,) bool: rows for whose next action the policy is asked, which looks at what they observe then."""
+        if not getattr(self.policy, "stateless", False):
+            return torch.ones(self._n, dtype=torch.bool)
+        return self._left == 0
+
     def act(self, observation: Observation, instruction: Sequence[str]) -> Tensor:
         """The next action of each row, (N, 1, A)."""
         need = (self._left == 0).nonzero()[:, 0]

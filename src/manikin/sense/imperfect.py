@@ -142,7 +142,9 @@ class Delay:
     steps: int | tuple[int, int]
 
     def __post_init__(self) -> None:
-        _check(0 <= self._range[0] <= self._range[1], f"a delay needs 0 <= fewest <= most steps: {self}")
+        whole = all(isinstance(steps, int) and not isinstance(steps, bool) for steps in self._range)
+        in_order = whole and 0 <= self._range[0] <= self._range[1]
+        _check(in_order, f"a delay needs whole steps, 0 <= fewest <= most: {self}")
 
     @property
     def _range(self) -> tuple[int, int]:

@@ -36,6 +36,28 @@ class RowLoop(Loop):
         self.done = np.zeros(n, bool)
         self.clipped = np.zeros(n, np.int64)
         self.carry = self.controller.start(self.robot)
+        self._watched: np.ndarray | None = None
+        self._shown: Any = None  # by the last step in which only some rows were watched
+
+    def watch(self, rows: np.ndarray | None) -> None:
+        """See :meth:`manikin.env.interface.BatchEnv.watch`."""
+        self._watched = rows if self.observer.skips else None
+        self._shown = None if self._watched is None else self._shown
+
+    def _observe_watched(self) -> Any:
+        """Observe the rows that are watched; the others show again what they showed."""
+        assert self._watched is not None
+        rows = np.flatnonzero(self._watched).astype(np.int32)
+        if self._shown is None or len(rows) == self.num_envs:
+            self._shown = self.observer(still=None)
+        elif len(rows):
+            self.scope.rows = rows
+            try:
+                part = self.observer(rows, still=None)
+            finally:
+                self.scope.rows = None
+            self._shown = merge(self._shown, part, torch.from_numpy(rows))
+        return self._shown
 
     def reset(self, mask: np.ndarray, seed: Any, index: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         self.options = options
@@ -92,7 +114,7 @@ class RowLoop(Loop):
         if begun is not None:
             self._start(begun)
             info = self.info(self.task.evaluate(self.h), terms)
-        observation = self.observer(still=still)
+        observation = self.observer(still=still) if self._watched is None else self._observe_watched()
         terminated = torch.from_numpy(ended.copy())
         if np.count_nonzero(done):
             over &= ~ended

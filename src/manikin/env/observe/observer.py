@@ -96,6 +96,7 @@ class ObservationBuilder:
         self._sources, self._declared = observation.every(vision), dict(declared or {})
         self._stacks = StackMemory(observation.stacks)
         self.flat = observation.flat
+        self._stages_remember = False
         self._staging = self._stages(vision)
         self._after = [*self._sensors(sensors), *self._stacking()]
 
@@ -104,6 +105,7 @@ class ObservationBuilder:
         if self.rig is None or not vision.stages:
             return None
         stages = PictureStages(vision.stages, self.rig.cameras, self.rig.table, control_hz=self._control_hz, h=self._h)
+        self._stages_remember = stages.remembers
         return _Memory(
             "stages|",
             lambda truth, rng: stages.start(truth, rng(False), rng(True)) if stages.remembers else {},
@@ -145,6 +147,11 @@ class ObservationBuilder:
             for name, value in groups[group].items():
                 out += column_names(f"{group}/{name}", value[0].numel())
         return out
+
+    @property
+    def skips(self) -> bool:
+        """Whether leaving rows out for a while saves pictures and changes nothing that is observed later."""
+        return self.rig is not None and not self._stages_remember and not self._after
 
     def _rng(self, rows: np.ndarray | None, present: bool) -> EpisodeRng:
         find = self._find_rng()
