@@ -423,7 +423,14 @@ def test_suite_of_a_whole_observation():
 
 
 def test_imperfections_that_cannot_be_are_refused():
-    for make in (lambda: Noise(-1), lambda: Delay(-1), lambda: Delay((2, 1)), lambda: Dropout(1.0), lambda: Rate(0)):
+    for make in (
+        lambda: Noise(-1),
+        lambda: Delay(-1),
+        lambda: Delay(0.5),
+        lambda: Delay((2, 1)),
+        lambda: Dropout(1.0),
+        lambda: Rate(0),
+    ):
         with pytest.raises(ConfigError):
             make()
     model = SensorModel([Noise((0.1, 0.2))], control_hz=20)
