@@ -28,7 +28,7 @@ from manikin.spec.scene import CompiledScene
 
 __all__ = ["CpuWorld"]
 
-_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
+_NONE, _VEL = int(mujoco.mjtStage.mjSTAGE_NONE), int(mujoco.mjtStage.mjSTAGE_VEL)
 _ALLOWED = int(mujoco.mjtSleepPolicy.mjSLEEP_ALLOWED)
 # Outputs of the force stage: what was computed in the last substep is served until the next step, also after a load.
 _FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc cfrc_ext cacc cfrc_int".split())
@@ -86,7 +86,12 @@ class CpuWorld:
         self._due: list[np.ndarray] | None = None  # rows whose constants wait for the end of ``together``
         self._shown: mujoco.MjModel | None = None  # what data() fills with a row's own fields
         self._closed = False
-        self._b.reset()
+        if model is scene.model:  # rows are alike: one goes through the physics, which warms up its solver, for all
+            self._b.reset(stage=_NONE)
+            self._b.forward(np.zeros(1, np.int32))
+            self._state[...] = self._state[0]
+        else:
+            self._b.reset()
         self._sleepers = None if model is scene.model else Sleepers(scene.model, self._b)
         self._home = self._state[0].copy()
         abandon_when_forked(self)
@@ -144,8 +149,9 @@ class CpuWorld:
         self.ready()
         return source
 
-    def columns(self, field: str, columns: slice) -> np.ndarray:
-        """(N, k) columns of a field as the physics has it, to be read when the world is :meth:`ready`."""
+    def columns(self, field: str, columns: slice = slice(None)) -> np.ndarray:
+        """(N, k) columns of a field as the physics has it, by default all, to be read when the world is
+        :meth:`ready`."""
         return self._source(field)[:, columns]
 
     def channel(
