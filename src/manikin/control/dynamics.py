@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mujoco
@@ -33,7 +33,8 @@ class Dynamics:
         ids = [int(model.joint(name).id) for name in names]
         dofs = [int(model.jnt_dofadr[i]) for i in ids]
         self.size, self.n, self.device = len(ids), world.num_worlds, world.device
-        flat = world.columns if isinstance(world, CpuWorld) else world.flat  # read once the world is ready
+        # what is bound here is read in steps, when the world is ready
+        flat: Callable[[str], Any] = world.columns if isinstance(world, CpuWorld) else world.flat
         self.numpy = isinstance(flat("ctrl"), np.ndarray)
         self._qpos = _columns(flat("qpos"), [int(model.jnt_qposadr[i]) for i in ids])
         self._qvel = _columns(flat("qvel"), dofs)
