@@ -399,6 +399,28 @@ def test_where_no_path_is_found_the_executor_goes_straight_and_says_so() -> None
     assert env.robot.tcp_pos[0, 1] > before[0] + 0.02
 
 
+@pytest.mark.parametrize("task", ["PickCube-v2", "HomeNavigate-v1"])
+def test_a_row_that_does_not_move_waits_in_its_stage_and_the_others_act_as_before(task: str) -> None:
+    steps, rest = 30, range(5, 15)
+
+    def acts(active: list[list[bool]]) -> list[Tensor]:
+        env = manikin.make(task, 3, autoreset="disabled", reward="none", terminate=False)
+        env.reset(seed=[0, 8, 16])
+        expert, out = WaypointExecutor(env), []
+        for one in active:
+            out.append(expert.act(None if all(one) else one))
+            env.step(out[-1], active=one)
+        return out
+
+    whole = acts([[True] * 3] * steps)
+    partly = acts([[True, k not in rest, True] for k in range(steps)])
+    for k, (all_move, one_rests) in enumerate(zip(whole, partly, strict=True)):
+        assert torch.equal(one_rests[[0, 2]], all_move[[0, 2]])
+        before = torch.zeros_like(all_move) if k in rest else whole[k if k < rest.start else k - len(rest)]
+        assert torch.equal(one_rests[1], before[1])
+    assert not torch.equal(whole[5][1], whole[15][1])  # or it would not show
+
+
 # ---- on a device ---------------------------------------------------------------------------------------------------
 
 

@@ -56,7 +56,7 @@ def _rate(task: str, seeds: int, policy: str, **options: Any) -> float:
     once = torch.zeros(seeds, dtype=torch.bool)
     for _ in range(env.horizon):
         random = torch.rand(seeds, env.single_action_space.shape[0], generator=rng) * 2 - 1
-        info = env.step(expert.act() if policy == "expert" else random, active=~once)[-1]
+        info = env.step(expert.act(~once) if policy == "expert" else random, active=~once)[-1]
         once |= info["success"]
         if once.all():
             break

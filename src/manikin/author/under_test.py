@@ -147,13 +147,15 @@ class WatchedEpisodes:
         self.finite: dict[str, bool] = {}
         self.largest, self.sum_error, self.health = -float("inf"), 0.0, 0
         failed, over_for = np.zeros(n, bool), np.zeros(n, int)
+        executor = getattr(act, "__self__", None)
         for k in range(env.horizon):
             going = over_for <= _AFTER * env.control_hz
             if not going.any():
                 break
             active = np.zeros(env.num_envs, bool)
             active[rows[going]] = True
-            _, reward, _, truncated, info = env.step(act(), active=None if active.all() else active)
+            action = executor.act(active) if isinstance(executor, WaypointExecutor) else act()
+            _, reward, _, truncated, info = env.step(action, active=None if active.all() else active)
             moved = torch.from_numpy(active).to(reward.device)
             terms = info.get("reward_terms", {})
             for name, term in terms.items():
@@ -172,7 +174,6 @@ class WatchedEpisodes:
             over_for = np.where(over, over_for + 1, 0)
             if bool(truncated.any()):  # at the end of the time; before it, the physics broke
                 break
-        executor = getattr(act, "__self__", None)
         self.waypoint: list[str] = []
         self.timeouts: list[tuple[Timeout, ...]] = []
         if isinstance(executor, WaypointExecutor):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mujoco
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from manikin.control.base import Limb
 from manikin.control.numerics.law import Array, task_jacobian
+from manikin.sim.cpu import CpuWorld
 
 __all__ = ["Dynamics"]
 
@@ -32,25 +33,27 @@ class Dynamics:
         ids = [int(model.joint(name).id) for name in names]
         dofs = [int(model.jnt_dofadr[i]) for i in ids]
         self.size, self.n, self.device = len(ids), world.num_worlds, world.device
-        self.numpy = isinstance(world.flat("ctrl"), np.ndarray)
-        self._qpos = _columns(world.flat("qpos"), [int(model.jnt_qposadr[i]) for i in ids])
-        self._qvel = _columns(world.flat("qvel"), dofs)
-        self._ctrl, self._actuators = world.flat("ctrl"), _run([int(model.actuator(name).id) for name in names])
+        # what is bound here is read in steps, when the world is ready
+        flat: Callable[[str], Any] = world.columns if isinstance(world, CpuWorld) else world.flat
+        self.numpy = isinstance(flat("ctrl"), np.ndarray)
+        self._qpos = _columns(flat("qpos"), [int(model.jnt_qposadr[i]) for i in ids])
+        self._qvel = _columns(flat("qvel"), dofs)
+        self._ctrl, self._actuators = flat("ctrl"), _run([int(model.actuator(name).id) for name in names])
         if not self.numpy and not isinstance(self._actuators, slice):  # uploaded now: a list would be at every step
             self._actuators = torch.as_tensor(self._actuators, device=self.device)
-        self._bias, self._passive = _columns(world.flat("qfrc_bias"), dofs), _columns(world.flat("qfrc_passive"), dofs)
-        self._lift = _columns(world.flat("qfrc_gravcomp"), dofs)
-        self._inertia = world.flat("M")
+        self._bias, self._passive = _columns(flat("qfrc_bias"), dofs), _columns(flat("qfrc_passive"), dofs)
+        self._lift = _columns(flat("qfrc_gravcomp"), dofs)
+        self._inertia = flat("M")
         self._carried = self._carriers(model, robot, dofs)
-        self._shove = _columns(world.flat("qacc_warmstart"), self._carried[0]) if self._carried[0] else None
+        self._shove = _columns(flat("qacc_warmstart"), self._carried[0]) if self._carried[0] else None
         self._entries, self._present = self._pattern(model, dofs)
         if operational:
             tcp = int(model.body(robot.prefix + robot.model.tcp_body).id)
             root = int(model.body_rootid[tcp])
-            self._tcp = world.flat("xpos")[:, 3 * tcp : 3 * tcp + 3]
-            self._turn = world.flat("xmat")[:, 9 * tcp : 9 * tcp + 9]
-            self._centre = world.flat("subtree_com")[:, 3 * root : 3 * root + 3]
-            self._motion = _columns(world.flat("cdof"), [6 * d + k for d in dofs for k in range(6)])
+            self._tcp = flat("xpos")[:, 3 * tcp : 3 * tcp + 3]
+            self._turn = flat("xmat")[:, 9 * tcp : 9 * tcp + 9]
+            self._centre = flat("subtree_com")[:, 3 * root : 3 * root + 3]
+            self._motion = _columns(flat("cdof"), [6 * d + k for d in dofs for k in range(6)])
             carries = _ancestors(model, tcp)
             moved = np.array([d in carries for d in dofs], float)
             self._moves = None if moved.all() else self.array(moved.repeat(6))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chain", "IkResult", "IkSolver"]
 
-_POS = int(mujoco.mjtStage.mjSTAGE_POS)
+_NONE, _POS = int(mujoco.mjtStage.mjSTAGE_NONE), int(mujoco.mjtStage.mjSTAGE_POS)
 _CPU = torch.device("cpu")
 _BASE_EASE = 0.3  # a base moves where an arm alone would move much: its metre or radian counts as so many more
 
@@ -114,7 +114,7 @@ class Chain:
     def _grow(self, n: int) -> None:
         self._batch = batch.Batch(self._model, n, processors())
         self._outputs = [self._batch.bind(f) for f in ("xpos", "xquat", "xanchor", "xaxis")]
-        self._batch.reset()
+        self._batch.reset(stage=_NONE)  # kinematics alone are asked for
         self._qpos = self._batch.bind("qpos")
 
     def _solve(self, q: Tensor) -> None:

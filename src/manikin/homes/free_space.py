@@ -79,11 +79,16 @@ class FreeSpace:
         place = np.clip(place, 0, np.array(self.clearance.shape) - 1.001)
         cell = np.floor(place).astype(int)
         (x, y), (u, v) = cell.T, (place - cell).T
-        square = np.maximum(self.clearance, 0.0) ** 2
+        square = self._square
         low = square[x, y] * (1 - u) + square[x + 1, y] * u
         high = square[x, y + 1] * (1 - u) + square[x + 1, y + 1] * u
         spread = CELL**2 * (u * (1 - u) + v * (1 - v))
         return np.sqrt(np.maximum(low * (1 - v) + high * v - spread, 0.0))
+
+    @functools.cached_property
+    def _square(self) -> np.ndarray:
+        """(nx, ny) [m^2] of the clearance, 0 where nothing is free."""
+        return np.asarray(np.maximum(self.clearance, 0.0) ** 2)
 
     def is_free(self, points: np.ndarray) -> np.ndarray:
         """(n,) bool, whether the disc has room with its middle at points (n, 2) [m]."""

@@ -133,9 +133,9 @@ class Driver:
         turn = 2 * math.pi
         return torch.where(yaw > high, yaw - turn, torch.where(yaw < low, yaw + turn, yaw))
 
-    def advance(self, reach: Tensor, turn: Tensor, alone: Tensor) -> None:
+    def advance(self, reach: Tensor, turn: Tensor, alone: Tensor, moves: Tensor) -> None:
         """Move each row's goal along its leg by ``reach`` (n,) [m] and ``turn`` (n,) [rad] at most; where it drives
-        ``alone`` (n,) bool, no faster than the base can."""
+        ``alone`` (n,) bool, no faster than the base can. Only rows that ``moves`` (n,) bool."""
         if not self.columns:
             return
         row = torch.arange(len(self._legs), device=self._legs.device)
@@ -145,13 +145,13 @@ class Driver:
         reach = torch.where(alone, self._slowing(far, reach, self._fastest[0]), reach)
         turn = torch.where(alone, self._slowing(askew, turn, self._fastest[1]), turn)
         late = torch.maximum(far / reach, askew / turn)
-        self.goal = self.goal + way / late[:, None].clamp_min(1.0)
+        self.goal = torch.where(moves[:, None], self.goal + way / late[:, None].clamp_min(1.0), self.goal)
         away = end - self._robot.arm_qpos[:, self.columns]
         far = norm(away[:, :2])
         if self._rolls:  # beside its way it cannot come nearer
             far = (away[:, 0] * torch.cos(end[:, 2]) + away[:, 1] * torch.sin(end[:, 2])).abs()
         on = (late <= 1.0) & (far <= _CORNER[0]) & (away[:, 2].abs() <= _CORNER[1]) & (self._leg < self._last)
-        self._leg = self._leg + on
+        self._leg = self._leg + (on & moves)
 
     def _slowing(self, way: Tensor, most: Tensor, fastest: float) -> Tensor:
         """(n,) how far a base that is heavy goes in a step, less and less towards the end of its way."""

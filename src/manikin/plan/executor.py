@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.compat.torch import WithoutGradients
 from manikin.control import Controller
 from manikin.errors import ConfigError
 from manikin.math import norm, pose_inv, pose_mul, quat_angle, quat_slerp
@@ -98,9 +99,16 @@ class WaypointExecutor:
         last until then and does not count."""
         return self._listed(lambda one, row: tuple(one.timeouts[row]))
 
-    def act(self) -> Tensor:
-        """Actions (N, A) in [-1, 1] for the present state."""
-        return self.env.gather(lambda env: self._of(env).act())
+    def act(self, active: Any = None) -> Tensor:
+        """Actions (N, A) in [-1, 1] for the present state.
+
+        ``active`` (N,) bool are the rows that will move, None for all. Nothing is worked out for the others: they stay
+        in their stage, its clock stands, and their actions are 0."""
+        if active is None:
+            going = torch.ones(self.env.num_envs, dtype=torch.bool, device=self.env.device)
+        else:
+            going = torch.as_tensor(active, dtype=torch.bool, device=self.env.device)
+        return self.env.gather(lambda env, mine: self._of(env).act(mine.numpy(force=True)), going)
 
     def _gathered(self, values: Callable[[_SceneExecutor], np.ndarray]) -> np.ndarray:
         found = self.env.gather(lambda env: torch.from_numpy(values(self._of(env))).to(env.device))
@@ -153,19 +161,21 @@ class _SceneExecutor:
             return ""
         return next((w.name for w in self._stages[k] if w.name), f"number {k + 1}")
 
-    def act(self) -> Tensor:
-        with torch.no_grad(), self.env.on_device():
-            return self._act()
+    def act(self, on: np.ndarray) -> Tensor:
+        """Actions (N, A), 0 in rows outside ``on`` (N,) bool."""
+        no_grad = WithoutGradients() if self.env.world.kind == "cpu" else torch.no_grad()
+        with no_grad, self.env.on_device():
+            return self._act(on)
 
-    def _act(self) -> Tensor:
+    def _act(self, on: np.ndarray) -> Tensor:
         env = self.env
         if self._feedback:
             return self._actions()
-        begins = (self.stage < 0) | (env.elapsed.numpy(force=True) == 0)
+        begins = ((self.stage < 0) | (env.elapsed.numpy(force=True) == 0)) & on
         part = env.task.expert_part(env.h).numpy(force=True)
-        fresh = begins | (part != self._part).any(1)
-        self._part = part.copy()
-        asked = bool(fresh.any()) or self._must_look()
+        fresh = begins | ((part != self._part).any(1) & on)
+        self._part = np.where(on[:, None], part, self._part)
+        asked = not self._movers or bool(fresh.any()) or self._must_look(on)
         if asked:
             self._ask()
             if self._feedback:
@@ -175,7 +185,7 @@ class _SceneExecutor:
                 self.timeouts[row] = []
             first = np.array([0, *(k for k, stage in enumerate(self._stages) if k and stage[0].begins)])
             self._enter(np.flatnonzero(fresh), first[part[fresh, 0]], fresh=True)
-        over = self.stage < len(self._stages) - 1
+        over = on & (self.stage < len(self._stages) - 1)
         for mover in self._movers:
             over &= mover.over(self.stage, self._since)
         if over.any():
@@ -187,15 +197,17 @@ class _SceneExecutor:
                 self._ask()
             self._enter(rows, self.stage[rows] + 1)
         for mover in self._movers:
-            mover.advance(self.stage)
-        self._since += self._dt
-        want = [mover.want() for mover in self._movers]
+            mover.advance(self.stage, on)
+        self._since[on] += self._dt
+        want = [mover.want(on) for mover in self._movers]
         joints = want[0] if len(want) == 1 else torch.cat(want, 1)
         within = _AHEAD * self._dt if env.controller.torques else None
         action = env.towards(joints, within=within)
         grippers = [mover for mover in self._movers for tool in mover.robot.tools.values() if tool.drivers]
         for mover, column in zip(grippers, env.controller.card.grippers, strict=True):  # all of a robot do the same
             action[:, column] = mover.gripper(self.stage)
+        if not on.all():
+            action[torch.from_numpy(~on).to(action.device)] = 0.0
         return action
 
     def _actions(self) -> Tensor:
@@ -228,8 +240,8 @@ class _SceneExecutor:
         for k, mover in enumerate(self._movers):
             mover.take([stage[k] for stage in self._stages])
 
-    def _must_look(self) -> bool:
-        return any(any(w.track for w in s) and (self.stage == k).any() for k, s in enumerate(self._stages))
+    def _must_look(self, on: np.ndarray) -> bool:
+        return any(any(w.track for w in s) and ((self.stage == k) & on).any() for k, s in enumerate(self._stages))
 
     def _enter(self, rows: np.ndarray, stage: np.ndarray, *, fresh: bool = False) -> None:
         for mover in self._movers:
@@ -353,11 +365,11 @@ class _Mover:
         changes = [k > 0 and s.gripper != stages[k - 1].gripper for k, s in enumerate(stages)]
         return np.array([max(s.dwell_s, travel if c else 0.0) for s, c in zip(stages, changes, strict=True)])
 
-    def advance(self, stage: np.ndarray) -> None:
-        """Move the path's end towards the goal, no faster than the stage allows."""
+    def advance(self, stage: np.ndarray, on: np.ndarray) -> None:
+        """Move the path's end towards the goal in the rows ``on`` (N,) bool, no faster than the stage allows."""
         for k, one in enumerate(self._stages):
-            if one.track and (stage == k).any():
-                rows = torch.from_numpy(np.flatnonzero(stage == k))
+            if one.track and ((stage == k) & on).any():
+                rows = torch.from_numpy(np.flatnonzero((stage == k) & on))
                 if one.pose is not None:
                     self._goal[rows] = one.pose[rows]
                 elif one.joints is not None:
@@ -370,25 +382,30 @@ class _Mover:
         angle = quat_angle(self._path[:, 3:], self._goal[:, 3:])
         part = (turn / angle.clamp_min(1e-9)).clamp_max(1.0)
         pos = self._path[:, :3] + share[:, None] * offset
-        self._path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
+        path = torch.cat([pos, quat_slerp(self._path[:, 3:], self._goal[:, 3:], part)], 1)
         bend = self._joints - self._bend
-        self._bend = self._bend + bend / (bend.abs().amax(1) / turn).clamp_min(1.0)[:, None]
-        self.driver.advance(reach, turn, torch.tensor(self._driving().tolist())[at])
+        bend = self._bend + bend / (bend.abs().amax(1) / turn).clamp_min(1.0)[:, None]
+        moves = torch.from_numpy(on).to(path.device)
+        self._path, self._bend = (
+            torch.where(moves[:, None], new, old) for new, old in ((path, self._path), (bend, self._bend))
+        )
+        self.driver.advance(reach, turn, torch.tensor(self._driving().tolist())[at], moves)
 
-    def want(self) -> Tensor:
-        """(N, arm joints) [rad] where the arm should be next."""
+    def want(self, on: np.ndarray) -> Tensor:
+        """(N, arm joints) [rad] where the arm should be next; where it is in rows outside ``on`` (N,) bool."""
         robot = self.robot
-        planned, joints = self.planned.next(robot.tcp_pose, self._dt)
+        planned, joints = self.planned.next(robot.tcp_pose, self._dt, on)
         if len(planned) and not self._by_joint:
             self._path[planned] = self.planned.tool(joints).to(self._path)
-        local = pose_mul(self._base_inv.expand_as(self._path), self._path)
         q = robot.arm_qpos
         bent = ~self._bend[:, :1].isnan()
-        if bool(bent.all()):
-            goal = self._bend
-        else:
-            found = robot.solver.solve(local[:, :3], local[:, 3:], q, iterations=20, posture=0.05)
-            goal = torch.where(bent, self._bend, found.q.float())
+        goal = torch.where(bent, self._bend, q)
+        rows = torch.from_numpy(np.flatnonzero(on & ~bent[:, 0].numpy(force=True))).to(q.device)
+        if len(rows):
+            path = self._path[rows]
+            local = pose_mul(self._base_inv.expand_as(path), path)
+            found = robot.solver.solve(local[:, :3], local[:, 3:], q[rows], iterations=20, posture=0.05)
+            goal[rows] = found.q.float()
         if len(planned) and self._by_joint:
             goal[planned] = joints.to(goal)
         if not self._torques:
@@ -442,20 +459,21 @@ class Planned:
         self._clock[rows], self.duration[rows], self.failed[rows] = 0.0, motion.duration.numpy() * found, ~found
         return found
 
-    def next(self, tcp: Tensor, dt: float) -> tuple[Tensor, Tensor]:
-        """Numbers of the rows that are on a path, and where their arms (rows, joints) should be after the next step.
+    def next(self, tcp: Tensor, dt: float, on: np.ndarray | None = None) -> tuple[Tensor, Tensor]:
+        """Numbers of the rows ``on`` (N,) bool, None for all, that are on a path, and where their arms (rows, joints)
+        should be after the next step.
 
         A row's clock waits while its TCP, which is at ``tcp`` (N, 7), is far behind.
         """
         if not self._motions:
             return _NOBODY, _NOBODY.float()
         with on_host(self._env.device):
-            return self._next(tcp.cpu(), dt)
+            return self._next(tcp.cpu(), dt, np.ones(len(self._clock), bool) if on is None else on)
 
-    def _next(self, tcp: Tensor, dt: float) -> tuple[Tensor, Tensor]:
+    def _next(self, tcp: Tensor, dt: float, on: np.ndarray) -> tuple[Tensor, Tensor]:
         moving, want = [], []
         for number, motion in self._motions.items():
-            rows = np.flatnonzero((self._motion == number) & (self._clock < self.duration))
+            rows = np.flatnonzero((self._motion == number) & (self._clock < self.duration) & on)
             if not len(rows):
                 continue
             place = torch.from_numpy(self._place[rows])

@@ -28,7 +28,7 @@ from manikin.spec.scene import CompiledScene
 
 __all__ = ["CpuWorld"]
 
-_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
+_NONE, _VEL = int(mujoco.mjtStage.mjSTAGE_NONE), int(mujoco.mjtStage.mjSTAGE_VEL)
 _ALLOWED = int(mujoco.mjtSleepPolicy.mjSLEEP_ALLOWED)
 # Outputs of the force stage: what was computed in the last substep is served until the next step, also after a load.
 _FORCE = frozenset("sensordata actuator_force qfrc_actuator qfrc_constraint qacc cfrc_ext cacc cfrc_int".split())
@@ -74,6 +74,8 @@ class CpuWorld:
         self._state = self._b.state
         self._sources: dict[str, np.ndarray] = {}
         self._served: dict[str, tuple[np.ndarray, np.ndarray]] = {}  # field -> (bound output, what is reported)
+        self._unread: list[str] = []  # outputs bound since, which are zero until the next call on the batch
+        self._begun = False  # whether rows have been looked at or stepped
         self._reads: dict[str, CpuChannel] = {}
         self._health = np.zeros(num_worlds, np.int32)
         self._counts = self._b.warning[:, :, 1]
@@ -84,7 +86,12 @@ class CpuWorld:
         self._due: list[np.ndarray] | None = None  # rows whose constants wait for the end of ``together``
         self._shown: mujoco.MjModel | None = None  # what data() fills with a row's own fields
         self._closed = False
-        self._b.reset()
+        if model is scene.model:  # rows are alike: one goes through the physics, which warms up its solver, for all
+            self._b.reset(stage=_NONE)
+            self._b.forward(np.zeros(1, np.int32))
+            self._state[...] = self._state[0]
+        else:
+            self._b.reset()
         self._sleepers = None if model is scene.model else Sleepers(scene.model, self._b)
         self._home = self._state[0].copy()
         abandon_when_forked(self)
@@ -101,7 +108,8 @@ class CpuWorld:
         return int(self._state.shape[1])
 
     def _source(self, field: str) -> np.ndarray:
-        """(N, K) array that is current after every call on the batch."""
+        """(N, K) array that is current after every call on the batch. What is bound before the first one is current
+        once the world is :meth:`ready`, so that binding many fields costs one pass of physics."""
         if field not in self._sources:
             if field not in batch.DATA_FIELDS:
                 raise UnknownNameError("physics field", field, batch.DATA_FIELDS)
@@ -109,19 +117,26 @@ class CpuWorld:
             if field in STATE:
                 flat = self._state[:, columns_in_state(self._state, bound)]
             else:
-                self._refresh_outputs()
                 flat = bound.reshape(self.num_worlds, -1)
                 if field in _FORCE:
                     self._served[field] = (flat, flat.copy())
                     flat = self._served[field][1]
+                self._unread.append(field)
             self._sources[field] = flat
+            if self._begun:
+                self.ready()
         return self._sources[field]
 
-    def _refresh_outputs(self) -> None:
-        """A newly bound output is zero until the next call: run one that leaves the state as it is."""
+    def ready(self) -> None:
+        """Make newly bound outputs current, by a call on the batch that leaves the state as it is."""
+        if not self._unread:
+            return
         state = self._state.copy()
         self._b.forward()
         self._state[...] = state
+        for bound, served in (self._served[field] for field in self._unread if field in self._served):
+            served[...] = bound
+        self._unread.clear()
 
     @property
     def batch(self) -> batch.Batch:
@@ -130,7 +145,14 @@ class CpuWorld:
 
     def flat(self, field: str) -> np.ndarray:
         """A whole field as the physics has it, (N, K) float64; see :class:`manikin.sim.world.World`."""
-        return self._source(field)
+        source = self._source(field)
+        self.ready()
+        return source
+
+    def columns(self, field: str, columns: slice = slice(None)) -> np.ndarray:
+        """(N, k) columns of a field as the physics has it, by default all, to be read when the world is
+        :meth:`ready`."""
+        return self._source(field)[:, columns]
 
     def channel(
         self, pieces: Sequence[Piece], shape: tuple[int, ...] | None = None, *, quat_at: int | None = None
@@ -178,6 +200,8 @@ class CpuWorld:
         """
         if self._closed:
             raise ClosedError("this world is closed")
+        self.ready()
+        self._begun = True
         if self._sleepers is not None:
             self._sleepers.refresh()
         if before_substep is None:
@@ -245,6 +269,10 @@ class CpuWorld:
 
     def forward(self, rows: np.ndarray | None = None) -> None:
         """Make every output of the rows current for their present state, forces included."""
+        if rows is None:
+            self._unread.clear()
+        self.ready()
+        self._begun = True
         self._forward(rows)
         index: Any = slice(None) if rows is None else rows
         for bound, served in self._served.values():
@@ -349,6 +377,7 @@ class CpuWorld:
 
     def save(self, rows: np.ndarray | None = None) -> Snapshot:
         """Everything about the rows that later steps depend on, owned by the caller."""
+        self.ready()
         index = row_numbers(rows, self.num_worlds)
         return Snapshot(
             scene_hash=self.scene.physics_hash,
@@ -377,6 +406,8 @@ class CpuWorld:
             target[index] = fields[field][which] if field in fields else compiled(self.scene.model, field)
         for field in snapshot.served:
             self._source(field)
+        self.ready()
+        self._begun = True
         self._b.warning[index] = 0
         if self._sleepers is not None:
             self._sleepers.changed(index)
@@ -389,7 +420,7 @@ class CpuWorld:
 
     def places(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """See :class:`manikin.sim.world.World`."""
-        return {field: self._source(field)[rows] for field in PLACES}
+        return {field: self.flat(field)[rows] for field in PLACES}
 
     def data(self, row: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One row as an ordinary (MjModel, MjData) pair with ``mj_forward`` run: for rendering or any mj_ function.

@@ -35,7 +35,7 @@ class CpuChannel:
     def __init__(self, world: Any, pieces: Sequence[Piece], shape: tuple[int, ...], quat_at: int | None) -> None:
         self._world, self._pieces, self._shape, self._version = world, tuple(pieces), shape, -1
         self._quat_at = quat_at
-        self._sources = [world.flat(field)[:, columns] for field, columns in _evenly(pieces)]
+        self._sources = [world.columns(field, columns) for field, columns in _evenly(pieces)]
         self._foreign = [field for field, _, _ in pieces if field not in STATE]  # which cannot be written
         self._allocate()
 
@@ -55,6 +55,7 @@ class CpuChannel:
             if self._world.poison and self._version >= 0:
                 self._flat.fill(np.nan)  # whoever kept the old tensor sees it
                 self._allocate()
+            self._world.ready()
             for target, source in self._copies:
                 target[...] = source
             if self._quat is not None:
@@ -65,6 +66,7 @@ class CpuChannel:
         return self._tensor
 
     def rows(self, rows: np.ndarray) -> torch.Tensor:
+        self._world.ready()
         parts = [source[rows] for source in self._sources]
         flat = (parts[0] if len(parts) == 1 else np.concatenate(parts, 1)).astype(np.float32)
         if self._quat_at is not None:
