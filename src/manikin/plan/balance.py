@@ -24,11 +24,8 @@ from manikin.scene.robot import FREE
 
 __all__ = ["Balance", "Regulator", "balance", "regulator", "riccati"]
 
-_STIFF, _DAMP, _SETTLE = (
-    5000.0,
-    100.0,
-    3.0,
-)  # [N m/rad, N m s/rad, s] of the springs that hold it while it comes to rest
+_STIFF, _DAMP = 5000.0, 100.0  # [N m/rad, N m s/rad] of the springs that hold the joints while it comes to rest
+_SETTLE = 3.0  # [s] for that
 _SLOWS = 0.5  # [1] of its speed that is left after each physics step then
 _SMALL = 1e-6  # [rad, m, rad/s, m/s] differences
 _LEANS, _BENT, _MOVES = 1000.0, 1.0, 0.1  # costs of squared differences: middle over the feet [m], angles, velocities
@@ -159,7 +156,7 @@ def regulator(
 
 
 class Balance(Handle):
-    """Commands with which a robot stands. Made by :func:`balance`; the regulator is found when it is first asked for."""
+    """Commands with which a robot stands. Made by :func:`balance`; its regulator is found when first asked for."""
 
     def __init__(self, name: str, robot: Robot, control_hz: float, acts: slice | None, **how: Any) -> None:
         super().__init__(robot.scope, name)

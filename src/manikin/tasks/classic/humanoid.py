@@ -19,7 +19,7 @@ __all__ = ["HumanoidRun", "HumanoidStand", "HumanoidWalk"]
 HEAD = 1.4  # [m] above the floor
 ABOVE = 0.19  # [m] of the head above the torso's origin
 BENT = {"hip_y": -0.2, "knee": -0.3, "ankle_y": -0.1}  # [rad] how it stands
-EFFORT = 0.3  # [1] share of a joint's torque that counts as much as leaning by 3 cm
+EFFORT = 0.3  # [1] share of a joint's torque that costs as much as leaning by 3 cm
 
 
 class _Humanoid(GaitTask):

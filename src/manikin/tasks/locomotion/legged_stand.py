@@ -14,7 +14,7 @@ from manikin.toolkit import per_step
 
 __all__ = ["LeggedStand"]
 
-EFFORT = 1.0  # [rad] of a command that counts as much as leaning by 3 cm
+EFFORT = 1.0  # [rad] of a command that costs as much as leaning by 3 cm
 
 
 class LeggedStand(LeggedTask):

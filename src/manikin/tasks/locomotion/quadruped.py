@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Part, Quantity, SceneBuilder, Variable
+from manikin.errors import ConfigError
 from manikin.math import atan2, norm, quat_rotate_inv
 from manikin.tasks.locomotion.legged import STEP, LeggedHandles, LeggedTask
 from manikin.tasks.locomotion.trot import Gait, Trot
@@ -16,10 +17,10 @@ from manikin.toolkit import closeness, per_step
 __all__ = ["QuadrupedReach", "QuadrupedSpin", "ReachHandles", "SpinHandles"]
 
 GAITS = {
-    "anymal_c": Gait(height=0.54, inward=0.09, aside=0.09, lift=0.07, period_s=0.5),
-    "go2": Gait(height=0.27, inward=0.0, aside=0.08, lift=0.05, period_s=0.4),
+    "anymal_c": Gait(height=0.54, inward=0.09, aside=0.09, lift=0.07, period_s=0.6, duty=0.72),
+    "go2": Gait(height=0.27, inward=0.0, aside=0.08, lift=0.05, period_s=0.5),
 }
-SPEED = 0.5  # [m/s] of the expert
+SPEED, TURN = 0.5, 1.6  # [m/s, rad/s] that experts ask for
 _CALM = "2 vz^2, 0.05 (wx^2 + wy^2), 1 where something other than a foot touches the ground, 0.05 |q - q0|"
 
 
@@ -53,8 +54,10 @@ class _Quadruped(LeggedTask):
 
     def trotting(self, h: LeggedHandles, twist: Tensor) -> Tensor:
         """(n, 12) actions that move the base with twist (n, 3): [m/s, m/s, rad/s] along its x and y and about z."""
-        assert self._trot is not None
-        asked = self._trot.asked(h.robot.time, twist, self.gravity(h))
+        if self._trot is None:
+            raise ConfigError(f"the expert of {self.id} has gaits of {', '.join(GAITS)}, not of {h.robot.arm.name}")
+        moves = torch.cat([self.velocity(h)[:, :2], self.turn_rate(h)[:, 2:]], 1)
+        asked = self._trot.asked(h.robot.arm_qpos, h.robot.time, twist, moves, self.gravity(h))
         return (asked - self._rest) / STEP
 
     def place(self, h: LeggedHandles, ep: Episode) -> Tensor:
@@ -194,5 +197,7 @@ class QuadrupedSpin(_Quadruped):
         }
 
     def expert(self, h: SpinHandles) -> Tensor:
-        """Trots round on the spot."""
-        return self.trotting(h, torch.tensor([[0.0, 0.0, 1.3]]).expand(h.n, 3))
+        """Trots round on the spot, faster and faster in the first two seconds."""
+        turn = TURN * (h.robot.time / 2.0).clamp_max(1.0)
+        none = torch.zeros_like(turn)
+        return self.trotting(h, torch.stack([none, none, turn], 1))

@@ -18,7 +18,7 @@ from manikin.toolkit import per_step
 __all__ = ["TrackMotion", "TrackMotionHandles"]
 
 STEP = 1.0  # [rad] that an action of 1 asks for, beside the pose at rest
-EFFORT = 1.0  # [rad] of a command that counts as much as leaning by 3 cm
+EFFORT = 1.0  # [rad] of a command that costs as much as leaning by 3 cm
 
 
 @dataclass

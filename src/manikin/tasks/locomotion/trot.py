@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import mujoco
+import numpy as np
 import torch
 from torch import Tensor
 
 from manikin.errors import ConfigError
 from manikin.math import atan2
+from manikin.scene.robot import assemble
 from manikin.spec.robot import RobotSpec
 
 __all__ = ["Gait", "Trot"]
 
+_STEP = 0.02  # [s] between the moments from which speeds of joints follow
 _STARTS = (0.0, 0.5, 0.5, 0.0)  # [1] of a round, when legs begin to stand: front left, front right, back left, right
 
 
@@ -33,6 +37,8 @@ class Gait:
         period_s: of a round.
         duty: [1] share of it in which a foot stands.
         level: [1] of the tilt that the feet make up for.
+        steady_s: [s] times the speed beyond what is asked for is how far feet go ahead of it, which slows the base.
+        firm: [1/s] times the robot's mass and the speed that is missing is the force with which standing feet push.
     """
 
     height: float
@@ -42,6 +48,25 @@ class Gait:
     period_s: float
     duty: float = 0.55
     level: float = 0.5
+    steady_s: float = 0.05
+    firm: float = 4.0
+
+
+def _dynamics(arm: RobotSpec) -> tuple[Tensor, Tensor, Tensor]:
+    """(12,) each, of the legs at rest: damping of the joints [N m s/rad], inertia about them [kg m^2], and the torque
+    that holds the legs up [N m]."""
+    made = assemble(arm, None)
+    model = made.spec.compile()
+    data = mujoco.MjData(model)
+    joints = [model.joint(name) for name in made.arm_joints]
+    data.qpos[[int(joint.qposadr[0]) for joint in joints]] = arm.keyframes["rest"]
+    mujoco.mj_forward(model, data)
+    dofs = [int(joint.dofadr[0]) for joint in joints]
+    whole = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, whole)
+    found = model.dof_damping[dofs], np.diag(whole)[dofs], data.qfrc_bias[dofs]
+    kd, inertia, bias = (torch.tensor(value, dtype=torch.float32) for value in found)
+    return kd, inertia, bias
 
 
 class Trot:
@@ -74,8 +99,9 @@ class Trot:
         self._feet = self._hips + torch.stack(
             [-gait.inward * ahead, gait.aside * left, torch.full((4,), -gait.height)], 1
         )
-        self._weight = 9.81 * sum(link.mass for link in arm.links)
+        self._mass = sum(link.mass for link in arm.links)
         self._kp = torch.tensor(arm.gains.kp)
+        self._kd, self._inertia, self._bias = _dynamics(arm)
 
     def joints(self, feet: Tensor) -> Tensor:
         """(n, 12) [rad] for feet (n, 4, 3) [m] in the base's frame; what is out of reach is approached."""
@@ -90,37 +116,56 @@ class Trot:
         lean = atan2(-x, down) - atan2(lower * sine, upper + lower * cosine)
         return torch.stack([roll, lean, bend - self._knees], 2).flatten(1)
 
-    def asked(self, time: Tensor, twist: Tensor, gravity: Tensor) -> Tensor:
+    def asked(self, joints: Tensor, time: Tensor, twist: Tensor, moves: Tensor, gravity: Tensor) -> Tensor:
         """(n, 12) [rad] to ask the servos for.
 
         Args:
+            joints: (n, 12) [rad] where they are.
             time: (n,) [s] since the start.
             twist: (n, 3) [m/s, m/s, rad/s] to move with, along x and y of the base and about z.
+            moves: (n, 3) likewise, how the base moves now.
             gravity: (n, 3) its direction in the base's frame.
         """
-        g = self.gait
+        feet, stands = self.feet(time, twist, moves, gravity)
+        now = self.joints(feet)
+        before, after = (self.joints(self.feet(time + k * _STEP, twist, moves, gravity)[0]) for k in (-1, 1))
+        rate, bend = (after - before) / (2.0 * _STEP), (after - 2.0 * now + before) / _STEP**2
+        push = self.gait.firm * self._mass * self._along(twist - moves)
+        return now + (self.torques(joints, stands, push) + self._kd * rate + self._inertia * bend) / self._kp
+
+    def _along(self, twist: Tensor) -> Tensor:
+        """(n, 4, 2) [m/s] of the places of the feet in a base that moves with ``twist`` (n, 3)."""
+        ahead, left, turn = twist.unbind(1)
+        x, y = self._feet[:, 0], self._feet[:, 1]
+        return torch.stack([ahead[:, None] - turn[:, None] * y, left[:, None] + turn[:, None] * x], 2)
+
+    def feet(self, time: Tensor, twist: Tensor, moves: Tensor, gravity: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, 4, 3) [m] where the feet are to be in the base's frame, and (n, 4) which of them stand; arguments as
+        those of :meth:`asked`."""
+        g, base = self.gait, self._feet
         phase = torch.remainder(time[:, None] / g.period_s + torch.tensor(_STARTS), 1.0)
         stands = phase < g.duty
         swing = ((phase - g.duty) / (1.0 - g.duty)).clamp(0.0, 1.0)
         wave = 2.0 * math.pi * swing
         share = torch.where(stands, 0.5 - phase / g.duty, swing - torch.sin(wave) / (2.0 * math.pi) - 0.5)
         lift = g.lift * (1.0 - torch.cos(wave)) / 2.0
-        base = self._feet
-        speed = torch.stack(
-            [twist[:, :1] - twist[:, 2:] * base[:, 1], twist[:, 1:2] + twist[:, 2:] * base[:, 0]], 2
-        )  # (n, 4, 2) [m/s] of the ground under the feet, backwards
-        flat = base[:, :2] + share[..., None] * speed * (g.period_s * g.duty)
+        flat = base[:, :2] + share[..., None] * self._along(twist) * (g.period_s * g.duty)
+        flat = flat + g.steady_s * (moves - twist)[:, None, :2]
         level = g.level * (base[:, 0] * gravity[:, :1] + base[:, 1] * gravity[:, 1:2])
-        feet = torch.cat([flat, (base[:, 2] + lift - level)[..., None]], 2)
-        return self.joints(feet) + self.carried(feet, stands)
+        return torch.cat([flat, (base[:, 2] + lift - level)[..., None]], 2), stands
 
-    def carried(self, feet: Tensor, stands: Tensor) -> Tensor:
-        """(n, 12) [rad] by which soft servos are to be asked for more, so that feet (n, 4, 3) carry the robot where
-        they stand (n, 4)."""
-        q = self.joints(feet).reshape(-1, 4, 3)
-        away = feet - self._hips
-        knee = -self._upper * torch.sin(q[..., 1])  # [m] ahead of the hip
-        stands = stands.float()
-        force = self._weight * stands / stands.sum(1, keepdim=True).clamp_min(1.0)  # [N] upward
-        torque = torch.stack([away[..., 1] * force, -away[..., 0] * force, (knee - away[..., 0]) * force], 2)
-        return -torque.flatten(1) / self._kp
+    def torques(self, joints: Tensor, stands: Tensor, push: Tensor) -> Tensor:
+        """(n, 12) [N m] with which legs at ``joints`` (n, 12) [rad] carry themselves and, where they stand (n, 4), the
+        robot, and push it by their shares of ``push`` (n, 4, 2) [N] along x and y."""
+        roll, lean, bend = joints.reshape(-1, 4, 3).unbind(2)
+        shank = lean + bend + self._knees
+        knee = -self._upper * torch.sin(lean)  # [m] ahead of the hip
+        foot = knee - self._lower * torch.sin(shank)
+        low = self._lower * torch.cos(shank)
+        down = self._upper * torch.cos(lean) + low
+        aside = self._sides * torch.cos(roll) + down * torch.sin(roll)
+        share = stands.float()
+        share = share / share.sum(1, keepdim=True).clamp_min(1.0)
+        up, ahead, left = 9.81 * self._mass * share, push[..., 0] * share, push[..., 1] * share  # [N] on each foot
+        mine = [-aside * up - down * left, foot * up + down * ahead, (foot - knee) * up + low * ahead]
+        return self._bias + torch.stack(mine, 2).flatten(1)
