@@ -34,11 +34,15 @@ of these steps costs (s, t)."""
 
 
 class Sampling(Handle):
-    """Actions that are planned by trying. Made by :func:`sampling`."""
+    """Actions that are planned by trying. Made by :func:`sampling`.
+
+    Attributes:
+        plan: (n, t, k) what is left of the rows' last plans, with its last step twice.
+    """
 
     def __init__(self, name: str, robot: Robot, plan: Variable, asked: Variable, **how: Any) -> None:
         super().__init__(robot.scope, name)
-        self._robot, self._plan, self._asked, self._how = robot, plan, asked, how
+        self._robot, self.plan, self._asked, self._how = robot, plan, asked, how
 
     def bind(self, model: mujoco.MjModel) -> None:
         hz, self._model = self._how["control_hz"], copy.copy(model)
@@ -48,7 +52,7 @@ class Sampling(Handle):
         self._data = mujoco.MjData(self._model)
         names = [self._robot.prefix + name for name in self._robot.model.actuators]
         self._actuators = [int(model.actuator(name).id) for name in names]
-        (steps, size), samples = self._plan.shape, self._how["samples"]
+        (steps, size), samples = self.plan.shape, self._how["samples"]
         knots = -(-steps // _HOLD) + 1
         which = torch.arange(_SETS, device="cpu")
         drawn = EpisodeRng(which, torch.zeros_like(which)).normal("plan", shape=(samples, knots, size)).double().numpy()
@@ -59,7 +63,7 @@ class Sampling(Handle):
 
     def actions(self, rows: Tensor) -> Tensor:
         """(n, k) actions in [-1, 1], planned anew in ``rows`` (n,) bool; 0 in others, whose plans are forgotten."""
-        plan, asked = self._plan.value.clone(), self._asked.value.clone()
+        plan, asked = self.plan.value.clone(), self._asked.value.clone()
         found = torch.zeros_like(plan[:, 0])
         for row in range(len(rows)):
             if not bool(rows[row]):
@@ -69,7 +73,7 @@ class Sampling(Handle):
             found[row] = better[0]
             plan[row] = torch.cat([better[1:], better[-1:]])
             asked[row] += 1.0
-        self._plan.set(plan)
+        self.plan.set(plan)
         self._asked.set(asked)
         return found
 
@@ -88,10 +92,13 @@ class Sampling(Handle):
         states, _ = self._rolls.rollout([model], [self._data], np.tile(state, (len(tried), 1)), ctrl)
         states = states[:, self._steps - 1 :: self._steps]
         qpos, qvel = states[..., 1 : 1 + model.nq], states[..., 1 + model.nq : 1 + model.nq + model.nv]
-        cost = np.nan_to_num(self._how["cost"](qpos, qvel, tried).sum(1), nan=np.inf)
-        excess = cost - cost.min()
+        cost = self._how["cost"](qpos, qvel, tried).sum(1)
+        good = np.isfinite(cost)
+        if not good.any():
+            return plan
+        excess = cost[good] - cost[good].min()
         weight = np.exp(-excess / max(_GREED * float(np.median(excess)), 1e-9))
-        return np.asarray(np.einsum("s,stk->tk", weight / weight.sum(), tried))
+        return np.asarray(np.einsum("s,stk->tk", weight / weight.sum(), tried[good]))
 
 
 def sampling(

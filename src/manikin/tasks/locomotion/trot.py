@@ -77,9 +77,9 @@ class Trot:
         hips, sides, sizes, knees = [], [], [], []
         for name in arm.feet:
             link = links[name]
-            point = next(geom.pos for geom in link.geoms if geom.type == "sphere")
+            point = np.array(next(geom.pos for geom in link.geoms if geom.type == "sphere"))
             while not link.joints:
-                point = tuple(a + b for a, b in zip(point, link.pos, strict=True))
+                point = point + link.pos
                 assert link.parent is not None
                 link = links[link.parent]
             thigh = links[str(link.parent)]
@@ -87,9 +87,10 @@ class Trot:
             if len(hip.joints) + len(thigh.joints) + len(link.joints) != 3 or hip.parent != arm.links[0].name:
                 raise ConfigError(f"{arm.name} has no legs of hip, thigh and shank")
             hips.append((hip.pos[0] + thigh.pos[0], hip.pos[1], hip.pos[2]))
-            sides.append(thigh.pos[1] + link.pos[1] + point[1])
-            sizes.append((-link.pos[2], math.hypot(point[0], point[2])))
-            knees.append(math.atan2(-point[0], -point[2]))
+            x, y, z = point.tolist()
+            sides.append(thigh.pos[1] + link.pos[1] + y)
+            sizes.append((-link.pos[2], math.hypot(x, z)))
+            knees.append(math.atan2(-x, -z))
         self.gait, self._rest = gait, torch.tensor(arm.keyframes["rest"])
         self._hips, self._sides = torch.tensor(hips), torch.tensor(sides)
         self._upper, self._lower = torch.tensor(sizes).unbind(1)
