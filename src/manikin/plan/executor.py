@@ -213,9 +213,10 @@ class _SceneExecutor:
     def _actions(self) -> Tensor:
         """What an expert without waypoints does now."""
         env = self.env
-        if env.controller.name != parse_control(env.task.control).word:
+        control = env.task.robot_control.get(env.robots[0].arm.name, env.task.control)
+        if env.controller.name != parse_control(control).word:
             raise ConfigError(
-                f"the expert of {env.task.id} gives actions of {env.task.control!r}; it cannot act through "
+                f"the expert of {env.task.id} gives actions of {control!r}; it cannot act through "
                 f"{env.controller.name!r}"
             )
         actions = env.task.expert(env.h)

@@ -147,6 +147,16 @@ def test_swinging_up_is_held_at_the_top() -> None:
     assert info["success"].all()
 
 
+def test_the_humanoid_stands_by_feedback() -> None:
+    """For all of its time, with nearly the whole reward; without torques it falls, see above."""
+    env = gait("HumanoidStand-v1", 4)
+    expert, paid = WaypointExecutor(env), torch.zeros(4)
+    for _ in range(env.horizon):
+        _, reward, *_, info = env.step(expert.act())
+        paid += reward
+    assert info["success"].all() and info["upright"].all() and paid.min() > 0.98 * env.horizon
+
+
 def test_what_a_walker_needs_is_said() -> None:
     with pytest.raises(ConfigError, match="AntWalk-v1 needs a robot with feet"):
         manikin.make("AntWalk-v1", robot="panda")

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import manikin
+from manikin.plan.executor import WaypointExecutor
 
 
 def made(task: str, num_envs: int = 2, **options: Any) -> manikin.Env:
@@ -112,3 +113,17 @@ def test_a_humanoid_has_stood_at_the_end() -> None:
     noisy = made("LeggedStand-v1", 64)
     beside = noisy.robot.qpos - noisy.robot.keyframe()
     assert beside.std().item() == pytest.approx(0.05, rel=0.1)
+
+
+@pytest.mark.parametrize("robot", ["h1", "g1"])
+def test_the_expert_stands_and_without_it_the_humanoid_falls(robot: str) -> None:
+    env = made("LeggedStand-v1", 8, robot=robot)
+    expert = WaypointExecutor(env)
+    for _ in range(env.horizon):
+        info = env.step(expert.act())[-1]
+    assert info["success"].sum() >= 7
+    env.reset(seed=0)
+    for _ in range(150):
+        info = env.step(torch.zeros(8, env.single_action_space.shape[0]))[-1]
+    assert info["fail"].sum() >= 7
+    env.close()

@@ -13,6 +13,7 @@ import torch
 
 import manikin
 from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.plan.executor import WaypointExecutor
 from manikin.robots import arm
 from manikin.tasks.locomotion.motions import MOTIONS, Motion, built_in, hands, rates, read_motion, resampled
 
@@ -185,6 +186,20 @@ def test_success_is_a_small_mean_error_at_the_end(seconds: float, success: list[
     env.load(snapshot)
     env.h.error.set(torch.tensor([500 * 0.14, 500 * 0.16]))
     assert env.task.evaluate(env.h)["success"].tolist() == success
+
+
+@pytest.mark.parametrize("name", MOTIONS)
+def test_the_expert_follows_and_the_motion_alone_falls(name: str) -> None:
+    """The reference without feedback is asked for in the second environment."""
+    env, bare = (tracker(4, config={"motion": name}) for _ in range(2))
+    expert = WaypointExecutor(env)
+    for _ in range(env.horizon):
+        info = env.step(expert.act())[-1]
+    assert info["success"].all() and info["joint_error"].max() < 0.05
+    for _ in range(bare.horizon):
+        seen = bare.task.observe(bare.h)["policy"]["next_joints"]
+        info = bare.step(seen)[-1]
+    assert info["fail"].all()
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from manikin import SceneBuilder
 from manikin.math import norm
+from manikin.plan.balance import balance
 from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
 from manikin.toolkit import tolerance
 
@@ -15,29 +18,14 @@ __all__ = ["HumanoidRun", "HumanoidStand", "HumanoidWalk"]
 
 HEAD = 1.4  # [m] above the floor
 ABOVE = 0.19  # [m] of the head above the torso's origin
+BENT = {"hip_y": -0.2, "knee": -0.3, "ankle_y": -0.1}  # [rad] how it stands
+EFFORT = 0.3  # [1] share of a joint's torque that costs as much as leaning by 3 cm
 
 
-class HumanoidStand(GaitTask):
-    """Stand on two legs without moving.
+class _Humanoid(GaitTask):
+    """What all three tasks have: how the robot stands, and the part of the reward that is for that."""
 
-    Randomization: joints and all velocities, uniform about the upright pose.
-    Success: for the last ``hold_steps`` (2 s) the head was at least at ``low_share`` of 1.4 m and the torso within
-    ``lean_cos`` of upright, and the centre of mass was in the mean over ``pace_s`` no faster than ``still``.
-
-    Numbers: dm_control's humanoid, also its reward; it has no success, that is chosen here. It begins in any pose that
-    touches nothing, and an episode ends by time alone; here the robot stands at the start, as in ManiSkill3, whose
-    harder variants are commented out. ManiSkill3 ends an episode with the torso below 0.7 m or above 2 m: here that is
-    ``fail``, which ends nothing unless ``terminate=True``.
-    """
-
-    id = "HumanoidStand-v1"
-    instruction = "stand without moving"
     robots = ("humanoid",)
-    reward_terms = {
-        "stand": "stands x upright x small x still: dm_control's tolerances of the head's height (1.4 m, margin a "
-        "quarter of it), the torso's z axis (0.9, margin 1.9, linear), the actions (at least 4/5), and both horizontal "
-        "speeds of the centre of mass (margin 2 m/s)"
-    }
 
     @dataclass(frozen=True)
     class Config(GaitTask.Config):
@@ -71,12 +59,47 @@ class HumanoidStand(GaitTask):
         upright = tolerance(self.up(h)[:, 2], low=0.9, high=math.inf, margin=1.9, shape="linear", at_margin=0.0)
         return stands * upright * small_control(action)
 
+
+class HumanoidStand(_Humanoid):
+    """Stand on two legs without moving.
+
+    Randomization: joints and all velocities, uniform about the upright pose.
+    Success: for the last ``hold_steps`` (2 s) the head was at least at ``low_share`` of 1.4 m and the torso within
+    ``lean_cos`` of upright, and the centre of mass was in the mean over ``pace_s`` no faster than ``still``.
+
+    Numbers: dm_control's humanoid, also its reward; it has no success, that is chosen here. It begins in any pose that
+    touches nothing, and an episode ends by time alone; here the robot stands at the start, as in ManiSkill3, whose
+    harder variants are commented out. ManiSkill3 ends an episode with the torso below 0.7 m or above 2 m: here that is
+    ``fail``, which ends nothing unless ``terminate=True``.
+    """
+
+    id = "HumanoidStand-v1"
+    instruction = "stand without moving"
+    reward_terms = {
+        "stand": "stands x upright x small x still: dm_control's tolerances of the head's height (1.4 m, margin a "
+        "quarter of it), the torso's z axis (0.9, margin 1.9, linear), the actions (at least 4/5), and both horizontal "
+        "speeds of the centre of mass (margin 2 m/s)"
+    }
+
+    def scene(self, b: SceneBuilder) -> GaitHandles:
+        made = super().scene(b)
+        arm = made.robot.arm
+        self._limits = torch.tensor(arm.gains.force)  # [N m] of an action of 1
+        posture = [BENT.get(joint.partition("_")[2], 0.0) for joint in arm.joints]
+        effort = EFFORT * self._limits.numpy()
+        self._balance = balance(b, made.robot, control_hz=self.control_hz, posture=posture, effort=effort)
+        return made
+
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         still = tolerance(h.robot.centre_velocity[:, :2], margin=2.0).mean(1)
         return {"stand": self.standing(h, action) * still}
 
+    def expert(self, h: GaitHandles) -> Tensor:
+        """Feedback from the whole state, such that small pushes die out; see ``manikin.plan.balance``."""
+        return self._balance.commands() / self._limits
 
-class HumanoidWalk(HumanoidStand):
+
+class HumanoidWalk(_Humanoid):
     """Walk on two legs at 1 m/s, in any direction.
 
     Randomization: as in HumanoidStand-v1.

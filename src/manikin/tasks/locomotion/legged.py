@@ -18,9 +18,10 @@ from manikin.spec.robot import Gains, RobotSpec
 from manikin.spec.vary import Uniform
 from manikin.toolkit import per_step
 
-__all__ = ["ABOUT_REST", "LEGS_ABOUT_REST", "LeggedHandles", "LeggedTask", "between", "with_servos"]
+__all__ = ["ABOUT_REST", "LEGS_ABOUT_REST", "STEP", "LeggedHandles", "LeggedTask", "between", "with_servos"]
 
-ABOUT_REST = "joint_pos:about=rest,step=0.5"
+STEP = 0.5  # [rad] that an action of 1 asks for, beside the pose at rest
+ABOUT_REST = f"joint_pos:about=rest,step={STEP}"
 LEGS_ABOUT_REST = f"legs: {ABOUT_REST}"
 EYE, FOCUS = (-2.2, -2.2, 1.3), (0.0, 0.0, 0.3)  # of a scene before it has a robot
 TOUCH = 1.0  # [N] what is pressed harder touches the ground

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin import Episode
-from manikin.tasks.locomotion.legged import LeggedHandles, LeggedTask
+from manikin import Episode, SceneBuilder
+from manikin.plan.balance import balance
+from manikin.tasks.locomotion.legged import STEP, LeggedHandles, LeggedTask
 from manikin.toolkit import per_step
 
 __all__ = ["LeggedStand"]
+
+EFFORT = 1.0  # [rad] of a command that costs as much as leaning by 3 cm
 
 
 class LeggedStand(LeggedTask):
@@ -41,6 +44,12 @@ class LeggedStand(LeggedTask):
         low: float = 0.5  # [m] the base is not lower
         high: float = 1.2  # [m] nor higher
 
+    def scene(self, b: SceneBuilder) -> LeggedHandles:
+        made = super().scene(b)
+        legs = made.robot.groups["legs"]
+        self._balance = balance(b, made.robot, control_hz=self.control_hz, effort=EFFORT, acts=legs)
+        return made
+
     def posture(self, ep: Episode) -> Tensor:
         return ep.rng.normal("joints", 0.0, self.config.joints_std, self._rest.shape)
 
@@ -61,3 +70,7 @@ class LeggedStand(LeggedTask):
 
     def reward(self, h: LeggedHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         return {"stand": (~ev["fail"]).float()}
+
+    def expert(self, h: LeggedHandles) -> Tensor:
+        """Feedback from the whole state, such that small pushes die out; see ``manikin.plan.balance``."""
+        return (self._balance.commands() - self._rest[self._legs]) / STEP

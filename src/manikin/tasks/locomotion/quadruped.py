@@ -8,12 +8,19 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Part, Quantity, SceneBuilder, Variable
-from manikin.math import norm, quat_rotate_inv
-from manikin.tasks.locomotion.legged import LeggedHandles, LeggedTask
+from manikin.errors import ConfigError
+from manikin.math import atan2, norm, quat_rotate_inv
+from manikin.tasks.locomotion.legged import STEP, LeggedHandles, LeggedTask
+from manikin.tasks.locomotion.trot import Gait, Trot
 from manikin.toolkit import closeness, per_step
 
 __all__ = ["QuadrupedReach", "QuadrupedSpin", "ReachHandles", "SpinHandles"]
 
+GAITS = {
+    "anymal_c": Gait(height=0.54, inward=0.09, aside=0.09, lift=0.07, period_s=0.6, duty=0.72),
+    "go2": Gait(height=0.27, inward=0.0, aside=0.08, lift=0.05, period_s=0.5),
+}
+SPEED, TURN = 0.5, 1.6  # [m/s, rad/s] that experts ask for
 _CALM = "2 vz^2, 0.05 (wx^2 + wy^2), 1 where something other than a foot touches the ground, 0.05 |q - q0|"
 
 
@@ -38,6 +45,20 @@ class _Quadruped(LeggedTask):
 
     robots = ("anymal_c", "go2")
     horizon_s = 10.0
+
+    def scene(self, b: SceneBuilder) -> LeggedHandles:
+        made = super().scene(b)
+        arm = made.robot.arm
+        self._trot = Trot(arm, GAITS[arm.name]) if arm.name in GAITS else None
+        return made
+
+    def trotting(self, h: LeggedHandles, twist: Tensor) -> Tensor:
+        """(n, 12) actions that move the base with twist (n, 3): [m/s, m/s, rad/s] along its x and y and about z."""
+        if self._trot is None:
+            raise ConfigError(f"the expert of {self.id} has gaits of {', '.join(GAITS)}, not of {h.robot.arm.name}")
+        moves = torch.cat([self.velocity(h)[:, :2], self.turn_rate(h)[:, 2:]], 1)
+        asked = self._trot.asked(h.robot.arm_qpos, h.robot.time, twist, moves, self.gravity(h))
+        return (asked - self._rest) / STEP
 
     def place(self, h: LeggedHandles, ep: Episode) -> Tensor:
         return h.robot.base_pose.expand(h.n, 7)
@@ -115,6 +136,15 @@ class QuadrupedReach(_Quadruped):
             "restless": -self.restless(h) * stands,
         }
 
+    def expert(self, h: ReachHandles) -> Tensor:
+        """Trots towards the goal and turns to it on the way."""
+        flat = torch.cat([self.to_goal(h), torch.zeros(h.n, 1)], 1)
+        goal = quat_rotate_inv(h.robot.root_pose[:, 3:], flat)
+        far, side = norm(goal[:, :2]), atan2(goal[:, 1], goal[:, 0])
+        ahead = SPEED * (far / 0.3).clamp_max(1.0) * torch.cos(side).clamp_min(0.0)
+        turn = (2.0 * side).clamp(-0.6, 0.6)
+        return self.trotting(h, torch.stack([ahead, torch.zeros_like(ahead), turn], 1))
+
 
 class QuadrupedSpin(_Quadruped):
     """Turn on the spot, to the left, at 1 rad/s or more.
@@ -165,3 +195,9 @@ class QuadrupedSpin(_Quadruped):
             "restless": -self.restless(h) * stands,
             "fall": -100.0 * fell,
         }
+
+    def expert(self, h: SpinHandles) -> Tensor:
+        """Trots round on the spot, faster and faster in the first two seconds."""
+        turn = TURN * (h.robot.time / 2.0).clamp_max(1.0)
+        none = torch.zeros_like(turn)
+        return self.trotting(h, torch.stack([none, none, turn], 1))

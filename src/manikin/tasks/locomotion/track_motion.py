@@ -10,11 +10,15 @@ from torch import Tensor
 
 from manikin import Episode, Quantity, SceneBuilder, Variable
 from manikin.math import norm, quat_angle, quat_rotate_inv
+from manikin.plan.balance import balance
 from manikin.tasks.locomotion.legged import LeggedHandles, LeggedTask
 from manikin.tasks.locomotion.motions import built_in, hands, rates, read_motion, resampled
 from manikin.toolkit import per_step
 
 __all__ = ["TrackMotion", "TrackMotionHandles"]
+
+STEP = 1.0  # [rad] that an action of 1 asks for, beside the pose at rest
+EFFORT = 1.0  # [rad] of a command that costs as much as leaning by 3 cm
 
 
 @dataclass
@@ -51,7 +55,7 @@ class TrackMotion(LeggedTask):
     instruction = "move as shown"
     robots = ("h1",)
     robot_needs = ("feet", "legs")
-    control = "joint_pos:about=rest,step=1.0"
+    control = f"joint_pos:about=rest,step={STEP}"
     robot_control = {}
     horizon_s = 10.0
     observations = {
@@ -94,6 +98,7 @@ class TrackMotion(LeggedTask):
         turn = np.arange(self._frames) * (2.0 * np.pi / self._frames)
         self._phase = torch.tensor(np.stack([np.cos(turn), np.sin(turn)], 1), dtype=torch.float32)
         self._lap = torch.tensor([*motion.lap, 0.0], dtype=torch.float32)
+        self._balance = balance(b, made.robot, control_hz=self.control_hz, effort=EFFORT)
         return TrackMotionHandles(**vars(made), first=b.variable("first"), error=b.variable("error"))
 
     # ---- the motion --------------------------------------------------------------------------------------------------
@@ -202,3 +207,8 @@ class TrackMotion(LeggedTask):
             "hands": (0.15 * dt) * torch.exp(-40.0 * away),
             "base": (0.1 * dt) * torch.exp(-10.0 * base),
         }
+
+    def expert(self, h: TrackMotionHandles) -> Tensor:
+        """Asks for the motion's next frame, and keeps its balance; see ``manikin.plan.balance``."""
+        ahead = self._frame(self.number(h) + 1)
+        return (self._balance.commands(self._motion[ahead, 7:], self._rates[ahead, 6:]) - self._rest) / STEP
