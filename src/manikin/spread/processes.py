@@ -68,6 +68,9 @@ class Processes:
         self._selector.register(process.stdout, selectors.EVENT_READ, worker)
         return worker
 
+    def waits(self, worker: int) -> bool:
+        return False
+
     def give(self, worker: int, shard: Shard) -> None:
         pipe = self._processes[worker].stdin
         assert pipe is not None

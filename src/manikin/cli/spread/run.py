@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from manikin.spread.ledger import Ledger
     from manikin.spread.servants import Servants
 
-__all__ = ["PER_ROW", "array_place", "cores", "made_before", "members", "merged", "servants", "spread"]
+__all__ = ["PER_ROW", "array_place", "made_before", "members", "merged", "servants", "spread"]
 
 DEADLINE = 3600.0
 """[s] for a shard of episodes."""
@@ -83,11 +84,17 @@ def spread(
     from manikin.spread.shards import split
 
     in_array = options.on == "slurm-array"
-    workers = array_place(os.environ)[1] if in_array else options.workers or cores(options.on or "")
-    each = -(-len(numbers) // (SHARDS * workers))  # few items are not left to one worker
-    shards = tuple(split(numbers, options.per_shard or max(1, min(size, each)), edges))
-    intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
-    ledger = Ledger.begin(folder, intent, resume=resume or in_array)
+    with ExitStack() as undo:  # where the plan is refused
+        cluster = None
+        if options.workers is None and _address(options) is not None:
+            cluster = _cluster(options, files)
+            undo.callback(cluster.close)
+        workers = array_place(os.environ)[1] if in_array else options.workers or _fitting(options, cluster)
+        each = -(-len(numbers) // (SHARDS * workers))  # few items are not left to one worker
+        shards = tuple(split(numbers, options.per_shard or max(1, min(size, each)), edges))
+        intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
+        ledger = Ledger.begin(folder, intent, resume=resume or in_array)
+        undo.pop_all()
     if resume and not in_array:
         ledger.retry()
     left = ledger.left()
@@ -105,7 +112,7 @@ def spread(
         with interruptible() as stop, bar(out, words, total) as advance:
             done = drive(
                 ledger,
-                _crew(options, ledger, files),
+                _crew(options, ledger, files, cluster),
                 workers=min(workers, max(1, len(left))),
                 deadline=options.deadline or deadline,
                 advance=advance,
@@ -161,37 +168,54 @@ def members(options: SpreadOptions) -> int:
     """
     if options.on == "slurm-array":
         return array_place(os.environ)[1]
-    if options.workers is None and options.on not in ("local", "ray"):
+    if options.workers is None and _address(options) is not None:
         raise ConfigError("say with --workers how many actors of the cluster shall work")
-    return options.workers or cores(options.on or "")
+    return options.workers or _fitting(options, None)
 
 
-def cores(on: str) -> int:
-    """Workers of a word where the options do not say how many."""
+def _fitting(options: SpreadOptions, cluster: Cluster | None) -> int:
+    """Workers where the options do not say how many: as many as fit into a cluster that is there, or one for each core
+    of this machine."""
     from manikin.sim.device import processors
 
-    return processors() if on in ("local", "ray") else 1_000
+    return processors() if cluster is None else max(1, cluster.room(options.worker_cpus, options.worker_gpus))
 
 
-def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | None]) -> Crew:
+def _address(options: SpreadOptions) -> str | None:
+    """Of a Ray cluster that is there."""
+    if options.on == "ray":
+        return os.environ.get("RAY_ADDRESS") or None
+    return options.on if (options.on or "").startswith("ray") else None
+
+
+def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | None], cluster: Cluster | None) -> Crew:
     if options.on == "local":
         from manikin.spread.processes import Processes
 
         return Processes(ledger.folder, cpus=options.worker_cpus)
     from manikin.spread.actors import Actors
 
-    return Actors(ledger.folder, _cluster(options, files), cpus=options.worker_cpus, gpus=options.worker_gpus)
+    cluster = cluster or _cluster(options, files)
+    return Actors(ledger.folder, cluster, cpus=options.worker_cpus, gpus=options.worker_gpus)
 
 
 def _cluster(options: SpreadOptions, files: Sequence[str | Path | None]) -> Cluster:
     from manikin.spread.cluster import Cluster
 
-    return Cluster(
-        address=options.on if options.on != "ray" else os.environ.get("RAY_ADDRESS"),
-        most=options.workers or cores(options.on or ""),
+    address = _address(options)
+    cluster = Cluster(
+        address=address,
+        most=options.workers or _fitting(options, None),
         cpus=options.worker_cpus,
         files=[str(file).partition(":")[0] for file in files if file is not None],
     )
+    if address is None and not cluster.room(options.worker_cpus, options.worker_gpus):
+        cluster.close()
+        raise ConfigError(
+            f"a worker takes {options.worker_gpus:g} of a GPU, and Ray finds too few on this machine: leave "
+            "--worker-gpus out, or give the address of a cluster that has them"
+        )
+    return cluster
 
 
 def servants(
