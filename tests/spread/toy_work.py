@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manikin.machine import machine
+from manikin.machine import exact_machine
 from manikin.spread.ledger import Intent, Ledger
 from manikin.spread.shards import split
 
@@ -66,7 +66,8 @@ class Squares:
 def begun(folder: Path, items: int, size: int, *, resume: bool = False, **settings: Any) -> Ledger:
     """A run of so many items in shards of that size."""
     shards = tuple(split(range(items), size))
-    intent = Intent(work="toy_work:Squares", settings=settings, same={"items": items}, shards=shards, machine=machine())
+    told = {"settings": settings, "same": {"items": items}, "machine": exact_machine()}
+    intent = Intent(work="toy_work:Squares", shards=shards, **told)
     return Ledger.begin(folder, intent, resume=resume)
 
 

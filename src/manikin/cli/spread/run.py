@@ -78,7 +78,7 @@ def spread(
         ConfigError, DataError: the options cannot work, the folder is of another run, or no worker can go on.
     """
     from manikin.eval.runner import interruptible
-    from manikin.machine import machine
+    from manikin.machine import exact_machine
     from manikin.spread.drive import drive
     from manikin.spread.ledger import Intent, Ledger
     from manikin.spread.shards import split
@@ -92,7 +92,7 @@ def spread(
         workers = array_place(os.environ)[1] if in_array else options.workers or _fitting(options, cluster)
         each = -(-len(numbers) // (SHARDS * workers))  # few items are not left to one worker
         shards = tuple(split(numbers, options.per_shard or max(1, min(size, each)), edges))
-        intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
+        intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=exact_machine(device))
         ledger = Ledger.begin(folder, intent, resume=resume or in_array)
         undo.pop_all()
     if resume and not in_array:
