@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from manikin.errors import ConfigError, DataError
@@ -51,18 +51,20 @@ def drive(
     *,
     workers: int,
     deadline: float,
+    shards: Sequence[Shard] | None = None,
     advance: Callable[[], None] = lambda: None,
     stop: Callable[[], bool] = lambda: False,
     stillborn: int = 3,
     clock: Callable[[], float] = time.monotonic,
 ) -> Driven:
-    """Let workers do what is left of a run.
+    """Let workers do what is left of a run, or a share of that.
 
     Args:
         ledger: the run.
         crew: starts workers.
         workers: at a time.
         deadline: seconds that a worker may be at a shard, or at becoming ready, before it is ended.
+        shards: the share; by default all that is left.
         advance: called after each item.
         stop: asked again and again; True ends the workers. What is finished stays.
         stillborn: how often in a row workers may end before they are ready. Then the run ends where nobody works;
@@ -74,7 +76,8 @@ def drive(
         DataError: no worker is left that can do it, none has found room within the deadline, or what they finish is
             not seen here.
     """
-    driver = _Driver(ledger, crew, workers, deadline, advance, stillborn, clock)
+    share = ledger.left() if shards is None else shards
+    driver = _Driver(ledger, crew, share, workers, deadline, advance, stillborn, clock)
     try:
         while driver.waiting or driver.busy:
             if stop():
@@ -95,6 +98,7 @@ class _Driver:
         self,
         ledger: Ledger,
         crew: Crew,
+        shards: Sequence[Shard],
         workers: int,
         deadline: float,
         advance: Callable[[], None],
@@ -103,7 +107,7 @@ class _Driver:
     ) -> None:
         self.ledger, self.crew, self.seats, self.deadline = ledger, crew, workers, deadline
         self.advance, self.clock = advance, clock
-        self.waiting = deque(ledger.left())
+        self.waiting = deque(shards)
         self.driven = Driven()
         self.idle: list[int] = []
         self.steps: dict[int, int] = {}  # items that a worker has finished of its shard

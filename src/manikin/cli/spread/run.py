@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, counted
 from manikin.cli.spread.options import SpreadOptions
-from manikin.errors import ConfigError, DataError
+from manikin.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,31 +98,33 @@ def spread(
     if resume and not in_array:
         ledger.retry()
     left = ledger.left()
+    if in_array:  # this task's share, for one worker
+        share, shares = array_place(os.environ)
+        left, workers = [shard for shard in left if shard.index % shares == share], 1
     total = sum(len(shard.numbers) for shard in left)
     out.print(
         f"{counted(total, items)} in {counted(len(left), 'shard')} on {options.on}; run {ledger.folder}",
         soft_wrap=True,
     )
-    if in_array:
-        _in_array(out, ledger, words)
-        waiting = len(ledger.left())
-        if waiting:
-            out.print(f"{counted(waiting, 'shard')} of other tasks of the array are not finished; the last one merges")
-    else:
-        with interruptible() as stop, bar(out, words, total) as advance:
-            done = drive(
-                ledger,
-                _crew(options, ledger, files, cluster),
-                workers=min(workers, max(1, len(left))),
-                deadline=options.deadline or deadline,
-                advance=advance,
-                stop=stop,
-            )
-        if done.words:
-            out.print(escape(done.words), soft_wrap=True)
-        if done.interrupted:
-            out.print("interrupted; what is finished is kept, repeat the command with --resume")
-            return ledger, False
+    with interruptible() as stop, bar(out, words, total) as advance:
+        done = drive(
+            ledger,
+            _crew(options, ledger, files, cluster),
+            workers=min(workers, max(1, len(left))),
+            deadline=options.deadline or deadline,
+            shards=left,
+            advance=advance,
+            stop=stop,
+        )
+    if done.words:
+        out.print(escape(done.words), soft_wrap=True)
+    if done.interrupted and in_array:
+        raise KeyboardInterrupt  # the same job, submitted again, goes on
+    if done.interrupted:
+        out.print("interrupted; what is finished is kept, repeat the command with --resume")
+        return ledger, False
+    if in_array and (waiting := len(ledger.left())):
+        out.print(f"{counted(waiting, 'shard')} of other tasks of the array are not finished; the last one merges")
     for item in ledger.failed:
         out.print(f"[red]{escape(item['what'])} failed: {escape(item['error'])}[/]", soft_wrap=True)
     return ledger, not ledger.left()
@@ -189,10 +191,11 @@ def _address(options: SpreadOptions) -> str | None:
 
 
 def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | None], cluster: Cluster | None) -> Crew:
-    if options.on == "local":
+    if options.on in ("local", "slurm-array"):
+        from manikin.sim.device import processors
         from manikin.spread.processes import Processes
 
-        return Processes(ledger.folder, cpus=options.worker_cpus)
+        return Processes(ledger.folder, cpus=options.worker_cpus if options.on == "local" else processors())
     from manikin.spread.actors import Actors
 
     cluster = cluster or _cluster(options, files)
@@ -243,25 +246,6 @@ def servants(
         return ServantProcesses(word, settings, log=log, cpus=options.worker_cpus, deadline=deadline)
     cluster, gpus = _cluster(options, files), options.worker_gpus
     return ServantActors(cluster, word, settings, cpus=options.worker_cpus, gpus=gpus, deadline=deadline)
-
-
-def _in_array(out: Console, ledger: Ledger, words: str) -> None:
-    """This process's share of the shards."""
-    from manikin.spread.worker import open_worker
-
-    share, shares = array_place(os.environ)
-    mine = ledger.intent.shards[share::shares]
-    with bar(out, words, sum(len(shard.numbers) for shard in mine)) as advance:
-        worker, _, text = open_worker(str(ledger.folder))
-        if worker is None:
-            raise ConfigError(text)
-        try:
-            for shard in mine:
-                kind, text = worker.do(shard.index, advance)
-                if kind == "unable":
-                    raise DataError(text)
-        finally:
-            worker.close()
 
 
 def array_place(environment: Mapping[str, str]) -> tuple[int, int]:
