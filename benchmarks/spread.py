@@ -40,7 +40,7 @@ from manikin.env.state.provenance import versions
 from manikin.eval.protocol import Protocol
 from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
-from manikin.machine import machine
+from manikin.machine import exact_machine
 from manikin.spread.crew import Word
 from manikin.spread.drive import drive
 from manikin.spread.ledger import Intent, Ledger
@@ -186,7 +186,8 @@ def of_training(steps: int, rounds: int, *, quick: bool) -> Any:
 
 
 def begun(place: Path, work: str, settings: Mapping[str, Any], shards: Sequence[Shard]) -> Ledger:
-    return Ledger.begin(place, Intent(work=work, settings=settings, same={}, shards=tuple(shards), machine=machine()))
+    intent = Intent(work=work, settings=settings, same={}, shards=tuple(shards), machine=exact_machine())
+    return Ledger.begin(place, intent)
 
 
 def waited(place: Path, seconds: Sequence[float], workers: int) -> dict[str, Any]:

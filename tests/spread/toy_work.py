@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manikin.machine import machine
+from manikin.machine import exact_machine
 from manikin.spread.ledger import Intent, Ledger
 from manikin.spread.shards import split
 
@@ -21,8 +21,8 @@ __all__ = ["Squares", "begun", "outcome"]
 class Squares:
     """Item n comes to n * n, as a file of its own.
 
-    Settings: ``seconds`` an item takes; ``raises``, ``ends``, ``hangs``: numbers of items at which it does so;
-    ``room``: bytes that a file of the worker whose number is in ``small`` may have at most.
+    Settings: ``seconds`` an item takes; ``raises``, ``ends``, ``hangs``, ``hangs_once``: numbers of items at which it
+    does so.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -31,7 +31,7 @@ class Squares:
             raise SystemExit(3)
 
     def run(self, numbers: Sequence[int], folder: Path, advance: Callable[[], None]) -> None:
-        there = self.finished(folder)
+        there, once = self.finished(folder), self.settings.get("hangs_once", ())
         for number in numbers:
             if number in there:
                 continue
@@ -39,7 +39,9 @@ class Squares:
                 raise RuntimeError(f"item {number} cannot be done")
             if number in self.settings.get("ends", ()):
                 os.kill(os.getpid(), signal.SIGKILL)
-            if number in self.settings.get("hangs", ()):
+            stuck = folder / f"{number}.stuck"
+            if number in self.settings.get("hangs", ()) or (number in once and not stuck.exists()):
+                stuck.touch()
                 time.sleep(600)
             time.sleep(self.settings.get("seconds", 0.0))
             fresh = folder / f"{number}.new"
@@ -66,7 +68,8 @@ class Squares:
 def begun(folder: Path, items: int, size: int, *, resume: bool = False, **settings: Any) -> Ledger:
     """A run of so many items in shards of that size."""
     shards = tuple(split(range(items), size))
-    intent = Intent(work="toy_work:Squares", settings=settings, same={"items": items}, shards=shards, machine=machine())
+    told = {"settings": settings, "same": {"items": items}, "machine": exact_machine()}
+    intent = Intent(work="toy_work:Squares", shards=shards, **told)
     return Ledger.begin(folder, intent, resume=resume)
 
 

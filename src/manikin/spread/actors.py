@@ -21,11 +21,15 @@ class _Member:
     """A worker in an actor's process."""
 
     def __init__(self, folder: str) -> None:
-        self._worker: Worker | None
-        self._worker, self._kind, self._text = open_worker(folder)
+        self._folder = folder
+        self._worker: Worker | None = None
 
-    def opened(self) -> tuple[str, str]:
-        return self._kind, self._text
+    def begin(self) -> None:
+        """Answered as soon as there is room for the actor."""
+
+    def open(self) -> tuple[str, str]:
+        self._worker, kind, text = open_worker(self._folder)
+        return kind, text
 
     def do(self, index: int) -> tuple[str, str]:
         assert self._worker is not None
@@ -48,6 +52,7 @@ class Actors:
         self._folder, self._cluster, self._cpus, self._gpus = folder, cluster, cpus, gpus
         self._actors: dict[int, Any] = {}
         self._asked: dict[Any, int] = {}  # reference to an answer -> the worker that gives it
+        self._waiting: dict[int, Any] = {}  # worker that waits for room -> reference that is answered when it has begun
         self._started = 0
         self._heard = 0
 
@@ -71,8 +76,12 @@ class Actors:
         kind = ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, max_restarts=0)(_Member)
         actor = kind.remote(str(self._folder))
         self._actors[worker] = actor
-        self._asked[actor.opened.remote()] = worker
+        self._waiting[worker] = actor.begin.remote()
+        self._asked |= {self._waiting[worker]: worker, actor.open.remote(): worker}
         return worker
+
+    def waits(self, worker: int) -> bool:
+        return worker in self._waiting
 
     def give(self, worker: int, shard: Shard) -> None:
         self._asked[self._actors[worker].do.remote(shard.index)] = worker
@@ -91,11 +100,15 @@ class Actors:
         for reference in answered:
             worker = self._asked.pop(reference)
             try:
-                kind, text = ray.get(reference)
+                answer = ray.get(reference)
             except Exception as error:
-                self._actors.pop(worker, None)
+                self._forget(worker)
                 words.append(Word(worker, "ended", str(error).strip().splitlines()[0]))
                 continue
+            if self._waiting.get(worker) == reference:
+                del self._waiting[worker]
+                continue
+            kind, text = answer
             self._heard += len(kind) + len(text)
             words.append(Word(worker, kind, text))
         if any(word.kind == "ended" for word in words) and not self._cluster.alive():
@@ -105,14 +118,19 @@ class Actors:
     def end(self, worker: int) -> None:
         import ray
 
-        actor = self._actors.pop(worker, None)
-        self._asked = {reference: who for reference, who in self._asked.items() if who != worker}
+        actor = self._forget(worker)
         if actor is not None:
             with suppress(Exception):
                 ray.kill(actor, no_restart=True)
 
+    def _forget(self, worker: int) -> Any:
+        self._asked = {reference: who for reference, who in self._asked.items() if who != worker}
+        self._waiting.pop(worker, None)
+        return self._actors.pop(worker, None)
+
     def close(self) -> None:
         self._asked.clear()
+        self._waiting.clear()
         self._cluster.close(self._actors.values())
         self._actors.clear()
 
@@ -121,5 +139,6 @@ class Actors:
         words = [Word(worker, "ended", "the cluster was lost") for worker in self._actors]
         self._actors.clear()
         self._asked.clear()
+        self._waiting.clear()
         self._cluster.begin_again()
         return words

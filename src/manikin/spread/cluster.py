@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import secrets
 import shutil
@@ -58,6 +59,19 @@ class Cluster:
         except Exception:
             return False
 
+    def room(self, cpus: float, gpus: float = 0.0) -> int:
+        """How many workers fit into the machines that it has now, whoever works there.
+
+        Args:
+            cpus: cores that Ray sets aside for each.
+            gpus: GPUs likewise, in fractions too.
+        """
+        import ray
+
+        wanted = {name: each for name, each in (("CPU", cpus), ("GPU", gpus)) if each > 0}
+        machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        return sum(min(int(has.get(name, 0) / each + 1e-9) for name, each in wanted.items()) for has in machines)
+
     def begin_again(self) -> None:
         """Connect once more, after it was lost."""
         import ray
@@ -92,7 +106,7 @@ class Cluster:
 
             ray.init(
                 address="local",
-                num_cpus=max(1, round(self._most * self._cpus)),
+                num_cpus=max(1, math.ceil(self._most * self._cpus)),
                 include_dashboard=False,
                 object_store_memory=_STORE,
                 runtime_env={"env_vars": {**variables, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}},

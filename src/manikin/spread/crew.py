@@ -36,6 +36,9 @@ class Crew(Protocol):
     def start(self) -> int:
         """Start a worker; its number."""
 
+    def waits(self, worker: int) -> bool:
+        """Whether a worker that is not ready yet waits for room in a cluster: it has not begun."""
+
     def give(self, worker: int, shard: Shard) -> None:
         """Give a shard to a worker that is ready."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from manikin.errors import ConfigError, DataError
@@ -50,28 +51,33 @@ def drive(
     *,
     workers: int,
     deadline: float,
+    shards: Sequence[Shard] | None = None,
     advance: Callable[[], None] = lambda: None,
     stop: Callable[[], bool] = lambda: False,
     stillborn: int = 3,
     clock: Callable[[], float] = time.monotonic,
 ) -> Driven:
-    """Let workers do what is left of a run.
+    """Let workers do what is left of a run, or a share of that.
 
     Args:
         ledger: the run.
         crew: starts workers.
         workers: at a time.
         deadline: seconds that a worker may be at a shard, or at becoming ready, before it is ended.
+        shards: the share; by default all that is left.
         advance: called after each item.
         stop: asked again and again; True ends the workers. What is finished stays.
-        stillborn: workers in a row that may end before they are ready.
+        stillborn: how often in a row workers may end before they are ready. Then the run ends where nobody works;
+            where others do, such a worker is not replaced.
         clock: gives seconds.
 
     Raises:
         ConfigError: the work cannot be opened, with what the worker said.
-        DataError: no worker is left that can do it, or what they finish is not seen here.
+        DataError: no worker is left that can do it, none has found room within the deadline, or what they finish is
+            not seen here.
     """
-    driver = _Driver(ledger, crew, workers, deadline, advance, stillborn, clock)
+    share = ledger.left() if shards is None else shards
+    driver = _Driver(ledger, crew, share, workers, deadline, advance, stillborn, clock)
     try:
         while driver.waiting or driver.busy:
             if stop():
@@ -81,6 +87,7 @@ def drive(
             for word in crew.listen(0.2):
                 driver.hear(word)
             driver.look_at_the_clock()
+            driver.count_stillborn()
     finally:
         crew.close()
     return driver.driven
@@ -91,6 +98,7 @@ class _Driver:
         self,
         ledger: Ledger,
         crew: Crew,
+        shards: Sequence[Shard],
         workers: int,
         deadline: float,
         advance: Callable[[], None],
@@ -99,13 +107,14 @@ class _Driver:
     ) -> None:
         self.ledger, self.crew, self.seats, self.deadline = ledger, crew, workers, deadline
         self.advance, self.clock = advance, clock
-        self.waiting = deque(ledger.left())
+        self.waiting = deque(shards)
         self.driven = Driven()
         self.idle: list[int] = []
         self.steps: dict[int, int] = {}  # items that a worker has finished of its shard
         self.busy: dict[int, Shard] = {}
         self.since: dict[int, float] = {}  # when a worker began with its shard, or with becoming ready
-        self._most, self._stillborn = stillborn, 0
+        self.begun = -math.inf  # when last a worker was there that had found room
+        self._most, self._stillborn, self._died = stillborn, 0, ""
         self._gone: set[int] = set()
 
     def staff(self) -> None:
@@ -127,6 +136,7 @@ class _Driver:
             self.steps[word.worker] = self.steps.get(word.worker, 0) + 1
             return
         self.since.pop(word.worker, None)
+        self.begun = self.clock()
         shard = self.busy.pop(word.worker, None)
         if word.kind == "broken":
             raise ConfigError(word.text)
@@ -146,11 +156,10 @@ class _Driver:
         if word.kind == "ended":
             self.driven.ended += 1
             self._gone.add(word.worker)
-            self._stillborn += shard is None
             if word.worker in self.idle:
                 self.idle.remove(word.worker)
-            if self._stillborn >= self._most:
-                raise DataError(f"{self._most} workers in a row ended before they were ready: {word.text}")
+            elif shard is None:
+                self._died = f"ended before they were ready: {word.text}"
         if word.kind == "unable":
             self.driven.unable.append(word.text)
             self._end(word.worker)
@@ -162,18 +171,42 @@ class _Driver:
                 )
 
     def look_at_the_clock(self) -> None:
-        """End workers that are out of time, and hand their shards to others."""
+        """End workers that are out of time, and hand their shards to others. To wait for room is no fault while
+        another one works."""
+        now = self.clock()
+        outside = {worker for worker in self.since if worker not in self.busy and self.crew.waits(worker)}
+        if len(self.since) > len(outside):
+            self.begun = now
         for worker, since in list(self.since.items()):
-            if self.clock() - since > self.deadline:
+            if worker in outside:
+                if now - max(since, self.begun) <= self.deadline:
+                    continue
+                raise DataError(
+                    f"no worker has found room in the cluster within {self.deadline:g} s: it is full, or no machine of "
+                    "it has what --worker-cpus and --worker-gpus ask for. What is finished is safe in "
+                    f"{self.ledger.folder}; --resume goes on"
+                )
+            if now - since > self.deadline:
                 self._end(worker)
                 del self.since[worker]
                 shard = self.busy.pop(worker, None)
                 self.driven.late += 1
-                self._stillborn += shard is None
-                if self._stillborn >= self._most:
-                    raise DataError(f"{self._most} workers in a row were not ready after {self.deadline:g} s")
                 if shard is not None:
                     self._again(shard)
+                else:
+                    self._died = f"were not ready after {self.deadline:g} s"
+
+    def count_stillborn(self) -> None:
+        """Of those that were gone at the same time, as where a cluster is lost, one counts."""
+        if not self._died:
+            return
+        self._stillborn += 1
+        said, self._died = f"{self._stillborn} workers in a row {self._died}", ""
+        if self._stillborn >= self._most and not self.busy:
+            raise DataError(said)
+        if self._stillborn >= self._most:
+            self.driven.unable.append(said)
+            self.seats -= 1
 
     def _end(self, worker: int) -> None:
         self._gone.add(worker)

@@ -1,6 +1,6 @@
 """The folder of a run that is spread over workers: what is to be done, what is being done, and what is finished.
 
-    plan.json                   shards, settings, kind of processor; written once, whole
+    plan.json                   shards, settings, kind of machine; written once, whole
     work/000007.1f0c.../        an attempt at shard 7
     done/000007/manifest.json   shard 7 is finished: its files with their hashes, who made them, which items failed
 
@@ -30,7 +30,7 @@ from manikin.spread.shards import Shard, runs_of
 
 __all__ = ["Intent", "Ledger", "Manifest"]
 
-_FORMAT = 1
+_FORMAT = 2
 _MANIFEST = "manifest.json"
 
 
@@ -44,7 +44,7 @@ class Intent:
         same: what must be the same where the run is gone on with, plain values; of the settings those that decide what
             comes out.
         shards: all of them.
-        machine: kind of processor that all of it is to be done on.
+        machine: kind that all of it is to be done on, as :func:`~manikin.machine.exact_machine` has it.
     """
 
     work: str

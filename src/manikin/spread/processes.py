@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import platform
 import selectors
 import subprocess
 import sys
@@ -53,7 +54,7 @@ class Processes:
     def start(self) -> int:
         worker = self._started
         self._started += 1
-        with (self._folder / "log" / f"{os.getpid()}-{worker}.txt").open("wb") as log:
+        with self._log(worker).open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "manikin.spread.worker", str(self._folder)],
                 stdin=subprocess.PIPE,
@@ -67,6 +68,9 @@ class Processes:
         self._processes[worker], self._halves[worker] = process, b""
         self._selector.register(process.stdout, selectors.EVENT_READ, worker)
         return worker
+
+    def waits(self, worker: int) -> bool:
+        return False
 
     def give(self, worker: int, shard: Shard) -> None:
         pipe = self._processes[worker].stdin
@@ -93,11 +97,14 @@ class Processes:
             words.append(Word(worker, "ended", why))
         return words
 
+    def _log(self, worker: int) -> Path:
+        return self._folder / "log" / f"{platform.node()}-{os.getpid()}-{worker}.txt"
+
     def _why(self, worker: int) -> str:
         """How a process ended, and the last line that it wrote."""
         with suppress(subprocess.TimeoutExpired):
             self._processes[worker].wait(5)
-        log = self._folder / "log" / f"{os.getpid()}-{worker}.txt"
+        log = self._log(worker)
         lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         return f"status {self._processes[worker].returncode}" + (f", {lines[-1]}" if lines else "")
 

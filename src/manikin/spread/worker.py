@@ -13,10 +13,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from manikin.errors import DataError, ManikinError
-from manikin.machine import machine
+from manikin.machine import different, exact_machine
 from manikin.spread.attempt import LostShardError, Opened, UnableError, attempt
 from manikin.spread.ledger import Ledger
 
@@ -30,17 +29,16 @@ class Worker:
         folder: of the run.
 
     Raises:
-        UnableError: this machine has another kind of processor than the run, whose bits would differ.
+        UnableError: this machine has another kind of processor than the run, or other versions; its bits would differ.
         ManikinError: the work cannot be opened.
     """
 
     def __init__(self, folder: str) -> None:
         self._ledger = Ledger(folder)
-        then, here = self._ledger.intent.machine, machine()
-        if then != here:
+        then = self._ledger.intent.machine
+        if said := different(then, exact_machine(then["device"])):
             raise UnableError(
-                f"{os.uname().nodename} is of another kind than the run, so that its last bits would differ: "
-                f"{_kind(here)}, and the run is on {_kind(then)}"
+                f"{os.uname().nodename} is of another kind than the run, so that its last bits could differ: {said}"
             )
         self._opened = Opened(self._ledger.intent.work, self._ledger.intent.settings)
 
@@ -60,10 +58,6 @@ class Worker:
     def close(self) -> None:
         """Let go of everything."""
         self._opened.close()
-
-
-def _kind(told: Any) -> str:
-    return ", ".join(str(value) for value in told.values())
 
 
 def open_worker(folder: str) -> tuple[Worker | None, str, str]:

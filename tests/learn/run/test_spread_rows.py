@@ -19,6 +19,7 @@ from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.spread_rows import Workers, spread_rows, training_options
 from manikin.learn.run.train import train
+from manikin.machine import exact_machine
 from manikin.spread.servants import ServantProcesses
 
 SMALL = {"hidden": [8], "critic_hidden": [8]}
@@ -245,3 +246,11 @@ def test_the_command_takes_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "leave --per-shard and --threads out" in " ".join(capsys.readouterr().err.split())
     assert main([*run, "--out", "three", "--on", "ray://head:10001"]) == 2
     assert "say with --workers how many actors" in " ".join(capsys.readouterr().err.split())
+
+
+def test_workers_on_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = PPO.replace(env={"num_envs": 2, "horizon": 4})
+    there = {**exact_machine(), "cpu": "another"}
+    monkeypatch.setattr("manikin.learn.run.spread_rows.exact_machine", lambda device: there)
+    with pytest.warns(UserWarning, match="a worker is of another kind than this process.* cpu: .* here, another there"):
+        spread_rows(recipe, workers_of(recipe, tmp_path / "log.txt", 1), device="cpu").close()

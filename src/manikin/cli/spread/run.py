@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from rich.markup import escape
 
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, counted
 from manikin.cli.spread.options import SpreadOptions
-from manikin.errors import ConfigError, DataError
+from manikin.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from manikin.spread.ledger import Ledger
     from manikin.spread.servants import Servants
 
-__all__ = ["PER_ROW", "array_place", "cores", "made_before", "members", "merged", "servants", "spread"]
+__all__ = ["PER_ROW", "array_place", "made_before", "members", "merged", "servants", "spread"]
 
 DEADLINE = 3600.0
 """[s] for a shard of episodes."""
@@ -77,45 +78,53 @@ def spread(
         ConfigError, DataError: the options cannot work, the folder is of another run, or no worker can go on.
     """
     from manikin.eval.runner import interruptible
-    from manikin.machine import machine
+    from manikin.machine import exact_machine
     from manikin.spread.drive import drive
     from manikin.spread.ledger import Intent, Ledger
     from manikin.spread.shards import split
 
     in_array = options.on == "slurm-array"
-    workers = array_place(os.environ)[1] if in_array else options.workers or cores(options.on or "")
-    each = -(-len(numbers) // (SHARDS * workers))  # few items are not left to one worker
-    shards = tuple(split(numbers, options.per_shard or max(1, min(size, each)), edges))
-    intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=machine(device))
-    ledger = Ledger.begin(folder, intent, resume=resume or in_array)
+    with ExitStack() as undo:  # where the plan is refused
+        cluster = None
+        if options.workers is None and _address(options) is not None:
+            cluster = _cluster(options, files)
+            undo.callback(cluster.close)
+        workers = array_place(os.environ)[1] if in_array else options.workers or _fitting(options, cluster)
+        each = -(-len(numbers) // (SHARDS * workers))  # few items are not left to one worker
+        shards = tuple(split(numbers, options.per_shard or max(1, min(size, each)), edges))
+        intent = Intent(work=work, settings=settings, same=same, shards=shards, machine=exact_machine(device))
+        ledger = Ledger.begin(folder, intent, resume=resume or in_array)
+        undo.pop_all()
     if resume and not in_array:
         ledger.retry()
     left = ledger.left()
+    if in_array:  # this task's share, for one worker
+        share, shares = array_place(os.environ)
+        left, workers = [shard for shard in left if shard.index % shares == share], 1
     total = sum(len(shard.numbers) for shard in left)
     out.print(
         f"{counted(total, items)} in {counted(len(left), 'shard')} on {options.on}; run {ledger.folder}",
         soft_wrap=True,
     )
-    if in_array:
-        _in_array(out, ledger, words)
-        waiting = len(ledger.left())
-        if waiting:
-            out.print(f"{counted(waiting, 'shard')} of other tasks of the array are not finished; the last one merges")
-    else:
-        with interruptible() as stop, bar(out, words, total) as advance:
-            done = drive(
-                ledger,
-                _crew(options, ledger, files),
-                workers=min(workers, max(1, len(left))),
-                deadline=options.deadline or deadline,
-                advance=advance,
-                stop=stop,
-            )
-        if done.words:
-            out.print(escape(done.words), soft_wrap=True)
-        if done.interrupted:
-            out.print("interrupted; what is finished is kept, repeat the command with --resume")
-            return ledger, False
+    with interruptible() as stop, bar(out, words, total) as advance:
+        done = drive(
+            ledger,
+            _crew(options, ledger, files, cluster),
+            workers=min(workers, max(1, len(left))),
+            deadline=options.deadline or deadline,
+            shards=left,
+            advance=advance,
+            stop=stop,
+        )
+    if done.words:
+        out.print(escape(done.words), soft_wrap=True)
+    if done.interrupted and in_array:
+        raise KeyboardInterrupt  # the same job, submitted again, goes on
+    if done.interrupted:
+        out.print("interrupted; what is finished is kept, repeat the command with --resume")
+        return ledger, False
+    if in_array and (waiting := len(ledger.left())):
+        out.print(f"{counted(waiting, 'shard')} of other tasks of the array are not finished; the last one merges")
     for item in ledger.failed:
         out.print(f"[red]{escape(item['what'])} failed: {escape(item['error'])}[/]", soft_wrap=True)
     return ledger, not ledger.left()
@@ -161,37 +170,55 @@ def members(options: SpreadOptions) -> int:
     """
     if options.on == "slurm-array":
         return array_place(os.environ)[1]
-    if options.workers is None and options.on not in ("local", "ray"):
+    if options.workers is None and _address(options) is not None:
         raise ConfigError("say with --workers how many actors of the cluster shall work")
-    return options.workers or cores(options.on or "")
+    return options.workers or _fitting(options, None)
 
 
-def cores(on: str) -> int:
-    """Workers of a word where the options do not say how many."""
+def _fitting(options: SpreadOptions, cluster: Cluster | None) -> int:
+    """Workers where the options do not say how many: as many as fit into a cluster that is there, or one for each core
+    of this machine."""
     from manikin.sim.device import processors
 
-    return processors() if on in ("local", "ray") else 1_000
+    return processors() if cluster is None else max(1, cluster.room(options.worker_cpus, options.worker_gpus))
 
 
-def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | None]) -> Crew:
-    if options.on == "local":
+def _address(options: SpreadOptions) -> str | None:
+    """Of a Ray cluster that is there."""
+    if options.on == "ray":
+        return os.environ.get("RAY_ADDRESS") or None
+    return options.on if (options.on or "").startswith("ray") else None
+
+
+def _crew(options: SpreadOptions, ledger: Ledger, files: Sequence[str | Path | None], cluster: Cluster | None) -> Crew:
+    if options.on in ("local", "slurm-array"):
+        from manikin.sim.device import processors
         from manikin.spread.processes import Processes
 
-        return Processes(ledger.folder, cpus=options.worker_cpus)
+        return Processes(ledger.folder, cpus=options.worker_cpus if options.on == "local" else processors())
     from manikin.spread.actors import Actors
 
-    return Actors(ledger.folder, _cluster(options, files), cpus=options.worker_cpus, gpus=options.worker_gpus)
+    cluster = cluster or _cluster(options, files)
+    return Actors(ledger.folder, cluster, cpus=options.worker_cpus, gpus=options.worker_gpus)
 
 
 def _cluster(options: SpreadOptions, files: Sequence[str | Path | None]) -> Cluster:
     from manikin.spread.cluster import Cluster
 
-    return Cluster(
-        address=options.on if options.on != "ray" else os.environ.get("RAY_ADDRESS"),
-        most=options.workers or cores(options.on or ""),
+    address = _address(options)
+    cluster = Cluster(
+        address=address,
+        most=options.workers or _fitting(options, None),
         cpus=options.worker_cpus,
         files=[str(file).partition(":")[0] for file in files if file is not None],
     )
+    if address is None and not cluster.room(options.worker_cpus, options.worker_gpus):
+        cluster.close()
+        raise ConfigError(
+            f"a worker takes {options.worker_gpus:g} of a GPU, and Ray finds too few on this machine: leave "
+            "--worker-gpus out, or give the address of a cluster that has them"
+        )
+    return cluster
 
 
 def servants(
@@ -219,25 +246,6 @@ def servants(
         return ServantProcesses(word, settings, log=log, cpus=options.worker_cpus, deadline=deadline)
     cluster, gpus = _cluster(options, files), options.worker_gpus
     return ServantActors(cluster, word, settings, cpus=options.worker_cpus, gpus=gpus, deadline=deadline)
-
-
-def _in_array(out: Console, ledger: Ledger, words: str) -> None:
-    """This process's share of the shards."""
-    from manikin.spread.worker import open_worker
-
-    share, shares = array_place(os.environ)
-    mine = ledger.intent.shards[share::shares]
-    with bar(out, words, sum(len(shard.numbers) for shard in mine)) as advance:
-        worker, _, text = open_worker(str(ledger.folder))
-        if worker is None:
-            raise ConfigError(text)
-        try:
-            for shard in mine:
-                kind, text = worker.do(shard.index, advance)
-                if kind == "unable":
-                    raise DataError(text)
-        finally:
-            worker.close()
 
 
 def array_place(environment: Mapping[str, str]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ state that was kept of the old one's rows, and is asked once more what the old o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,7 @@ from manikin.env.state.packed import pack, unpack
 from manikin.errors import ConfigError, DataError
 from manikin.learn.common.tree import mapped
 from manikin.learn.run.recipe import Recipe
+from manikin.machine import different, exact_machine
 from manikin.sim.snapshot import Snapshot
 from manikin.spread.servants import LostServantError, Servants
 
@@ -78,7 +80,7 @@ def spread_rows(recipe: Recipe, workers: Workers, *, device: str) -> SpreadRows:
         raise ConfigError(
             f"{count} workers cannot share {rows} environments: give fewer --workers, or more env.num_envs"
         )
-    settings = {"recipe": recipe.to_toml(), "device": device, "task": workers.task}
+    settings = {"recipe": recipe.to_toml(), "device": device, "task": workers.task, "machine": exact_machine(device)}
     servants = workers.open(f"{ServedRows.__module__}:{ServedRows.__name__}", settings)
     shares = [rows // count + (k < rows % count) for k in range(count)]
     try:
@@ -91,11 +93,12 @@ def spread_rows(recipe: Recipe, workers: Workers, *, device: str) -> SpreadRows:
 
 class ServedRows:
     """What a worker holds: some rows. A :class:`~manikin.spread.servant.Serving`; ``settings`` are the recipe as TOML,
-    the device, and the word of the task."""
+    the device, the word of the task, and the kind of machine of who asks."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         task_class(settings["task"])  # runs the file of a task of one's own
         self._recipe, self._device = Recipe.from_toml(settings["recipe"]), settings["device"]
+        self._different = different(settings["machine"], exact_machine(self._device))
 
     def answer(self, request: bytes) -> bytes:
         asked = unpack(request)
@@ -105,6 +108,7 @@ class ServedRows:
     def _begin(self, num_envs: int) -> Any:
         options = training_options(self._recipe, num_envs=num_envs, device=self._device)
         self._env = make(self._recipe.task, options=options)
+        return self._different
 
     def _reset(self, seed: Any, options: Any) -> Any:
         observation, info = self._env.reset(seed=seed, options=options)
@@ -144,7 +148,7 @@ class _Worker:
 
     def begun(self) -> None:
         """Wait until it has its rows."""
-        self._answered()
+        _say(self._answered())
 
     def ask(self, what: str, **given: Any) -> None:
         self._since.append(pack({"what": what, **given}))
@@ -180,8 +184,17 @@ class _Worker:
         *before, last = [self._first, *kept, *self._since]
         for request in before:
             self._servants.ask(self._number, request)
-            self._servants.answer(self._number)
+            answer = self._servants.answer(self._number)
+            if request is self._first:
+                _say(unpack(answer))
         self._servants.ask(self._number, last)
+
+
+def _say(different: str) -> None:
+    """Of a worker in what its machine differs from this one."""
+    if different:
+        said = "a worker is of another kind than this process, so that the last bits of its rows could differ"
+        warnings.warn(f"{said}: {different}", stacklevel=2)
 
 
 class SpreadRows(BatchEnv):
