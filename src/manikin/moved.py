@@ -189,6 +189,7 @@ NAMES: dict[str, dict[str, str]] = {
     "manikin.control.group": {
         "Group": "manikin.control.group:RobotGroup",
     },
+    "manikin.data.block": {"merge_blocks": "manikin.data.recording.merge"},
     "manikin.data.demonstrations": {
         "Demo": "manikin.data.formats.demos",
         "Demos": "manikin.data.formats.demos",
@@ -236,6 +237,7 @@ NAMES: dict[str, dict[str, str]] = {
         "Recorder": "manikin.data.recorder",
         "largest_episode": "manikin.data.recorder",
     },
+    "manikin.data.recording.block": {"merge_blocks": "manikin.data.recording.merge"},
     "manikin.data.recording.format": {
         "Episode": "manikin.data.recording.format:RecordedEpisode",
     },

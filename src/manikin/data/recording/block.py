@@ -14,6 +14,7 @@ from manikin.data.recording.format import PER_STEP, TABLES, RecordedEpisode, che
 from manikin.data.recording.outside import reading
 from manikin.data.recording.text import as_fixed, attribute, put_attribute
 from manikin.errors import DataError
+from manikin.moved import old_names
 
 __all__ = [
     "WORDS",
@@ -372,3 +373,6 @@ def blocks_of(file: Any, where: str, damaged: list[str] | None = None) -> dict[i
                 raise
             damaged.append(str(error))
     return blocks
+
+
+__getattr__ = old_names(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from manikin.data.recording.outside import open_hdf5
 from manikin.data.recording.text import LIBVER, as_fixed, put_attribute
 from manikin.errors import DataError
 
-__all__ = ["merge_parts"]
+__all__ = ["merge_blocks", "merge_parts"]
 
 _AT_ONCE = 1 << 24  # [bytes] read or written of a dataset in one go
 
@@ -44,20 +44,24 @@ def merge_parts(path: Path, parts: Path, header: Header, *, memory: int = 1 << 2
     pieces = sorted(parts.glob("*.h5"))
     sources = [*([path] if path.exists() else []), *pieces]
     dropped: set[int] = set()
-    plan = _Plan(memory if pieces else 0)
-    for source in sources:
-        with open_hdf5(source) as file:
-            if different := differences(header, read_header(file, source)):
-                raise DataError(
-                    f"{source} and {path} were recorded differently and are not merged: {'; '.join(different)}; "
-                    "every episode stays where it is"
-                )
-            dropped |= read_dropped(file, source)
-            plan.add(file, source)
+
+    def check(file: Any, source: Path) -> None:
+        if different := differences(header, read_header(file, source)):
+            raise DataError(
+                f"{source} and {path} were recorded differently and are not merged: {'; '.join(different)}; "
+                "every episode stays where it is"
+            )
+        dropped.update(read_dropped(file, source))
+
     if not pieces:  # nothing was finished, or another process has merged it
+        there: set[int] = set()
+        for source in sources:
+            with open_hdf5(source) as file:
+                check(file, source)
+                there.update(number for block in blocks_of(file, str(source)).values() for number in block.numbers)
         with suppress(OSError):  # it has begun again
             parts.rmdir()
-        return plan.numbers | dropped
+        return there | dropped
     temporary = path.with_name(path.name + ".tmp")
     temporary.unlink(missing_ok=True)  # of a merge that was killed
     needed = sum(source.stat().st_size for source in sources)
@@ -65,7 +69,7 @@ def merge_parts(path: Path, parts: Path, header: Header, *, memory: int = 1 << 2
         try_room(temporary, needed)
         with h5py.File(temporary, "w", libver=LIBVER) as target:
             write_header(target, header)
-            plan.write(target)
+            there = merge_blocks(target, sources, check=check, memory=memory)
             if dropped:
                 store(target, "dropped", np.array(sorted(dropped), np.int64))
         sync(temporary)
@@ -83,7 +87,39 @@ def merge_parts(path: Path, parts: Path, header: Header, *, memory: int = 1 << 2
         source.unlink()
     with suppress(OSError):  # not empty: another process is still writing
         parts.rmdir()
-    return plan.numbers | dropped
+    return there | dropped
+
+
+def merge_blocks(
+    target: Any,
+    sources: Sequence[Path],
+    *,
+    check: Callable[[Any, Path], None] = lambda file, source: None,
+    memory: int = 1 << 28,
+) -> set[int]:
+    """Write what the files hold into an open empty one, one block for each shape, file after file.
+
+    An episode that lies in several files is taken from the first.
+
+    Args:
+        target: the open file.
+        sources: files that hold blocks.
+        check: called with each of them, open, before it is read.
+        memory: as :func:`merge_parts`.
+
+    Returns:
+        numbers of the episodes written.
+
+    Raises:
+        DataError: a file is damaged.
+    """
+    plan = _Plan(memory)
+    for source in sources:
+        with open_hdf5(source) as file:
+            check(file, source)
+            plan.add(file, source)
+    plan.write(target)
+    return plan.numbers
 
 
 @dataclass(frozen=True)
