@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from manikin.cli.spread.options import SpreadOptions
-from manikin.cli.spread.run import members
+from manikin.cli.spread.run import members, servants
 from manikin.errors import ConfigError, DataError
 from manikin.spread.cluster import Cluster
 from manikin.spread.crew import Word
@@ -135,3 +135,25 @@ def test_who_shares_a_search_on_a_cluster_that_is_there_says_how_many(monkeypatc
     with pytest.raises(ConfigError, match="say with --workers"):
         members(SpreadOptions(on="ray"))
     assert members(SpreadOptions(on="ray", workers=2)) == 2 and members(SpreadOptions(on="local")) == 1
+
+
+def test_a_gpu_that_this_machine_lacks_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[tuple[float, float]] = []
+
+    class Bare:
+        def __init__(self, **given: Any) -> None:
+            assert given["address"] is None
+
+        def room(self, cpus: float, gpus: float) -> int:
+            asked.append((cpus, gpus))
+            return 0
+
+        def close(self) -> None:
+            asked.append((0.0, 0.0))
+
+    monkeypatch.setattr("manikin.spread.cluster.Cluster", Bare)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    options = SpreadOptions(on="ray", workers=2, worker_gpus=0.25)
+    with pytest.raises(ConfigError, match=r"a worker takes 0\.25 of a GPU, and Ray finds too few on this machine"):
+        servants(options, "toy_work:Squares", {}, log=tmp_path / "log.txt")
+    assert asked == [(1.0, 0.25), (0.0, 0.0)]
