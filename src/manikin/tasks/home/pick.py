@@ -29,7 +29,8 @@ class HomePick(HandlingTask):
     arm back to rest.
 
     Randomization: which of the built-in apartments (by the episode's seed, see ``layouts``); which object; which place
-    on which surface, and its turn, in the fridge a little off straight; where within 2 m of it the robot starts, about facing it; its arm's joints.
+    on which surface, and its turn, in the fridge a little off straight; where within 2 m of it the robot starts, about
+    facing it; its arm's joints.
     Success: the gripper holds the object; the tool and all joints are near rest; the robot stands still; and it has
     pressed on things by less than 5000 N, added up over control steps.
 

@@ -112,7 +112,7 @@ class HomeClose(MechanismTask):
         at = self.seen(h).base
         forth, aside = ((((at[:, :2] - found.frame[target]) * axis).sum(1)) for axis in (out, left_of))
         askew = aside < -0.3  # it then backs, and there may be a wall on the side of the hinge, so it turns before
-        to = torch.where((aside > 0.1) & (aside < 0.45), aside, constant(0.15))  # going aside costs two turns
+        to = torch.where((aside > 0.1) & (aside < 0.55), aside, constant(0.15))  # going aside costs two turns
 
         def base(away: float | Tensor) -> Tensor:
             away = torch.full_like(forth, away) if isinstance(away, float) else away
@@ -120,7 +120,7 @@ class HomeClose(MechanismTask):
             return torch.cat([place, (yaw + math.pi)[:, None]], 1)
 
         turned = torch.cat([at[:, :2], torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
-        first = base(torch.where(askew, (forth + 0.1).clamp_min(1.75), constant(1.75)))
+        first = base(torch.where(askew, (forth + 0.3).clamp_min(1.75), constant(1.75)))
 
         def hand(to: Tensor, off: float) -> Tensor:
             """Outside of the handle where the door is at ``to``."""
