@@ -16,14 +16,17 @@ from manikin.errors import UnknownNameError
 from manikin.spec.links import RGBA, Vec3
 from manikin.spec.prop import Prop, Shape
 
-__all__ = ["HOME_OBJECTS", "OBJECT_SETS", "HomeObject", "ObjectSet", "home_objects"]
+__all__ = ["FROM_FRONT", "HOME_OBJECTS", "OBJECT_SETS", "HomeObject", "ObjectSet", "home_objects"]
 
 _DEPTH = 0.008  # [m] how far below an object's top the tool takes it; its palm begins 34 mm behind
 _LOW = 0.045  # [m] of the tool above what the object lies on, so that tips 38.5 mm ahead do not touch that
 # [m] likewise of a tool that points ahead and a little down: below the top, above what it lies on (least, most),
 _FRONT_DEPTH, _FRONT_LOW, _FRONT_HIGH = 0.012, 0.036, 0.06
 _FRONT_REACH = 0.03  # and how far behind an object's near side
+# [rad] that such a tool points down; [m] of its palm behind it, and how high above it something meets that
+_TILT, _PALM, _PALM_TOP = math.pi / 6, 0.031, 0.058
 _SIDES = 12  # of the bowl
+_OPEN = 0.1  # [m] that the gripper opens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +70,14 @@ class HomeObject:
         deep = self.size[1] if self.yaw else self.size[0]
         up = min(max(self.size[2] - _FRONT_DEPTH, _FRONT_LOW), _FRONT_HIGH)
         return (min(_FRONT_REACH - deep / 2, 0.0), 0.0, up - self.height)
+
+    @property
+    def front_gap(self) -> float:
+        """[m] by which that gripper stays behind there, as its palm meets the object's near side."""
+        back, _, up = self.front_grip
+        near = (self.size[1] if self.yaw else self.size[0]) / 2 + back
+        above = min(self.height - up, _PALM_TOP)
+        return max(near * math.cos(_TILT) + above * math.sin(_TILT) - _PALM, 0.0)
 
     @property
     def prop(self) -> Prop:
@@ -179,6 +190,10 @@ OBJECT_SETS: Mapping[str, ObjectSet] = MappingProxyType(
     }
 )
 """By name of the long task."""
+
+
+FROM_FRONT = tuple(name for name, one in HOME_OBJECTS.items() if min(one.size[:2]) < _OPEN)
+"""Names of those that are narrow enough for the gripper that comes from the front."""
 
 
 def home_objects(names: tuple[str, ...]) -> list[HomeObject]:

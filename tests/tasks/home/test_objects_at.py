@@ -187,7 +187,7 @@ def test_ways_in_an_apartment_end_at_a_stand() -> None:
     found, rng = places(LAYOUT), np.random.default_rng(2)
     for k in rng.integers(0, len(found.points), 6):
         start = found.starts[k, rng.integers(0, found.starts.shape[1])]
-        way = way_to(LAYOUT, int(k), float(start[0]), float(start[1]), 0.0)
+        way = way_to(found, int(k), float(start[0]), float(start[1]), 0.0)
         assert np.abs(found.stands[k] - way[-1]).max(1).min() < 1e-5
         for a, b in itertools.pairwise(np.concatenate([start[None], way[:, :2]])):
             assert (found.space.clearance_at(np.linspace(a, b, 200)) >= found.space.radius - 0.02).all()

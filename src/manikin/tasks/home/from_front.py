@@ -9,14 +9,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from manikin import Robot, Waypoint
-from manikin.math import Constant, pose, quat_rotate, quat_to_yaw
+from manikin import Episode, Robot, Waypoint
+from manikin.math import Constant, pose, quat_from_yaw, quat_rotate, quat_to_yaw
 from manikin.tasks.home.doors.inside import REACH
-from manikin.tasks.home.handling import back
-from manikin.tasks.home.place import brought
+from manikin.tasks.home.handling import back, brought
 from manikin.toolkit import above
 
-__all__ = ["reaching", "stowing"]
+__all__ = ["reaching", "stowing", "turned"]
 
 # torso [m] and arm [rad] of a hand 0.8 m ahead and 1.13 m high that points ahead and 30 degrees down, near rest
 _READY = Constant((0.04, -0.4, -1.2, 0.89, 0.9, -0.65, 0.99, 0.36))
@@ -25,6 +24,13 @@ _LIFT = 0.03  # [m]
 _CLEAR = 0.42  # [m] of the base from where it reaches in, so that the arm may move anyhow
 _LATE = 0.8  # [s] after which the arm, which may be at its end, goes on
 _AHEAD = Constant(((0.0, 0.0, 1.0),))
+_ASKEW = 0.15  # [rad] that what is taken from the front lies askew at most
+
+
+def turned(ep: Episode, stream: str, ahead: float, own: Tensor) -> Tensor:
+    """(n, 4) how an object lies so that it can be taken from the front: about straight before a robot whose heading is
+    ``ahead`` [rad], which takes an object that is not turned with a gripper that is, by ``own`` (n,) [rad]."""
+    return quat_from_yaw(ahead + ep.rng.uniform(stream, -_ASKEW, _ASKEW) - own)
 
 
 def reaching(robot: Robot, grip: Tensor, stand: Tensor) -> list[Waypoint]:

@@ -11,18 +11,33 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes import Home, apartment, furnish
 from manikin.homes.free_space import CELL
-from manikin.homes.objects import OBJECT_SETS, home_objects
-from manikin.math import Constant, atan2, norm, pose_inv, pose_mul, quat_rotate_inv
+from manikin.homes.objects import FROM_FRONT, HOME_OBJECTS, OBJECT_SETS, home_objects
+from manikin.math import (
+    Constant,
+    atan2,
+    norm,
+    pose,
+    pose_inv,
+    pose_mul,
+    quat_conj,
+    quat_from_yaw,
+    quat_mul,
+    quat_rotate_inv,
+    quat_to_yaw,
+)
 from manikin.robots import fetch_mshab
+from manikin.tasks.home.doors.inside import open_up, places_in
+from manikin.tasks.home.doors.mechanisms import KINDS
 from manikin.tasks.home.objects_at import Grips, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.tasks.home.ways import stacked
-from manikin.toolkit import constant, fingers_touch, first_valid, per_step, press, tool_from_base
+from manikin.toolkit import above, constant, facing_down, fingers_touch, first_valid, per_step, press, tool_from_base
 
-__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back", "drive", "numbers"]
+__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back", "brought", "drive", "numbers"]
 
 STATE: Mapping[str, Quantity] = {
     "joints": Quantity("m, rad", "joint", "torso, head, arm and fingers, in MS-HAB's order"),
@@ -38,6 +53,7 @@ _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which
 _LOW = 0.45  # [m] below this height of a place the arm, which is slow, goes down on the way
 _HALFWAY = Constant((0.286, -0.27, -0.98, 0.49, 1.28, -0.16, 1.47, 0.2))  # [m, rad] of torso and arm then
 _HELD_ANGLE = math.degrees(COMMON.grasp_angle)
+_WHERE = ("open", *KINDS)
 
 
 @dataclass
@@ -65,19 +81,21 @@ class HandlingTask(Task):
 
     @dataclass(frozen=True)
     class Config:
-        objects: tuple[str, ...] = OBJECT_SETS["tidy_house"].targets  # names of manikin.homes.objects
+        where: str = "open"  # the object lies, or is to be: on open surfaces, in the open drawer, in the open fridge
+        objects: tuple[str, ...] = ()  # names of manikin.homes.objects; by default those of TidyHouse that fit there
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
 
     def furnished(self, b: SceneBuilder) -> HandlingHandles:
         """The apartment of this layout with the robot and the object."""
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot)
-        self._places = found = places(self.layout)
+        objects = home_objects(self._names())
+        self._opened = "" if self.config.where == "open" else self.config.where
+        self._places = found = places_in(self.layout, self._opened) if self._opened else places(self.layout)
         arrays = (found.points, found.corners, found.starts, found.roomy)
         self._points, self._corners, self._starts, self._roomy = map(torch.tensor, arrays)
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.roomy.shape) - 1
-        objects = home_objects(tuple(self.config.objects))
         self._grips = Grips(objects)
         home = furnish(b, apartment(LAYOUTS.index(self.layout)))
         thing = b.mesh("object", choice=[one.prop for one in objects])
@@ -92,10 +110,34 @@ class HandlingTask(Task):
             tool=b.variable("tool", (4,)),
         )
 
+    @property
+    def from_front(self) -> bool:
+        """Whether the gripper takes the object from the front, as under a shelf there is no room above."""
+        return self.config.where == "fridge"
+
+    def _names(self) -> tuple[str, ...]:
+        """Of the objects.
+
+        Raises:
+            UnknownNameError: there is no such place.
+            ConfigError: one is too wide to be taken there.
+        """
+        if self.config.where not in _WHERE:
+            raise UnknownNameError("where", self.config.where, _WHERE)
+        fitting = FROM_FRONT if self.from_front else tuple(HOME_OBJECTS)
+        names = self.config.objects or [name for name in OBJECT_SETS["tidy_house"].targets if name in fitting]
+        wide = [name for name in names if name in HOME_OBJECTS and name not in fitting]
+        if wide:
+            raise ConfigError(f"{wide[0]} is too wide to be taken from the front; in the fridge can be {fitting}")
+        return tuple(names)
+
     # ---- how an episode begins ---------------------------------------------------------------------------------------
 
     def begin(self, h: HandlingHandles, ep: Episode) -> tuple[Tensor, Tensor]:
-        """Draw a place for the object (n, 3) [m], and joints (n, arm joints) of a robot within 2 m that faces it."""
+        """Draw a place for the object (n, 3) [m], and joints (n, arm joints) of a robot within 2 m that faces it; open
+        what it is in."""
+        if self._opened:
+            open_up(h.home, self.layout, self._opened)
         number = ep.rng.integers("place", 0, len(self._points))
         h.place.set(number.float())
         point = self._points[number]
@@ -153,14 +195,14 @@ class HandlingTask(Task):
 
     def drive(self, h: HandlingHandles, gripper: float) -> tuple[Waypoint, Tensor]:
         """To the nearest stand before the place, with the arm at rest, before a seat or a low table already halfway
-        to it; and how the robot faces there (n,) [rad]."""
+        to it; and that stand (n, 3), x, y [m] and yaw [rad]."""
         number, begun = h.place.value.long().tolist(), h.begun.value.tolist()
-        ways = [way_to(self.layout, place, *base) for place, base in zip(number, begun, strict=True)]
-        paths, facing = stacked(ways)
+        ways = [way_to(self._places, place, *base) for place, base in zip(number, begun, strict=True)]
+        paths, _ = stacked(ways)
         low = self._points[h.place.value.long(), 2:] < _LOW
         rest = h.robot.keyframe("rest")
         joints = torch.where(low, torch.cat([rest[:-8], _HALFWAY.like(rest)]), rest)
-        return drive("drive", paths, joints, gripper), facing
+        return drive("drive", paths, joints, gripper), paths[:, -1]
 
 
 def numbers(robot: Robot, thing: Tensor, goal_from_base: Tensor, grasped: Tensor) -> dict[str, Tensor]:
@@ -188,3 +230,12 @@ def back(robot: Robot, gripper: float) -> Waypoint:
     """Torso, head and arm to rest."""
     rest = robot.keyframe("rest").expand(len(robot.tcp_pos), -1)
     return Waypoint(name="rest", joints=rest, gripper=gripper, turn=2.5).hold()
+
+
+def brought(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor, up: tuple[float, ...]) -> list[Tensor]:
+    """(n, 7) poses of the tool that bring what it holds, at ``thing`` (n, 7), upright to ``goal`` (n, 3) [m], once so
+    far ``up`` above it [m] each, turned so that the tool then faces ``facing`` (n,) [rad]."""
+    in_hand = pose_mul(pose_inv(thing), robot.tcp_pose)
+    own = quat_to_yaw(quat_mul(in_hand[:, 3:], quat_conj(facing_down(robot))))
+    turn = quat_from_yaw(facing - own)
+    return [pose_mul(pose(above(goal, one), turn), in_hand) for one in up]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ _WAY = 2.5  # [m] that a start is at most from a stand
 _ROOM = 0.12  # [m] more than the radius where it starts: the arm's joints vary there
 _STRIDE = 4  # a start every so many cells
 _TILTED = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
+_FORTH = Constant(((0.0, 0.0, 1.0),))  # where a tool points
 _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
 
 
@@ -66,6 +67,18 @@ class ObjectPlaces:
     stands: np.ndarray
     starts: np.ndarray
     roomy: np.ndarray
+
+    def only(self, name: str) -> ObjectPlaces:
+        """Those of a name."""
+        mine = [one == name for one in self.names]
+        return replace(
+            self,
+            points=self.points[mine],
+            corners=self.corners[mine],
+            names=(name,) * sum(mine),
+            stands=self.stands[mine],
+            starts=self.starts[mine],
+        )
 
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
@@ -160,9 +173,8 @@ class Room:
 
 
 @functools.lru_cache(maxsize=4096)
-def way_to(layout: str, place: int, x: float, y: float, yaw: float) -> np.ndarray:
-    """(k, 3) x, y [m] and yaw [rad] of a quick way from a base to a stand before a place of an apartment."""
-    found = places(layout)
+def way_to(found: ObjectPlaces, place: int, x: float, y: float, yaw: float) -> np.ndarray:
+    """(k, 3) x, y [m] and yaw [rad] of a quick way from a base to a stand before one of the places."""
     return quick_way(
         found.space, found.turns, np.array([x, y, yaw]), np.unique(found.stands[place].astype(float), axis=0)
     )
@@ -204,6 +216,7 @@ class Grips:
         self._width = torch.tensor([one.width for one in objects])
         self._height = torch.tensor([one.height for one in objects])
         self._from_front = torch.tensor([one.front_grip for one in objects])
+        self._front_gap = torch.tensor([one.front_gap for one in objects])
 
     def height(self, choice: Tensor) -> Tensor:
         """(n,) [m] of the middle of objects ``choice`` (n,) above what they lie on."""
@@ -215,6 +228,15 @@ class Grips:
         turn, _ = self._turn(choice, thing, facing)
         place = thing[:, :3] + quat_rotate(quat_from_yaw(turn), self._from_front[choice])
         return pose(place, quat_mul(quat_from_yaw(turn), _TILTED.like(turn).expand(len(turn), 4)))
+
+    def held_from_front(self, choice: Tensor, tool: Tensor) -> Tensor:
+        """(n, 7) poses of objects ``choice`` (n,) that a tool at ``tool`` (n, 7) holds as it takes them from the
+        front."""
+        upright = torch.zeros_like(tool)
+        upright[:, 3] = 1.0
+        grip = self.from_front(choice, upright, self._yaw[choice])
+        back = quat_rotate(grip[:, 3:], _FORTH.like(grip).expand(len(grip), 3)) * self._front_gap[choice, None]
+        return pose_mul(tool, pose_inv(pose(grip[:, :3] - back, grip[:, 3:])))
 
     def _turn(self, choice: Tensor, thing: Tensor, facing: Tensor) -> tuple[Tensor, Tensor]:
         """(n,) [rad] how the gripper is turned about the vertical, and that less how the object is."""

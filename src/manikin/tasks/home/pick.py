@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from torch import Tensor
 
 from manikin import Episode, Robot, SceneBuilder, Waypoint
 from manikin.math import pose
+from manikin.tasks.home.doors.inside import one_front
+from manikin.tasks.home.from_front import reaching, turned
 from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import Goal, succeeds
@@ -22,10 +25,12 @@ _OPENING = 0.025 / 0.06  # at the start: fingers 15 mm open each, as at the orig
 
 
 class HomePick(HandlingTask):
-    """Pick an object up from a table, a counter or a sofa, and bring the arm back to rest.
+    """Pick an object up from a table, a counter or a sofa, or out of an open drawer or the open fridge, and bring the
+    arm back to rest.
 
     Randomization: which of the built-in apartments (by the episode's seed, see ``layouts``); which object; which place
-    on which surface, and its turn; where within 2 m of it the robot starts, about facing it; its arm's joints.
+    on which surface, and its turn, in the fridge a little off straight; where within 2 m of it the robot starts, about
+    facing it; its arm's joints.
     Success: the gripper holds the object; the tool and all joints are near rest; the robot stands still; and it has
     pressed on things by less than 5000 N, added up over control steps.
 
@@ -56,7 +61,12 @@ class HomePick(HandlingTask):
 
     def start(self, h: HandlingHandles, ep: Episode) -> None:
         point, joints = self.begin(h, ep)
-        h.thing.set_pose(above(point, self._grips.height(h.thing.choice)), full_turn(ep, "object/yaw"))
+        choice, stream = h.thing.choice, "object/yaw"
+        turn = full_turn(ep, stream)
+        if self.from_front:
+            ahead = one_front(self.layout, "fridge").yaw + math.pi
+            turn = turned(ep, stream, ahead, self._grips.own(choice))
+        h.thing.set_pose(above(point, self._grips.height(choice)), turn)
         h.robot.set_qpos(joints, opening=_OPENING)
 
     @per_step
@@ -75,8 +85,11 @@ class HomePick(HandlingTask):
         return pick_terms(self.seen(h), h.tool.value[:, 3], self.done(h))
 
     def expert(self, h: HandlingHandles) -> list[Waypoint]:
-        drive, facing = self.drive(h, gripper=1)
-        return [drive, *picking(h.robot, self._grips.of(h.robot, h.thing.choice, h.thing.pose, facing))]
+        drive, stand = self.drive(h, gripper=1)
+        thing = (h.thing.choice, h.thing.pose, stand[:, 2])
+        if self.from_front:
+            return [drive, *reaching(h.robot, self._grips.from_front(*thing), stand)]
+        return [drive, *picking(h.robot, self._grips.of(h.robot, *thing))]
 
 
 def picking(robot: Robot, grip: Tensor) -> list[Waypoint]:

@@ -10,15 +10,16 @@ from torch import Tensor
 
 from manikin import Episode, Marker, Robot, SceneBuilder, Variable, Waypoint
 from manikin.errors import UnknownNameError
-from manikin.math import norm, pose, pose_inv, pose_mul, quat_conj, quat_from_yaw, quat_mul, quat_to_yaw
-from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back
+from manikin.math import norm, pose, pose_mul
+from manikin.tasks.home.from_front import stowing
+from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back, brought
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import COMMON, Goal, at_goal, succeeds
 from manikin.tasks.home.rewards import place_terms
 from manikin.tasks.home.rules import RULES
-from manikin.toolkit import above, constant, facing_down, per_step
+from manikin.toolkit import above, constant, per_step
 
-__all__ = ["HomePlace", "brought", "placing"]
+__all__ = ["HomePlace", "placing"]
 
 _OVER = 0.1  # [m] above the goal, and above where the object was let go
 _ABOVE = 0.004  # [m] it is let go so far above the surface
@@ -35,7 +36,8 @@ class HomePlaceHandles(HandlingHandles):
 
 
 class HomePlace(HandlingTask):
-    """Put the object in the gripper down on a table, a counter or a sofa, and bring the arm back to rest.
+    """Put the object in the gripper down on a table, a counter or a sofa, or in an open drawer or the open fridge, and
+    bring the arm back to rest.
 
     Randomization: which of the built-in apartments (by the episode's seed, see ``layouts``); which object; which goal
     on which surface; where within 2 m of it the robot starts, about facing it; its arm's joints.
@@ -85,7 +87,8 @@ class HomePlace(HandlingTask):
         h.goal.set(goal)
         h.marker.set_pose(goal)
         tool = torch.cat(h.robot.solver.chain.fk(joints.double()), 1).float()
-        thing = grips.held(h.robot, choice, pose_mul(h.robot.base_pose.expand_as(tool), tool))
+        tool = pose_mul(h.robot.base_pose.expand_as(tool), tool)
+        thing = grips.held_from_front(choice, tool) if self.from_front else grips.held(h.robot, choice, tool)
         h.thing.set_pose(thing[:, :3], thing[:, 3:])
         h.robot.set_qpos(joints, opening=grips.opening(h.robot, choice))
 
@@ -136,8 +139,10 @@ class HomePlace(HandlingTask):
         )
 
     def expert(self, h: HomePlaceHandles) -> list[Waypoint]:
-        drive, facing = self.drive(h, gripper=-1)
-        return [drive, *placing(h.robot, h.thing.pose, h.goal.value, facing)]
+        drive, stand = self.drive(h, gripper=-1)
+        if self.from_front:
+            return [drive, *stowing(h.robot, h.thing.pose, h.goal.value, stand)]
+        return [drive, *placing(h.robot, h.thing.pose, h.goal.value, stand[:, 2])]
 
 
 def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor) -> list[Waypoint]:
@@ -152,12 +157,3 @@ def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor) -> list[W
         Waypoint(name="up", pose=up, gripper=1, pos_tol=0.03, speed=0.4),
         back(robot, gripper=1),
     ]
-
-
-def brought(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor, up: tuple[float, ...]) -> list[Tensor]:
-    """(n, 7) poses of the tool that bring what it holds to a goal upright, once so far ``up`` above it [m] each;
-    arguments as of :func:`placing`."""
-    in_hand = pose_mul(pose_inv(thing), robot.tcp_pose)
-    own = quat_to_yaw(quat_mul(in_hand[:, 3:], quat_conj(facing_down(robot))))
-    turn = quat_from_yaw(facing - own)
-    return [pose_mul(pose(above(goal, one), turn), in_hand) for one in up]

@@ -14,10 +14,10 @@ from manikin import Waypoint
 from manikin.homes import VARIATIONS, FreeSpace, apartment, free_space
 from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 
-__all__ = ["Approach", "approach", "drive", "ready"]
+__all__ = ["Approach", "aim", "approach", "drive", "floor", "ready"]
 
 
-def _aim(pitch: float, roll: float) -> Constant:
+def aim(pitch: float, roll: float) -> Constant:
     """The tool of a hand that points forward and ``pitch`` [degrees] down, and opens sideways, turned by ``roll``
     [degrees] about where it points."""
     p, r = math.radians(90 + pitch) / 2, math.radians(roll) / 2
@@ -25,7 +25,7 @@ def _aim(pitch: float, roll: float) -> Constant:
     return Constant(((c * math.cos(r), s * math.sin(r), s * math.cos(r), c * math.sin(r)),))
 
 
-_AIM = {"drawer": _aim(45.0, 90.0), "fridge": _aim(40.0, 180.0)}
+_AIM = {"drawer": aim(45.0, 90.0), "fridge": aim(40.0, 180.0)}
 # torso [m] and arm [rad] of a hand before the shoulder that points like that
 _READY = {
     "drawer": Constant((0.04, -0.974, -1.06, 1.87, 1.555, -1.024, 1.269, -0.679)),
@@ -68,7 +68,7 @@ class Approach:
 
 
 @functools.lru_cache(maxsize=VARIATIONS)
-def _floor(layout: str) -> FreeSpace:
+def floor(layout: str) -> FreeSpace:
     """Where the base can drive in a built-in apartment."""
     return free_space(apartment(int(layout.removeprefix("apartment"))), radius=_ROOM)
 
@@ -104,7 +104,7 @@ def approach(
     facing = out[:, None] + lines
     way = torch.stack([torch.cos(facing), torch.sin(facing)], -1)[:, :, None]
     places = foot[:, None, None, :2] + torch.stack(ends, 1)[:, None, :, None] * way
-    free = _floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3]).min(2)
+    free = floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3]).min(2)
     cost = (lines - nearest).abs().numpy(force=True) + _TIGHT * np.maximum(_ROOM - free, 0.0)
     best = torch.tensor(cost.argmin(1).tolist())
     yaw = wrap_to_pi(facing.gather(1, best[:, None])[:, 0] + math.pi)

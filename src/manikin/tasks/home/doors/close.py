@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import close_terms
 from manikin.tasks.home.rules import RULES
+from manikin.toolkit import constant
 
 __all__ = ["HomeClose"]
 
@@ -54,15 +56,18 @@ class HomeClose(MechanismTask):
         seen, torso, pushed = self.seen(h), self.torso(h), h.pushed.value > 0
         return self.by_kind(h, lambda joint: close_terms(seen, joint, pushed, ev["success"], torso))
 
+    def expert_part(self, h: MechanismHandles) -> Tensor:
+        cold = self.cold(h).long() if len(self._kinds) > 1 else torch.zeros(h.n, dtype=torch.int64)
+        return torch.stack([cold, torch.zeros_like(cold)], 1)
+
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
-        """Drive before a drawer, take its handle, push while driving on, leave, rest. The door of the fridge is swept
-        along by the hand."""
-        if self._kinds == ("fridge",):
-            return self._shut_fridge(h)
-        if self._kinds != ("drawer",):
-            raise NotImplementedError(
-                f"{self.id} has scripted experts for mechanism='drawer' and 'fridge', not for 'either'"
-            )
+        """Of drawers and of fridges a part each."""
+        shut = {"drawer": self._shut_drawer, "fridge": self._shut_fridge}
+        parts = [shut[kind](h) for kind in self._kinds]
+        return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
+
+    def _shut_drawer(self, h: MechanismHandles) -> list[Waypoint]:
+        """Drive before it, take its handle, push while driving on, leave, rest."""
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, q, rest = found.handle[target], self.seen(h).base, self.joint(h).q, h.robot.keyframe("rest")
         wide = torch.full_like(q, 0.25)
@@ -103,9 +108,19 @@ class HomeClose(MechanismTask):
         left = torch.stack([-out[:, 1], out[:, 0]], 1)
         facing = quat_mul(quat_from_yaw(yaw + math.pi), _POINTS.like(out).expand(len(out), 4))
 
-        def base(away: float) -> Tensor:
-            place = found.frame[target] + away * out + 0.15 * found.sense[target][:, None] * left
+        left_of = found.sense[target][:, None] * left
+        at = self.seen(h).base
+        forth, aside = ((((at[:, :2] - found.frame[target]) * axis).sum(1)) for axis in (out, left_of))
+        askew = aside < -0.3  # it then backs, and there may be a wall on the side of the hinge, so it turns before
+        to = torch.where((aside > 0.1) & (aside < 0.55), aside, constant(0.15))  # going aside costs two turns
+
+        def base(away: float | Tensor) -> Tensor:
+            away = torch.full_like(forth, away) if isinstance(away, float) else away
+            place = found.frame[target] + away[:, None] * out + to[:, None] * left_of
             return torch.cat([place, (yaw + math.pi)[:, None]], 1)
+
+        turned = torch.cat([at[:, :2], torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
+        first = base(torch.where(askew, (forth + 0.3).clamp_min(1.75), constant(1.75)))
 
         def hand(to: Tensor, off: float) -> Tensor:
             """Outside of the handle where the door is at ``to``."""
@@ -115,34 +130,35 @@ class HomeClose(MechanismTask):
             return pose(torch.cat([place[:, :2] + off * along, place[:, 2:]], 1), facing)
 
         beside = hand(q, 0.16)
-        forth = ((beside[:, :2] - found.frame[target]) * out).sum(1)
-        wide = pose(torch.cat([beside[:, :2] + (1.25 - forth)[:, None] * out, beside[:, 2:3]], 1), facing)
-        left_of = found.sense[target][:, None] * left
+        off = ((beside[:, :2] - found.frame[target]) * out).sum(1)
+        wide = pose(torch.cat([beside[:, :2] + (1.25 - off)[:, None] * out, beside[:, 2:3]], 1), facing)
         swept = found.frame[target] + 0.8 * out - 0.15 * left_of
         shut = torch.zeros_like(q)
         # [m] where the base stands, [m/s] how fast the hand goes, [s] when it goes on at the latest
         stages = [
-            ("wide", wide, 1.75, 1.2, 1.5),
-            ("round", beside, 1.75, 0.8, 1.5),
-            ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5, 1.3),
-            ("shut", hand(shut, -0.02), 1.3, 0.8, 0.9),
-            ("ease", hand(shut, 0.02), 1.3, 0.05, 0.3),  # what is let go at once springs open by a hair
-            ("leave", hand(shut, 0.15), 1.4, 0.8, 0.4),
+            ("wide", wide, 1.75, 1.2, 1.75, 0.0),
+            ("round", beside, 1.75, 0.8, 1.5, 0.0),
+            ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5, 1.3, 0.0),
+            ("shut", hand(shut, -0.02), 1.3, 0.8, 0.75, 0.1),
+            ("ease", hand(shut, 0.02), 1.3, 0.02, 0.5, 0.0),  # what is let go at once springs open by a hair
+            ("leave", hand(shut, 0.2), 1.5, 0.8, 0.25, 0.0),
         ]
         return [
-            drive(base(1.75), rest.expand(h.n, -1), gripper=-1),
+            replace(drive(turned, rest.expand(h.n, -1), gripper=-1), name="turn"),
+            drive(first, rest.expand(h.n, -1), gripper=-1),
             *(
                 Waypoint(
                     name=name,
                     pose=to,
                     base=base(away),
                     gripper=-1,
-                    pos_tol=0.06,
+                    pos_tol=0.06 if name != "ease" else 0.005,
                     rot_tol=0.4,
                     speed=speed,
+                    dwell_s=dwell,
                     timeout_s=late,
                 )
-                for name, to, away, speed, late in stages
+                for name, to, away, speed, late, dwell in stages
             ),
             Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=-1).hold(),
         ]

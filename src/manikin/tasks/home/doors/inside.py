@@ -9,16 +9,17 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import torch
 
 from manikin.errors import UnknownNameError
-from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space
+from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
 from manikin.homes.free_space import CELL
 from manikin.tasks.home.doors.mechanisms import KINDS, Front, fronts
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stands
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import FETCH_RADIUS
 
-__all__ = ["REACH", "WAY", "inside", "joints_of", "one_front"]
+__all__ = ["REACH", "WAY", "inside", "joints_of", "one_front", "open_up", "places_in"]
 
 REACH = 0.95  # [m] from the base to what the arm takes from the front
 WAY = 1.5  # [m] that a start is at most from a stand, where something is open
@@ -86,6 +87,19 @@ def inside(layout: str, opened: str = "") -> ObjectPlaces:
     for kind in (opened,) if opened else KINDS:
         spots.append(_before(room, one_front(layout, kind), _OPEN[kind] if opened else 0.0))
     return room.with_places(spots)
+
+
+@functools.lru_cache(maxsize=2 * VARIATIONS)
+def places_in(layout: str, kind: str) -> ObjectPlaces:
+    """Those of :func:`inside` that are in the open ``drawer`` or ``fridge``."""
+    return inside(layout, kind).only(kind)
+
+
+def open_up(home: Home, layout: str, kind: str) -> None:
+    """Open the ``drawer`` or the ``fridge`` of all rows so far as :func:`joints_of` says."""
+    for name, positions in joints_of(layout, kind).items():
+        piece = home.mechanism(name)
+        piece.set_qpos(torch.tensor([positions.get(joint, 0.0) for joint in piece.joints]))
 
 
 def joints_of(layout: str, opened: str) -> dict[str, dict[str, float]]:

@@ -12,7 +12,7 @@ from manikin import Handles, Robot, SceneBuilder, Waypoint
 from manikin.homes import Home
 from manikin.math import norm
 from manikin.tasks.home.doors.close import HomeClose
-from manikin.tasks.home.doors.inside import joints_of, one_front
+from manikin.tasks.home.doors.inside import joints_of, one_front, open_up
 from manikin.tasks.home.doors.mechanisms import Fronts, MechanismHandles, mechanism_handles
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.steps import Errand, Step
@@ -24,7 +24,6 @@ __all__ = ["DOOR_FLAGS", "Doors"]
 
 DOOR_FLAGS = ("is_open", "is_slightly_open", "is_closed", "is_slightly_closed")
 """What the labels of Open and Close need besides contact."""
-_AJAR = 1.5  # [rad] of the fridge's door where it is open all the time, as the original's is
 _WORDS: dict[str, type[HomeOpen | HomeClose]] = {"open": HomeOpen, "close": HomeClose}
 
 
@@ -69,10 +68,7 @@ class Doors:
 
     def begin(self, home: Home, ajar: str) -> None:
         """Open what is open all the time."""
-        if ajar:
-            one = one_front(self._layout, ajar)
-            piece = home.mechanism(one.mechanism)
-            piece.set_qpos(torch.tensor([_AJAR if joint == one.joint else 0.0 for joint in piece.joints]))
+        open_up(home, self._layout, ajar)
 
     # ---- what is seen ------------------------------------------------------------------------------------------------
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manikin.homes.objects import OBJECT_SETS
+from manikin.homes.objects import FROM_FRONT, OBJECT_SETS
 from manikin.tasks.home.long.sequence import LongTask
 from manikin.tasks.home.long.steps import Errand
 
 __all__ = ["PrepareGroceries"]
-
-_TOO_WIDE = ("002_master_chef_can", "024_bowl")  # to be taken from the front
 
 
 class PrepareGroceries(LongTask):
@@ -39,5 +37,5 @@ class PrepareGroceries(LongTask):
     @dataclass(frozen=True)
     class Config(LongTask.Config):
         objects: tuple[str, ...] = tuple(  # names of manikin.homes.objects
-            name for name in OBJECT_SETS["prepare_groceries"].targets if name not in _TOO_WIDE
+            name for name in OBJECT_SETS["prepare_groceries"].targets if name in FROM_FRONT
         )

@@ -22,7 +22,7 @@ from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, q
 from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.doors.mechanisms import MechanismHandles
-from manikin.tasks.home.from_front import reaching, stowing
+from manikin.tasks.home.from_front import reaching, stowing, turned
 from manikin.tasks.home.handling import STATE, back, drive, numbers
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
 from manikin.tasks.home.long.places import long_places
@@ -53,7 +53,6 @@ _LABELS = Labels(
 _PARTS = ("drive", "carry", "pick", "place", "reach", "stow")  # of the expert, as they follow one another
 _FLAGS = ("contact", "is_grasped", "at_goal", "released_at_goal", "released_outside_goal", "subtask_done")
 _NAVIGATION = ("driven", "teleported")
-_ASKEW = 0.15  # [rad] that what is taken from the front lies askew at most
 _ASIDE = 0.7  # [rad] that the head is turned while the robot drives, more than counts as rest
 _AGAIN = 40  # control steps after which a robot that stands at rest with empty hands tries again to pick
 
@@ -248,8 +247,7 @@ class LongTask(Task):
         """(n, 4) how a target lies: anyhow, or so that it can be taken from the front."""
         if not self.errands[k].from_front:
             return full_turn(ep, f"object{k}/yaw")
-        askew = ep.rng.uniform(f"object{k}/yaw", -_ASKEW, _ASKEW)
-        return quat_from_yaw(self._places.ahead + askew - self._grips.own(self._choice(h, k)))
+        return turned(ep, f"object{k}/yaw", self._places.ahead, self._grips.own(self._choice(h, k)))
 
     def _places_of(self, start: Tensor, goal: Tensor) -> Tensor:
         """(n, S + 1) int64 numbers of the places of all subtasks, from those (n, T) of the targets."""
