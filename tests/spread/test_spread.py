@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import resource
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from faults import ITEMS, POISON, WITHOUT_ROOM, drawn, run_of
 from manikin.errors import ConfigError, DataError
 from manikin.spread.drive import Driven, drive
 from manikin.spread.ledger import Ledger
@@ -88,26 +88,24 @@ def test_an_item_that_hangs_is_found_by_its_deadline(tmp_path: Path) -> None:
     assert [f["number"] for f in ledger.failed] == [1] and told.late == 6
 
 
-def test_thirty_random_kills_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
-    chance = random.Random(5)
-    # long enough for that many kills, and each item too short to be killed three times
-    ledger = begun(tmp_path / "run", 240, 4, seconds=0.1)
-    crew = Processes(ledger.folder)
-    kills = 0
-    due = time.monotonic() + 1.0
-
-    def kill() -> bool:
-        nonlocal kills, due
-        if kills < 30 and time.monotonic() > due and crew.pids:
-            os.kill(chance.choice(list(crew.pids.values())), signal.SIGKILL)
-            kills, due = kills + 1, time.monotonic() + chance.uniform(0.1, 0.9)
-        return False
-
-    told = drive(ledger, crew, workers=2, deadline=60, stop=kill, stillborn=30)
+def test_thirty_random_faults_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "faults", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ends = list[int]()
+    while 0 not in ends:  # the process that hands out is killed, or gives up where all disks are full
+        driver = subprocess.run(command, env=environment, capture_output=True, text=True)
+        ends.append(driver.returncode)
+        assert driver.returncode in (0, -signal.SIGKILL, WITHOUT_ROOM), driver.stderr
+        if driver.returncode == WITHOUT_ROOM:
+            assert "no worker is left that can go on" in driver.stdout and "No space left on device" in driver.stdout
+    ledger, happened = run_of(tmp_path), (tmp_path / "happened.txt").read_text().split()
+    assert happened == [fault for fault, _ in drawn()] and len(happened) == 30
+    assert all(happened.count(fault) >= 3 for fault in ("kill", "hang", "driver", "full"))
+    assert ends.count(-signal.SIGKILL) == happened.count("driver")
     items, tried = outcome(ledger)
-    assert items == wanted(240) and not ledger.failed
+    assert items == wanted(ITEMS, without=(POISON,))
+    assert [item["what"] for item in ledger.failed] == [f"item {POISON} (seed {1000 + POISON})"]
     assert len(tried) == len(set(tried)), "a finished item was done again"
-    assert kills >= 20 and told.ended >= 20
 
 
 def test_what_a_killed_worker_wrote_by_half_is_no_file_of_the_shard(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ class Squares:
     """Item n comes to n * n, as a file of its own.
 
     Settings: ``seconds`` an item takes; ``raises``, ``ends``, ``hangs``, ``hangs_once``: numbers of items at which it
-    does so.
+    does so; ``full``: a folder with a file for each process whose disk is full, named by its number.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -44,6 +44,10 @@ class Squares:
                 stuck.touch()
                 time.sleep(600)
             time.sleep(self.settings.get("seconds", 0.0))
+            if "full" in self.settings and (Path(self.settings["full"]) / str(os.getpid())).exists():
+                for name in ("room.tmp", "item.tmp"):  # whatever is written there finds no space left on the device
+                    (folder / name).symlink_to("/dev/full")
+                (folder / "item.tmp").write_text(str(number))
             fresh = folder / f"{number}.new"
             fresh.write_text(str(number * number))
             os.rename(fresh, folder / f"{number}.item")
