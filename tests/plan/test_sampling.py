@@ -65,11 +65,12 @@ def test_it_swings_a_pole_up() -> None:
 
 def test_a_plan_costs_no_more_than_doing_nothing_on_plain_mujoco() -> None:
     env = made(1)
-    env.task.expert(env.h)  # the state stays
+    for _ in range(3):
+        env.task.expert(env.h)  # the state stays; the plan gets better
     model, data = env.model_data(0)
     model.opt.timestep = 0.01
     costs = []
-    for plan in (env.task.planner.plan[0].numpy(), np.zeros((30, 1))):
+    for plan in (env.task.planner.plan.value[0].numpy(), np.zeros((30, 1))):
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:] = env.world.data(0)[1].qpos, env.world.data(0)[1].qvel
         total = 0.0
@@ -79,7 +80,7 @@ def test_a_plan_costs_no_more_than_doing_nothing_on_plain_mujoco() -> None:
                 mujoco.mj_step(model, data)
             total += float(upside_down(data.qpos, data.qvel, action))
         costs.append(total)
-    assert costs[0] < costs[1]
+    assert costs[0] < 0.95 * costs[1]
     env.close()
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from manikin.rng import EpisodeRng
 from manikin.scene.builder import SceneBuilder
-from manikin.scene.handles.base import Handle
+from manikin.scene.handles.base import Handle, Variable
 from manikin.scene.handles.robot import Robot
 
 __all__ = ["Sampling", "sampling"]
@@ -37,20 +37,14 @@ class Sampling(Handle):
     """Actions that are planned by trying. Made by :func:`sampling`.
 
     Attributes:
-        plan: (N, t, k) what is left of the rows' last plans, with its last step twice. It is no part of the scene's
-            state; a row whose clock has not gone on since it was asked, as at the start of an episode, has none.
+        plan: (n, t, k) what is left of the rows' last plans, with its last step twice.
     """
 
-    def __init__(self, name: str, robot: Robot, **how: Any) -> None:
+    def __init__(self, name: str, robot: Robot, plan: Variable, asked: Variable, **how: Any) -> None:
         super().__init__(robot.scope, name)
-        self._robot, self._how = robot, how
+        self._robot, self.plan, self._asked, self._how = robot, plan, asked, how
 
     def bind(self, model: mujoco.MjModel) -> None:
-        world = self.scope.world
-        steps, size, samples = self._how["steps"], len(self._how["scale"]), self._how["samples"]
-        self.plan = torch.zeros(world.num_worlds, steps, size, device=self.scope.device)
-        self._asked = torch.zeros(world.num_worlds, dtype=torch.int64, device=self.scope.device)
-        self._clock, self._last = world.channel([("time", 0, 1)]), torch.zeros(world.num_worlds)
         hz, self._model = self._how["control_hz"], copy.copy(model)
         self._steps = max(1, round(1.0 / hz / self._how["timestep"]))
         self._model.opt.timestep = 1.0 / hz / self._steps
@@ -58,6 +52,7 @@ class Sampling(Handle):
         self._data = mujoco.MjData(self._model)
         names = [self._robot.prefix + name for name in self._robot.model.actuators]
         self._actuators = [int(model.actuator(name).id) for name in names]
+        (steps, size), samples = self.plan.shape, self._how["samples"]
         knots = -(-steps // _HOLD) + 1
         which = torch.arange(_SETS, device="cpu")
         drawn = EpisodeRng(which, torch.zeros_like(which)).normal("plan", shape=(samples, knots, size)).double().numpy()
@@ -67,18 +62,19 @@ class Sampling(Handle):
         self._noise = width * (drawn[:, :, before] * (1.0 - share) + drawn[:, :, before + 1] * share)
 
     def actions(self, rows: Tensor) -> Tensor:
-        """(N, k) actions in [-1, 1], planned anew in ``rows`` (N,) bool; 0 in others, whose plans are forgotten."""
-        now = self._clock.all()[:, 0]
-        forgets = ~rows | (now <= self._last.to(now))
-        self._last = now.clone()
-        self.plan[forgets], self._asked[forgets] = 0.0, 0
-        found = torch.zeros_like(self.plan[:, 0])
-        for row in torch.nonzero(rows).ravel().tolist():
-            better = self._better(row, self.plan[row].numpy(force=True), int(self._asked[row]))
-            plan = torch.from_numpy(better).to(found)
-            found[row] = plan[0]
-            self.plan[row] = torch.cat([plan[1:], plan[-1:]])
-            self._asked[row] += 1
+        """(n, k) actions in [-1, 1], planned anew in ``rows`` (n,) bool; 0 in others, whose plans are forgotten."""
+        plan, asked = self.plan.value.clone(), self._asked.value.clone()
+        found = torch.zeros_like(plan[:, 0])
+        for row in range(len(rows)):
+            if not bool(rows[row]):
+                plan[row], asked[row] = 0.0, 0.0
+                continue
+            better = torch.from_numpy(self._better(row, plan[row].numpy(force=True), int(asked[row]))).to(plan)
+            found[row] = better[0]
+            plan[row] = torch.cat([better[1:], better[-1:]])
+            asked[row] += 1.0
+        self.plan.set(plan)
+        self._asked.set(asked)
         return found
 
     def _better(self, row: int, plan: np.ndarray, asked: int) -> np.ndarray:
@@ -129,7 +125,9 @@ def sampling(
         timestep: [s] of the physics in which they are.
     """
     steps = max(2, round(horizon_s * control_hz))
+    plan = b.variable(f"plan of {robot.name}", (steps, len(scale)))
+    asked = b.variable(f"plans of {robot.name} so far")
     how = {"cost": cost, "scale": scale, "control_hz": control_hz, "samples": samples, "timestep": timestep}
-    handle = Sampling(f"sampling of {robot.name}", robot, steps=steps, **how)
+    handle = Sampling(f"sampling of {robot.name}", robot, plan, asked, **how)
     b.handles.append(handle)
     return handle
