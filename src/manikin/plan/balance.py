@@ -1,4 +1,4 @@
-"""Keeping a robot on its feet by feedback: a linear-quadratic regulator of the scene's own physics.
+"""Keeping a robot on its two feet by feedback: a linear-quadratic regulator of the scene's own physics.
 
 Where the robot stands, what a control step does is linear in small differences of state and commands; steps of the
 simulator from states that differ a little say how. The feet are taken to stay where they are. Then the joints and the
@@ -29,7 +29,6 @@ _SETTLE = 3.0  # [s] for that
 _SLOWS = 0.5  # [1] of its speed that is left after each physics step then
 _SMALL = 1e-6  # [rad, m, rad/s, m/s] differences
 _LEANS, _BENT, _MOVES = 1000.0, 1.0, 0.1  # costs of squared differences: middle over the feet [m], angles, velocities
-_TILTS, _FEET = (3, 4), (0, 1, 2, 5)  # ways of the base: tilts, and what follows from where the feet are
 _CLOSE = 1e-8  # of a cost, at which its iteration ends
 
 
@@ -73,11 +72,11 @@ def regulator(
     effort: float | np.ndarray,
     acts: slice | None = None,
 ) -> Regulator:
-    """The regulator about where a robot comes to rest when its joints are held.
+    """The regulator about where a robot with a free base comes to rest when its joints are held.
 
     Args:
         model: of a scene in which nothing but the robot moves.
-        robot: bound to it, with a free or a vertical base.
+        robot: bound to it.
         posture: (joints,) [rad] at which they are held.
         substeps: physics steps of a control step.
         effort: how much of each command costs 1.
@@ -89,7 +88,8 @@ def regulator(
         [int(adr[0]) for adr in each] for each in zip(*((j.qposadr, j.dofadr) for j in joints), strict=True)
     )
     motors = [int(model.actuator(p + name).id) for name in robot.model.actuators[: len(joints)]]
-    base = _base(model, robot)
+    free = model.joint(p + FREE)
+    root, first = int(free.qposadr[0]), int(free.dofadr[0])
 
     held = copy.copy(model)
     held.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -97,9 +97,7 @@ def regulator(
     held.jnt_stiffness[[j.id for j in joints]] = _STIFF
     held.dof_damping[dofs] = _DAMP
     data = mujoco.MjData(held)
-    if arm.base.kind == "free":
-        root = int(model.joint(p + FREE).qposadr[0])
-        data.qpos[root : root + 7] = robot.base_pose.cpu().numpy()
+    data.qpos[root : root + 7] = robot.base_pose.cpu().numpy()
     data.qpos[places] = held.qpos_spring[places] = posture
     for _ in range(round(_SETTLE / held.opt.timestep)):
         mujoco.mj_step(held, data)
@@ -141,34 +139,20 @@ def regulator(
         moves, turns = np.zeros((3, nv)), np.zeros((3, nv))
         mujoco.mj_jacBody(model, data, moves, turns, model.body(p + name).id)
         feet += np.concatenate([moves, turns[2:]]) / len(arm.feet)
-    trunk = int(model.body(p + robot.model.base_body).id)
-    mujoco.mj_jacSubtreeCom(model, data, middle, trunk)
+    base = int(model.body(p + robot.model.base_body).id)
+    mujoco.mj_jacSubtreeCom(model, data, middle, base)
     leans = (middle - feet[:3])[:2]
-    kept = [*(base[k] for k in _TILTS if k in base), *dofs]
+    kept = [first + 3, first + 4, *dofs]
     bent = np.zeros(nv)
     bent[kept] = _BENT
     cost = np.zeros((2 * nv, 2 * nv))
     cost[:nv, :nv] = _LEANS * leans.T @ leans + np.diag(bent)
     cost[nv:, nv:] = _MOVES * np.eye(nv)
     whole = riccati(a, b, cost, np.eye(count) / np.square(effort))
-    follows = [base[k] for k in _FEET if k in base]
-    said = feet[[row for row, k in enumerate(_FEET) if k in base]]
-    whole[:, kept] -= whole[:, follows] @ np.linalg.solve(said[:, follows], said[:, kept])
-    nil = 2 * nv  # a column of zeros, for ways in which the base cannot move
-    columns = [base.get(k, nil) for k in _TILTS] + dofs
-    columns += [nv + base[k] if k in base else nil for k in range(6)] + [nv + k for k in dofs]
-    gain = np.concatenate([whole, np.zeros((count, 1))], 1)[:, columns]
-    return Regulator(there[places], -data.xmat[trunk].reshape(3, 3)[2], hold[acts] if acts else hold, gain)
-
-
-def _base(model: mujoco.MjModel, robot: Robot) -> dict[int, int]:
-    """Ways in which the base moves, 0 to 2 along x, y and z and 3 to 5 about them -> numbers of their degrees of
-    freedom."""
-    p, base = robot.prefix, robot.arm.base
-    if base.kind == "free":
-        first = int(model.joint(p + FREE).dofadr[0])
-        return {k: first + k for k in range(6)}
-    return {k: int(model.joint(p + name).dofadr[0]) for k, name in zip((0, 2, 4), base.joints, strict=True)}
+    follows = [first, first + 1, first + 2, first + 5]  # what the feet say
+    places_too = whole[:, kept] - whole[:, follows] @ np.linalg.solve(feet[:, follows], feet[:, kept])
+    gain = np.concatenate([places_too, whole[:, [nv + k for k in (*range(first, first + 6), *dofs)]]], 1)
+    return Regulator(there[places], -data.xmat[base].reshape(3, 3)[2], hold[acts] if acts else hold, gain)
 
 
 class Balance(Handle):
@@ -221,7 +205,7 @@ def balance(
 
     Args:
         b: the scene.
-        robot: with a free or a vertical base, and feet.
+        robot: with a free base and feet.
         control_hz: [Hz] of its commands.
         effort: how much of a command costs as much as leaning by 3 cm; one number, or one for each command.
         posture: (joints,) [rad] in which it stands; by default that of the keyframe ``rest``.

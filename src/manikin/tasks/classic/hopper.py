@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from manikin import Episode, Part, Quantity, SceneBuilder
 from manikin.arenas.ground import ground
-from manikin.math import atan2, pose, quat_from_axis_angle, quat_rotate_inv
-from manikin.plan.balance import balance
-from manikin.plan.sampling import sampling
+from manikin.math import atan2, pose, quat_from_axis_angle
 from manikin.spec.camera import CameraSpec
 from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
 from manikin.toolkit import per_step, tolerance
@@ -22,9 +18,6 @@ from manikin.toolkit import per_step, tolerance
 __all__ = ["HopperHandles", "HopperHop", "HopperStand"]
 
 HEIGHT = (0.6, 2.0)  # [m] of the torso's centre of mass over the foot's: what counts as standing
-STANDS = 0.85  # [m] likewise, what the expert plans for
-EFFORT = 0.3  # [1] share of a joint's torque that costs as much as leaning by 3 cm
-AHEAD = 1.2  # [s] that the expert plans
 EYE, FOCUS = (0.0, -2.8, 0.8), (0.0, 0.0, 0.5)
 
 
@@ -35,9 +28,22 @@ class HopperHandles(GaitHandles):
     view: Part  # goes along with the hopper and carries the cameras
 
 
-class _Hopper(GaitTask):
-    """What both tasks have: the scene, the start, and how high the torso is."""
+class HopperStand(GaitTask):
+    """Get up and stand on one leg.
 
+    Randomization: all joints, uniform over their ranges, of the hip from ``hip_start``; how far the torso is turned,
+    the full circle. The hopper falls from 1 m.
+    Success: for the last ``hold_steps`` (2 s) the torso was at least 0.6 m over the foot.
+
+    Numbers: dm_control's hopper, also its reward; it has no success, that is chosen here. An episode has the 600 steps
+    at 25 Hz of ManiSkill3 3.0.1, with 200 Hz of physics where that has 100. ManiSkill3 takes heights from the origins
+    of links, which gives 8 cm less, and leaves out that small actions are better. It moves joints by position servos,
+    as ``control="joint_delta_pos"`` does; here the actions are the torques of dm_control's motors. Its hip bends by 144
+    degrees, as here at the start: beyond that the foot would begin inside the torso.
+    """
+
+    id = "HopperStand-v1"
+    instruction = "stand up on one leg"
     robots = ("hopper",)
     horizon_s = 24.0
     control_hz = 25.0
@@ -45,6 +51,10 @@ class _Hopper(GaitTask):
         **GaitTask.observations,
         "height": Quantity("m", "world", "of the torso's centre of mass over the foot's"),
         "foot_forces": Quantity("log(1 + N)", "", "of heel and toe on the ground"),
+    }
+    reward_terms = {
+        "stand": "stands x small: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
+        "actions, scaled to at least 4/5"
     }
 
     @dataclass(frozen=True)
@@ -83,16 +93,11 @@ class _Hopper(GaitTask):
         turn = h.robot.root_pose
         root = 2.0 * atan2(turn[:, 5], turn[:, 3])
         pitch = root[:, None] + torch.cumsum(torch.cat([torch.zeros(h.n, 1), h.robot.arm_qpos], 1), 1)
-        torso, ankle, foot = self._heights(torch.cos(pitch), torch.sin(pitch))
+        up, ahead = torch.cos(pitch), torch.sin(pitch)
+        torso = self._torso[2] * up[:, 0] - self._torso[0] * ahead[:, 0]
+        foot = self._foot[2] * up[:, 4] - self._foot[0] * ahead[:, 4]
+        ankle = sum((z * up[:, k] for k, z in enumerate(self._hinges)), torch.zeros(h.n))
         return torso - ankle - foot
-
-    def _heights(self, up: Any, ahead: Any) -> tuple[Any, Any, Any]:
-        """Heights [m], from cosines and sines (..., 5) of how far the links are pitched: of the torso's centre of mass
-        and of the ankle over the torso's origin, and of the foot's centre of mass over the ankle."""
-        torso = self._torso[2] * up[..., 0] - self._torso[0] * ahead[..., 0]
-        foot = self._foot[2] * up[..., 4] - self._foot[0] * ahead[..., 4]
-        ankle = sum(z * up[..., k] for k, z in enumerate(self._hinges))
-        return torso, ankle, foot
 
     def advance(self, h: GaitHandles) -> None:
         super().advance(h)
@@ -105,70 +110,18 @@ class _Hopper(GaitTask):
         height = self.height(h)
         return (height >= HEIGHT[0]) & (height <= HEIGHT[1])
 
+    def well(self, h: GaitHandles) -> Tensor:
+        return self.upright(h)
+
     def stands(self, h: GaitHandles) -> Tensor:
         """(n,) dm_control's tolerance of the height, which has no margin."""
         return tolerance(self.height(h), low=HEIGHT[0], high=HEIGHT[1])
 
-
-class HopperStand(_Hopper):
-    """Get up and stand on one leg.
-
-    Randomization: all joints, uniform over their ranges, of the hip from ``hip_start``; how far the torso is turned,
-    the full circle. The hopper falls from 1 m.
-    Success: for the last ``hold_steps`` (2 s) the torso was at least 0.6 m over the foot.
-
-    Numbers: dm_control's hopper, also its reward; it has no success, that is chosen here. An episode has the 600 steps
-    at 25 Hz of ManiSkill3 3.0.1, with 200 Hz of physics where that has 100. ManiSkill3 takes heights from the origins
-    of links, which gives 8 cm less, and leaves out that small actions are better. It moves joints by position servos,
-    as ``control="joint_delta_pos"`` does; here the actions are the torques of dm_control's motors. Its hip bends by 144
-    degrees, as here at the start: beyond that the foot would begin inside the torso.
-    """
-
-    id = "HopperStand-v1"
-    instruction = "stand up on one leg"
-    reward_terms = {
-        "stand": "stands x small: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
-        "actions, scaled to at least 4/5"
-    }
-
-    def scene(self, b: SceneBuilder) -> HopperHandles:
-        made, hz = super().scene(b), self.control_hz
-        self._effort = torch.tensor(made.robot.arm.effort)  # [N m] of an action of 1
-        self._rest = torch.tensor(made.robot.arm.keyframes["rest"])
-        self._above = made.robot.arm.base_pos[2]  # [m] of the torso, where its joints are 0
-        effort = self._effort.numpy()
-        self._balance = balance(b, made.robot, control_hz=hz, effort=EFFORT * effort)
-        self._sampling = sampling(b, made.robot, self._cost, scale=effort, control_hz=hz, horizon_s=AHEAD)
-        return made
-
-    def well(self, h: GaitHandles) -> Tensor:
-        return self.upright(h)
-
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         return {"stand": self.stands(h) * small_control(action)}
 
-    def expert(self, h: GaitHandles) -> Tensor:
-        """Plans how to get up, by trying; stands by feedback. See ``manikin.plan.sampling`` and ``balance``."""
-        bent = (h.robot.arm_qpos - self._rest).abs().amax(1)
-        speed = torch.maximum(h.robot.root_velocity.abs().amax(1), h.robot.arm_qvel.abs().amax(1))
-        up = quat_rotate_inv(h.robot.root_pose[:, 3:], torch.tensor([[0.0, 0.0, 1.0]]).expand(h.n, 3))[:, 2]
-        stands = (self.height(h) > HEIGHT[0]) & (up > 0.95) & (bent < 0.5) & (speed < 2.0)
-        planned = self._sampling.actions(~stands)
-        return torch.where(stands[:, None], self._balance.commands() / self._effort, planned)
 
-    def _cost(self, qpos: np.ndarray, qvel: np.ndarray, action: np.ndarray) -> np.ndarray:
-        """What is low, has its foot in the air or moves fast."""
-        pitch = np.cumsum(qpos[..., 2:], -1)
-        torso, ankle, foot = self._heights(np.cos(pitch), np.sin(pitch))
-        low = np.maximum(STANDS - (torso - ankle - foot), 0.0)
-        flies = np.maximum(qpos[..., 1] + self._above + ankle + foot - 0.1, 0.0)
-        up = torso - ankle - foot > HEIGHT[0]
-        bent = np.abs(qpos[..., 3:] - self._rest.numpy()).sum(-1)
-        calm = 0.02 * np.abs(qvel).sum(-1) + 0.1 * bent
-        return np.asarray(10.0 * low + 5.0 * flies + calm * up + 0.01 * np.square(action).sum(-1))
-
-
-class HopperHop(_Hopper):
+class HopperHop(HopperStand):
     """Hop along x on one leg, at 2 m/s.
 
     Randomization: as in HopperStand-v1.
