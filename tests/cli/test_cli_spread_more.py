@@ -131,26 +131,51 @@ def contents(path: Path) -> dict[str, Any]:
     return out | ({"json": json.loads(beside.read_text())} if beside.exists() else {})
 
 
-@pytest.mark.parametrize("to", ["robomimic", "maniskill"])
-def test_episodes_of_other_formats_are_played_by_workers(to: str, recording: Path, tmp_path: Path, capsys: Any) -> None:
-    shown = ["--observe", "rgb", "--renderer", "rays", "--size", 16, 12, "--num-envs", 2, "--to", to]
+@pytest.mark.parametrize(
+    ("to", "more"),
+    [("robomimic", ["--episodes", 4, 1, 0]), ("maniskill", ["--from", "states"])],
+    ids=["actions", "states"],
+)
+def test_episodes_of_other_formats_are_played_by_workers(
+    to: str, more: list[Any], recording: Path, tmp_path: Path, capsys: Any
+) -> None:
+    shown = ["--observe", "rgb", "--renderer", "rays", "--size", 16, 12, "--num-envs", 2, "--to", to, *more]
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     assert ran(["convert", recording, tmp_path / "one" / "a.h5", *shown]) == 0
-    assert ran(["convert", recording, tmp_path / "two" / "a.h5", *shown, "--on", "local", "--workers", 2]) == 0
-    assert "6 episodes in" in capsys.readouterr().out
+    spread = ["convert", recording, tmp_path / "two" / "a.h5", *shown, "--on", "local", "--workers", 2]
+    assert ran(spread) == 0
+    assert "episodes in" in capsys.readouterr().out
     one, two = contents(tmp_path / "one" / "a.h5"), contents(tmp_path / "two" / "a.h5")
     assert {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)} == set()
     names = {path.name for path in (tmp_path / "one").iterdir()}
     assert {path.name for path in (tmp_path / "two").iterdir()} == names, "what workers saw is left behind"
+    assert ran(spread) == 2
+    assert "a.h5 exists; choose another name" in capsys.readouterr().err
 
 
-def test_what_workers_cannot_convert_is_told(recording: Path, tmp_path: Path, capsys: Any) -> None:
-    words = ["convert", recording, tmp_path / "a.hdf5", "--to", "robomimic"]
-    assert ran([*words, "--on", "local"]) == 2
+def test_an_episode_that_parts_is_in_no_file_of_another_format(recording: Path, tmp_path: Path, capsys: Any) -> None:
+    damaged, out = tmp_path / "damaged.h5", tmp_path / "a.hdf5"
+    damaged.write_bytes(recording.read_bytes())
+    with h5py.File(damaged, "a") as file:
+        file["block_0/steps/actions"][:2] *= -1.0
+    command = ["convert", damaged, out, "--to", "robomimic", "--observe", "state_dict", "--num-envs", 2]
+    assert ran(command) == 2
+    assert "episode 0 deviates from the recording" in capsys.readouterr().err and not out.exists()
+    assert ran([*command, "--on", "local", "--workers", 1, "--per-shard", 3]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "episode 0 failed" in said and "no dataset was written" in said and not out.exists()
+    good = ["--episodes", *range(1, 6)]
+    assert ran([*command, *good]) == 0
+
+
+def test_what_workers_cannot_convert_is_told_first(recording: Path, tmp_path: Path, capsys: Any) -> None:
+    words = ["convert", recording, tmp_path / "a.hdf5", "--to", "minari", "--on", "local"]
+    assert ran(words) == 2
     assert "--on has nothing to share out: without --observe" in capsys.readouterr().err
-    assert ran([*words, "--observe", "state_dict", "--on", "slurm-array"]) == 2
-    assert "--on slurm-array works only with --to lerobot" in capsys.readouterr().err
+    assert ran([*words, "--observe", "state_dict", "--valid", 0.1]) == 2
+    assert "--valid works only with --to robomimic" in capsys.readouterr().err
+    assert not any(path.name != "run.h5" for path in tmp_path.iterdir())
 
 
 # ---- searches --------------------------------------------------------------------------------------------------------

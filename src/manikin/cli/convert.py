@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from manikin.cli.collecting.spread import run_folder
+from manikin.cli.collecting.spread import FILE, merge_recordings, run_folder
 from manikin.cli.common.options import PictureOptions
 from manikin.cli.common.terminal import INTERRUPTED, OK, bar, console, counted
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
@@ -69,9 +69,12 @@ def run(options: ConvertOptions) -> int:
 
     options.check_spread()
     lerobot = options.to == "lerobot"
-    if options.on is not None and not lerobot:
-        return _played_on_workers(options)
-    if options.resume and not lerobot:
+    if options.on is not None and not lerobot and options.observe is None:
+        raise ConfigError(
+            f"--on has nothing to share out: without --observe, --to {options.to} copies what was recorded. Leave --on "
+            "out, or play the episodes again with --observe"
+        )
+    if options.resume and not lerobot and options.on is None:
         raise ConfigError(
             f"--resume works only with --to lerobot or --on: a {options.to} file is written in one piece. Leave "
             "--resume out and convert again"
@@ -130,44 +133,14 @@ def chosen(options: ConvertOptions) -> dict[str, Any]:
     return shared | {name: value for name, value in told.items() if value is not None}
 
 
-def _played_on_workers(options: ConvertOptions) -> int:
-    """Write a file of another format: workers play the episodes again, and this process writes what they saw."""
-    from manikin.cli import replay
-    from manikin.errors import ConfigError
-
-    if options.observe is None:
-        raise ConfigError(
-            f"--on has nothing to share out: without --observe, --to {options.to} copies what was recorded. Leave --on "
-            "out, or play the episodes again with --observe"
-        )
-    if options.on == "slurm-array":
-        raise ConfigError(
-            f"--on slurm-array works only with --to lerobot: one process writes a {options.to} file. Spread manikin "
-            "replay --observe, and convert its recording"
-        )
-    played = options.out.absolute().with_name(f"{options.out.name}.played.h5")
-    shared = {field.name for field in dataclasses.fields(replay.ReplayOptions)} - {"out", "episodes"}
-    same = {f.name: getattr(options, f.name) for f in dataclasses.fields(options) if f.name in shared}
-    numbers = _numbers(options)
-    status = replay.run(replay.ReplayOptions(**same, out=played, episodes=tuple(numbers)))
-    if status == OK and played.exists():
-        alone: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(SpreadOptions)}
-        seen: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(PictureOptions)}
-        again = dataclasses.replace(options, **alone, **seen, file=played, observe=None, episodes=(), resume=False)
-        status = run(again)
-        if status == OK:
-            played.unlink()
-    return status
-
-
 def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> int:
-    """Write a LeRobot dataset whose episodes workers make."""
+    """Write a LeRobot dataset whose episodes workers make, or a file of what they observe."""
     from manikin.data.formats.lerobot import LeRobotWriter
     from manikin.errors import DataError
 
-    target = options.out.absolute()
-    folder = run_folder(target)
-    if made_before(out, options, target / "meta" / "info.json", folder):
+    target, lerobot = options.out.absolute(), options.to == "lerobot"
+    folder, whole = run_folder(target), target / "meta" / "info.json" if lerobot else target  # written last
+    if made_before(out, options, whole, folder):
         return OK
     if target.exists() and not folder.exists():
         raise DataError(f"{target} exists; choose another name")
@@ -187,9 +160,14 @@ def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> in
     )
 
     def join() -> int:
-        if not (target / "meta" / "info.json").is_file():  # else the process was killed just before its end
-            places = [place / DATASET for _, place in ledger.results()]
-            LeRobotWriter.gathered(target, [place for place in places if place.exists()]).close()
+        if whole.exists():  # the process was killed just before its end
+            return OK
+        places = [place for _, place in ledger.results()]
+        if not lerobot:
+            played = ledger.folder / "played" / FILE  # a folder of its own: that of the run is locked here
+            merge_recordings(played, [place / FILE for place in places])
+            return run(dataclasses.replace(_unspread(options), file=played, episodes=tuple(numbers)))
+        LeRobotWriter.gathered(target, [place / DATASET for place in places if (place / DATASET).exists()]).close()
         out.print(f"{counted(len(numbers), 'episode')} in {options.out}", soft_wrap=True)
         return OK
 
@@ -197,3 +175,10 @@ def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> in
     if ledger.folder.exists() and ledger.failed:
         out.print("no dataset was written: --resume tries the failed episodes again, --episodes leaves them out")
     return status
+
+
+def _unspread(options: ConvertOptions) -> ConvertOptions:
+    """The same for a recording that holds what shall be observed, in this process."""
+    kinds = (SpreadOptions, PictureOptions)
+    plain: dict[str, Any] = {field.name: field.default for kind in kinds for field in dataclasses.fields(kind)}
+    return dataclasses.replace(options, **plain, observe=None, way="actions", keep="all", resume=False)

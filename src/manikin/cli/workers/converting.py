@@ -1,4 +1,4 @@
-"""What a worker of `manikin convert --on` does: writes episodes of a LeRobot dataset, each for itself."""
+"""What a worker of `manikin convert --on` does: writes a LeRobot dataset, or a recording of what it observes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from manikin.cli.collecting.spread import FILE, recording_facts, recording_numbers
 from manikin.cli.convert import DATASET, ConvertOptions, chosen
 from manikin.cli.spread.options import restored
 
@@ -21,7 +22,13 @@ class ConvertWork:
 
     def run(self, numbers: Sequence[int], folder: Path, advance: Callable[[], None]) -> None:
         from manikin.data.formats.convert import to_lerobot
+        from manikin.data.replay.rerecord import rerecord
 
+        if self._options.to != "lerobot":
+            again = {**chosen(self._options), "observations": True, "exact": True}
+            file, out = self._options.file, folder / FILE
+            rerecord(file, out, numbers=numbers, resume=True, on_episode=advance, **again)
+            return
         done = self.finished(folder)
         to_lerobot(
             self._options.file,
@@ -36,11 +43,15 @@ class ConvertWork:
     def finished(self, folder: Path) -> set[int]:
         from manikin.data.formats.lerobot import LeRobotWriter
 
+        if self._options.to != "lerobot":
+            return recording_numbers(folder / FILE)
         if not (folder / DATASET).exists():
             return set()
         return set(LeRobotWriter.reopen(folder / DATASET).finished)
 
     def facts(self, folder: Path) -> dict[str, Any]:
+        if self._options.to != "lerobot":
+            return recording_facts(folder / FILE)
         done = {f"{number:06d}" for number in self.finished(folder)}
         content = hashlib.sha256()
         if not done:

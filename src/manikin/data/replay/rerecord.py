@@ -35,6 +35,7 @@ def rerecord(
     numbers: Iterable[int] | None = None,
     num_envs: int = 16,
     observations: bool | None = None,
+    exact: bool = False,
     resume: bool = False,
     on_episode: Callable[[], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -51,16 +52,19 @@ def rerecord(
         numbers: which episodes; None for all.
         num_envs: rows side by side. Never changes the result.
         observations: keep observations; None: where ``observe`` or ``vision`` is given, or the recording has some.
+        exact: from actions, take all but observations and new rewards from the recording, too, and refuse episodes
+            that part from it.
         resume: go on with an interrupted one.
         on_episode: called after each episode.
         stop: asked once per control step; True leaves what is finished, to be resumed.
         **overrides: options of ``manikin.make`` that win over the recorded ones: observe, vision, reward, device, ...
 
     Returns:
-        From actions, how they compare; from states None.
+        From actions, how they compare; from states, or where they must be exact, None.
 
     Raises:
-        DataError: nothing to play, ``out`` exists, or the episodes cannot be played; from states, there are none.
+        DataError: nothing to play, ``out`` exists, or the episodes cannot be played; from states, there are none; an
+            episode parts from the recording and must be ``exact``.
         ConfigError: another controller, which takes other actions; see
             :func:`manikin.data.retarget.conversion.retarget`.
         UnknownNameError: no such way, observation, camera, reward or device.
@@ -80,10 +84,11 @@ def rerecord(
             keep = bool({"observe", "vision"} & overrides.keys()) or _observed(file, wanted)
         env = make_env(then, max(1, min(num_envs, len(wanted))), **overrides)
         try:
-            new = {"observations": keep, "rewards": "reward" in overrides} if way == "states" else {}
+            copied = exact or way == "states"
+            new = {"observations": keep, "rewards": "reward" in overrides} if copied else {}
             anew = [part for part, made in new.items() if made]
             about = source_of(path, played, how=way, **({"anew": anew} if anew else {}))
-            if way == "actions":
+            if not copied:
                 policy = played.policy
                 recorder = Recorder(env, out, policy=policy, observations=keep, resume=resume, source=about)
                 with recorder:
@@ -103,8 +108,12 @@ def rerecord(
                     if on_episode is not None:
                         on_episode()
 
-                watch = Completed(file, write, rewards="rewards" in anew)
+                simulated = env if way == "actions" else None
+                watch = Completed(file, write, env=simulated, rewards="rewards" in anew)
                 left = [n for n in wanted if n not in writer.finished]
+                if simulated is not None:
+                    replay(path, env, check=False, numbers=left, observers=[watch], stop=stop)
+                    return None
                 for batch in batches(file, left, env.num_envs):
                     play(env, batch, Show(rewards="rewards" in anew), [watch], stop)
                     if stop():
