@@ -421,6 +421,16 @@ def test_a_row_that_does_not_move_waits_in_its_stage_and_the_others_act_as_befor
     assert not torch.equal(whole[5][1], whole[15][1])  # or it would not show
 
 
+def test_an_expert_that_gives_actions_gives_none_to_rows_that_do_not_move() -> None:
+    env = manikin.make("LeggedStand-v1", 2, autoreset="disabled", reward="none")
+    env.reset(seed=[1, 2])
+    expert = WaypointExecutor(env)
+    for _ in range(2):  # also in the call that first learns of it
+        actions = expert.act([True, False])
+        assert actions[0].any() and not actions[1].any()
+    assert torch.equal(expert.act()[0], actions[0])
+
+
 # ---- on a device ---------------------------------------------------------------------------------------------------
 
 

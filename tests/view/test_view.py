@@ -577,6 +577,12 @@ def wants_its_key(viewer, path):
     assert code == 200 and "HttpOnly" in headers["Set-Cookie"] and "SameSite=Strict" in headers["Set-Cookie"]
     assert cookie.startswith(f"manikin-{viewer.port}="), "two viewers of a machine overwrite each other's cookies"
     assert "Set-Cookie" not in request(viewer, "GET", "/", Cookie=cookie)[2]
+    for path_too, cookies in (
+        ("/?key=old", cookie),
+        ("/", f"odd[=1; {cookie}"),
+        ("/", f"{cookie}; manikin-{viewer.port}="),
+    ):
+        assert request(viewer, "GET", path_too, Cookie=cookies)[0] == 200, "a right key is enough"
     for cookies in ("", f"manikin-{viewer.port}=wrong", f"manikin-{viewer.port + 1}={key}", "=;;="):
         assert request(viewer, "GET", path, Cookie=cookies)[0] == 401, cookies
     return cookie

@@ -108,6 +108,9 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
     from manikin.sim.device import torch_device
 
     asked = ("task", "robot", "control", "control_hz")
+    trained = None if options.task is not None else trained_file(options.policy)
+    if trained is None and (options.device != "cpu" or options.together is not None):
+        raise ConfigError("--device and --together are for a trained policy: a run's folder or its .safetensors")
     if options.task is not None:
         from manikin.env.make import make
 
@@ -116,8 +119,10 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
         space, about = flatten(env.single_observation_space), about_env(env)
         told = {**{name: about[name] for name in asked}, "observation": about["observation"]}
         told[NAME] = options.policy.rpartition("/")[2]
-        return policy_maker(options.policy)(env), _named({n: s.shape for n, s in space.items()}), told
-    if (trained := trained_file(options.policy)) is not None:
+        made = policy_maker(options.policy)(env)
+        told["execution"] = getattr(made, "execution", Execution()).plain
+        return made, _named({n: s.shape for n, s in space.items()}), told
+    if trained is not None:
         module, about = load_trained(trained)
         told = {name: about.get(name) for name in ("algorithm", *asked, "recipe_hash", "observation")}
         columns, window = len(about["observation"]), int(about["network"]["options"].get("window", 1))
@@ -131,7 +136,11 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
     if options.policy.endswith(".pt2"):
         network = load_policy(options.policy)
         takes: Any = network.module.takes
-        return network, _named({name: leaf.shape[1:] for name, leaf in takes.items()}), {NAME: network.name}
+        return (
+            network,
+            _named({name: leaf.shape[1:] for name, leaf in takes.items()}),
+            {NAME: network.name, "execution": network.execution.plain},
+        )
     policy_maker(options.policy)  # a word that nobody knows is said first
     raise ConfigError(
         f"the policy {options.policy} is made for an environment: give its task, "

@@ -102,8 +102,8 @@ class WaypointExecutor:
     def act(self, active: Any = None) -> Tensor:
         """Actions (N, A) in [-1, 1] for the present state.
 
-        ``active`` (N,) bool are the rows that will move, None for all. Nothing is worked out for the others: they stay
-        in their stage, its clock stands, and their actions are 0."""
+        ``active`` (N,) bool are the rows that will move, None for all. The others stay in their stage, its clock
+        stands, and their actions are 0; on their way between waypoints nothing is worked out for them."""
         if active is None:
             going = torch.ones(self.env.num_envs, dtype=torch.bool, device=self.env.device)
         else:
@@ -170,7 +170,7 @@ class _SceneExecutor:
     def _act(self, on: np.ndarray) -> Tensor:
         env = self.env
         if self._feedback:
-            return self._actions()
+            return self._actions(on)
         begins = ((self.stage < 0) | (env.elapsed.numpy(force=True) == 0)) & on
         part = env.task.expert_part(env.h).numpy(force=True)
         fresh = begins | ((part != self._part).any(1) & on)
@@ -179,7 +179,7 @@ class _SceneExecutor:
         if asked:
             self._ask()
             if self._feedback:
-                return self._actions()
+                return self._actions(on)
         if fresh.any():
             for row in np.flatnonzero(begins).tolist():
                 self.timeouts[row] = []
@@ -206,12 +206,10 @@ class _SceneExecutor:
         grippers = [mover for mover in self._movers for tool in mover.robot.tools.values() if tool.drivers]
         for mover, column in zip(grippers, env.controller.card.grippers, strict=True):  # all of a robot do the same
             action[:, column] = mover.gripper(self.stage)
-        if not on.all():
-            action[torch.from_numpy(~on).to(action.device)] = 0.0
-        return action
+        return _still(action, on)
 
-    def _actions(self) -> Tensor:
-        """What an expert without waypoints does now."""
+    def _actions(self, on: np.ndarray) -> Tensor:
+        """What an expert without waypoints does now; it works for all rows."""
         env = self.env
         control = env.task.robot_control.get(env.robots[0].arm.name, env.task.control)
         if env.controller.name != parse_control(control).word:
@@ -221,7 +219,7 @@ class _SceneExecutor:
             )
         actions = env.task.expert(env.h)
         assert isinstance(actions, Tensor)
-        return actions.clamp(-1.0, 1.0)
+        return _still(actions.clamp(-1.0, 1.0), on)
 
     def _ask(self) -> None:
         """Have the expert say what to do from here."""
@@ -248,6 +246,13 @@ class _SceneExecutor:
         for mover in self._movers:
             mover.enter(rows, stage, fresh)
         self.stage[rows], self._since[rows] = stage, 0.0
+
+
+def _still(action: Tensor, on: np.ndarray) -> Tensor:
+    """Actions (N, A) of the rows ``on`` (N,) bool, 0 in the others."""
+    if not on.all():
+        action[torch.from_numpy(~on).to(action.device)] = 0.0
+    return action
 
 
 class _Mover:

@@ -111,7 +111,7 @@ def _page(path: Path, report: Mapping[str, Any]) -> tuple[bytes | None, dict[str
     if not file.exists():
         return None, {}, ""
     shown = [one for task in report["per_task"] for one in task["per_episode"] if one.get("film")]
-    page, films, left = file.read_bytes(), dict[str, bytes](), 0
+    page, films, left = file.read_bytes(), dict[str, bytes](), list[str]()
     for one in sorted(shown, key=lambda one: one["success"]):
         name = str(one["film"])
         film = path.parent / name
@@ -119,10 +119,10 @@ def _page(path: Path, report: Mapping[str, Any]) -> tuple[bytes | None, dict[str
         if there and sum(map(len, films.values())) + film.stat().st_size <= FILMS:
             films[name] = film.read_bytes()
         else:
-            left += 1
             why = f"films of a result may have {FILMS >> 20} MB" if there else f"there is no {name}"
+            left.append(why)
             page = page.replace(film_element(name).encode(), f"<p>Its film was left out: {escape(why)}</p>".encode())
-    words = f"{left} of {len(shown)} films left out; those of a result may have {FILMS >> 20} MB" if left else ""
+    words = f"{len(left)} of {len(shown)} films left out: {'; '.join(dict.fromkeys(left))}" if left else ""
     return page, films, words
 
 

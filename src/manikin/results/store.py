@@ -264,7 +264,10 @@ def _exported(path: Path) -> pa.Table:
 
 def _check_version(found: pa.Table, place: str | Path) -> None:
     """Refuse rows that a newer manikin wrote."""
-    if max((one for one in found["schema_version"].to_pylist() if one is not None), default=0) > VERSION:
+    versions = [one for one in found["schema_version"].to_pylist() if one is not None]
+    if any(not isinstance(one, int) for one in versions):
+        raise DataError(f"{place} is damaged: schema_version holds {versions[0]!r}")
+    if max(versions, default=0) > VERSION:
         raise DataError(f"{place} was written by a newer manikin; this one knows version {VERSION} of the store")
 
 

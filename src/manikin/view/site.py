@@ -16,7 +16,6 @@ import ssl
 import sys
 import threading
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from typing import Any
@@ -86,12 +85,11 @@ def lacks_key(key: str | None, port: int, path: str, cookies: str | None) -> boo
     :func:`key_cookie` set."""
     if key is None:
         return False
-    try:
-        kept = SimpleCookie(cookies or "").get(_COOKIE.format(port))
-    except CookieError:
-        kept = None
-    said = _said_key(path) or ("" if kept is None else kept.value)
-    return not secrets.compare_digest(said.encode("utf-8", "replace"), key.encode())
+    named = f"{_COOKIE.format(port)}="
+    kept = [one.strip().removeprefix(named) for one in (cookies or "").split(";") if one.strip().startswith(named)]
+    return not any(
+        secrets.compare_digest(said.encode("utf-8", "replace"), key.encode()) for said in (_said_key(path), *kept)
+    )
 
 
 def key_cookie(key: str | None, port: int, path: str) -> str | None:

@@ -111,10 +111,11 @@ def test_the_command_serves_a_checkpoint_until_it_is_interrupted(policy, tmp_pat
 
 
 PUSH = """
-import torch
+from manikin.policy.chunk import Execution
 
 class Push:
     stateless = True
+    execution = Execution(3)
     def reset(self, rows): ...
     def act(self, observation, instruction):
         return observation["policy"]["qpos"][:, None, :8].clamp(-1, 1)
@@ -145,8 +146,10 @@ def test_any_policy_is_served_by_its_word(tmp_path, monkeypatch):
         served, shapes, told = served_policy(options)
         env = make("PushCube-v2", num_envs=2, **served_by(told))
         with PolicyServer(served, shapes, port=0, metadata=told) as server:
-            given = RemotePolicy(server.url).act(shown, ["", ""])
+            remote = RemotePolicy(server.url)
+            given = remote.act(shown, ["", ""])
         assert torch.equal(given, alone(env).act(shown, ["", ""])), word
+        assert remote.execution == alone(env).execution, "chunks are executed as the policy wants"
 
 
 def test_rows_that_are_computed_together_do_not_change_each_other():
@@ -171,6 +174,7 @@ def test_what_cannot_be_served_is_told_why(tmp_path, monkeypatch, capsys):
         (["ppo-PushCube-v2", "--together", "0"], "width must be at least 1 row"),
         (["ppo-PushCube-v2", "--device", "gpu"], "unknown device 'gpu'"),
         (["push.py:forgetful", "--task", "PushCube-v2"], "only a stateless policy can be served"),
+        (["push.py:policy", "--task", "PushCube-v2", "--together", "8"], "--device and --together are for a trained"),
     ):
         assert command_line(["serve", *words, "--port", "0"]) == 2
         assert said in " ".join(capsys.readouterr().err.split())

@@ -33,7 +33,7 @@ def merge_parts(path: Path, parts: Path, header: Header, *, memory: int = 1 << 2
         path: the recording.
         parts: the folder of its parts, which are removed.
         header: what all of them must have.
-        memory: [bytes] of files that are held, so that they are opened once, which is most of the time.
+        memory: [bytes] of arrays that are held, so that files are opened once, which is most of the time.
 
     Returns:
         numbers of all episodes that were run, kept or not.
@@ -162,15 +162,15 @@ class _Plan:
         Raises:
             DataError: the file is damaged.
         """
-        size = source.stat().st_size
-        if hold := size <= self._room:
-            self._room -= size
         for i, block in blocks_of(file, str(source)).items():
             new = np.array([k for k, number in enumerate(block.numbers) if number not in self.numbers], np.int64)
             self.numbers.update(block.numbers)
             if not len(new):
                 continue
             alike = block.shape(), tuple(block.table)
+            size = sum(int(data.nbytes) for data in block.datasets.values())  # uncompressed, as they are held
+            if hold := size <= self._room:
+                self._room -= size
             held: dict[str, list[np.ndarray]] | None = None
             if hold:
                 held = {name: [] for name in block.datasets}
