@@ -246,6 +246,9 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({**columns, "run": ["ab" * 32], "schema_version": [99]}), tmp_path / "e.parquet")
     with pytest.raises(DataError, match="written by a newer manikin"):
         store.take_in(tmp_path / "e.parquet")
+    pq.write_table(pa.table({**columns, "run": ["ab" * 32], "schema_version": ["one"]}), tmp_path / "g.parquet")
+    with pytest.raises(DataError, match="is damaged: schema_version holds 'one'"):
+        store.take_in(tmp_path / "g.parquet")
     columns |= {"schema_version": pa.array([1], pa.int32())}
     pq.write_table(pa.table({**columns, "run": ["../../evil"]}), tmp_path / "c.parquet")
     with pytest.raises(DataError, match=r"'\.\./\.\./evil' is not the id of a result"):
