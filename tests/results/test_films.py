@@ -90,7 +90,10 @@ def test_only_films_of_the_folder_are_taken(folder: Path, tmp_path: Path) -> Non
     (folder / episodes(folder)[1]["film"]).unlink()
     episodes(folder, lambda found: found[0].update(film="videos/../../secret.mp4"))
     (result,) = results_of(folder)
-    assert list(result.films) == [episodes(folder)[2]["film"]] and "2 of 3 films left out: there is no videos" in result.note
+    assert (
+        list(result.films) == [episodes(folder)[2]["film"]]
+        and "2 of 3 films left out: there is no videos" in result.note
+    )
 
 
 @needs_browser

@@ -21,6 +21,9 @@ _NOT_NEGATIVE = re.compile(
 )
 """Names of lengths, speeds and numbers of things, which cannot be below zero."""
 
+_LISTS = {"tuple[str, ...]": "a name", "tuple[float, ...]": 0.0, "tuple[int, ...]": 0}
+"""An item of a list by its type, for those that are empty by default."""
+
 
 def check_options(config: Any, task: str) -> None:
     """Each option of a Config must be of the kind of its default.
@@ -31,6 +34,8 @@ def check_options(config: Any, task: str) -> None:
     """
     for field in dataclasses.fields(config):
         value, default = getattr(config, field.name), field.default
+        if default == () and (kind_of := _LISTS.get(str(field.type))) is not None:
+            default = (kind_of,)  # an empty one does not show of what kind the others are
         least = 0.0 if _NOT_NEGATIVE.search(field.name) else -math.inf
         if not _fits(value, default, least, "..." in str(field.type)):
             kind = f"like {default!r}" if default is not dataclasses.MISSING else "finite"
