@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -86,7 +87,7 @@ class HumanoidStand(_Humanoid):
         arm = made.robot.arm
         self._limits = torch.tensor(arm.gains.force)  # [N m] of an action of 1
         posture = [BENT.get(joint.partition("_")[2], 0.0) for joint in arm.joints]
-        effort = EFFORT * self._limits.numpy()
+        effort = EFFORT * np.array(arm.gains.force)
         self._balance = balance(b, made.robot, control_hz=self.control_hz, posture=posture, effort=effort)
         return made
 
