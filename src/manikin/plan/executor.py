@@ -165,12 +165,15 @@ class _SceneExecutor:
         """Actions (N, A), 0 in rows outside ``on`` (N,) bool."""
         no_grad = WithoutGradients() if self.env.world.kind == "cpu" else torch.no_grad()
         with no_grad, self.env.on_device():
-            return self._act(on)
+            action = self._act(on)
+            if not on.all():
+                action[torch.from_numpy(~on).to(action.device)] = 0.0
+            return action
 
     def _act(self, on: np.ndarray) -> Tensor:
         env = self.env
         if self._feedback:
-            return self._actions(on)
+            return self._actions()
         begins = ((self.stage < 0) | (env.elapsed.numpy(force=True) == 0)) & on
         part = env.task.expert_part(env.h).numpy(force=True)
         fresh = begins | ((part != self._part).any(1) & on)
@@ -179,7 +182,7 @@ class _SceneExecutor:
         if asked:
             self._ask()
             if self._feedback:
-                return self._actions(on)
+                return self._actions()
         if fresh.any():
             for row in np.flatnonzero(begins).tolist():
                 self.timeouts[row] = []
@@ -206,10 +209,10 @@ class _SceneExecutor:
         grippers = [mover for mover in self._movers for tool in mover.robot.tools.values() if tool.drivers]
         for mover, column in zip(grippers, env.controller.card.grippers, strict=True):  # all of a robot do the same
             action[:, column] = mover.gripper(self.stage)
-        return _still(action, on)
+        return action
 
-    def _actions(self, on: np.ndarray) -> Tensor:
-        """What an expert without waypoints does now; it works for all rows."""
+    def _actions(self) -> Tensor:
+        """What an expert without waypoints does now, in all rows."""
         env = self.env
         control = env.task.robot_control.get(env.robots[0].arm.name, env.task.control)
         if env.controller.name != parse_control(control).word:
@@ -219,7 +222,7 @@ class _SceneExecutor:
             )
         actions = env.task.expert(env.h)
         assert isinstance(actions, Tensor)
-        return _still(actions.clamp(-1.0, 1.0), on)
+        return actions.clamp(-1.0, 1.0)
 
     def _ask(self) -> None:
         """Have the expert say what to do from here."""
@@ -246,13 +249,6 @@ class _SceneExecutor:
         for mover in self._movers:
             mover.enter(rows, stage, fresh)
         self.stage[rows], self._since[rows] = stage, 0.0
-
-
-def _still(action: Tensor, on: np.ndarray) -> Tensor:
-    """Actions (N, A) of the rows ``on`` (N,) bool, 0 in the others."""
-    if not on.all():
-        action[torch.from_numpy(~on).to(action.device)] = 0.0
-    return action
 
 
 class _Mover:
