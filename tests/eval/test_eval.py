@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -14,8 +15,9 @@ import torch
 
 from manikin.data.recorder import Recorder
 from manikin.data.recording.read import read_episodes
-from manikin.errors import ActionError, ConfigError
+from manikin.errors import ActionError, ConfigError, DataError
 from manikin.eval.protocol import Protocol, load_protocol, shipped_protocols
+from manikin.eval.report import read_report
 from manikin.eval.runner import interruptible, run_episodes
 from manikin.eval.stats import compare_paired, mcnemar_exact, newcombe, newcombe_paired, wilson
 from toy_env import Chase, ToyEnv
@@ -330,3 +332,16 @@ def test_shipped_protocols_load_and_hold_seeds_out_of_collection() -> None:
         protocol = load_protocol(name)
         grid = all(protocol.config.get(task, {}).get("trials") == "grid" for task in protocol.tasks)
         assert protocol.name == name and (grid or min(protocol.seeds) >= 1_000_000)
+
+
+def test_a_report_whose_names_are_no_words_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    task = {"task": "Toy-v1", "success": {"once": {"confidence": 0.95}}, "per_episode": []}
+    for named, good in (("Toy-v1#near", True), ([[]], False), (3, False)):
+        about = {"schema": "manikin-eval", "schema_version": 1, "policy": "a", "protocol": {"hash": "1"}}
+        path.write_text(json.dumps({**about, "per_task": [{**task, "named": named}]}))
+        if good:
+            assert read_report(path)["per_task"][0]["named"] == named
+        else:
+            with pytest.raises(DataError, match=r"report\.json is damaged: .* stands where str is expected"):
+                read_report(path)

@@ -275,6 +275,7 @@ def _check_report(report: Mapping[str, Any]) -> None:
         _check_kind(own["config"], dict)
     for task in report["per_task"]:
         _check_kind(task["task"], str)
+        _check_kind(task.get("named", ""), str)
         _check_kind(task["success"]["once"]["confidence"], float)
         for episode in task["per_episode"]:
             for value, kind in ((episode["seed"], int), (episode["episode_index"], int), (episode["success"], bool)):
