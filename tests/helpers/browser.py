@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -27,6 +29,9 @@ SOFTWARE_WEBGL = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 def chromium() -> str | None:
     """The browser's path, or None where there is none."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium: apt-get install chromium")
 
 
 def iwer() -> Path | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from browser import Browser, chromium
+from browser import Browser, needs_browser
 from manikin.cli import main
 from manikin.errors import ConfigError
 
@@ -17,7 +17,6 @@ pytest.importorskip("duckdb", reason="needs pip install 'manikin[results]'")
 from manikin.results import Result, Store
 from manikin.results.board import Board, board_data, render_board, write_board
 
-needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium: apt-get install chromium")
 EVIL = "</script><script>document.title = 'changed'</script>"
 
 

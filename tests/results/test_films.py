@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from browser import Browser, chromium
+from browser import Browser, needs_browser
 from manikin.cli import main
 from manikin.eval.protocol import Protocol
 from manikin.results import intake
@@ -20,8 +20,6 @@ pytest.importorskip("av", reason="needs pip install 'manikin[video]'")
 from manikin.results import Store
 from manikin.results.board import Board, board_data, write_board
 from manikin.results.intake import results_of
-
-needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium: apt-get install chromium")
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from browser import SOFTWARE_WEBGL, Browser, EmulatedHeadset, chromium, iwer
+from browser import SOFTWARE_WEBGL, Browser, EmulatedHeadset, chromium, iwer, needs_browser
 from manikin.cli import main as command_line
 from manikin.cli.teleop import TeleopOptions
 from manikin.cli.teleop import run as teleop_command
@@ -40,7 +40,6 @@ from manikin.view.headset.viewer import HeadsetViewer
 from manikin.view.picture import Painter
 from manikin.view.stream import StreamViewer
 
-needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
 needs_headset = pytest.mark.skipif(
     chromium() is None or iwer() is None,
     reason="needs Chromium and the npm package iwer: npm install --prefix .venv/iwer iwer",

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from browser import SOFTWARE_WEBGL, Browser, chromium
+from browser import SOFTWARE_WEBGL, Browser, needs_browser
 from manikin.cli import main
 from manikin.render import make_renderer, write_png
 from manikin.spec.camera import CameraSpec
@@ -45,7 +45,7 @@ def test_the_triangles_have_the_volumes_of_their_shapes(scene):
     assert 0.98 * sum(exact) < volume < sum(exact)
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+@needs_browser
 def test_the_page_draws_what_the_renderer_draws_wherever_its_sliders_are(scene, tmp_path):
     model, data = scene
     camera = CameraSpec(name="front", pos=(0.7, 0.2, 0.5), target=(0, 0, -0.2), fovy=0.9, on="rig")

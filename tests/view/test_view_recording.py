@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser import Browser, chromium
+from browser import Browser, needs_browser
 from manikin.cli import main as command_line
 from manikin.data.recording.format import RecordedEpisode, parts_folder
 from manikin.data.recording.write import EpisodeWriter
@@ -263,7 +263,7 @@ def inked(page: Browser, title: str) -> int:
     )
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+@needs_browser
 def test_the_page_in_a_browser_filters_plays_and_keeps_cameras_in_step(recording: Path) -> None:
     at = "document.getElementById('at').textContent"
     rows = "document.querySelectorAll('#rows tr').length"

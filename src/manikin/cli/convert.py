@@ -149,7 +149,7 @@ def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> in
         out,
         options,
         folder=folder,
-        work="manikin.cli.workers.converting:ConvertWork",
+        work=f"manikin.cli.workers.converting:{'ConvertWork' if lerobot else 'ObserveWork'}",
         settings=plain_options(asked),
         same={**same_options(asked), "numbers": numbers},
         numbers=sorted(numbers),
@@ -160,14 +160,13 @@ def _on_workers(options: ConvertOptions, numbers: list[int], out: Console) -> in
     )
 
     def join() -> int:
-        if whole.exists():  # the process was killed just before its end
-            return OK
         places = [place for _, place in ledger.results()]
-        if not lerobot:
+        if not lerobot and not whole.exists():
             played = ledger.folder / "played" / FILE  # a folder of its own: that of the run is locked here
             merge_recordings(played, [place / FILE for place in places])
             return run(dataclasses.replace(_unspread(options), file=played, episodes=tuple(numbers)))
-        LeRobotWriter.gathered(target, [place / DATASET for place in places if (place / DATASET).exists()]).close()
+        if not whole.exists():  # else the process was killed just before its end
+            LeRobotWriter.gathered(target, [place / DATASET for place in places if (place / DATASET).exists()]).close()
         out.print(f"{counted(len(numbers), 'episode')} in {options.out}", soft_wrap=True)
         return OK
 

@@ -35,6 +35,8 @@ __all__ = [
     "key_cookie",
     "key_for",
     "lacks_key",
+    "page_url",
+    "with_key",
 ]
 
 log = logging.getLogger(__name__)
@@ -102,6 +104,17 @@ def key_cookie(key: str | None, port: int, path: str) -> str | None:
 
 def _said_key(path: str) -> str:
     return parse_qs(urlsplit(path).query).get("key", [""])[0]
+
+
+def page_url(host: str, port: int, *, tls: bool = False) -> str:
+    """The address of a page on this machine; of one that all addresses reach, by the name ``localhost``."""
+    name = "localhost" if is_loopback(host) or host in ("0.0.0.0", "::") else host
+    return f"http{'s' * tls}://{f'[{name}]' if ':' in name else name}:{port}/"
+
+
+def with_key(url: str, key: str | None) -> str:
+    """An address with the key that it needs, for people who may come."""
+    return url if key is None else f"{url}?key={key}"
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -194,13 +207,12 @@ class Site:
     @property
     def url(self) -> str:
         """Address of the page."""
-        name = "localhost" if is_loopback(self.host) or self.host in ("0.0.0.0", "::") else self.host
-        return f"http{'s' * (self.tls is not None)}://{f'[{name}]' if ':' in name else name}:{self.port}/"
+        return page_url(self.host, self.port, tls=self.tls is not None)
 
     @property
     def link(self) -> str:
         """Address of the page with its key, for people who may come."""
-        return self.url if self.key is None else f"{self.url}?key={self.key}"
+        return with_key(self.url, self.key)
 
     @property
     def policy(self) -> str:

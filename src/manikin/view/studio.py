@@ -25,7 +25,17 @@ from manikin.eval.film import camera_of
 from manikin.view.contacts import touches
 from manikin.view.picture import free_camera
 from manikin.view.session import Session
-from manikin.view.site import bound, called_by_name, from_elsewhere, is_loopback, key_cookie, key_for, lacks_key
+from manikin.view.site import (
+    bound,
+    called_by_name,
+    from_elsewhere,
+    is_loopback,
+    key_cookie,
+    key_for,
+    lacks_key,
+    page_url,
+    with_key,
+)
 
 __all__ = ["StudioViewer"]
 
@@ -340,13 +350,12 @@ class StudioViewer:
     @property
     def url(self) -> str:
         """Address of the page."""
-        name = "localhost" if is_loopback(self.host) or self.host in ("0.0.0.0", "::") else self.host
-        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/"
+        return page_url(self.host, self.port)
 
     @property
     def link(self) -> str:
         """Address of the page with its key, for people who may come."""
-        return self.url if self.key is None else f"{self.url}?key={self.key}"
+        return with_key(self.url, self.key)
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Let time pass until ``stop()`` or until Studio is quit. The thread that calls this owns the simulation."""

@@ -11,24 +11,19 @@ from manikin.cli.collecting.spread import FILE, recording_facts, recording_numbe
 from manikin.cli.convert import DATASET, ConvertOptions, chosen
 from manikin.cli.spread.options import restored
 
-__all__ = ["ConvertWork"]
+__all__ = ["ConvertWork", "ObserveWork"]
 
 
 class ConvertWork:
-    """Converts episodes. A :class:`~manikin.spread.work.Work`; ``settings`` are the command's options."""
+    """Converts episodes, each for itself. A :class:`~manikin.spread.work.Work`; ``settings`` are the command's
+    options."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._options = restored(ConvertOptions, settings)
 
     def run(self, numbers: Sequence[int], folder: Path, advance: Callable[[], None]) -> None:
         from manikin.data.formats.convert import to_lerobot
-        from manikin.data.replay.rerecord import rerecord
 
-        if self._options.to != "lerobot":
-            again = {**chosen(self._options), "observations": True, "exact": True}
-            file, out = self._options.file, folder / FILE
-            rerecord(file, out, numbers=numbers, resume=True, on_episode=advance, **again)
-            return
         done = self.finished(folder)
         to_lerobot(
             self._options.file,
@@ -43,15 +38,11 @@ class ConvertWork:
     def finished(self, folder: Path) -> set[int]:
         from manikin.data.formats.lerobot import LeRobotWriter
 
-        if self._options.to != "lerobot":
-            return recording_numbers(folder / FILE)
         if not (folder / DATASET).exists():
             return set()
         return set(LeRobotWriter.reopen(folder / DATASET).finished)
 
     def facts(self, folder: Path) -> dict[str, Any]:
-        if self._options.to != "lerobot":
-            return recording_facts(folder / FILE)
         done = {f"{number:06d}" for number in self.finished(folder)}
         content = hashlib.sha256()
         if not done:
@@ -66,3 +57,19 @@ class ConvertWork:
 
     def close(self) -> None:
         pass
+
+
+class ObserveWork(ConvertWork):
+    """Observes episodes anew, of which another format is made."""
+
+    def run(self, numbers: Sequence[int], folder: Path, advance: Callable[[], None]) -> None:
+        from manikin.data.replay.rerecord import rerecord
+
+        again = {**chosen(self._options), "observations": True, "exact": True}
+        rerecord(self._options.file, folder / FILE, numbers=numbers, resume=True, on_episode=advance, **again)
+
+    def finished(self, folder: Path) -> set[int]:
+        return recording_numbers(folder / FILE)
+
+    def facts(self, folder: Path) -> dict[str, Any]:
+        return recording_facts(folder / FILE)

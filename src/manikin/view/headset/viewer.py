@@ -14,7 +14,7 @@ from manikin.view.headset.certificate import address_in_network
 from manikin.view.headset.cloud import SIZE, around_person, cloud_bytes, cloud_of
 from manikin.view.headset.session import HeadsetSession
 from manikin.view.picture import FREE
-from manikin.view.site import Answer, as_json
+from manikin.view.site import Answer, as_json, with_key
 from manikin.view.stream import StreamViewer
 
 __all__ = ["CLOUDS", "HeadsetViewer"]
@@ -54,7 +54,7 @@ class HeadsetViewer(StreamViewer):
         url = self.url
         if self.host in ("0.0.0.0", "::"):
             url = url.replace("localhost", address_in_network())
-        return f"{url}headset" if self.key is None else f"{url}headset?key={self.key}"
+        return with_key(f"{url}headset", self.key)
 
     def get(self, path: str, query: dict[str, str]) -> Answer | None:
         after = query.get("after", "")
