@@ -57,7 +57,7 @@ PUBLISHED = {
     ],
 }
 MOST_PER_RESET = 2000.0  # bytes by which memory may rise from reset to reset, in a straight line through the last part
-JUDGED = 2000  # resets from which on that is judged: an allocator takes megabytes at a time, and over fewer they are a slope
+JUDGED = 2000  # fewer resets are not judged: an allocator takes megabytes at a time, which would be a slope
 
 
 def memory() -> float:
