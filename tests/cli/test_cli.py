@@ -232,7 +232,7 @@ def test_a_new_task_passes_check_and_its_own_test_as_it_is(capsys, tmp_path: Pat
     config = ("--config", str(Path(__file__).parents[2] / "pyproject.toml"))
     for tool in (("check", "--extend-ignore", "D"), ("format", "--check")):  # in the house's style
         command = [sys.executable, "-m", "ruff", *tool, *config, str(task), str(test)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "is there already" in failed(capsys, "new", "task", "OpenDrawer", "--dir", str(task.parent))
 

@@ -172,7 +172,7 @@ def test_filament_is_where_it_was() -> None:
         "for name in 'Context ContextConfig GraphicsApi ModelResources ModelLights ModelRenderables SceneParams Camera "
         "RenderRequest ReadRequest RenderTargetConfig PixelFormat DrawMode Rect'.split():\n    getattr(rf, name)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     if "No module named 'mujoco.studio'" in done.stderr:
         pytest.skip("this MuJoCo has no Studio")
     assert done.returncode == 0, f"{look_at('mujoco', 'mujoco.mjrf')}: {done.stderr[-500:]}"
@@ -192,7 +192,7 @@ def test_what_is_registered_later_is_freed_before_the_display() -> None:
         "class Thing: pass\nthing = Thing()\natexit.register(print, 'display')\n"
         "free_before_platform(weakref.finalize(thing, print, 'ours'))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["ours", "display"], done.stderr
 
 

@@ -40,5 +40,5 @@ def test_a_process_that_draws_can_load_triton() -> None:
     if gl.probe()[0] is None:
         pytest.skip(f"no OpenGL here: {gl.probe()[1]}")
     code = "from manikin.render.api import make_renderer; make_renderer('gl'); import triton; print('alive')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

@@ -72,12 +72,14 @@ from pathlib import Path
 from manikin.cli.evaluate import EvalOptions, run
 import manikin.policy.random_policy as random
 
-class Slow(random.RandomPolicy):
+class Stuck(random.RandomPolicy):  # in the second task, for ever
     def act(self, observation, instruction):
-        time.sleep(0.02)
+        journal = Path(sys.argv[2], "episodes.jsonl")
+        if journal.exists() and journal.read_text().count('"episode"') >= 12:
+            time.sleep(600)
         return super().act(observation, instruction)
 
-random.RandomPolicy = Slow
+random.RandomPolicy = Stuck
 run(EvalOptions(protocol=sys.argv[1], policy=("random",), num_envs=3, pictures=0, out=Path(sys.argv[2])))
 """
 

@@ -122,7 +122,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait_for(self, code: str, timeout: float = 30.0) -> Any:
+    def wait_for(self, code: str, timeout: float = 120.0) -> Any:
         """Ask until the expression gives something true, and return that."""
         until = time.monotonic() + timeout
         while not (value := self.evaluate(code)):

@@ -9,12 +9,12 @@ from manikin.policy.remote.wire import pack, unpack
 
 class Server:
     """An openpi server: metadata first, then an answer to each request; a word instead says that it failed, None hangs
-    up."""
+    up. ``sent`` counts the answers."""
 
     def __init__(self, answer, *, port: int = 0, metadata=None) -> None:
         from websockets.sync.server import serve
 
-        self.answer, self.seen, self.headers = answer, [], []
+        self.answer, self.seen, self.headers, self.sent = answer, [], [], 0
         self.metadata = {"model": "made up"} if metadata is None else metadata
         self._server = serve(self._talk, "127.0.0.1", port, compression=None, max_size=None)
         self.port = self._server.socket.getsockname()[1]
@@ -33,6 +33,7 @@ class Server:
                 if one is None:
                     return
                 socket.send(one if isinstance(one, str | bytes) else pack(one))
+                self.sent += 1
                 if isinstance(one, str):
                     return
 

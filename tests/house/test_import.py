@@ -22,7 +22,7 @@ def run_python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env={**os.environ, **env},
         check=False,
     )

@@ -239,5 +239,5 @@ renderer = make_renderer("filament")
 camera = CameraSpec(name="c", pos=(1, 0, 0), target=(0, 0, 0))
 assert renderer.rgb(model, data, camera, width=32, height=32).std() > 5
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -109,7 +109,7 @@ def test_filters_order_and_links_work_in_a_browser(store: Store, tmp_path: Path,
 
 def _status(url: str, **headers: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
             return answer.status, answer.headers.get("Set-Cookie", "")
     except urllib.error.HTTPError as error:
         return error.code, ""

@@ -74,4 +74,4 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
     began = time.monotonic()
     with pytest.raises(FileNotFoundError, match=r"pip install 'manikin\[ray\]'"):
         Cluster()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60  # a cluster is not waited for

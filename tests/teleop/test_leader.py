@@ -95,7 +95,7 @@ def _hold(port: Path, *values: float) -> None:
 
 
 def _read_until(device: LeaderArm, wanted: float) -> Motion:
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while (motion := device.read()).joints[0] != pytest.approx(wanted) and time.monotonic() < until:
         time.sleep(0.01)
     return motion
@@ -104,10 +104,11 @@ def _read_until(device: LeaderArm, wanted: float) -> Motion:
 def test_degrees_are_radians_and_percent_a_share_of_the_joints_range(port: Path) -> None:
     with LeaderArm("so101_leader", port=str(port), id="a", flip=["wrist_roll"]) as device:
         _hold(port, 10.0, -20.0, 30.0, 40.0, 50.0, 25.0)
+        before = time.monotonic()
         motion = _read_until(device, math.radians(10))
         assert motion.joints == pytest.approx([math.radians(v) for v in (10, -20, 30, 40, -50)])
         assert motion.grip == pytest.approx(-0.5)
-        assert time.monotonic() - motion.at < 0.5
+        assert before <= motion.at <= time.monotonic()
     assert Path(f"{port}.let-go").exists()
     ranges = {j.name: j.range for link in arm("koch").links for j in link.joints}
     with LeaderArm("koch_leader", port=str(port), id="a") as device:
@@ -144,9 +145,8 @@ def test_an_arm_that_is_unplugged_is_missed(port: Path) -> None:
     with LeaderArm("so101_leader", port=str(port), id="a") as device:
         assert device.read().joints is not None
         port.unlink()
-        time.sleep(0.8)
         with pytest.raises(ConfigError, match="lost: FileNotFoundError"):
-            device.read()
+            _read_until(device, math.nan)
 
 
 def test_unknown_words_are_refused() -> None:

@@ -54,6 +54,12 @@ def env():
     made.close()
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hands stay where they were reported last, however late the next report comes."""
+    monkeypatch.setattr("manikin.teleop.headset.headset.LEASE", 60.0)
+
+
 @contextmanager
 def served(
     env: Any, *, device: Headset | None = None, size: tuple[int, int] = (64, 48), out: Path | None = None, **where: Any
@@ -75,7 +81,7 @@ def served(
 
 
 def ask(viewer: StreamViewer, wish: dict[str, Any], *, token: str | None = None) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=60)
     headers = {"Content-Type": "application/json", "X-Manikin-Token": viewer.token if token is None else token}
     connection.request("POST", "/do", json.dumps(wish), headers)
     answer = connection.getresponse()
@@ -85,7 +91,7 @@ def ask(viewer: StreamViewer, wish: dict[str, Any], *, token: str | None = None)
 
 
 def get(viewer: StreamViewer, path: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=60)
     connection.request("GET", path)
     answer = connection.getresponse()
     body = answer.read()
@@ -107,6 +113,7 @@ def picture(viewer: HeadsetViewer, after: int) -> tuple[dict[str, Any], bytes]:
 # ---- what the page asks ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("patient")
 def test_poses_move_the_tool_and_pictures_say_which_of_them_they_show(env):
     with served(env, device=Headset(smooth=False)) as viewer:
         status, page = get(viewer, "/headset")
@@ -119,8 +126,8 @@ def test_poses_move_the_tool_and_pictures_say_which_of_them_they_show(env):
             held["pose"] = [0.2, 1.2 + 0.001 * max(0, k - 10), *STILL[2:]]
             assert ask(viewer, poses(k, right=held)) == (200, {"ok": True})
             time.sleep(0.014)
-        until, seen, heights = time.monotonic() + 20, [about["pose"]], [0.0] * 8 + [1.0]
-        # the last report counts for half a second; the tool follows until it is there
+        until, seen, heights = time.monotonic() + 120, [about["pose"]], [0.0] * 8 + [1.0]
+        # the tool follows until it is there
         while seen[-1] < 59 or about["step"] < 20 or abs(heights[-1] - heights[-8]) > 1e-4:
             assert time.monotonic() < until
             ask(viewer, poses(60 + len(seen), right={"pose": [0.2, 1.249, *STILL[2:]], "squeeze": 1.0}))
@@ -155,7 +162,7 @@ def test_two_eyes_see_from_two_places(env):
     with served(env, size=(96, 72)) as viewer:
         assert ask(viewer, {"wish": "stereo", "value": True})[0] == 200
         about, png = picture(viewer, 0)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while not about["stereo"]:
             assert time.monotonic() < until and (not png or struct.unpack(">II", png[16:24]) == (96, 72))
             about, png = picture(viewer, about["frame"])
@@ -265,16 +272,16 @@ def test_the_page_is_encrypted_and_a_client_that_says_nothing_holds_nobody_up(en
         assert viewer.headset_url == f"https://localhost:{viewer.port}/headset"
         silent = socket.create_connection(("127.0.0.1", viewer.port))
         trusting = ssl.create_default_context(cafile=str(pem))
-        connection = http.client.HTTPSConnection("localhost", viewer.port, context=trusting, timeout=20)
+        connection = http.client.HTTPSConnection("localhost", viewer.port, context=trusting, timeout=60)
         connection.request("GET", "/headset")
         assert connection.getresponse().status == 200
         connection.close()
         silent.close()
-        plain = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=20)
+        plain = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=60)
         plain.request("GET", "/headset")
         with pytest.raises((http.client.HTTPException, OSError)):
             plain.getresponse()
-        strict = http.client.HTTPSConnection("localhost", viewer.port, timeout=20)
+        strict = http.client.HTTPSConnection("localhost", viewer.port, timeout=60)
         with pytest.raises(ssl.SSLCertVerificationError):
             strict.request("GET", "/headset")
 
@@ -343,6 +350,7 @@ def test_a_page_without_a_headset_shows_the_scene_and_says_why(env):
 
 
 @needs_headset
+@pytest.mark.usefixtures("patient")
 def test_an_emulated_headset_drives_an_episode_over_an_encrypted_page(env, cache, tmp_path, record_property):
     out, tls = tmp_path / "headset.h5", tls_context(certificate_for("127.0.0.1"))
     with served(env, out=out, tls=tls) as viewer, EmulatedHeadset(["--ignore-certificate-errors"]) as page:
@@ -355,14 +363,17 @@ def test_an_emulated_headset_drives_an_episode_over_an_encrypted_page(env, cache
         time.sleep(0.3)
         page.put("right", 0.2, 1.26, -0.45)  # up and forward
         page.button("right", "trigger", 1)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while float(env.robot.tcp_pos[0, 2] - before[2]) < 0.055 or float(env.robot.opening[0]) > 0.3:
             assert time.monotonic() < until, env.robot.tcp_pos[0] - before
             time.sleep(0.05)
-        time.sleep(0.5)
+        there = viewer.session.status["step"] + 10  # until it has come to rest
+        while viewer.session.status["step"] < there:
+            assert time.monotonic() < until
+            time.sleep(0.05)
         moved = (env.robot.tcp_pos[0] - before).numpy()
         np.testing.assert_allclose(moved, [0.05, 0.0, 0.06], atol=0.006)
-        assert page.wait_for("headset.lags.length > 3 && headset.lags.length", timeout=60)
+        assert page.wait_for("headset.lags.length > 3 && headset.lags.length")
         page.evaluate("document.getElementById('cloud').click()")
         page.wait_for("headset.points > 500")
         sent, frames = page.evaluate("[headset.sent, headset.frames]")
@@ -389,7 +400,7 @@ def test_hands_that_are_seen_are_reported_with_all_joints_and_their_pinch(env):
         page.wait_for("!document.getElementById('enter').disabled")
         page.evaluate("device.primaryInputMode = 'hand'")
         page.click("#enter")
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while (hands := viewer.session.headset.read().hands).keys() != {"left", "right"}:
             assert time.monotonic() < until
             time.sleep(0.05)
@@ -413,7 +424,7 @@ def test_the_board_before_the_person_is_pressed_by_touch(env):
         down = 0.29 * 0.2
         away = 0.55 - down * np.sin(0.6)
         want = np.array([away * np.cos(0.6), -away * np.sin(0.6), 1.6 - 0.5 - down * np.cos(0.6)])  # forward, left, up
-        at, until = np.array([0.4, 0.2, 1.2]), time.monotonic() + 30
+        at, until = np.array([0.4, 0.2, 1.2]), time.monotonic() + 120
         while viewer.session.loop.discarded == 0:
             assert time.monotonic() < until
             if (hand := viewer.session.headset.read().hands.get("left")) is not None:

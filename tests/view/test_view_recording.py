@@ -68,7 +68,7 @@ def served(path: Path) -> Iterator[RecordingViewer]:
 
 
 def get(viewer: RecordingViewer, path: str, **headers: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.port, timeout=60)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -172,7 +172,7 @@ def ready(viewer):
 assert run(ViewOptions(task={str(recording)!r}), ready=ready) == 0
 print(sorted({{"mujoco", "torch", "mujoco_warp"}} & sys.modules.keys()))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.splitlines()[-1] == "[]" and "12 episodes" in done.stdout
 
 

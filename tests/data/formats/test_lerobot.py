@@ -172,10 +172,13 @@ def test_a_killed_video_encoder_loses_no_finished_episode(tmp_path: Path) -> Non
         )
         assert child.stdout is not None and child.stdout.readline() == "ready\n"
         reported |= {int(child.stdout.readline()) for _ in range(round_ % 2)}
-        deadline = time.monotonic() + 20
-        while not list(root.glob("meta/parts/*.0.tmp")) and time.monotonic() < deadline:
-            pass  # until a film is being written
-        time.sleep(0.002 * round_)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:  # until a film is being written
+            time.sleep(0.001 + 0.002 * round_)
+            child.send_signal(signal.SIGSTOP)  # so that this process has time to look
+            if list(root.glob("meta/parts/*.0.tmp")):
+                break
+            child.send_signal(signal.SIGCONT)
         child.kill()
         reported |= {int(line) for line in child.stdout.read().splitlines()}
         child.stdout.close()

@@ -167,7 +167,7 @@ for open in (EpisodeFile, read_demos):
             print(error)
 """
     names = [str(tmp_path / "pipe.h5"), str(tmp_path / "run.h5")]
-    told = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, timeout=60, check=True)
+    told = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, timeout=300, check=True)
     assert len(told.stdout.splitlines()) == 4 and "000000.h5 is not a file" in told.stdout
 
 

@@ -6,8 +6,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,26 +23,36 @@ from websockets.sync.client import connect  # noqa: E402
 
 
 class Doubling:
-    """Answers twice the observation, as one action of two; slow, and remembers how many rows it was asked about."""
+    """Answers twice the observation, as one action of two; slow, and not before ``ready`` says so. It remembers how
+    many rows it was asked about."""
 
     stateless = True
 
-    def __init__(self, seconds: float = 0.05) -> None:
-        self.seconds, self.asked = seconds, []
+    def __init__(self, seconds: float = 0.05, ready: Callable[[], bool] = lambda: True) -> None:
+        self.seconds, self.ready, self.asked = seconds, ready, []
 
     def act(self, shown: torch.Tensor, prompts: list[str]) -> torch.Tensor:
         assert len(prompts) == len(shown)
         self.asked.append(len(shown))
+        until = time.monotonic() + 60
+        while not self.ready() and time.monotonic() < until:
+            time.sleep(0.01)
         time.sleep(self.seconds)
         return 2 * shown[:, None]
 
 
 def test_what_waits_is_answered_together_and_each_gets_its_own() -> None:
-    policy = Doubling()
+    begun: list[int] = []
+    policy = Doubling(ready=lambda: len(begun) == 16)
     batcher = Batcher(lambda rows, prompts: policy.act(rows["state"], prompts), 4, Metrics())
+
+    def ask(rows: torch.Tensor) -> torch.Tensor:
+        begun.append(len(rows))
+        return batcher.ask({"state": rows}, [""] * len(rows))
+
     with ThreadPoolExecutor(16) as pool:
         asked = [torch.full((1 + k % 2, 2), float(k)) for k in range(16)]
-        found = list(pool.map(lambda rows: batcher.ask({"state": rows}, [""] * len(rows)), asked))
+        found = list(pool.map(ask, asked))
     for rows, actions in zip(asked, found, strict=True):
         assert torch.equal(actions, 2 * rows[:, None])
     assert sum(policy.asked) == 24 and max(policy.asked) in (3, 4) and len(policy.asked) < 16
@@ -81,28 +91,30 @@ def test_a_histogram_counts_as_prometheus_does() -> None:
 def _get(server: PolicyServer, path: str, **headers: str) -> tuple[int, str]:
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
 
 
-def _asks(server: PolicyServer, value: float, times: int = 1, **options: Any) -> list[np.ndarray]:
-    with connect(server.url, compression=None, **options) as connection:
+def _asks(server: PolicyServer, value: float, times: int, sent: list[float]) -> list[np.ndarray]:
+    with connect(server.url, compression=None) as connection:
         connection.recv()
         found = []
         for _ in range(times):
             connection.send(pack({"state": np.full(3, value, np.float32)}))
+            sent.append(value)
             found.append(unpack(connection.recv())["actions"])
         return found
 
 
 def test_clients_are_answered_together_and_the_numbers_say_so() -> None:
-    policy = Doubling()
+    sent: list[float] = []
+    policy = Doubling(ready=lambda: len(set(sent)) == 6)  # all clients have asked
     with PolicyServer(policy, {"state": (3,)}, port=0, batch=True) as server:
         assert _get(server, "/healthz") == (200, "OK\n")
         with ThreadPoolExecutor(6) as pool:
-            found = list(pool.map(lambda k: _asks(server, k, 3), range(6)))
+            found = list(pool.map(lambda k: _asks(server, k, 3, sent), range(6)))
         for k, answers in enumerate(found):
             assert all(np.array_equal(a, np.full((1, 3), 2.0 * k, np.float32)) for a in answers)
         assert sum(policy.asked) == 18 and len(policy.asked) < 18
@@ -110,7 +122,7 @@ def test_clients_are_answered_together_and_the_numbers_say_so() -> None:
             connection.recv()
             connection.send(pack({"state": np.zeros(4, np.float32)}))
             assert "has shape (4,)" in str(connection.recv())
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while "manikin_connections 0" not in (text := _get(server, "/metrics")[1]) and time.monotonic() < until:
             time.sleep(0.02)
         for line in ("manikin_requests_total 18", "manikin_rows_total 18", "manikin_errors_total 1"):
@@ -134,7 +146,7 @@ def test_a_request_that_was_sent_before_the_server_stops_is_answered() -> None:
     with connect(server.url, compression=None) as connection:
         connection.recv()
         connection.send(pack({"state": np.ones(3, np.float32)}))
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while not policy.asked and time.monotonic() < until:
             time.sleep(0.01)
         stopping = threading.Thread(target=server.close)

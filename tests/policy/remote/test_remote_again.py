@@ -58,7 +58,7 @@ def test_a_server_that_stays_away_or_returns_as_another_ends_it(server, monkeypa
     began = time.monotonic()
     with pytest.raises(ActionError, match=r"it did not come back within 0\.8 s"):
         policy.act(torch.zeros(1, 4), [""])
-    assert 0.7 < time.monotonic() - began < 5
+    assert 0.7 < time.monotonic() - began < 25  # not the half minute of others
     other = server(echo, port=there.port, metadata={"model": "another"})
     with pytest.raises(ActionError, match=r"came back with other metadata.*'another'.*instead of.*'made up'"):
         policy.act(torch.zeros(1, 4), [""])
@@ -135,16 +135,18 @@ def test_a_seed_reaches_a_server_that_takes_one(server) -> None:
 @pytest.mark.parametrize("how", ["dies", "hangs", "garbage"])
 def test_what_is_measured_stays_and_resume_goes_on(how: str, server, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(client, "PATIENCE", 0.5)
-    monkeypatch.setattr(client, "TIMEOUT", 1.0)
+    over = threading.Event()
     protocol = Protocol(name="short", tasks=("PushCube-v2",), seeds=tuple(range(5)), horizon=3)
     file = tmp_path / "short.toml"
     file.write_text(protocol.to_toml(), encoding="utf-8")
     broken = True
 
     def answer(request):
+        if broken and len(there.seen) == 10:
+            monkeypatch.setattr(client, "TIMEOUT", 1.0)  # for the next answer, which never comes
         if broken and len(there.seen) > 10:
             if how == "hangs":
-                time.sleep(1.5)
+                over.wait(60)
             return None if how == "dies" else b"\xff\x00 garbage"
         return {"actions": np.full((1, 8), 0.1, np.float32)}
 
@@ -155,6 +157,8 @@ def test_what_is_measured_stays_and_resume_goes_on(how: str, server, tmp_path: P
     partial = read_report(tmp_path / "out" / "report.json")
     assert partial["interrupted"] and said in partial["error"] and partial["overall"]["n_episodes"] == 2
     broken, before = False, len(there.seen)
+    over.set()
+    monkeypatch.setattr(client, "TIMEOUT", 60.0)
     again = EvalOptions(**{**vars(options), "resume": True})
     assert evaluate_command(again) == 0
     whole = read_report(tmp_path / "out" / "report.json")
