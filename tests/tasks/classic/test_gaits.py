@@ -157,6 +157,21 @@ def test_the_humanoid_stands_by_feedback() -> None:
     assert info["success"].all() and info["upright"].all() and paid.min() > 0.98 * env.horizon
 
 
+def test_the_ant_bounds_and_stays_on_its_course() -> None:
+    """For ten seconds, at about the speed that is asked for, and where a row tumbles it goes on."""
+    env = gait("AntRun-v1", 6)
+    env.reset(seed=100)
+    expert, before, won = WaypointExecutor(env), env.robot.root_pose[:, :2].clone(), torch.zeros(6, dtype=torch.bool)
+    for _ in range(400):
+        action = expert.act()
+        assert action.shape == (6, 8) and action.abs().max() <= 1
+        won |= env.step(action)[-1]["success"]
+    assert won.sum() >= 5
+    ahead, aside = (env.robot.root_pose[:, :2] - before).unbind(1)
+    assert (ahead / (400 / 40)).median() > 0.8 * SPEED["AntRun-v1"]
+    assert (aside.abs() < 0.25 * ahead).sum() >= 5
+
+
 def test_what_a_walker_needs_is_said() -> None:
     with pytest.raises(ConfigError, match="AntWalk-v1 needs a robot with feet"):
         manikin.make("AntWalk-v1", robot="panda")

@@ -11,6 +11,8 @@ import torch
 import manikin
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import pose, quat_from_axis_angle, quat_to_matrix
+from manikin.plan.executor import WaypointExecutor
+from manikin.tasks.hands.three_tips import tip_joints
 
 RADIUS = 0.195 - 0.065 * math.sqrt(3) / 2  # [m] of the disc of goals
 
@@ -105,6 +107,41 @@ def test_the_cube_lies_still_and_stays_within_the_rim() -> None:
     assert (env.h.cube.pos[:, :2].norm(dim=1) < 0.195).all()
     model, _ = env.world.data(0)
     assert float(model.body("cube").mass[0]) == pytest.approx(1000 * 0.065**3, rel=1e-6)
+
+
+def test_the_tips_get_where_the_closed_form_says() -> None:
+    env = made(0)
+    generator = torch.Generator().manual_seed(0)
+    wanted = torch.tensor([[0.1, 0.06, 0.05], [0.0, -0.11, 0.05], [-0.1, 0.05, 0.05]]) + (
+        torch.rand(len(env.h.robot.qpos), 3, 3, generator=generator) - 0.5
+    ) * torch.tensor([0.06, 0.06, 0.04])
+    joints = tip_joints(wanted)
+    low, high = env.robot.limits.unbind(1)
+    assert (joints > low).all() and (joints < high).all()
+    env.robot.set_qpos(joints)
+    env.world.forward()
+    tips = torch.stack([env.robot.tools[f"tip_{n}"].tcp_pos for n in (0, 120, 240)], 1)
+    assert torch.allclose(tips, wanted, atol=1e-5)  # MuJoCo's places of the tips
+
+
+def test_the_expert_drags_it_to_the_goal() -> None:
+    env = made(0, 8)
+    env.reset(seed=100)
+    expert, won = WaypointExecutor(env), torch.zeros(8, dtype=torch.bool)
+    for _ in range(env.horizon):
+        action = expert.act()
+        assert action.abs().max() <= 1
+        won |= env.step(action)[-1]["success"]
+        if won.all():
+            break
+    assert won.sum() >= 7
+    flat = env.h.cube.pos[:, 2]
+    assert (flat < 0.06).all()  # it was dragged, and did not jump over the tips
+
+
+def test_the_expert_knows_level_0_alone() -> None:
+    with pytest.raises(ConfigError, match="knows level 0, not 3"):
+        WaypointExecutor(made(3)).act()
 
 
 def test_warp_agrees() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
+from manikin.tasks.classic.bound import bound
 from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
 from manikin.toolkit import tolerance
 
@@ -49,6 +51,13 @@ class AntWalk(GaitTask):
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         stands = tolerance(self.height(h), low=HEIGHT, high=math.inf, margin=HEIGHT / 4)
         return {"walk": self.moves(h) * stands * small_control(action)}
+
+    def expert(self, h: GaitHandles) -> Tensor:
+        """Bounds along x as fast as it can; see ``manikin.tasks.classic.bound``."""
+        robot = h.robot
+        ahead, turns, drift = self.ahead(h), robot.root_velocity[:, 5], robot.centre_velocity[:, 1]
+        torques = bound(robot.time, robot.arm_qpos, robot.arm_qvel, self.up(h), ahead, turns, drift)
+        return (torques / torch.tensor(robot.arm.effort)).clamp(-1.0, 1.0)
 
 
 class AntRun(AntWalk):

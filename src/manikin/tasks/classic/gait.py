@@ -85,6 +85,11 @@ class GaitTask(Task):
         """(n, 3) the world's z axis in the torso's frame; its last number is the torso's own z axis upward."""
         return self._in_torso(h, torch.tensor([[0.0, 0.0, 1.0]]))
 
+    @per_step
+    def ahead(self, h: GaitHandles) -> Tensor:
+        """(n, 3) the world's x axis in the torso's frame."""
+        return self._in_torso(h, torch.tensor([[1.0, 0.0, 0.0]]))
+
     def _in_torso(self, h: GaitHandles, vector: Tensor) -> Tensor:
         return quat_rotate_inv(h.robot.root_pose[:, 3:], vector.expand(h.n, 3))
 
@@ -118,7 +123,7 @@ class GaitTask(Task):
         return {
             "policy": {
                 "up": self.up(h),
-                "ahead": self._in_torso(h, torch.tensor([[1.0, 0.0, 0.0]])),
+                "ahead": self.ahead(h),
                 "height": self.height(h)[:, None],
                 "velocity": self._in_torso(h, velocity[:, :3]),
                 "turn_rate": velocity[:, 3:],

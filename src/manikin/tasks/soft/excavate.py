@@ -193,7 +193,7 @@ class Excavate(Task):
                 turn=1.0,
                 timeout_s=1.2,
             ),
-            self._at(h, "lift", far - 0.05, high + 0.06, flat, pos_tol=0.02, speed=0.15, turn=0.8),
+            self._at(h, "lift", far - 0.05, high + 0.06, 0.5 * dig, pos_tol=0.02, speed=0.15, turn=0.8),
             self._at(h, "shed", far - 0.05, high + 0.06, shed, speed=0.15, turn=0.6, track=True).hold(),
         ]
 
