@@ -21,6 +21,7 @@ import torch
 
 import manikin
 from browser import chromium, iwer
+from copies import ran
 from manikin.data.formats.convert import to_maniskill, to_robomimic
 from manikin.data.recorder import Recorder
 from manikin.env.registry import task_ids, task_versions
@@ -137,7 +138,7 @@ PUBLISHED = list(published())
 
 def run(words: list[str], folder: Path, timeout: float = 300) -> str:
     """What a script prints; it has to succeed."""
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout)
+    done = ran(words, folder, timeout)
     assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -249,7 +250,7 @@ def test_a_small_run_or_few_rounds_do_not_get_published(tmp_path: Path) -> None:
         ("experts", ["--quick"], "--quick needs --out"),
     ):
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), *options]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        done = ran(command, tmp_path, 300)
         assert done.returncode == 2 and said in done.stderr
 
 
@@ -314,7 +315,8 @@ def test_a_script_of_a_peer_runs(name: str, tmp_path: Path) -> None:
         torch.cuda.is_available() or pytest.skip("no CUDA device")
     python = Path(folder) / name.partition("_")[0] / "bin" / "python"
     arguments = [word.replace("OUT", str(tmp_path)) for word in PEERS[name].split()]
-    said = run([str(python), "-P", str(ROOT / "benchmarks" / "peers" / f"{name}.py"), *arguments], tmp_path)
+    words = [str(python), "-P", str(ROOT / "benchmarks" / "peers" / f"{name}.py"), *arguments]
+    said = subprocess.run(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True, timeout=300, check=True).stdout
     assert list(tmp_path.iterdir()) if "OUT" in PEERS[name] else float(said.split()[-1]) > 0
 
 
