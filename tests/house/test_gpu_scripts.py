@@ -18,11 +18,10 @@ import pytest
 import torch
 
 import manikin
-from copies import ran
 from manikin.cli import main
 from manikin.errors import ConfigError
 from manikin.robots import arm
-from script import script
+from script import ran, script
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels

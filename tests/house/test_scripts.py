@@ -21,13 +21,12 @@ import torch
 
 import manikin
 from browser import chromium, iwer
-from copies import ran
 from manikin.data.formats.convert import to_maniskill, to_robomimic
 from manikin.data.recorder import Recorder
 from manikin.env.registry import task_ids, task_versions
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
-from script import script
+from script import ran, script
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -201,6 +200,40 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
             and "pairs" not in made
         ):
             assert getattr(script(page, "docs"), show)(made).startswith("| ")
+
+
+ENDS = """
+import atexit, os, sys, threading
+atexit.register(print, "at its end", flush=True)
+threading.Timer(0.1, print, ["of a thread"], {"flush": True}).start()
+print(__name__, __file__, sys.argv, sys.path[0], os.getcwd(), os.environ["ASKED"], sys.stdin.read(), flush=True)
+if sys.argv[1] == "fail":
+    raise KeyError("lost")
+sys.exit({"good": None, "bad": 3, "said": "words"}[sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("how", ["good", "bad", "said", "fail"])
+def test_a_script_goes_on_as_python_would_have_it(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, folder = tmp_path / "scripts" / "ends.py", tmp_path / "elsewhere"
+    file.parent.mkdir()
+    folder.mkdir()
+    file.write_text(ENDS)
+    monkeypatch.setenv("ASKED", how)
+    words = [sys.executable, str(file), how]
+    alone = subprocess.run(words, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    copied = ran(words, folder, 60)
+    assert (copied.returncode, copied.stdout) == (alone.returncode, alone.stdout) and "of a thread" in alone.stdout
+    assert copied.stderr.splitlines()[-1:] == alone.stderr.splitlines()[-1:]
+
+
+def test_a_script_that_does_not_end_is_ended_and_the_next_one_runs(tmp_path: Path) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text("import sys, time; print('begun', flush=True); time.sleep(float(sys.argv[1]))")
+    with pytest.raises(subprocess.TimeoutExpired) as late:
+        ran([sys.executable, str(file), "600"], tmp_path, 3.0)
+    assert late.value.timeout == 3.0
+    assert ran([sys.executable, str(file), "0"], tmp_path, 60).stdout == "begun\n"
 
 
 def test_rates_are_the_median_of_rounds_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
