@@ -21,7 +21,7 @@ import manikin
 from manikin.cli import main
 from manikin.errors import ConfigError
 from manikin.robots import arm
-from script import script
+from script import ran, script
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
@@ -142,7 +142,8 @@ def test_the_gpu_benchmark_runs_dry(tmp_path: Path) -> None:
     out = tmp_path / "gpu.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), "--quick", "--out", str(out)]
     command += ["--task", "CartpoleBalance-v1", "PickCube-v2"]
-    subprocess.run(command, check=True, capture_output=True, timeout=550)
+    done = ran(command, tmp_path, 550)
+    assert done.returncode == 0, done.stderr
     found = json.loads(out.read_text())
     assert found["card"].startswith("dry run on ")
     row = found["manikin"]["PickCube-v2 state, N=2"]

@@ -26,7 +26,7 @@ from manikin.data.recorder import Recorder
 from manikin.env.registry import task_ids, task_versions
 from manikin.eval.runner import run_episodes
 from manikin.policy.expert import ExpertPolicy
-from script import script
+from script import ran, script
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -137,7 +137,7 @@ PUBLISHED = list(published())
 
 def run(words: list[str], folder: Path, timeout: float = 300) -> str:
     """What a script prints; it has to succeed."""
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout)
+    done = ran(words, folder, timeout)
     assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -202,6 +202,40 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
             assert getattr(script(page, "docs"), show)(made).startswith("| ")
 
 
+ENDS = """
+import atexit, os, sys, threading
+atexit.register(print, "at its end", flush=True)
+threading.Timer(0.1, print, ["of a thread"], {"flush": True}).start()
+print(__name__, __file__, sys.argv, sys.path[0], os.getcwd(), os.environ["ASKED"], sys.stdin.read(), flush=True)
+if sys.argv[1] == "fail":
+    raise KeyError("lost")
+sys.exit({"good": None, "bad": 3, "said": "words"}[sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("how", ["good", "bad", "said", "fail"])
+def test_a_script_goes_on_as_python_would_have_it(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, folder = tmp_path / "scripts" / "ends.py", tmp_path / "elsewhere"
+    file.parent.mkdir()
+    folder.mkdir()
+    file.write_text(ENDS)
+    monkeypatch.setenv("ASKED", how)
+    words = [sys.executable, str(file), how]
+    alone = subprocess.run(words, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    copied = ran(words, folder, 60)
+    assert (copied.returncode, copied.stdout) == (alone.returncode, alone.stdout) and "of a thread" in alone.stdout
+    assert copied.stderr.splitlines()[-1:] == alone.stderr.splitlines()[-1:]
+
+
+def test_a_script_that_does_not_end_is_ended_and_the_next_one_runs(tmp_path: Path) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text("import sys, time; print('begun', flush=True); time.sleep(float(sys.argv[1]))")
+    with pytest.raises(subprocess.TimeoutExpired) as late:
+        ran([sys.executable, str(file), "600"], tmp_path, 3.0)
+    assert late.value.timeout == 3.0
+    assert ran([sys.executable, str(file), "0"], tmp_path, 60).stdout == "begun\n"
+
+
 def test_rates_are_the_median_of_rounds_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import common
@@ -249,7 +283,7 @@ def test_a_small_run_or_few_rounds_do_not_get_published(tmp_path: Path) -> None:
         ("experts", ["--quick"], "--quick needs --out"),
     ):
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), *options]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        done = ran(command, tmp_path, 300)
         assert done.returncode == 2 and said in done.stderr
 
 
@@ -314,7 +348,8 @@ def test_a_script_of_a_peer_runs(name: str, tmp_path: Path) -> None:
         torch.cuda.is_available() or pytest.skip("no CUDA device")
     python = Path(folder) / name.partition("_")[0] / "bin" / "python"
     arguments = [word.replace("OUT", str(tmp_path)) for word in PEERS[name].split()]
-    said = run([str(python), "-P", str(ROOT / "benchmarks" / "peers" / f"{name}.py"), *arguments], tmp_path)
+    words = [str(python), "-P", str(ROOT / "benchmarks" / "peers" / f"{name}.py"), *arguments]
+    said = subprocess.run(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True, timeout=300, check=True).stdout
     assert list(tmp_path.iterdir()) if "OUT" in PEERS[name] else float(said.split()[-1]) > 0
 
 
