@@ -1,4 +1,4 @@
-"""Fill tables and curves of docs/training*.md and robosuite.md from the results of benchmarks.
+"""Fill tables and curves of docs/training*.md, homes-learning.md and robosuite.md from the results of benchmarks.
 
 python docs/training.py            # after benchmarks/learning.py, imitation.py or robosuite.py
 python docs/training.py --check    # only say whether it is up to date (exit status 1: it is not)
@@ -28,6 +28,14 @@ BENCHMARK = ROOT / "benchmarks" / "results" / "robosuite.json"
 IMITATION = ROOT / "docs" / "training-imitation.md"
 PICTURES = ROOT / "docs" / "training-pictures.md"
 IMITATED = ROOT / "benchmarks" / "results" / "imitation.json"
+AT_HOME = ROOT / "docs" / "homes-learning.md"
+HOME_CURVES = ROOT / "docs" / "images" / "homes-learning.svg"
+HOMES = ROOT / "benchmarks" / "results" / "homes_learning.json"
+MSHAB = {  # run: aim; success once in percent, MS-HAB's Table 1, training scenes: RL for each object, and its BC
+    "diffusion:HomeClose-v1": (0.80, 88.79, 88.39),
+    "diffusion:HomeOpen-v1": (0.60, 84.92, 79.86),
+    "diffusion:HomePick-v1": (0.40, 81.75, 61.11),
+}
 # success in percent of the best checkpoint by state: algorithm -> number of demonstrations -> success
 MANISKILL = {  # tables II and III of Tao et al. (2024), arXiv:2410.00425: the best of an evaluation of 100 episodes
     "PickCube-v2": {"bc": {100: 0, 1000: 3}, "diffusion": {100: 100, 1000: 100}, "act": {100: 70, 1000: 100}},
@@ -185,12 +193,27 @@ def _words(run: str) -> str:
     return " ".join([f"sac {task} --demos demos.h5", *(f"--set {one}" for one in DEMONSTRATED[name])])
 
 
-def curves(result: dict[str, Any]) -> str:
+def curves(result: dict[str, Any], across: str = "control steps") -> str:
     found = {
         _words(run): [[(at[0], at[2]) for at in one["curve"]] for one in seeds.values()]
         for run, seeds in result["runs"].items()
     }
-    return alone(chart(found, across="control steps", up="success in validation", top=1.0))
+    return alone(chart(found, across=across, up="success in validation", top=1.0))
+
+
+def at_home(result: dict[str, Any]) -> str:
+    """What was learned in homes beside what was aimed for and what MS-HAB published."""
+    heads = ("run", "seed", "tested [95 %]", "aim", "MS-HAB, RL", "MS-HAB, BC", "gradient steps", "CPU minutes")
+    lines = [_line(heads), "|---|" + "---:|" * (len(heads) - 1)]
+    for run, (aim, *published) in MSHAB.items():
+        theirs = [f"{100 * aim:.0f} %", *(f"{value} %" for value in published)]
+        seeds = result["runs"].get(run, {})
+        if not seeds:
+            lines.append(_line([f"`{_words(run)}`", "", "not measured", *theirs, "", ""]))
+        for seed, one in seeds.items():
+            spent = (f"{one['steps']:,}", f"{one['cpu_seconds'] / 60:.1f}")
+            lines.append(_line([f"`{_words(run)}`", seed, _rate(one), *theirs, *spent]))
+    return "\n".join(lines)
 
 
 def beside(result: dict[str, Any]) -> str:
@@ -274,7 +297,7 @@ def made() -> dict[Path, str]:
     """The text of each file."""
     from robosuite import table as returns
 
-    learned, imitation = json.loads(RESULT.read_text()), json.loads(IMITATED.read_text())
+    learned, imitation, home = (json.loads(one.read_text()) for one in (RESULT, IMITATED, HOMES))
     tables = {"learning": table(learned), "throughput": throughput(learned), "reported": reported(learned)}
     return {
         PAGE: sections(PAGE.read_text(), tables),
@@ -282,6 +305,8 @@ def made() -> dict[Path, str]:
         BESIDE: beside(json.loads(PEER.read_text())) + "\n",
         ROBOSUITE: sections(ROBOSUITE.read_text(), {"robosuite": returns(json.loads(BENCHMARK.read_text()))}),
         IMITATION: sections(IMITATION.read_text(), {"imitation": imitated(imitation), "aims": aims(imitation)}),
+        AT_HOME: sections(AT_HOME.read_text(), {"homes": at_home(home)}),
+        HOME_CURVES: curves(home, "gradient steps") + "\n",
         PICTURES: sections(PICTURES.read_text(), {"pictures": pictured(imitation)}),
     }
 
