@@ -166,6 +166,17 @@ def test_a_spec_forgets_which_options_it_set() -> None:
     assert not any(marks())
 
 
+def test_calls_are_counted_without_torchs_compiler() -> None:
+    """To import it takes more than a second."""
+    code = (
+        "import sys, torch\nfrom manikin.author.under_test import CountCalls\n"
+        "with CountCalls() as calls:\n    torch.zeros(3) + 1\n"
+        "print(calls.count, 'torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "2 False\n", f"{look_at('torch', 'TorchDispatchMode')}: {done.stdout}{done.stderr[-500:]}"
+
+
 def test_filament_is_where_it_was() -> None:
     code = (
         "from manikin.compat.mujoco import load_filament\nrf = load_filament()\n"

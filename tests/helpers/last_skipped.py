@@ -5,6 +5,8 @@ As pytest does with what failed, it keeps in its cache what skipped, until that 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 KEPT = "manikin/skipped"
@@ -27,6 +29,13 @@ class LastSkipped:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.skipped = set(config.cache.get(KEPT, []))  # ids of tests, and of files that skipped as a whole
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """A file in which nothing skipped is not even imported."""
+        if not self.config.option.last_skipped or collection_path.suffix != ".py":
+            return None
+        name = collection_path.relative_to(self.config.rootpath).as_posix()
+        return None if any(kept.partition("::")[0] == name for kept in self.skipped) else True
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self.config.option.last_skipped:

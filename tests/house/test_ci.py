@@ -14,7 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKE = """#!/bin/bash
 echo "$* EXTRAS=$EXTRAS DATA=$MANIKIN_DATA WARP=$WARP_CACHE_PATH PATHS=$PYTHONPATH" >> "$CALLS"
 mkdir -p .venv/bin demo
-for tool in manikin python; do printf '#!/bin/bash\n' > .venv/bin/$tool; chmod +x .venv/bin/$tool; done
+for tool in manikin python; do
+  printf '#!/bin/bash\necho "tries $1"; [ "$BROKEN $1" != "fuzz tests/fuzz" ]' > .venv/bin/$tool
+  chmod +x .venv/bin/$tool
+done
 case " $* " in
   *" demo "*) echo page > demo/report.html; [ "$BROKEN" = video ] || echo film > demo/video.mp4 ;;
   *" test "*)
@@ -61,10 +64,12 @@ def test_the_two_commands_come_first_and_as_they_are_typed(tmp_path: Path) -> No
     assert lines[-3:] == tested[:3] and len(tested) == 6  # the last line of each run is shown again at the end
 
 
-@pytest.mark.parametrize("broken", ["video", "test"])
+@pytest.mark.parametrize("broken", ["video", "test", "fuzz"])
 def test_what_fails_fails_it_and_the_rest_runs(tmp_path: Path, broken: str) -> None:
     done, calls = run(tmp_path, broken)
     assert done.returncode == 1 and any("docs" in call for call in calls)
     failed = [line.split(" s  ")[1] for line in done.stdout.splitlines() if line.startswith("FAILED")]
     tests = ["as a newcomer: make test", "tests that skipped, with EXTRAS=gpu", "tests of objects, with real ones"]
-    assert failed == (["as a newcomer: make demo"] if broken == "video" else tests)
+    fuzzed = ["fuzz, two minutes, meanwhile"]
+    assert failed == {"video": ["as a newcomer: make demo"], "test": tests, "fuzz": fuzzed}[broken]
+    assert done.stdout.index("=== fuzz") < done.stdout.index("tries tests/fuzz") < done.stdout.index("=== doctor")

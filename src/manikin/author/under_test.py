@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.compat.torch import TorchDispatchMode
+from manikin.compat.torch import DispatchMode
 from manikin.env.arrays import to_numpy
 from manikin.env.env import Env
 from manikin.env.interface import BatchEnv, LayoutRows
@@ -202,7 +202,7 @@ class WatchedEpisodes:
         return whole
 
 
-class CountCalls(TorchDispatchMode):
+class CountCalls(DispatchMode):
     """Counts torch's operator calls: ``with CountCalls() as calls: ...; calls.count``, ``calls.by_name`` of each."""
 
     def __init__(self) -> None:

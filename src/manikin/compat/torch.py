@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["BATCH_NORM", "DTYPES", "FORMATS", "LAYOUTS", "TorchDispatchMode", "WithoutGradients", "aten_operator"]
+__all__ = ["BATCH_NORM", "DTYPES", "FORMATS", "LAYOUTS", "DispatchMode", "WithoutGradients", "aten_operator"]
 
 BATCH_NORM = "torch.ops.aten._native_batch_norm_legit_no_training.default"
 """What ``torch.export`` writes for batch normalization in evaluation."""
@@ -28,6 +28,15 @@ DTYPES = {
 }
 LAYOUTS = {7: torch.strided}
 FORMATS = {1: torch.contiguous_format, 2: torch.channels_last, 3: torch.channels_last_3d, 4: torch.preserve_format}
+
+
+class DispatchMode(TorchDispatchMode):
+    """torch's ``TorchDispatchMode``, for code that nobody compiles: to keep its compiler out, torch would import it,
+    which takes more than a second."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
 
 class WithoutGradients:
