@@ -21,6 +21,7 @@ __all__ = ["HomeClose"]
 
 _POINTS = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 
+_BASE = 0.35  # [m] around the base that it needs where it backs
 _ABOVE = 0.25  # [m] above the middle of the handle the door's edge is free
 # torso [m] and arm [rad] of a hand that points like that, before the robot on its right or left
 _ON_RIGHT = Constant((0.35, -1.14, -1.03, 1.37, 0.2, -0.41, 1.63, -0.42))
@@ -141,7 +142,10 @@ class HomeClose(MechanismTask):
 
         near = ~askew & (forth < 1.6)  # it backs before it turns, as else its arm would push the door
         behind = torch.stack([-torch.cos(at[:, 2]), -torch.sin(at[:, 2])], 1)
-        backed = at[:, :2] + torch.where(near, (1.5 - forth).clamp(0.0, 0.7), constant(0.0))[:, None] * behind
+        backed = at[:, :2] + (1.5 - forth).clamp(0.0, 0.7)[:, None] * behind
+        clear = floor(self.layout).clearance_at(backed.numpy(force=True)) > _BASE
+        near &= torch.tensor(clear.tolist())
+        backed = torch.where(near[:, None], backed, at[:, :2])
         turned = torch.cat([backed, torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
         first = base(torch.where(askew, torch.maximum(forth + 0.3, stand), stand))
         arm = torch.where((sense > 0)[:, None], _ON_RIGHT.like(rest), _ON_LEFT.like(rest))
@@ -153,7 +157,7 @@ class HomeClose(MechanismTask):
             ("around", hand(q, 0.685, 0.024, -0.3), stand, 0.4, 0.8, 0.015, 0.15, 0.0),
             ("pull", hand(0.5 * (q + 1.2), 0.69, 0.03), stand, 0.8, 0.6, 0.06, 0.4, 0.0),
             ("draw", hand(1.2, 0.69, 0.03), stand, 0.8, 1.0, 0.06, 0.4, 0.0),
-            ("sweep", hand(0.7, 0.66, 0.14), 1.5, 1.0, 1.0, 0.06, 0.4, 0.0),
+            ("sweep", hand(0.7, 0.66, 0.14), 1.5, 1.0, 0.7, 0.035, 0.4, 0.0),
             ("shut", hand(0.0, push, 0.05), 1.3, 0.8, 0.75, 0.06, 0.4, 0.4),
             ("ease", hand(0.0, push, 0.095), 1.3, 0.1, 0.5, 0.1, 1.0, 0.6),  # what is let go at once springs open
             ("leave", hand(0.0, push, 0.3), 1.5, 0.8, 0.25, 0.06, 0.4, 0.0),
