@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul
-from manikin.tasks.home.doors.approach import approach, drive, ready
+from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, yaw_rotate
+from manikin.tasks.home.doors.approach import approach, drive, floor, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import close_terms
@@ -20,6 +20,12 @@ from manikin.toolkit import constant
 __all__ = ["HomeClose"]
 
 _POINTS = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
+
+_BASE = 0.35  # [m] around the base that it needs where it backs
+_ABOVE = 0.25  # [m] above the middle of the handle the door's edge is free
+# torso [m] and arm [rad] of a hand that points like that, before the robot on its right or left
+_ON_RIGHT = Constant((0.35, -1.14, -1.03, 1.37, 0.2, -0.41, 1.63, -0.42))
+_ON_LEFT = Constant((0.385, 0.46, -1.22, 1.14, 1.01, -1.38, 1.66, 1.17))
 
 
 class HomeClose(MechanismTask):
@@ -100,65 +106,79 @@ class HomeClose(MechanismTask):
         ]
 
     def _shut_fridge(self, h: MechanismHandles) -> list[Waypoint]:
-        """Stand before it, bring the hand round the edge of the door, push the handle along its way while driving on,
-        leave, rest."""
+        """Stand before it, take the edge of the door between the fingers, draw it along while driving on, push it shut
+        from outside, leave, rest."""
         found, target, q = self._fronts, h.target.value.long(), self.joint(h).q
-        yaw, hinge, rest = found.yaw[target], found.hinge[target], h.robot.keyframe("rest")
+        yaw, sense, rest = found.yaw[target], found.sense[target], h.robot.keyframe("rest")
         out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
-        left = torch.stack([-out[:, 1], out[:, 0]], 1)
-        facing = quat_mul(quat_from_yaw(yaw + math.pi), _POINTS.like(out).expand(len(out), 4))
+        left_of = sense[:, None] * torch.stack([-out[:, 1], out[:, 0]], 1)
 
-        left_of = found.sense[target][:, None] * left
         at = self.seen(h).base
         forth, aside = ((((at[:, :2] - found.frame[target]) * axis).sum(1)) for axis in (out, left_of))
         askew = aside < -0.3  # it then backs, and there may be a wall on the side of the hinge, so it turns before
-        to = torch.where((aside > 0.1) & (aside < 0.55), aside, constant(0.15))  # going aside costs two turns
+        stand = 1.75 + 0.4 * (1.8 - q).clamp_min(0.0)  # [m] before the fridge: further away from a door that is near
+        # the elbow is on the right, where a wall beside the hinge leaves it little room
+        beside = (found.frame[target] + 1.75 * out + 0.6 * left_of).numpy(force=True)
+        room = torch.tensor((floor(self.layout).clearance_at(beside) + 0.03).tolist())
+        to = torch.where(sense > 0, room, constant(0.4)).clamp(0.05, 0.45)
+        to = torch.minimum(aside.clamp_min(0.05), to)  # going aside costs two turns
 
         def base(away: float | Tensor) -> Tensor:
             away = torch.full_like(forth, away) if isinstance(away, float) else away
             place = found.frame[target] + away[:, None] * out + to[:, None] * left_of
             return torch.cat([place, (yaw + math.pi)[:, None]], 1)
 
-        turned = torch.cat([at[:, :2], torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
-        first = base(torch.where(askew, (forth + 0.3).clamp_min(1.75), constant(1.75)))
+        def hand(to: Tensor | float, along: Tensor | float, off: float, lean: float = 0.0) -> Tensor:
+            """``along`` [m] the door from its hinge and ``off`` [m] outside of it, where it is at ``to``, above its
+            handle; the hand points at the fridge, ``lean`` of the way to where the door points."""
+            to = to if isinstance(to, Tensor) else torch.full_like(q, to)
+            along = along[:, None] if isinstance(along, Tensor) else along
+            spot = found.hinge[target] + yaw_rotate(off * out - along * left_of, sense * to)
+            facing = quat_mul(
+                quat_from_yaw(yaw + math.pi + lean * sense * (to - math.pi / 2)),
+                _POINTS.like(out).expand(len(out), 4),
+            )
+            return pose(torch.cat([spot, found.handle[target][:, 2:] + _ABOVE], 1), facing)
 
-        def hand(to: Tensor, off: float) -> Tensor:
-            """Outside of the handle where the door is at ``to``."""
-            place = self.handle_at(h, to)
-            arm = place[:, :2] - hinge
-            along = found.sense[target][:, None] * torch.stack([-arm[:, 1], arm[:, 0]], 1) / norm(arm, keepdim=True)
-            return pose(torch.cat([place[:, :2] + off * along, place[:, 2:]], 1), facing)
-
-        beside = hand(q, 0.16)
-        off = ((beside[:, :2] - found.frame[target]) * out).sum(1)
-        wide = pose(torch.cat([beside[:, :2] + (1.25 - off)[:, None] * out, beside[:, 2:3]], 1), facing)
-        swept = found.frame[target] + 0.8 * out - 0.15 * left_of
-        shut = torch.zeros_like(q)
-        # [m] where the base stands, [m/s] how fast the hand goes, [s] when it goes on at the latest
+        near = ~askew & (forth < 1.6)  # it backs before it turns, as else its arm would push the door
+        behind = torch.stack([-torch.cos(at[:, 2]), -torch.sin(at[:, 2])], 1)
+        backed = at[:, :2] + (1.5 - forth).clamp(0.0, 0.7)[:, None] * behind
+        clear = floor(self.layout).clearance_at(backed.numpy(force=True)) > _BASE
+        near &= torch.tensor(clear.tolist())
+        backed = torch.where(near[:, None], backed, at[:, :2])
+        turned = torch.cat([backed, torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
+        first = base(torch.where(askew, torch.maximum(forth + 0.3, stand), stand))
+        arm = torch.where((sense > 0)[:, None], _ON_RIGHT.like(rest), _ON_LEFT.like(rest))
+        low, up = rest.expand(h.n, -1), torch.cat([rest[:-8].expand(h.n, -1), arm], 1)
+        push = 0.59 - 0.8 * to  # [m] from the hinge, so that the arm need not reach far aside
+        # [m] where the base stands, [m/s] how fast the hand goes, [s] when it goes on at the latest, [m], [rad], [s]
         stages = [
-            ("wide", wide, 1.75, 1.2, 1.75, 0.0),
-            ("round", beside, 1.75, 0.8, 1.5, 0.0),
-            ("sweep", pose(torch.cat([swept, beside[:, 2:3]], 1), facing), 1.75, 1.5, 1.3, 0.0),
-            ("shut", hand(shut, -0.02), 1.3, 0.8, 0.75, 0.1),
-            ("ease", hand(shut, 0.02), 1.3, 0.02, 0.5, 0.0),  # what is let go at once springs open by a hair
-            ("leave", hand(shut, 0.2), 1.5, 0.8, 0.25, 0.0),
+            ("before", hand(q, 0.82, 0.024, -0.3), stand, 0.8, 0.9, 0.02, 0.12, 0.0),
+            ("around", hand(q, 0.685, 0.024, -0.3), stand, 0.4, 0.8, 0.015, 0.15, 0.0),
+            ("pull", hand(0.5 * (q + 1.2), 0.69, 0.03), stand, 0.8, 0.6, 0.06, 0.4, 0.0),
+            ("draw", hand(1.2, 0.69, 0.03), stand, 0.8, 1.0, 0.06, 0.4, 0.0),
+            ("sweep", hand(0.7, 0.66, 0.14), 1.5, 1.0, 0.7, 0.035, 0.4, 0.0),
+            ("shut", hand(0.0, push, 0.05), 1.3, 0.8, 0.75, 0.06, 0.4, 0.4),
+            ("ease", hand(0.0, push, 0.095), 1.3, 0.1, 0.5, 0.1, 1.0, 0.6),  # what is let go at once springs open
+            ("leave", hand(0.0, push, 0.3), 1.5, 0.8, 0.25, 0.06, 0.4, 0.0),
         ]
         return [
-            replace(drive(turned, rest.expand(h.n, -1), gripper=-1), name="turn"),
-            drive(first, rest.expand(h.n, -1), gripper=-1),
+            replace(drive(turned, low, gripper=1), name="turn"),
+            drive(first, torch.where((near & (aside > 0))[:, None], low, up), gripper=1),
+            replace(drive(first, up, gripper=1), base=None, name="ready"),
             *(
                 Waypoint(
                     name=name,
                     pose=to,
                     base=base(away),
-                    gripper=-1,
-                    pos_tol=0.06 if name != "ease" else 0.005,
-                    rot_tol=0.4,
+                    gripper=1,
+                    pos_tol=close,
+                    rot_tol=off,
                     speed=speed,
                     dwell_s=dwell,
                     timeout_s=late,
                 )
-                for name, to, away, speed, late, dwell in stages
+                for name, to, away, speed, late, close, off, dwell in stages
             ),
-            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=-1).hold(),
+            Waypoint(name="rest", joints=low, gripper=-1).hold(),
         ]
