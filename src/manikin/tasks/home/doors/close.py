@@ -115,7 +115,7 @@ class HomeClose(MechanismTask):
 
         at = self.seen(h).base
         forth, aside = ((((at[:, :2] - found.frame[target]) * axis).sum(1)) for axis in (out, left_of))
-        askew = aside < -0.3  # it then backs, and there may be a wall on the side of the hinge, so it turns before
+        askew = aside < -0.3  # it then backs, and there may be a wall beside the hinge, so it turns before
         stand = 1.75 + 0.4 * (1.8 - q).clamp_min(0.0)  # [m] before the fridge: further away from a door that is near
         # the elbow is on the right, where a wall beside the hinge leaves it little room
         beside = (found.frame[target] + 1.75 * out + 0.6 * left_of).numpy(force=True)
