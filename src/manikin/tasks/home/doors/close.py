@@ -115,7 +115,7 @@ class HomeClose(MechanismTask):
 
         at = self.seen(h).base
         forth, aside = ((((at[:, :2] - found.frame[target]) * axis).sum(1)) for axis in (out, left_of))
-        askew = aside < -0.3  # it then backs, and there may be a wall on the side of the hinge, so it turns before
+        askew = aside < -0.3  # it then backs, and there may be a wall beside the hinge, so it turns before
         stand = 1.75 + 0.4 * (1.8 - q).clamp_min(0.0)  # [m] before the fridge: further away from a door that is near
         # the elbow is on the right, where a wall beside the hinge leaves it little room
         beside = (found.frame[target] + 1.75 * out + 0.6 * left_of).numpy(force=True)
@@ -152,14 +152,14 @@ class HomeClose(MechanismTask):
         low, up = rest.expand(h.n, -1), torch.cat([rest[:-8].expand(h.n, -1), arm], 1)
         push = 0.59 - 0.8 * to  # [m] from the hinge, so that the arm need not reach far aside
         # [m] where the base stands, [m/s] how fast the hand goes, [s] when it goes on at the latest, [m], [rad], [s]
-        stages = [
+        stages: list[tuple[str, Tensor, Tensor | float, float, float, float, float, float]] = [
             ("before", hand(q, 0.82, 0.024, -0.3), stand, 0.8, 0.9, 0.02, 0.12, 0.0),
             ("around", hand(q, 0.685, 0.024, -0.3), stand, 0.4, 0.8, 0.015, 0.15, 0.0),
             ("pull", hand(0.5 * (q + 1.2), 0.69, 0.03), stand, 0.8, 0.6, 0.06, 0.4, 0.0),
             ("draw", hand(1.2, 0.69, 0.03), stand, 0.8, 1.0, 0.06, 0.4, 0.0),
             ("sweep", hand(0.7, 0.66, 0.14), 1.5, 1.0, 0.7, 0.035, 0.4, 0.0),
             ("shut", hand(0.0, push, 0.05), 1.3, 0.8, 0.75, 0.06, 0.4, 0.4),
-            ("ease", hand(0.0, push, 0.095), 1.3, 0.1, 0.5, 0.1, 1.0, 0.6),  # what is let go at once springs open
+            ("ease", hand(0.0, push, 0.09), 1.3, 0.1, 0.5, 0.1, 1.0, 0.7),  # what is let go at once springs open
             ("leave", hand(0.0, push, 0.3), 1.5, 0.8, 0.25, 0.06, 0.4, 0.0),
         ]
         return [
@@ -180,5 +180,5 @@ class HomeClose(MechanismTask):
                 )
                 for name, to, away, speed, late, close, off, dwell in stages
             ),
-            Waypoint(name="rest", joints=low, gripper=-1).hold(),
+            Waypoint(name="rest", joints=low, gripper=-1, turn=2.5).hold(),
         ]
