@@ -11,7 +11,7 @@ the former. A run of ``distill`` has a teacher, which is trained first; its time
 how much. ``loop`` is the training loop alone: its wall-clock, and what that was spent on.
 
 ``--finished`` takes in what ``manikin train`` left in a folder: its processor time is that of the loop alone, added up
-over ``--resume``.
+over ``--resume``. A run that is not tested yet has its validation alone.
 
 The target of a rate holds where the lower end of the tested interval is above it. That of a return holds where the mean
 return in the validations of the last tenth of a run is as large. The file is written after every run; what it has
@@ -171,7 +171,7 @@ def record(folder: Path, seconds: float | None, cpu_seconds: float) -> dict[str,
         "seconds": None if seconds is None else round(seconds, 1),
         "cpu_seconds": round(cpu_seconds, 1),
         "steps": found["steps"],
-        "tested": {k: round(v, 4) for k, v in found["tested"].items()},
+        "tested": found["tested"] and {k: round(v, 4) for k, v in found["tested"].items()},
         "validated": round(found["best"], 4),
         "recipe_hash": found["recipe_hash"],
         "loop": {

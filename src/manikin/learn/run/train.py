@@ -165,7 +165,8 @@ def train(
         why = loop.run(stop)
         if why != "interrupted":
             module, _ = load_trained(folder)
-            export_program(module, folder / PROGRAM, validation.env.look()[0])
+            sample, _ = validation.env.reset(seed=0)  # nothing is there to look at where no validation was left to do
+            export_program(module, folder / PROGRAM, sample)
         return Outcome(state=state, why=why)
 
 
