@@ -60,6 +60,7 @@ AIMS = {  # task, algorithm, demonstrations: share of successes that was aimed f
 ALGORITHMS = ("bc", "diffusion", "act")
 COUNTS = (100, 1000)  # demonstrations
 STEPS = 10_000  # gradient steps where a task has no recipe
+LONGER = 2  # times as many for chunks of actions with 1,000 demonstrations, which are not soon known by heart
 
 
 def cell(
@@ -79,6 +80,8 @@ def cell(
     words = [f"demonstrations={count}", f"env.horizon={horizon}", f"env.control={control}"]
     words += PICTURES[task] if pictures else ()
     limits = [] if own else ["--minutes", "0", "--steps", str(STEPS)]
+    if algorithm != "bc" and count >= 1000:
+        limits = ["--minutes", "0", "--steps", str(LONGER * (recipe.steps if own else STEPS))]
     with tempfile.TemporaryDirectory() as temporary:
         place = (keep or Path(temporary)) / str(count)
         found = train(f"{algorithm}:{task}", seed, [*limits, "--set", *words, *more], keep=place, **given)

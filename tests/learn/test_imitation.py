@@ -204,6 +204,27 @@ def test_at_most_so_many_demonstrations_are_taken_those_of_the_first_numbers(dem
     assert every.digest != two.digest
 
 
+@pytest.mark.parametrize("after", [0, 3])
+def test_frames_long_after_success_may_be_left_out(tmp_path, after):
+    """The steps are counted in the recording itself; chunks still reach beyond."""
+    path = _record(tmp_path / "long.h5", count=3, terminate=False, horizon=40)
+    env = make("PushCube-v2", observe="state", terminate=False, horizon=40)
+    every = load_demonstrations(path, env, chunk=4)
+    some = load_demonstrations(path, env, chunk=4, after_success=after)
+    with EpisodeFile(path) as file:
+        firsts = [int(np.flatnonzero(episode.success)[0]) for episode in file]
+    kept = torch.cat([torch.arange(40) <= first + after for first in firsts])
+    assert 0 < kept.sum() < len(every) == 120
+    assert torch.equal(some.present, every.present[kept])
+    assert torch.equal(some.actions, every.actions[kept])
+    assert not some.padded.any()
+
+
+def test_how_far_after_success_is_not_below_all_of_it(demos):
+    with pytest.raises(ConfigError, match="after_success must be 0 or more, or -1 for all frames, got -2"):
+        _trainer("bc", demos, after_success=-2)
+
+
 def test_demonstrations_of_something_else_are_refused(demos, tmp_path):
     for task, given, words in (
         ("PullCube-v2", {}, "task 'PushCube-v2', here 'PullCube-v2'"),

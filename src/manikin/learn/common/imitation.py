@@ -68,9 +68,12 @@ class ImitationConfig(GradientConfig, PictureConfig):
 
     Attributes:
         hide: columns of the observation whose names contain one of these words are hidden from the network.
+        after_success: of each demonstration, frames up to so many after its first success are learned from; -1 for all.
+            Where success does not end an episode, most frames of a demonstration show an arm that waits.
     """
 
     hide: tuple[str, ...] = ()
+    after_success: int = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +167,11 @@ class Imitation:
         chunk = 1
         if isinstance(config, ChunkConfig):
             chunk, self.about = config.predict, {"execution": config.execution.plain}
-        data = load_demonstrations(demos, env, config, chunk=chunk, most=config.demonstrations)
+        if config.after_success < -1:
+            raise ConfigError(f"after_success must be 0 or more, or -1 for all frames, got {config.after_success}")
+        data = load_demonstrations(
+            demos, env, config, chunk=chunk, most=config.demonstrations, after_success=config.after_success
+        )
         self.network_options = {
             "observations": inputs,
             "actions": env.single_action_space.shape[0],

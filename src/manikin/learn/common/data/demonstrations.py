@@ -76,7 +76,13 @@ class Demonstrations:
 
 
 def load_demonstrations(
-    path: str | Path, env: BatchEnv, config: PictureConfig | None = None, *, chunk: int = 1, most: int = 0
+    path: str | Path,
+    env: BatchEnv,
+    config: PictureConfig | None = None,
+    *,
+    chunk: int = 1,
+    most: int = 0,
+    after_success: int = -1,
 ) -> Demonstrations:
     """The successful episodes of a recording, those of the lowest numbers first.
 
@@ -87,6 +93,8 @@ def load_demonstrations(
         config: says which numbers are taken beside pictures.
         chunk: actions per frame.
         most: take at most so many episodes; 0 for all.
+        after_success: of each episode, frames up to so many after its first success; -1 for all. Their chunks may reach
+            beyond.
 
     Raises:
         ConfigError: demonstrations of another task, robot, controller, control rate, observation or action size, or an
@@ -102,6 +110,7 @@ def load_demonstrations(
             for block, ks in file.blocks()
             for number, k in ((int(block.table["number"][k]), k) for k in ks)
         }
+        first = _first_successes(file) if after_success >= 0 else {}
     names = ["value"] if isinstance(inputs, int) else [*inputs["numbers"], *inputs["pictures"]]
     at_once = _AT_ONCE if isinstance(inputs, int) else _PICTURES_AT_ONCE
     with Dataset(path, batch_size=at_once, chunk=chunk, keep=KEEP, observations=names, shuffle=False) as data:
@@ -127,8 +136,11 @@ def load_demonstrations(
         when, _ = pushes.begins(seed, index, int(step.max()) + chunk)
         pushed = when[torch.searchsorted(numbers, episode).unsqueeze(1), step.unsqueeze(1) + torch.arange(chunk)]
         pushed = pushed.cumsum(1) > 0
-        kept = ~pushed[:, 0]
-        windows, actions, padded, pushed = (one[kept] for one in (windows, actions, padded, pushed))
+    kept = ~pushed[:, 0]
+    if first:
+        last = torch.tensor([first[number] + after_success for number in numbers.tolist()])
+        kept &= step <= last[torch.searchsorted(numbers, episode)]
+    windows, actions, padded, pushed = (one[kept] for one in (windows, actions, padded, pushed))
     digest = hashlib.sha256()
     # flat frames as they are seen together
     shown = [frames[windows]] if isinstance(inputs, int) else [*frames.values(), windows]
@@ -144,6 +156,17 @@ def load_demonstrations(
         episodes=len(numbers),
         digest=digest.hexdigest(),
     )
+
+
+def _first_successes(file: EpisodeFile) -> dict[int, int]:
+    """The step of the first success of each episode that has one, by the episode's number."""
+    found = {}
+    for block, ks in file.blocks():
+        for k in ks:
+            number = int(block.table["number"][k])
+            if block.table["success_once"][k]:
+                found[number] = int(file.episode(number, observations=False).succeeded.argmax())
+    return found
 
 
 def _taken(part: Mapping[str, Any], inputs: int | Mapping[str, Any]) -> dict[str, Tensor]:
