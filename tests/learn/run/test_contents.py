@@ -135,6 +135,24 @@ def test_a_run_goes_on_with_its_demonstrations_elsewhere_and_with_no_others(reco
     assert train(moved, folder=folder, seed=1, resume=True).state.steps == 8
 
 
+def test_a_finished_run_of_a_task_with_layouts_is_resumed(tmp_path):
+    """Nothing is left to validate, so nothing was shown yet from which the program could be exported."""
+    recipe = Recipe(
+        algorithm="ppo",
+        task="OpenCabinetDrawer-v2",
+        env={"num_envs": 2, "horizon": 4},
+        settings={"num_steps": 4, "hidden": [8], "critic_hidden": [8], "minibatches": 2},
+        steps=8,
+        minutes=0,
+        validate_every=1,
+        validation_episodes=2,
+    )
+    train(recipe, folder=tmp_path, seed=1)
+    (tmp_path / "policy.pt2").unlink()
+    assert train(recipe, folder=tmp_path, seed=1, resume=True).state.steps == 8
+    assert (tmp_path / "policy.pt2").exists()
+
+
 def test_a_teacher_that_comes_with_manikin_is_its_name_and_another_what_it_does(tmp_path):
     student = Recipe(algorithm="distill", task="PushCube-v2", env={"observe": "rgb"}, settings={"teacher": "none"})
     named = student.replace(settings={"teacher": "ppo-PushCube-v2"})

@@ -22,7 +22,7 @@ from manikin.policy.pushes import PushedPolicy, Pushes
 __all__ = ["DEMOS", "demonstrations_of", "recorded_control"]
 
 DEMOS = "demonstrations.h5"
-_ROWS = 64
+_ROWS, _ROWS_SEEN = 256, 64  # played at a time, without pictures and with them
 _ATTEMPTS = 5  # times as many episodes as are wanted
 
 
@@ -68,9 +68,13 @@ def demonstrations_of(
     if path.exists():
         return path
     say(f"collecting {wanted} demonstrations of {recipe.task} by {word} into {path}")
-    shown = unstacked(recipe.env.get("observe", "state")).plain
+    shown = unstacked(recipe.env.get("observe", "state"))
     options = recipe.env_options(
-        num_envs=min(_ROWS, wanted), observe=shown, reward="normalized_dense", autoreset="disabled", terminate=None
+        num_envs=min(_ROWS_SEEN if shown.needs else _ROWS, wanted),
+        observe=shown.plain,
+        reward="normalized_dense",
+        autoreset="disabled",
+        terminate=None,
     )
     env = make(recipe.task, options=options, device=device, threads=threads)
     try:
