@@ -110,7 +110,6 @@ def load_demonstrations(
             for block, ks in file.blocks()
             for number, k in ((int(block.table["number"][k]), k) for k in ks)
         }
-        first = _first_successes(file) if after_success >= 0 else {}
     names = ["value"] if isinstance(inputs, int) else [*inputs["numbers"], *inputs["pictures"]]
     at_once = _AT_ONCE if isinstance(inputs, int) else _PICTURES_AT_ONCE
     with Dataset(path, batch_size=at_once, chunk=chunk, keep=KEEP, observations=names, shuffle=False) as data:
@@ -137,8 +136,8 @@ def load_demonstrations(
         pushed = when[torch.searchsorted(numbers, episode).unsqueeze(1), step.unsqueeze(1) + torch.arange(chunk)]
         pushed = pushed.cumsum(1) > 0
     kept = ~pushed[:, 0]
-    if first:
-        last = torch.tensor([first[number] + after_success for number in numbers.tolist()])
+    if after_success >= 0:
+        last = _first_successes(path, numbers) + after_success
         kept &= step <= last[torch.searchsorted(numbers, episode)]
     windows, actions, padded, pushed = (one[kept] for one in (windows, actions, padded, pushed))
     digest = hashlib.sha256()
@@ -158,15 +157,11 @@ def load_demonstrations(
     )
 
 
-def _first_successes(file: EpisodeFile) -> dict[int, int]:
-    """The step of the first success of each episode that has one, by the episode's number."""
-    found = {}
-    for block, ks in file.blocks():
-        for k in ks:
-            number = int(block.table["number"][k])
-            if block.table["success_once"][k]:
-                found[number] = int(file.episode(number, observations=False).succeeded.argmax())
-    return found
+def _first_successes(path: str | Path, numbers: Tensor) -> Tensor:
+    """(E,) int64 the step of the first success of episodes that succeeded, by their numbers (E,)."""
+    with EpisodeFile(path) as file:
+        found = [file.episode(number, observations=False).succeeded.argmax() for number in numbers.tolist()]
+    return torch.tensor([int(step) for step in found])
 
 
 def _taken(part: Mapping[str, Any], inputs: int | Mapping[str, Any]) -> dict[str, Tensor]:
