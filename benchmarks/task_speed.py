@@ -1,6 +1,6 @@
 """How fast is each task? Control steps per second, the share of raw physics, torch calls, and images per second.
 
-    python benchmarks/task_speed.py                          # every task; half an hour on two idle cores
+    python benchmarks/task_speed.py                          # every task; 35 minutes on two idle cores
     python benchmarks/task_speed.py --task PickCube-v2 --again
 
 Each task has its own robot, controller and rates, and all of its layouts. Random actions, full reward and success; no
@@ -115,7 +115,8 @@ def main() -> None:
     if args.quick:
         args.task, args.rounds, args.seconds = ["PushCube-v2"], 1, 0.05
     done = json.loads(args.out.read_text()) if args.out.exists() else {}
-    done |= {"command": "python benchmarks/task_speed.py", "versions": versions()}
+    rounds = f" --rounds {args.rounds}" if args.rounds != ROUNDS else ""
+    done |= {"command": f"python benchmarks/task_speed.py{rounds}", "versions": versions()}
     done["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     tasks = done.setdefault("tasks", {})
     for task in args.task or [one for family in task_families().values() for one in family]:
