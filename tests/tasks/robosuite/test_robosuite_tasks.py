@@ -14,15 +14,18 @@ import pytest
 import torch
 
 import manikin
-from manikin.arenas.two_bins import QUARTERS
+from manikin.arenas.two_bins import FROM, QUARTERS
 from manikin.author.under_test import calls_of_a_step
-from manikin.math import quat_to_yaw
+from manikin.math import quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
+from manikin.props.groceries import GROCERIES
 from manikin.sim.dots import dot_groups
+from manikin.tasks.robosuite.pick_place import PickPlaceMilk
 from robosuite_rules import REFERENCE
 
 # of each task: control steps in which its expert is done, how many of the rows it must solve, torch calls of a step
 ROWS = 4
+H = 0.5**0.5
 TASKS = {
     "Door-v2": (125, 4, 60),
     "Lift-v2": (40, 4, 70),
@@ -253,6 +256,38 @@ def test_groceries_start_inside_the_first_bin_and_apart() -> None:
     masses = [env.world.data(0)[0].body(n).mass[0] for n in ("milk", "bread", "cereal", "can")]
     volumes = [0.0396**2 * 0.144, 0.048 * 0.04 * 0.048, 0.03 * 0.1 * 0.15, math.pi * 0.025**2 * 0.08]
     assert masses == pytest.approx([d * v for d, v in zip((100, 50, 150, 100), volumes, strict=True)], rel=1e-3)
+
+
+def test_what_fell_over_is_taken_as_it_lies() -> None:
+    class Fallen(PickPlaceMilk):
+        def start(self, h: Any, ep: manikin.Episode) -> None:
+            super().start(h, ep)
+            flat = quat_mul(quat_from_yaw(ep.rng.uniform("fallen", -3.0, 3.0)), torch.tensor([H, H, 0.0, 0.0]))
+            spot = torch.tensor([FROM]) + ep.rng.uniform("spot", -0.06, 0.06, (2,))
+            h.parts[0].set_pose(torch.cat([spot, torch.full((h.n, 1), 0.042)], 1), flat)
+
+    env = manikin.make(Fallen, 3, autoreset="disabled", terminate=False, reward="none")
+    env.reset(seed=[0, 1, 2])
+    lie = env.task._as_they_lie(env.h)
+    across, along, high = GROCERIES["milk"].half  # it was turned about x, so its y is vertical now
+    assert torch.allclose(lie.half[:, 0], torch.tensor([high, across, along]), atol=1e-6)
+    upright = quat_rotate(env.h.parts[0].quat, torch.tensor([[0.0, 0.0, 1.0]]).expand(3, 3))
+    assert torch.allclose(lie.yaw[:, 0], torch.atan2(upright[:, 1], upright[:, 0]), atol=1e-6)
+    expert, solved = WaypointExecutor(env), torch.zeros(3, dtype=torch.bool)
+    for _ in range(160):
+        *_, info = env.step(expert.act())
+        solved |= info["success"]
+    assert solved.all()
+
+
+def test_what_is_carried_passes_above_what_stands_in_the_bin() -> None:
+    env = manikin.make("PickPlace-v2", 2, autoreset="disabled", terminate=False, reward="none")
+    env.reset(seed=[1028, 1059])  # of these the milk stands on the way of the cereal
+    expert, milk = WaypointExecutor(env), env.h.parts[0]
+    for _ in range(90):
+        env.step(expert.act())
+    assert (env.h.parts[2].pos[:, 1] > 0.3).all(), "the cereal is in the other bin"
+    assert (milk.pos[:, 2] > 0.09).all(), "the milk still stands"
 
 
 @pytest.mark.parametrize(("task", "y"), [("NutAssemblySquare-v4", 0.1), ("NutAssemblyRound-v4", -0.1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from torch import Tensor
 from manikin import Episode, Grasp, Handles, Marker, Part, Quantity, Robot, SceneBuilder, Waypoint
 from manikin.arenas.two_bins import FLOOR, FROM, INNER, QUARTERS, WALL_TOP, two_bins
 from manikin.env.placement import Place
-from manikin.math import norm, pose, quat_conj, quat_from_yaw, quat_mul, quat_to_yaw
+from manikin.math import atan2, norm, pose, quat_conj, quat_from_yaw, quat_mul, quat_to_matrix
 from manikin.props.groceries import GROCERIES
 from manikin.tasks.robosuite.common import OFFSET, POSE, TCP, StagedTask, ready
 from manikin.tasks.robosuite.staged_reward import TERMS, staged_reward, still_near
@@ -41,6 +41,22 @@ class PickPlaceHandles(Handles):
     parts: list[Part]  # one per thing
     marks: list[Marker]  # where each belongs
     grasps: list[Grasp]
+
+
+class Lie(NamedTuple):
+    """How things stand or lie, k of them in n rows.
+
+    Attributes:
+        half: (n, k, 3) [m] half sizes along their axes, of which the last one is about vertical.
+        radius: (n, k) [m] of the circle around each, seen from above.
+        yaw: (n, k) [rad] of the first axis.
+        round: (n, k) bool: what stands there is round seen from above.
+    """
+
+    half: Tensor
+    radius: Tensor
+    yaw: Tensor
+    round: Tensor
 
 
 class PickPlace(StagedTask):
@@ -148,15 +164,26 @@ class PickPlace(StagedTask):
         pos, _, reach = self._geometry(h)
         tcp, quat = h.robot.tcp_pos, h.robot.tcp_quat
         there = self._in_quarter(pos) & (pos[..., 2] < self.config.low) & (reach > 0.06)
-        order = self._half[:, 2] * 10 - there * 100.0  # the tallest first: they stand in the way of others
+        lie = self._as_they_lie(h)
+        order = lie.half[..., 2] * 10 - there * 100.0  # the tallest first: they stand in the way of others
         which = order.argmax(1)
         row = torch.arange(h.n)
-        mine, half, goal = pos[row, which], self._half[which], self._within_reach(h, which)
+        mine, half, radius = pos[row, which], lie.half[row, which], lie.radius[row, which]
+        goal = self._within_reach(h, which, radius)
         top = mine[:, 2] + half[:, 2]
         place = mine.clone()
-        place[:, 2] = torch.maximum(mine[:, 2], top - PALM + 0.002).clamp_min(LOWEST)
-        turn = self._grasp(h, pos, which, place[:, 2])
-        over = torch.cat([tcp[:, :2], (0.16 + half[:, 2] + tcp[:, 2] - mine[:, 2])[:, None]], 1)
+        height = torch.maximum(mine[:, 2], top - PALM + 0.002)
+        yaw = self._grasp(h, pos, lie, which, height.clamp_min(LOWEST))
+        turn = quat_mul(quat_from_yaw(yaw), facing_down(h.robot))
+        opens = torch.stack([torch.sin(yaw), torch.cos(yaw)], 1).abs()
+        hand = mine[:, :2] - torch.tensor(FROM)
+        inside = hand.abs() + 0.11 * opens + 0.035 * opens.flip(1) < torch.tensor(INNER) / 2  # the palm, between walls
+        low = torch.where(inside.all(1), torch.full((h.n,), FLOOR + 0.015), torch.full((h.n,), LOWEST))
+        place[:, 2] = torch.maximum(height, low)
+        others = there | (torch.arange(len(self.things)) == which[:, None])
+        tops = torch.where(others, torch.zeros_like(order), pos[..., 2] + lie.half[..., 2]).amax(1)
+        bottom = (tops + 0.02).clamp_min(0.16)  # above the walls, and above what stands on the way
+        over = torch.cat([tcp[:, :2], (bottom + half[:, 2] + tcp[:, 2] - mine[:, 2])[:, None]], 1)
         carry = torch.cat([goal, over[:, 2:]], 1)
         carry[:, :2] += tcp[:, :2] - mine[:, :2]
         put = carry.clone()
@@ -178,40 +205,51 @@ class PickPlace(StagedTask):
         last = Waypoint(name="end", pose=away, gripper=1).hold()
         return [*one * self.rounds, last]
 
-    def _within_reach(self, h: PickPlaceHandles, which: Tensor) -> Tensor:
-        """(n, 2) [m] of the quarter of thing ``which`` (n,) the middle, or what is nearest to it within reach."""
+    def _as_they_lie(self, h: PickPlaceHandles) -> Lie:
+        quat = torch.stack([p.quat for p in h.parts], 1)
+        axes = quat_to_matrix(quat)  # (n, k, 3, 3), of each thing's axes in the world
+        upright = axes[..., 2, :].abs().argmax(-1, keepdim=True)
+        order = (upright + torch.tensor([1, 2, 0])) % 3
+        half = self._half.expand(h.n, -1, -1).gather(-1, order)
+        first = axes.gather(-1, order[..., None, :1].expand(-1, -1, 3, 1)).squeeze(-1)
+        stands = upright.squeeze(-1) == 2
+        radius = torch.where(stands, self._radius, norm(half[..., :2]))
+        return Lie(half, radius, atan2(first[..., 1], first[..., 0]), stands & self._round)
+
+    def _within_reach(self, h: PickPlaceHandles, which: Tensor, radius: Tensor) -> Tensor:
+        """(n, 2) [m] of the quarter of thing ``which`` (n,) the middle, or what is nearest to it within reach; the
+        thing with its ``radius`` (n,) [m] stays off the walls."""
         quarter, base = self._quarter[which], h.robot.base_pose[:2]
         way = quarter - base
         near = base + way * (REACH / norm(way, keepdim=True)).clamp_max(1.0)
-        room = self._room - 0.016 - self._radius[which, None]
+        room = (self._room - 0.016 - radius[:, None]).clamp_min(0.0)
         return torch.maximum(torch.minimum(near, quarter + room), quarter - room)
 
-    def _grasp(self, h: PickPlaceHandles, pos: Tensor, which: Tensor, height: Tensor) -> Tensor:
-        """(n, 4) orientation of the TCP for grasping thing ``which`` (n,) at ``height`` (n,) [m]: of the turns that fit
+    def _grasp(self, h: PickPlaceHandles, pos: Tensor, lie: Lie, which: Tensor, height: Tensor) -> Tensor:
+        """(n,) [rad] turn of the TCP for grasping thing ``which`` (n,) at ``height`` (n,) [m]: of the turns that fit
         it one in which open fingers and palm meet neither other things nor walls, and near the gripper's turn at rest.
         """
         row = torch.arange(h.n)
-        quat = torch.stack([p.quat for p in h.parts], 1)[row, which]
+        half = lie.half[row, which]
         eighths = torch.arange(4) * (math.pi / 4)
-        turn = quat_to_yaw(quat)[:, None] + eighths  # of the opening's direction from the thing's y
+        turn = lie.yaw[row, which][:, None] + eighths  # of the opening's direction from the thing's y
         turn = turn - torch.round(turn / math.pi) * math.pi  # (n, 4) within a quarter turn either way
-        width = torch.stack([self._half[which, 1], self._half[which, 0]], 1).repeat_interleave(2, 1)
-        fits = (width < 0.036) & ((eighths % (math.pi / 2) < 0.1) | self._round[which, None])
+        width = torch.stack([half[:, 1], half[:, 0]], 1).repeat_interleave(2, 1)
+        fits = (width < 0.036) & ((eighths % (math.pi / 2) < 0.1) | lie.round[row, which][:, None])
         opening = torch.stack([-torch.sin(turn), torch.cos(turn)], -1)  # (n, 4, 2)
         offset = (pos - pos[row, which][:, None])[:, None, :, :2]  # (n, 1, k, 2)
         along = (offset * opening[:, :, None]).sum(-1).abs()
         across = (offset[..., 0] * opening[:, :, None, 1] - offset[..., 1] * opening[:, :, None, 0]).abs()
         fingers = torch.maximum(along - 0.068, across - 0.012)
         palm = torch.maximum(along - 0.102, across - 0.026)
-        tall = (pos[..., 2] + self._half[:, 2] > (height + PALM)[:, None])[:, None]
-        free = torch.where(tall, palm.minimum(fingers), fingers) - self._radius  # (n, 4, k)
+        tall = (pos[..., 2] + lie.half[..., 2] > (height + PALM)[:, None])[:, None]
+        free = torch.where(tall, palm.minimum(fingers), fingers) - lie.radius[:, None]  # (n, 4, k)
         same = torch.arange(len(self.things)) == which[:, None]
         free = torch.where(same[:, None], torch.ones_like(free), free).amin(-1)
         tips = (pos[row, which, None, :2] - torch.tensor(FROM)).abs() + 0.068 * opening.abs()
         room = (torch.tensor(INNER) / 2 - 0.012 - tips).amin(-1)
         score = torch.minimum(free, room).clamp_max(0.004) - 1e-4 * turn.abs() - 10.0 * ~fits
-        best = turn[row, score.argmax(1)]
-        return quat_mul(quat_from_yaw(best), facing_down(h.robot))
+        return turn[row, score.argmax(1)]
 
 
 class PickPlaceMilk(PickPlace):
