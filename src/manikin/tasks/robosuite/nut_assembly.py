@@ -171,7 +171,8 @@ class NutAssembly(StagedTask):
         down = quat_mul(quat_from_yaw(torch.where(facing < -1.9, turn, facing)), facing_down(h.robot))
         held_turn = quat_to_yaw(quat_mul(quat, quat_conj(facing_down(h.robot))))
         other = torch.cos(held_turn - turn) > 0
-        goal_turn = torch.where(other, torch.full((h.n,), 2.3), torch.zeros(h.n))
+        # in quarter turns of the nut, so that a square one is not across its peg
+        goal_turn = torch.where(other, torch.full((h.n,), math.pi / 2), torch.zeros(h.n))
         swing = quat_from_yaw(goal_turn - held_turn)
         at = quat_rotate(swing, tcp - nut)  # from the nut to the TCP, once turned
         target = quat_mul(swing, quat)
