@@ -26,7 +26,7 @@ _FLOOR, _WALL, _FIXTURE, _MECHANISM, _EDGE, _WORD = "#f6f4ee", "#4a505a", "#dccf
 _SCALE = 50.0  # [pixels/m] of a drawing
 _MARGIN = 0.2  # [m] of a drawing around the floor; walls stand there
 _LOW, _HIGH = 0.02, 1.3  # [m] what is between these heights is drawn: cupboards on the wall hang above
-_FONT, _LETTER = 1 / 36, 0.52  # height of words, as a share of the drawing's width; and width of a letter, of that
+_FONT, _LETTER = 1 / 40, 0.5  # height of words, as a share of the drawing's width; and width of a letter, of that
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ def drawn_plan(apartment: Apartment) -> Plan:
     (x0, y0), (x1, y1) = apartment.low, apartment.high
     corner, size = (x0 - _MARGIN, y1 + _MARGIN), ((x1 - x0 + 2 * _MARGIN) * _SCALE, (y1 - y0 + 2 * _MARGIN) * _SCALE)
     plan = Plan("", corner, size, _SCALE)
-    things: dict[str, Fixture | Mechanism] = {one.name: one for one in (*apartment.fixtures, *apartment.mechanisms)}
+    everything: tuple[Fixture | Mechanism, ...] = (*apartment.fixtures, *apartment.mechanisms)
+    things = {one.name: one for one in everything}
     pieces: dict[str, list[np.ndarray]] = {}
     tops: dict[str, float] = {}
     for g, polygon in outlines(model, data, low=_LOW, high=_HIGH).items():
@@ -103,7 +104,9 @@ class _Words:
         upright = length > room[0]
         needs = np.array([self._height, length] if upright else [length, self._height])
         box = np.stack([middle - needs / 2, middle + needs / 2])
-        if (needs > room).any() or any((box[0] < other[1]).all() and (box[1] > other[0]).all() for other in self._taken):
+        if (needs > room).any() or any(
+            (box[0] < other[1]).all() and (box[1] > other[0]).all() for other in self._taken
+        ):
             return
         self._taken.append(box)
         u, v = middle

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 import torch
 
@@ -25,8 +24,9 @@ __all__ = ["HomeMap"]
 Places = list[list[float]]
 
 _APART = 0.05  # [m] between places of the trail; and as far something moves before another way is looked for
-_TURNS = 0.01  # [m] so near a base is while it turns on the spot
+_TURNS = 0.05  # [m] so near a base is while it turns on the spot
 _TRAIL = 2000  # places of it that are kept
+_REACH = 1.0  # [m] so near to where it is to go a robot needs no way
 _TALL = 1.5  # [m] height of the robot in the map that a way is looked for in
 _FOOT = 0.5  # [m] what of a base is below this, it needs room for
 
@@ -83,7 +83,7 @@ class HomeMap:
         Args:
             row: which.
             ahead: gives (k, 3) places to which a row's base still drives as who drives it has planned. Without it the
-                way is the shortest one to where the robot is to go.
+                way is the shortest one to the place next to where the robot is to go, and none where that is near.
 
         Returns:
             ``plan``: number of its drawing; ``home``: name; ``corner`` [m], ``size`` [pixels] and ``scale`` [pixels/m]
@@ -133,12 +133,14 @@ class HomeMap:
         self, row: int, number: int, one: SceneEnv, at: int, here: np.ndarray, goal: np.ndarray | None
     ) -> np.ndarray:
         """(k, 2) [m] corners of a short way from a robot to the place before a goal, without the first."""
-        if goal is None:
+        if goal is None or np.linalg.norm(goal - here) < _REACH:  # what it holds is that near, too
             return np.zeros((0, 2))
         found = self._found
-        if found is None or found[:2] != (row, number) or max(
-            np.linalg.norm(here - found[2]), np.linalg.norm(goal - found[3])
-        ) > _APART:
+        if (
+            found is None
+            or found[:2] != (row, number)
+            or max(np.linalg.norm(here - found[2]), np.linalg.norm(goal - found[3])) > _APART
+        ):
             found = self._found = (row, number, here, goal, self._look(number, one, at, here, goal))
         return found[4]
 
