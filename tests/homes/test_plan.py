@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manikin.homes import Apartment, Fixture, apartment
-from manikin.homes.plan import Plan, drawn_plan
+from manikin.homes.plan import FloorPlan, drawn_plan
 from manikin.spec.prop import Shape
 
 NAME = "{http://www.w3.org/2000/svg}"
@@ -27,7 +27,7 @@ def box(name: str, x: float, y: float, z: float, half: tuple[float, float], *, t
     return Fixture(name=name, kind=name, pos=(x, y, z), quat=quat, shapes=(Shape(type="box", size=(*half, 0.01)),))
 
 
-def drawn(plan: Plan) -> list[tuple[str, np.ndarray]]:
+def drawn(plan: FloorPlan) -> list[tuple[str, np.ndarray]]:
     """Of each path its colour, and the lowest and highest of its corners (2, 2) [pixels]."""
     found = []
     for path in ElementTree.fromstring(plan.svg).iter(f"{NAME}path"):
@@ -36,7 +36,7 @@ def drawn(plan: Plan) -> list[tuple[str, np.ndarray]]:
     return found
 
 
-def words(plan: Plan) -> list[str]:
+def words(plan: FloorPlan) -> list[str]:
     return [str(one.text) for one in ElementTree.fromstring(plan.svg).iter(f"{NAME}text")]
 
 

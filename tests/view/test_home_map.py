@@ -18,9 +18,11 @@ import torch
 
 from browser import Browser, needs_browser
 from manikin.env.make import make
+from manikin.homes import FreeSpace
 from manikin.math import quat_to_yaw, wrap_to_pi
 from manikin.policy.expert import ExpertPolicy
 from manikin.render import make_renderer
+from manikin.tasks.home.doors.inside import one_front
 from manikin.tasks.home.scene import spots
 from manikin.view.hold import HoldPolicy
 from manikin.view.picture import Painter
@@ -118,11 +120,13 @@ def test_the_map_follows_the_row_that_is_shown() -> None:
 
 
 @pytest.mark.parametrize(("heading", "axis"), [(EAST, 0), (NORTH, 1)])
-def test_the_trail_leads_where_the_robot_has_driven_and_ends_with_the_episode(heading: float, axis: int) -> None:
+def test_the_trail_leads_where_the_robot_has_driven_and_ends_with_the_episode(
+    heading: float, axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Compass, "heading", heading)
     with session(Compass, num_envs=1) as s:
         begun = s.status["map"]["robots"][0][:2]
         assert s.status["map"]["trail"] == [pytest.approx(begun, abs=0.006)]
-        s._policy.policy.heading = heading
         for _ in range(50):
             s.step()
         robot, trail = s.status["map"]["robots"][0], np.array(s.status["map"]["trail"])
@@ -135,7 +139,7 @@ def test_the_trail_leads_where_the_robot_has_driven_and_ends_with_the_episode(he
         assert len(s.status["map"]["trail"]) == 1
 
 
-def test_without_an_expert_the_way_is_the_shortest_one() -> None:
+def test_without_an_expert_the_way_is_the_shortest_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the map of the task, which is for a somewhat larger robot, says that it is to the place next to it."""
     with session(num_envs=1) as s:
         said = s.status["map"]
@@ -145,7 +149,7 @@ def test_without_an_expert_the_way_is_the_shortest_one() -> None:
         space = spots("apartment0").space
         assert length <= space.distances(way[:1], space.closest(goal[None]))[0] + 0.05
         assert length >= np.linalg.norm(way[-1] - way[0]) and np.linalg.norm(way[-1] - goal) < 1.0
-        s.map._look = None  # what has been found holds as long as nothing has moved
+        monkeypatch.setattr(FreeSpace, "path", None)  # what has been found holds as long as nothing has moved
         s.publish()
         assert s.status["map"]["way"] == said["way"]
 
@@ -156,7 +160,7 @@ def test_the_experts_way_is_the_one_that_it_drives() -> None:
         s.step()
         said = s.status["map"]
         one, at = s.env.part(0)
-        stand = one.task._stands[one.h.target.value.long()[at]]
+        stand = spots("apartment0").stands[int(one.h.target.value[at])]
         assert said["planned"] and said["way"][-1] == pytest.approx(stand[:2].tolist(), abs=0.006)
         assert said["way"][0] == pytest.approx(said["robots"][0][:2], abs=0.006)
         driven = [said["way"][1:]]
@@ -178,8 +182,8 @@ def test_subtasks_mark_what_they_are_about() -> None:
         assert list(marks) == ["target", "object", "goal"]
         assert marks["object"] == pytest.approx(h.things[0].pos[at, :2].tolist(), abs=0.006)
         assert marks["goal"] == pytest.approx(h.goal.value[at, 0, :2].tolist(), abs=0.006)
-        handle = h.doors["drawer"].pieces[0].handle_of(one.task._doors._fronts["drawer"].each[0].joint)
-        assert marks["target"] == pytest.approx(handle[at, :2].tolist(), abs=0.006)  # it begins at the drawer
+        handle = one_front("apartment0", "drawer").handle  # it begins at the drawer, which is shut
+        assert marks["target"] == pytest.approx(handle[:2], abs=0.006)
         assert s.status["instruction"] == "navigate to drawer"
 
 
@@ -235,9 +239,10 @@ def pixel(page: Browser, u: float, v: float) -> list[int]:
 
 
 @needs_browser
-def test_the_page_shows_the_robot_where_it_is_and_no_mirror_image(homes: Session, viewer: StreamViewer) -> None:
+def test_the_page_shows_the_robot_where_it_is_and_no_mirror_image(
+    homes: Session, viewer: StreamViewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """East is to the right and north is up, as from the camera above: it drives east, then north."""
-    policy = homes._policy.policy
     with Browser(size=(1200, 900)) as page:
         page.goto(viewer.url)
         page.wait_for(SHOWN)
@@ -249,7 +254,7 @@ def test_the_page_shows_the_robot_where_it_is_and_no_mirror_image(homes: Session
             # apartment 0 begins at x = -4.05 and ends at y = 5.08, with 0.2 m around it and 50 pixels a metre
             assert (u0, v0) == pytest.approx((50 * (before[0] + 4.25), 50 * (5.28 - before[1])), abs=0.6)
             assert turn == pytest.approx(-math.degrees(before[2]), abs=0.1)  # pictures turn clockwise
-            policy.heading = heading
+            monkeypatch.setattr(Compass, "heading", heading)
             for _ in range(50):
                 homes.ask("step")
             page.wait_for("last.step === 50")

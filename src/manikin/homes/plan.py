@@ -18,7 +18,7 @@ from manikin.homes.furnish import furnish
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.physics import Physics
 
-__all__ = ["Plan", "drawn_plan", "floor_plan"]
+__all__ = ["FloorPlan", "drawn_plan", "floor_plan"]
 
 _TAKEN, _TIGHT, _FREE, _APART = (70, 74, 82), (190, 194, 200), (245, 246, 242), (224, 214, 190)
 _WAY, _END = (214, 69, 49), (32, 96, 180)
@@ -30,7 +30,7 @@ _FONT, _LETTER = 1 / 40, 0.5  # height of words, as a share of the drawing's wid
 
 
 @dataclass(frozen=True)
-class Plan:
+class FloorPlan:
     """A drawing of an apartment seen from above, x to the right and y up, and where in it places are.
 
     Attributes:
@@ -50,7 +50,7 @@ class Plan:
         return np.asarray((np.asarray(points, float) - self.corner) * (self.scale, -self.scale))
 
 
-def drawn_plan(apartment: Apartment) -> Plan:
+def drawn_plan(apartment: Apartment) -> FloorPlan:
     """Walls and furniture of an apartment, its doors and drawers shut, with the kinds of what is large."""
     b = SceneBuilder([], Physics())
     furnish(b, apartment)
@@ -59,7 +59,7 @@ def drawn_plan(apartment: Apartment) -> Plan:
     mujoco.mj_kinematics(model, data)
     (x0, y0), (x1, y1) = apartment.low, apartment.high
     corner, size = (x0 - _MARGIN, y1 + _MARGIN), ((x1 - x0 + 2 * _MARGIN) * _SCALE, (y1 - y0 + 2 * _MARGIN) * _SCALE)
-    plan = Plan("", corner, size, _SCALE)
+    plan = FloorPlan("", corner, size, _SCALE)
     everything: tuple[Fixture | Mechanism, ...] = (*apartment.fixtures, *apartment.mechanisms)
     things = {one.name: one for one in everything}
     pieces: dict[str, list[np.ndarray]] = {}
@@ -84,7 +84,7 @@ def drawn_plan(apartment: Apartment) -> Plan:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
         f'<rect width="{width}" height="{height}" fill="{_FLOOR}"/>{"".join(shapes)}{"".join(words.drawn)}</svg>'
     )
-    return Plan(svg, corner, size, _SCALE)
+    return FloorPlan(svg, corner, size, _SCALE)
 
 
 class _Words:

@@ -12,7 +12,7 @@ import torch
 from manikin.errors import ConfigError, SceneError
 from manikin.homes import Apartment, FreeSpace, Home, free_space
 from manikin.homes.footprints import outlines
-from manikin.homes.plan import Plan, drawn_plan
+from manikin.homes.plan import FloorPlan, drawn_plan
 from manikin.math import quat_to_yaw
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class HomeMap:
         self._trails: list[Places] = [[] for _ in range(env.num_envs)]
         self._last = np.full((env.num_envs, 2), np.nan)
         self._numbers: dict[tuple[str, str], int] = {}  # of the plans, by layout and name of the home
-        self._plans: list[Plan] = []
+        self._plans: list[FloorPlan] = []
         self._spaces: dict[int, FreeSpace | None] = {}
         self._found: tuple[int, int, np.ndarray, np.ndarray, np.ndarray] | None = None  # the way looked for last
 
@@ -87,7 +87,7 @@ class HomeMap:
 
         Returns:
             ``plan``: number of its drawing; ``home``: name; ``corner`` [m], ``size`` [pixels] and ``scale`` [pixels/m]
-            of the drawing, see :class:`manikin.homes.plan.Plan`; ``robots``: x, y and yaw [rad] of each; ``marks``: the
+            of the drawing, see :class:`manikin.homes.plan.FloorPlan`; ``robots``: x, y and yaw [rad] of each; ``marks``: the
             task's landmarks; ``way``: from the robot on, empty where there is none; ``planned``: whether who drives has
             planned it; ``trail``: where the robot has been in this episode.
         """
