@@ -87,9 +87,9 @@ class HomeMap:
 
         Returns:
             ``plan``: number of its drawing; ``home``: name; ``corner`` [m], ``size`` [pixels] and ``scale`` [pixels/m]
-            of the drawing, see :class:`manikin.homes.plan.FloorPlan`; ``robots``: x, y and yaw [rad] of each; ``marks``: the
-            task's landmarks; ``way``: from the robot on, empty where there is none; ``planned``: whether who drives has
-            planned it; ``trail``: where the robot has been in this episode.
+            of the drawing, see :class:`manikin.homes.plan.FloorPlan`; ``robots``: x, y and yaw [rad] of each;
+            ``marks``: the task's landmarks; ``way``: from the robot on, empty where there is none; ``planned``: whether
+            who drives has planned it; ``trail``: where the robot has been in this episode.
         """
         one, at = self._env.part(row)
         home = _home(one)
