@@ -187,6 +187,27 @@ def test_subtasks_mark_what_they_are_about() -> None:
         assert s.status["instruction"] == "navigate to drawer"
 
 
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        ("HomePick-v1", ["object"]),
+        ("HomePlace-v1", ["goal", "object"]),
+        ("HomeClose-v1", ["handle"]),
+        ("KitchenOpenCabinet-v1", ["handle"]),
+    ],
+)
+def test_what_is_marked_is_in_reach_of_a_robot_that_starts_near_it(task: str, names: list[str]) -> None:
+    """Places that are marked are within 2.5 m of where these tasks begin, and in the home."""
+    with session(num_envs=1, task=task) as s:
+        said = s.status["map"]
+        assert [mark["name"] for mark in said["marks"]] == names
+        size = np.array(said["size"]) / said["scale"]
+        for mark in said["marks"]:
+            assert 0.05 < np.linalg.norm(np.subtract(mark["at"], said["robots"][0][:2])) < 2.5
+            right, down = np.subtract(mark["at"], said["corner"]) * (1, -1)
+            assert 0 < right < size[0] and 0 < down < size[1]
+
+
 def test_looking_at_the_map_changes_no_bit() -> None:
     hashes = []
     for shown in (True, False):
