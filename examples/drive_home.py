@@ -85,6 +85,9 @@ class DriveHome(Task):
     def observe(self, h: DriveHomeHandles) -> dict[str, dict[str, Tensor]]:
         return {"policy": {"base": h.robot.arm_qpos[:, :3], "way": h.way.value}, "privileged": {}}
 
+    def landmarks(self, h: DriveHomeHandles) -> dict[str, Tensor]:
+        return {"goal": torch.cat([h.way.value[:, -1, :2], torch.zeros(h.n, 1)], 1)}  # for the map of manikin view
+
     def expert(self, h: DriveHomeHandles) -> list[Waypoint]:
         joints = torch.cat([h.way.value[:, -1], h.robot.keyframe("carry")[3:].expand(h.n, -1)], 1)
         return [Waypoint(base=h.way.value, joints=joints, gripper=1, rot_tol=0.1, speed=0.9, turn=1.2).hold()]

@@ -171,3 +171,12 @@ def test_it_sees_past_the_end_of_a_wall_and_not_through_it(halves: FreeSpace) ->
     ends = np.array([(1.0, 0.95), (1.0, 0.7), (1.0, -1.0), (-1.0, 1.0)])
     assert halves.sees(starts, ends).tolist() == [True, False, False, True]
     assert halves.sees(starts[:0], ends[:0]).shape == (0,)
+
+
+def test_the_closest_place_is_beside_what_stands_there(halves: FreeSpace) -> None:
+    """The wall is 5 cm thick each way and the robot's radius 30 cm, so 35 cm from the middle of the wall, on the side
+    of the point; a place within reach is its own, to half a cell each way."""
+    near = halves.closest(np.array([(0.04, -1.0), (-0.04, -1.0), (1.0, 0.5), (9.0, 0.0)]))
+    assert near[0] == pytest.approx((0.35, -1.0), abs=0.05) and near[1] == pytest.approx((-0.35, -1.0), abs=0.05)
+    assert near[2] == pytest.approx((1.0, 0.5), abs=0.0126) and near[3] == pytest.approx((1.7, 0.0), abs=0.05)
+    assert halves.inside[tuple(np.rint((near - halves.origin) / 0.025).astype(int).T)].all()

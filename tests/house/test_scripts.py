@@ -77,6 +77,7 @@ UNPUBLISHED = {  # of no result
     "docs/tactile.py": "python docs/tactile.py --check",
     "docs/task_speed.py": "python docs/task_speed.py --check",
     "docs/training.py": "python docs/training.py --check",
+    "docs/view_map.py": "python docs/view_map.py --quick --out OUT",
     "docs/view_recording.py": "python docs/view_recording.py --quick --out OUT",
     "docs/your_simulator.py": "python docs/your_simulator.py --check",
 }
@@ -105,6 +106,7 @@ PICTURES = {
     "docs/robots_sheet.py": {"arms-and-grippers", "hands", "legged-robots", "robot-kinds"},
     "docs/simpler_sheet.py": {"simpler"},
     "docs/stages.py": {"stages"},
+    "docs/view_map.py": {"view_map"},
     "docs/view_recording.py": {"view_recording"},
 }
 PEERS = {  # arguments with which a peer's script runs for a moment
@@ -306,7 +308,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", UNPUBLISHED)
 def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -> None:
-    if name == "docs/view_recording.py" and chromium() is None:
+    if name in ("docs/view_map.py", "docs/view_recording.py") and chromium() is None:
         pytest.skip("no Chromium is installed")
     if name == "docs/headset.py" and (chromium() is None or iwer() is None):
         pytest.skip("needs Chromium and the npm package iwer: npm install --prefix .venv/iwer iwer")

@@ -190,3 +190,45 @@ def test_a_row_begins_with_the_part_that_it_is_in_and_again_when_that_changes() 
     assert seen[39][1][0] > 0.05 and seen[39][1][1] < -0.05
     assert torch.allclose(seen[-1][1], torch.tensor([-0.3, 0.3]), atol=0.03)
     env.close()
+
+
+class Askew(Drive):
+    """A robot whose place is (1, 2) and which looks along y.
+
+    Randomization: none.
+    Success: never.
+    """
+
+    id = "Askew-v0"
+    place = (0.5, 2.6, math.pi)
+
+    def scene(self, b):
+        table(b)
+        return {"robot": b.robot(pos=(1, 2, 0), quat=(0.5**0.5, 0, 0, 0.5**0.5))}
+
+    def expert(self, h):
+        path = torch.tensor([[(1.0, 2.5, math.pi / 2), self.place]]).expand(h.n, 2, 3)
+        return [Waypoint(base=path, gripper=1, speed=1.0), Waypoint(pose=h.robot.tcp_pose, gripper=1).hold()]
+
+
+def test_the_way_ahead_is_in_the_world_and_ends_when_it_is_driven() -> None:
+    env = Env(Askew, num_envs=2, robot="fetch", autoreset="disabled", terminate=False, reward="none")
+    env.reset(seed=0)
+    # one metre ahead of where it is placed is one metre along y, and it has turned by as much as its joint
+    ahead = env.robot.base_place(torch.tensor([[1.0, 0.0, 0.3]]))
+    assert ahead[0].tolist() == pytest.approx([1.0, 3.0, math.pi / 2 + 0.3], abs=1e-5)
+    place = torch.tensor([[0.7, -1.1, 2.0], [1.0, 2.0, -1.0]])
+    assert torch.allclose(env.robot.base_place(env.robot.base_joints(place)), place, atol=1e-5)
+    expert = WaypointExecutor(env)
+    assert len(expert.way(0)) == 0  # nothing has been planned
+    left = []
+    for _ in range(110):
+        env.step(expert.act())
+        left.append(len(expert.way(0)))
+        if left[-1]:
+            assert expert.way(0)[-1, :2] == pytest.approx(Askew.place[:2], abs=1e-5)
+    assert set(left) == {2, 1, 0} and left == sorted(left, reverse=True)
+    assert env.robot.root_pose[0, :2].tolist() == pytest.approx(Askew.place[:2], abs=0.03)
+    expert.reset([0])
+    assert len(expert.way(0)) == 0
+    env.close()

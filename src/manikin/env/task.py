@@ -294,6 +294,11 @@ class Task:
         """Poses (n, 7) in the world by name, which ``segments`` may use besides the scene's parts. Pure. Optional."""
         return {}
 
+    def landmarks(self, h: Any) -> dict[str, Tensor]:
+        """Places (n, 3) [m] in the world by name that a viewer marks on a home's map. The first is where the robot is
+        to go now. Pure. Optional."""
+        return {}
+
     def expert_part(self, h: Any) -> Tensor:
         """(n, 2) int64 for experts of tasks with several parts: the number of the part that each row is in, as they
         follow one another in the expert's list, and how often it has begun one. Where that changes, the row begins with

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-__all__ = ["footprints", "hull"]
+__all__ = ["footprints", "hull", "outlines"]
 
 _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _EDGES = np.array([(i, j) for i in range(8) for j in range(i + 1, 8) if (_CORNERS[i] != _CORNERS[j]).sum() == 1])
@@ -27,7 +27,12 @@ def footprints(model: mujoco.MjModel, data: mujoco.MjData, *, low: float, high: 
     Returns:
         Corners (k, 2) [m] of each polygon, counter-clockwise.
     """
-    out = []
+    return list(outlines(model, data, low=low, high=high).values())
+
+
+def outlines(model: mujoco.MjModel, data: mujoco.MjData, *, low: float, high: float) -> dict[int, np.ndarray]:
+    """What :func:`footprints` gives, by the numbers of the geoms."""
+    out = {}
     for g in range(model.ngeom):
         if model.geom_type[g] == mujoco.mjtGeom.mjGEOM_PLANE or not (
             model.geom_contype[g] or model.geom_conaffinity[g]
@@ -37,7 +42,7 @@ def footprints(model: mujoco.MjModel, data: mujoco.MjData, *, low: float, high: 
         world = points @ data.geom_xmat[g].reshape(3, 3).T + data.geom_xpos[g]
         cut = _between(world, edges, low, high)
         if len(cut):
-            out.append(hull(cut))
+            out[g] = hull(cut)
     return out
 
 

@@ -99,6 +99,12 @@ class FreeSpace:
         cells = self._cells(points)
         return self.is_free(points) & self.inside[cells[:, 0], cells[:, 1]]
 
+    def closest(self, points: np.ndarray) -> np.ndarray:
+        """(n, 2) [m] of the places where the robot can drive those that are closest to points (n, 2) [m]."""
+        middles = self._middles(np.argwhere(self.inside))
+        each = [np.linalg.norm(middles - point, axis=1).argmin() for point in np.asarray(points, float)]
+        return middles[each]
+
     # ---- ways --------------------------------------------------------------------------------------------------------
 
     @functools.cached_property

@@ -166,3 +166,13 @@ class Driver:
         far, turned = norm(away[:, :2]), away[:, 2].abs()
         far, turned = (torch.where(ahead, torch.full_like(far, math.inf), x) for x in (far, turned))
         return far.numpy(force=True), turned.numpy(force=True)
+
+    def ahead(self, row: int) -> np.ndarray:
+        """(k, 3) x, y [m] and turn [rad] in the world of the ends of the legs that a row still has before it; none
+        where its base is sent nowhere, or is there."""
+        if not self.columns:
+            return np.zeros((0, 3))
+        legs = self._legs[row, int(self._leg[row]) : int(self._last[row]) + 1]
+        if legs.isnan().any() or norm(legs[:, :2] - self._robot.arm_qpos[row, self.columns[:2]]).max() < _CORNER[0]:
+            return np.zeros((0, 3))
+        return self._robot.base_place(legs).numpy(force=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from manikin.env.interface import BatchEnv
@@ -40,6 +41,10 @@ class ExpertPolicy:
     def act(self, observation: Observation, instruction: Sequence[str]) -> torch.Tensor:
         """(N, 1, A)."""
         return self._executor.act()[:, None]
+
+    def way(self, row: int) -> np.ndarray:
+        """(k, 3) x, y [m] and turn [rad] of where a row's base still drives; see :meth:`WaypointExecutor.way`."""
+        return self._executor.way(row)
 
 
 class PlannerPolicy(ExpertPolicy):

@@ -19,6 +19,8 @@ import torch
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 from manikin.policy.chunk import ChunkPolicy
+from manikin.policy.expert import ExpertPolicy
+from manikin.view.home_map import HomeMap
 
 if TYPE_CHECKING:
     from manikin.env.interface import BatchEnv
@@ -102,6 +104,7 @@ class Session:
         env: the environment; for the thread that calls ``advance`` only.
         status: what there is to show, as JSON allows; replaced, never changed. See :meth:`publish`.
         bodies: names of the bodies of the row in view that can be pushed.
+        map: of the homes that the rows are in, as ``status["map"]`` shows the row in view; None for tasks without.
         version: counts changes of what there is to show.
 
     Raises:
@@ -142,6 +145,7 @@ class Session:
         self._due, self._late = time.monotonic(), False
         self._model: mujoco.MjModel | None = None
         self.bodies: tuple[str, ...] = ()
+        self.map = HomeMap.of(env)
         self._observation: Any = None
         self._info: dict[str, Any] = {}
         self._reset(np.ones(n, bool), [seed + i for i in range(n)])
@@ -339,6 +343,8 @@ class Session:
         for row in rows.tolist():
             self._word[row], self._history[row], self._interventions[row] = "running", [], []
         self._pushes = [push for push in self._pushes if push["row"] not in rows]
+        if self.map is not None:
+            self.map.begin(rows)
 
     def _outcome(self, row: int, terminated: bool) -> str:
         if int(self._info["health"][row]):
@@ -382,6 +388,10 @@ class Session:
             "episodes": self.episodes,
             **self._extra(),
         }
+        if self.map is not None:
+            self.map.note()
+            who = self._policy.policy
+            status["map"] = self.map.seen(row, who.way if isinstance(who, ExpertPolicy) else None)
         with self.changed:
             self.status = status
             self.version += 1

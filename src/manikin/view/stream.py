@@ -112,12 +112,18 @@ class StreamViewer(Site):
     # ---- threads that answer ---------------------------------------------------------------------------------------
 
     def get(self, path: str, query: dict[str, str]) -> Answer | None:
-        """Its pictures, its news."""
+        """Its pictures, its news, its floor plans."""
         if path == "/picture.png":
             return 200, self.png(), "image/png"
         if path == "/status":
             after = query.get("after", "-1")
             return self.news(int(after) if after.lstrip("-").isdecimal() and len(after) < 19 else -1)
+        if path == "/plan.svg":
+            number = query.get("number", "")
+            homes = self.session.map
+            known = homes is not None and number.isdecimal() and len(number) < 9
+            svg = homes.svg(int(number)) if homes is not None and known else None
+            return None if svg is None else (200, svg.encode(), "image/svg+xml")
         return None
 
     def news(self, after: int) -> Answer:

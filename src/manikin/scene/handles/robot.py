@@ -269,6 +269,15 @@ class Robot(Handle):
         local = pose_mul(pose_inv(self.base_pose).expand(len(place), 7), pose(flat, quat_from_yaw(place[:, 2])))
         return torch.cat([local[:, :2], quat_to_yaw(local[:, 3:])[:, None]], 1)
 
+    def base_place(self, joints: Tensor) -> Tensor:
+        """(n, 3) where a base that drives stands when its joints are at (n, 3): x and y in the world [m] and its turn
+        about z [rad]. What :meth:`base_joints` takes."""
+        if not self.arm.base.drives:
+            raise SceneError(f"{self.name} has no base that drives")
+        local = pose(torch.cat([joints[:, :2], torch.zeros_like(joints[:, 2:])], 1), quat_from_yaw(joints[:, 2]))
+        world = pose_mul(self.base_pose.expand(len(joints), 7), local)
+        return torch.cat([world[:, :2], quat_to_yaw(world[:, 3:])[:, None]], 1)
+
     @property
     def centre_velocity(self) -> Tensor:
         """(n, 3) [m/s] of the centre of mass of all its links, in the world."""

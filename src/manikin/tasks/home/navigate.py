@@ -129,6 +129,9 @@ class HomeNavigate(Task):
             "robot_force": h.pressed.value,
         }
 
+    def landmarks(self, h: HomeNavigateHandles) -> dict[str, Tensor]:
+        return {"goal": self.goal(h)}
+
     def way(self, h: HomeNavigateHandles) -> Tensor:
         """(n,) [m] that is left to drive."""
         cell = torch.round((self.seen(h).base[:, :2] - self._origin) / CELL).long()

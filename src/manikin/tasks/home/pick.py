@@ -78,6 +78,9 @@ class HomePick(HandlingTask):
         over = h.pressed.value >= constant(RULES["pick"].force_limit)
         return {"success": self.done(h), "fail": over, **self.flags(h)}
 
+    def landmarks(self, h: HandlingHandles) -> dict[str, Tensor]:
+        return {"object": h.thing.pos}
+
     def observe(self, h: HandlingHandles) -> dict[str, dict[str, Tensor]]:
         return {"policy": self.state(h), "privileged": {}}
 

@@ -122,6 +122,9 @@ class HomePlace(HandlingTask):
             **self.flags(h),
         }
 
+    def landmarks(self, h: HomePlaceHandles) -> dict[str, Tensor]:
+        return {"goal": h.goal.value, "object": h.thing.pos}
+
     def observe(self, h: HomePlaceHandles) -> dict[str, dict[str, Tensor]]:
         return {"policy": self.state(h, h.goal.value), "privileged": {}}
 

@@ -231,6 +231,9 @@ class KitchenTask(Task):
     def evaluate(self, h: KitchenHandles) -> dict[str, Tensor]:
         return {"success": self.done(h), "is_moved": self.share(h) > constant(0.05)}
 
+    def landmarks(self, h: Any) -> dict[str, Tensor]:
+        return {"handle": self.handle(h)}
+
     def observe(self, h: Any) -> dict[str, dict[str, Tensor]]:
         handle = self.handle(h)
         return {

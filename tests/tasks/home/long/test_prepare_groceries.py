@@ -11,6 +11,7 @@ import manikin
 from manikin.homes import apartment
 from manikin.homes.objects import HOME_OBJECTS
 from manikin.math import quat_rotate
+from manikin.plan.executor import WaypointExecutor
 from manikin.tasks.home.doors.inside import one_front
 from manikin.tasks.home.objects_at import Grips
 
@@ -79,3 +80,34 @@ def test_the_grip_from_the_front_points_thirty_degrees_down_across_the_narrow_si
     opens = quat_rotate(grip[:, 3:], torch.tensor([[0.0, 1.0, 0.0]]))[0]
     assert opens[1].abs().item() == pytest.approx(1.0, abs=1e-5)
     assert grip[0, 1].item() == pytest.approx(1.0, abs=1e-5) and grip[0, 2].item() > 0.5
+
+
+NAVIGATE, PICK = 0, 5  # to the first object; of the second, which also lies in the fridge
+
+
+def test_rows_in_different_subtasks_are_as_alone() -> None:
+    """One drives to the first object, the other, whose first object is at its goal, reaches into the fridge."""
+    seen = []
+    for rows in ([1], [9], [1, 9]):
+        options = {"autoreset": "disabled", "terminate": False, "reward": "sparse", "observe": "state_dict"}
+        env = manikin.make("PrepareGroceries-v1", len(rows), **options)
+        env.reset(seed=rows)
+        h, expert = inner(env).h, WaypointExecutor(env)
+        picks = torch.tensor([seed == 9 for seed in rows])
+        if picks.any():
+            h.subtask.set(torch.where(picks, float(PICK), float(NAVIGATE)))
+            goal = h.goal.value[:, 0].clone()
+            h.robot.scope.move(picks, lambda goal=goal, h=h, picks=picks: h.things[0].set_pose(goal[picks]))
+        states = []
+        for _ in range(15):
+            observation, *_, info = env.step(expert.act())
+            flat = [value for group in observation.values() for value in group.values()]
+            states.append(torch.cat([x.reshape(len(rows), -1).float() for x in flat], 1))
+        assert info["subtask"].tolist() == torch.where(picks, PICK, NAVIGATE).tolist() and not info["fail"].any()
+        seen.append((torch.stack(states), env.state_hash().tolist(), expert.waypoint))
+        env.close()
+    (one, first, drives), (other, second, reaches), (both, together, parts) = seen
+    assert drives + reaches == parts and drives != reaches
+    assert torch.equal(one[:, 0], both[:, 0]) and torch.equal(other[:, 0], both[:, 1])
+    assert first + second == together
+    assert (one[-1] - one[0]).abs().max() > 0.05 and (other[-1] - other[0]).abs().max() > 0.05  # they moved

@@ -317,6 +317,9 @@ class MechanismTask(Task):
             "privileged": {"open_share": joint.share(joint.q)[:, None], "opens_along": along},
         }
 
+    def landmarks(self, h: MechanismHandles) -> dict[str, Tensor]:
+        return {"handle": self.joint(h).handle}
+
     def cold(self, h: MechanismHandles) -> Tensor:
         """(n,) bool, whether it is the fridge."""
         return self._fronts.fridge[h.target.value.long()]

@@ -383,6 +383,10 @@ class LongTask(Task):
     def reward(self, h: LongHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         return {"progress": h.subtask.value * constant(1.0 / len(self._steps)), "success": ev["success"].float()}
 
+    def landmarks(self, h: LongHandles) -> dict[str, Tensor]:
+        thing, goal = (self.of_target(h, each) for each in ([t.pos for t in h.things], h.goal.value.unbind(1)))
+        return {"target": self.goal(h), "object": thing, "goal": goal}
+
     def instructions(self, h: LongHandles) -> Sequence[str]:
         return [self._steps[min(int(k), len(self._steps) - 1)].name for k in h.subtask.value.tolist()]
 
