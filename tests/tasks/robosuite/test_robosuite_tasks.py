@@ -31,7 +31,7 @@ TASKS = {
     "Lift-v2": (40, 4, 70),
     "NutAssembly-v4": (400, 4, 140),
     "NutAssemblyRound-v4": (180, 4, 120),
-    "NutAssemblySquare-v4": (180, 4, 120),
+    "NutAssemblySquare-v4": (180, 3, 120),
     "PickPlace-v2": (400, 3, 160),
     "PickPlaceBread-v2": (110, 3, 120),
     "PickPlaceCan-v2": (110, 3, 120),
