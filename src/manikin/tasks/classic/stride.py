@@ -3,8 +3,7 @@
 The form is SIMBICON's (Yin, Loken and van de Panne, SIGGRAPH 2007), with roles that change by time alone. The leg that
 swings goes further forward or outward the more the centre of mass is beyond the foot that stands, and the faster it
 moves. The hip of the leg that stands holds the torso and takes up what the swing pulls. The numbers were found by a
-search for a fast gait that lasts (CMA-ES, some thousand gaits of up to 10 s, on other starts than those that are
-counted).
+search for a fast gait that lasts (CMA-ES, some 2,000 gaits of 3 to 10 s, on other starts than those that are counted).
 """
 
 from __future__ import annotations
