@@ -14,6 +14,7 @@ import manikin
 from dm_control import tolerance
 from manikin.errors import ConfigError, SceneError
 from manikin.plan.executor import WaypointExecutor
+from manikin.tasks.classic import stride
 
 TASKS = ("AntWalk-v1", "AntRun-v1", "HumanoidStand-v1", "HumanoidWalk-v1", "HumanoidRun-v1")
 SPEED = {"AntWalk-v1": 0.5, "AntRun-v1": 4.0, "HumanoidWalk-v1": 1.0, "HumanoidRun-v1": 10.0}
@@ -170,6 +171,81 @@ def test_the_ant_bounds_and_stays_on_its_course() -> None:
     ahead, aside = (env.robot.root_pose[:, :2] - before).unbind(1)
     assert (ahead / (400 / 40)).median() > 0.8 * SPEED["AntRun-v1"]
     assert (aside.abs() < 0.25 * ahead).sum() >= 5
+
+
+def test_the_humanoid_walks_on() -> None:
+    """At the speed that is asked for, and each row as it would alone."""
+    env, alone = gait("HumanoidWalk-v1", 6), gait("HumanoidWalk-v1", 1)
+    env.reset(seed=100), alone.reset(seed=102)
+    expert, other, before = WaypointExecutor(env), WaypointExecutor(alone), env.robot.root_pose[:, :2].clone()
+    won = torch.zeros(6, dtype=torch.bool)
+    for k in range(320):
+        action = expert.act()
+        assert action.shape == (6, 21) and action.abs().max() <= 1
+        if k < 40:
+            one = other.act()
+            assert torch.equal(action[2:3], one)
+            alone.step(one)
+        won |= env.step(action)[-1]["success"]
+    assert won.all()
+    assert (env.robot.root_pose[:, :2] - before).norm(dim=1).min() > 0.8 * 320 / 40
+
+
+@pytest.mark.parametrize("part", ["FORWARD_PLACE", "OUTWARD_PLACE"])
+def test_the_place_of_each_step_is_what_keeps_the_humanoid_up(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stride, part, 0.0)
+    env = gait("HumanoidWalk-v1", 2)
+    expert = WaypointExecutor(env)
+    for _ in range(160):
+        info = env.step(expert.act())[-1]
+    assert not info["upright"].any()
+
+
+def test_the_stride_is_the_same_in_a_mirror() -> None:
+    """Half a round later, with the left and the right leg exchanged, in the plane that parts them."""
+    n, generator = 32, torch.Generator().manual_seed(3)
+    joints, rates, velocity, turns = (torch.rand(n, k, generator=generator) - 0.5 for k in (21, 21, 3, 3))
+    up = torch.nn.functional.normalize(velocity * 0.4 + torch.tensor([0, 0, 1.0]), dim=1)
+    time = torch.rand(n, generator=generator)
+    order = [*range(3), *range(9, 15), *range(3, 9), *range(18, 21), *range(15, 18)]
+    leg, arm = [1, 1, 1, 1, 1, -1], [-1, -1, 1]
+    sign = torch.tensor([-1, 1, -1, *leg, *leg, *arm, *arm], dtype=torch.float32)
+    aside, about = torch.tensor([1, -1, 1.0]), torch.tensor([-1, 1, -1.0])
+
+    def mirror(values: torch.Tensor) -> torch.Tensor:
+        return values[:, order] * sign
+
+    here = stride.stride(time, joints, rates, up, velocity, turns)
+    there = stride.stride(
+        time + stride.STEP, mirror(joints), mirror(rates), up * aside, velocity * aside, turns * about
+    )
+    assert torch.allclose(mirror(here), there, atol=1e-3) and here.abs().max() > 10
+
+
+def test_a_step_knows_how_far_the_middle_is_beyond_the_foot() -> None:
+    """Beside MuJoCo's centre of mass and ankles, while the humanoid walks."""
+    env = gait("HumanoidWalk-v1", 1)
+    model, data = env.model_data(0)
+    expert, missed, spread = WaypointExecutor(env), [], []
+    for k in range(80):
+        env.step(expert.act())
+        if k % 4:
+            continue
+        data.qpos[:] = env.model_data(0)[1].qpos
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        frame = data.body("robot/torso").xmat.reshape(3, 3)
+        ahead = np.array([frame[0, 0], frame[1, 0]]) / math.hypot(frame[0, 0], frame[1, 0])
+        pitch, roll = (torch.tensor([math.atan2(*pair)]) for pair in ((-frame[2, 0], frame[2, 2]), frame[2, 1:]))
+        joints = env.robot.arm_qpos
+        for side, name in ((1.0, "right"), (-1.0, "left")):
+            _, stand = stride.legs(torch.tensor([side > 0]), joints)
+            told = stride.beyond(torch.tensor([side]), pitch, roll, pitch + joints[:, 1], roll + joints[:, 2], stand)
+            away = (data.body("robot/torso").subtree_com - data.body(f"robot/{name}_foot").xpos)[:2]
+            true = np.array([ahead @ away, np.array([-ahead[1], ahead[0]]) @ away])
+            missed.append(np.array([float(value) for value in told]) - true)
+            spread.append(true)
+    assert np.abs(missed).max() < 0.08 and np.ptp(spread, axis=0).min() > 0.15
 
 
 def test_what_a_walker_needs_is_said() -> None:

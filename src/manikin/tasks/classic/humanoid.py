@@ -13,6 +13,7 @@ from manikin import SceneBuilder
 from manikin.math import norm
 from manikin.plan.balance import balance
 from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
+from manikin.tasks.classic.stride import stride
 from manikin.toolkit import tolerance
 
 __all__ = ["HumanoidRun", "HumanoidStand", "HumanoidWalk"]
@@ -100,7 +101,19 @@ class HumanoidStand(_Humanoid):
         return self._balance.commands() / self._limits
 
 
-class HumanoidWalk(_Humanoid):
+class _Moves(_Humanoid):
+    """What the two tasks have in which the robot moves."""
+
+    reward_terms = {
+        "walk": "stands x upright x small x (5 moves + 1) / 6: HumanoidStand's, and dm_control's tolerance of the "
+        "centre of mass's horizontal speed (from 0 to the speed, linear)"
+    }
+
+    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        return {"walk": self.standing(h, action) * (5.0 * self.moves(h) + 1.0) / 6.0}
+
+
+class HumanoidWalk(_Moves):
     """Walk on two legs at 1 m/s, in any direction.
 
     Randomization: as in HumanoidStand-v1.
@@ -112,17 +125,17 @@ class HumanoidWalk(_Humanoid):
 
     id = "HumanoidWalk-v1"
     instruction = "walk"
-    reward_terms = {
-        "walk": "stands x upright x small x (5 moves + 1) / 6: HumanoidStand's, and dm_control's tolerance of the "
-        "centre of mass's horizontal speed (from 0 to the speed, linear)"
-    }
     wanted = 1.0
 
-    def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        return {"walk": self.standing(h, action) * (5.0 * self.moves(h) + 1.0) / 6.0}
+    def expert(self, h: GaitHandles) -> Tensor:
+        """Walks to where it faces, at about 1 m/s; see ``manikin.tasks.classic.stride``."""
+        robot = h.robot
+        velocity, turns = self._in_torso(h, robot.centre_velocity), robot.root_velocity[:, 3:]
+        torques = stride(robot.time, robot.arm_qpos, robot.arm_qvel, self.up(h), velocity, turns)
+        return (torques / torch.tensor(robot.arm.gains.force)).clamp(-1.0, 1.0)
 
 
-class HumanoidRun(HumanoidWalk):
+class HumanoidRun(_Moves):
     """Run on two legs at 10 m/s, in any direction.
 
     Randomization: as in HumanoidStand-v1.
