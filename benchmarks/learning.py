@@ -7,11 +7,13 @@ Each run is the command ``manikin train``, in a process of its own. ``rlpd:TASK`
 demonstrations of the task's expert and the sparse reward; to collect them is part of their time. ``seconds`` is the
 wall-clock of a run, from its start to its end, with setup, validation and test; ``cpu_seconds`` the processor time of
 all its threads and children. On a machine that does nothing else with two cores, half of the latter is a lower bound of
-the former. A run of ``distill`` has a teacher, which is trained first; its time is part of both, and ``teacher`` says
-how much. ``loop`` is the training loop alone: its wall-clock, and what that was spent on.
+the former. A run of ``distill`` has a teacher, and one with ``begin_from`` a policy that it begins from; that policy is
+trained first, its time is part of both, and ``teacher`` or ``begin_from`` says how much. ``loop`` is the training loop
+alone: its wall-clock, and what that was spent on.
 
 ``--finished`` takes in what ``manikin train`` left in a folder: its processor time is that of the loop alone, added up
-over ``--resume``. A run that is not tested yet has its validation alone.
+over ``--resume``, and that of the run it needs first where the file has it. A run that is not tested yet has its
+validation alone.
 
 The target of a rate holds where the lower end of the tested interval is above it. That of a return holds where the mean
 return in the validations of the last tenth of a run is as large. The file is written after every run; what it has
@@ -88,26 +90,28 @@ def limits(run: str, *, loaded: bool, most: float | None = None) -> list[str]:
     return [] if recipe_for(algorithm, task, demos=demos)[1] else ["--minutes", f"{minutes:g}"]
 
 
-def teacher_of(run: str) -> tuple[str, int] | None:
-    """The run that makes the teacher of a run again, and its seed; None without a teacher that comes with manikin."""
+def needed_first(run: str) -> tuple[str, str, int] | None:
+    """What the policy is to a run that it needs first (``teacher`` or ``begin_from``), the run that makes that policy
+    again, and its seed; None without one that comes with manikin."""
     name, task = run.split(":")
     if name in DEMONSTRATED:
         return None
-    teacher = shipped_policies().get(recipe_for(name, task)[0].settings.get("teacher", ""))
-    if teacher is None:
-        return None
-    about = read_about(teacher)
-    return f"{about['algorithm']}:{about['task']}", int(about["seed"])
+    settings = recipe_for(name, task)[0].settings
+    for setting in ("teacher", "begin_from"):
+        if (policy := shipped_policies().get(settings.get(setting, ""))) is not None:
+            about = read_about(policy)
+            return setting, f"{about['algorithm']}:{about['task']}", int(about["seed"])
+    return None
 
 
-def with_teacher(one: Mapping[str, Any], teacher: Mapping[str, Any]) -> dict[str, Any]:
-    """A run with the time of its teacher, which both were measured with."""
-    times = {name: teacher[name] for name in ("seconds", "cpu_seconds")}
+def with_first(one: Mapping[str, Any], first: Mapping[str, Any], setting: str) -> dict[str, Any]:
+    """A run with the time of the one that made the policy which ``setting`` names, which both were measured with."""
+    times = {name: first[name] for name in ("seconds", "cpu_seconds")}
     whole = {
         name: None if value is None or one[name] is None else round(one[name] + value, 1)
         for name, value in times.items()
     }
-    return {**one, **whole, "teacher": times}
+    return {**one, **whole, setting: times}
 
 
 def final_return(curve: Sequence[Sequence[float]], share: float = LAST) -> float | None:
@@ -207,7 +211,10 @@ def main() -> None:
         about = read_about(folder / "policy.safetensors")
         spent = read_progress(folder / "progress.csv")[-1]["cpu_seconds"]
         run, seed = f"{about['algorithm']}:{about['task']}", str(about["seed"])
-        runs.setdefault(run, {})[seed] = record(folder, None, spent)
+        one, needs = record(folder, None, spent), needed_first(run)
+        if needs is not None and (first := runs.get(needs[1], {}).get(str(needs[2]))) is not None:
+            one = with_first(one, first, needs[0])
+        runs.setdefault(run, {})[seed] = one
         print(run, seed, json.dumps({k: v for k, v in runs[run][seed].items() if k != "curve"}), flush=True)
         args.out.write_text(json.dumps(done, indent=1) + "\n")
     if args.finished:
@@ -217,11 +224,11 @@ def main() -> None:
         seeds = runs.setdefault(run, {})
         if str(seed) in seeds and not again:
             return dict(seeds[str(seed)])
-        taught = teacher_of(run)
-        teacher = None if taught is None else measured(*taught, again=False)
+        needs = needed_first(run)
+        first = None if needs is None else measured(*needs[1:], again=False)
         words = [*limits(run, loaded=args.loaded, most=args.minutes), *more]
         one = train(run, seed, words, loaded=args.loaded, keep=args.keep, quick=args.quick)
-        seeds[str(seed)] = one if teacher is None else with_teacher(one, teacher)
+        seeds[str(seed)] = one if needs is None or first is None else with_first(one, first, needs[0])
         args.out.write_text(json.dumps(done, indent=1) + "\n")
         print(run, seed, json.dumps({k: v for k, v in seeds[str(seed)].items() if k != "curve"}), flush=True)
         return dict(seeds[str(seed)])

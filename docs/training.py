@@ -170,7 +170,8 @@ def throughput(result: dict[str, Any]) -> str:
         for seed, one in seeds.items():
             seconds = one.get("loop", {}).get("seconds") or (one["curve"][-1][1] if one["curve"] else 0)
             idle = one["seconds"] is not None and seconds
-            own = one["cpu_seconds"] - one.get("teacher", {}).get("cpu_seconds", 0.0)
+            first = one.get("teacher", one.get("begin_from", {}))
+            own = one["cpu_seconds"] - first.get("cpu_seconds", 0.0)
             spent = one.get("loop", {}).get("spent", {})
             shares = [f"{100 * spent[name] / seconds:.0f} %" if name in spent else "-" for name in _SPENT]
             rate = _to_ten(one["steps"] / seconds) if idle else "-"

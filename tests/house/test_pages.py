@@ -256,10 +256,15 @@ def test_a_students_time_has_that_of_its_teacher_and_a_run_its_minutes(monkeypat
 
     student, teacher = {"seconds": 600.0, "cpu_seconds": 900.0}, {"seconds": 120.5, "cpu_seconds": 200.0, "steps": 3}
     times = {"seconds": 120.5, "cpu_seconds": 200.0}
-    assert learning.with_teacher(student, teacher) == {"seconds": 720.5, "cpu_seconds": 1100.0, "teacher": times}
-    assert learning.with_teacher(student, {**teacher, "seconds": None})["seconds"] is None
-    assert learning.teacher_of("distill:PickCube-v2") == ("ppo:PickCube-v2", 9351)
-    assert learning.teacher_of("ppo:PickCube-v2") is learning.teacher_of("rlpd:PickCube-v2") is None
+    assert learning.with_first(student, teacher, "teacher") == {
+        "seconds": 720.5,
+        "cpu_seconds": 1100.0,
+        "teacher": times,
+    }
+    assert learning.with_first(student, {**teacher, "seconds": None}, "begin_from")["seconds"] is None
+    assert learning.needed_first("distill:PickCube-v2") == ("teacher", "ppo:PickCube-v2", 9351)
+    assert learning.needed_first("ppo:TrackVelocityRough-v1") == ("begin_from", "ppo:TrackVelocity-v1", 9351)
+    assert learning.needed_first("ppo:PickCube-v2") is learning.needed_first("rlpd:PickCube-v2") is None
     assert learning.limits("rfcl:PegInsertionSide-v2", loaded=False) == ["--minutes", "90"]
     assert learning.limits("rfcl:PegInsertionSide-v2", loaded=True) == ["--minutes", "360"]
     for run in ("ppo:StackCube-v2", "ppo:PickCube-v2"):

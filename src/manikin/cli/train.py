@@ -46,6 +46,9 @@ class TrainOptions(SpreadOptions):
     demos: Path | None = None
     """A recording of demonstrations (manikin collect ... --observations); imitation without it records the expert, or
     who the setting demonstrations_of names. sac also takes a file of robosuite, robomimic or ManiSkill."""
+    begin_from: Annotated[str, tyro.conf.arg(name="from")] = ""
+    """ppo begins from this policy, also where the task shows more than it observes: a run's folder, its
+    policy.safetensors, or the name of a policy that comes with manikin. The same as --set begin_from=POLICY."""
     seed: int = 0
     """Of weights, actions and episodes. The same seed gives the same run on the same kind of machine."""
     out: Path | None = None
@@ -96,12 +99,13 @@ def run(options: TrainOptions) -> int:
     torch_device(options.device)
     if options.resume is not None:
         recipe, seed, device = recipe_of(options.resume)
-        if options.algorithm or options.task or options.recipe or options.set or options.demos or options.vary:
+        given = (options.algorithm, options.task, options.recipe, options.set, options.demos, options.vary)
+        if any(given) or options.begin_from:
             raise ConfigError(
                 "--resume goes on with a run as it is: give only --minutes, --steps, --tensorboard, --test"
             )
         begun = {"seed": (options.seed, 0, seed), "device": (options.device, "cpu", device)}
-        if options.out or options.seeds or any(given not in (default, was) for given, default, was in begun.values()):
+        if options.out or options.seeds or any(one not in (default, was) for one, default, was in begun.values()):
             raise ConfigError(
                 f"--resume goes on in {options.resume}, with its seed {seed} and its device {device}: leave out --out, "
                 "--seed, --seeds and --device"
@@ -215,7 +219,7 @@ def _vary(out: Console, options: TrainOptions) -> int:
             device=options.device,
             items="run",
             deadline=math.inf,
-            files=[options.recipe, options.demos],
+            files=[options.recipe, options.demos, options.begin_from or None],
         )
         return merged(options, ledger, complete, compare)
     return compare()
@@ -316,6 +320,8 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
             env["control"] = control
     if options.demos is not None:
         settings["demos"] = str(options.demos)
+    if options.begin_from:
+        settings["begin_from"] = options.begin_from
     return recipe.replace(settings=settings, env=env), own
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
+from manikin.learn.common.begin import begin_as
 from manikin.learn.common.numerics.advantage import advantages
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
@@ -56,6 +57,9 @@ class Config(PictureConfig):
         lag: 1: the next steps are made while the policy learns, so that they are one update behind it; see
             :mod:`~manikin.learn.common.parallel.ahead`.
         cuda_graphs: on a GPU, policy and update are recorded as CUDA graphs; not together with ``anneal``, ``lag``.
+        begin_from: the policy begins as this one, see :func:`~manikin.learn.common.begin.begin_as`: a run's folder, its
+            policy.safetensors, or the name of a policy that comes with manikin. The critic begins anew.
+        critic_first: in so many iterations at the beginning only the critic learns.
     """
 
     num_steps: int = 25
@@ -80,6 +84,8 @@ class Config(PictureConfig):
     stagger: bool = True
     lag: int = 0
     cuda_graphs: bool = False
+    begin_from: str = ""
+    critic_first: int = 0
 
 
 class PPO:
@@ -94,11 +100,11 @@ class PPO:
     Attributes:
         steps: control steps of all rows so far, of all processes.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
-        about: what the policy was made from, for its file: nothing but the recipe.
+        about: what the policy was made from beside the recipe, for its file: the policy that it began from.
         spent: where the time went.
 
     Raises:
-        ConfigError: settings that do not go together.
+        ConfigError: settings that do not go together, or as :func:`~manikin.learn.common.begin.begin_as`.
     """
 
     counts = "control steps"
@@ -144,6 +150,8 @@ class PPO:
         self._gradients = Recorded(self._backward, record=self._graphs, generators=[self.streams["pictures"]])
         self._move = Recorded(self._step, record=self._graphs)
         self.moments = Moments(len(self.actor.scaling.mean), self.device)
+        if config.begin_from:
+            self.about["begun_from"] = begin_as(config.begin_from, self.actor, self.network_options, self.moments, env)
         self.episodes = Episodes(
             env,
             seed,
@@ -235,16 +243,17 @@ class PPO:
         config, count = self.config, len(batch["gains"])
         size = -(-count // config.minibatches)
         found, stopped = Losses(), False
+        gradients, move = (self._backward, self._step) if self._actor_waits else (self._gradients, self._move)
         for _ in range(config.epochs):
             order = torch.randperm(count, generator=self.streams["order"], device=self.device)
             mixed = mapped(lambda value: value[order], batch)  # noqa: B023 (one gather for all minibatches of a pass)
             for at in range(0, count, size):
-                losses = self._gradients(mapped(lambda value: value[at : at + size], mixed))  # noqa: B023
+                losses = gradients(mapped(lambda value: value[at : at + size], mixed))  # noqa: B023
                 self.ranks.average([*(one.grad for one in self.parameters if one.grad is not None), losses["kl"]])
                 if config.target_kl and found.batches and float(losses["kl"]) > 1.5 * config.target_kl:
                     stopped = True
                     break
-                self._move(losses)
+                move(losses)
                 found.add(losses)
             if stopped:
                 break
@@ -269,6 +278,12 @@ class PPO:
         self.actor.log_std.clamp_(min=self.config.min_log_std)
         return losses
 
+    @property
+    def _actor_waits(self) -> bool:
+        """Only the critic learns. The actor's parameters then have no gradient at all, and not one of 0: the optimizer
+        would count its steps, and take those that follow for larger ones."""
+        return self.iterations < self.config.critic_first
+
     def _losses(self, part: dict[str, Any]) -> dict[str, Tensor]:
         config = self.config
         features = self.actor.encoder(augmented(part["seen"], config, self.streams["pictures"]))
@@ -279,10 +294,11 @@ class PPO:
         gains = part["gains"]
         gains = (gains - gains.mean()) / (gains.std() + 1e-8)
         actor = -torch.minimum(gains * ratio, gains * ratio.clamp(1 - config.clip, 1 + config.clip)).mean()
-        critic = 0.5 * (self.critic(features).squeeze(1) - part["returns"]).square().mean()
-        loss = actor + config.value_weight * critic
-        if config.entropy_weight:
-            loss = loss - config.entropy_weight * log_std.sum()
+        known = features.detach() if self._actor_waits else features
+        critic = 0.5 * (self.critic(known).squeeze(1) - part["returns"]).square().mean()
+        loss = config.value_weight * critic
+        if not self._actor_waits:
+            loss = actor + loss - config.entropy_weight * log_std.sum()
         return {"loss": loss, "actor_loss": actor, "critic_loss": critic, "kl": ((ratio - 1) - change).mean()}
 
     # ---- parts -------------------------------------------------------------------------------------------------------
@@ -301,6 +317,7 @@ class PPO:
             "moments": self.moments.state_dict(),
             "streams": self.streams.state_dict(),
             "episodes": self.episodes.state_dict(),
+            "about": self.about,
             "counts": {"steps": self.steps, "iterations": self.iterations},
         }
 
@@ -314,6 +331,7 @@ class PPO:
         self.observation = self.episodes.load_state_dict(state["episodes"])
         self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
         self.ahead.load_state_dict(state.get("ahead", {"steps": None}))  # which older checkpoints lack
+        self.about = state.get("about", {})
 
     def close(self) -> None:
         """Wait for what still moves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,10 +16,23 @@ from manikin.errors import ConfigError
 from manikin.policy.shipped import shipped_policies, shipped_policy
 from manikin.policy.trained import load_trained, weights_hash
 
-__all__ = ["Teacher"]
+__all__ = ["Teacher", "differences"]
 
 _SAME = ("task", "robot", "control", "control_hz")
 _GROUPS = ("policy", "privileged")
+
+
+def differences(names: Sequence[str], about: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Of the entries ``names`` those in which what a policy was trained for differs from an environment's fingerprint:
+    ``control 'joint_pos', here 'joint_vel'; ...``, empty where none does."""
+
+    def differs(name: str) -> bool:
+        ours, theirs = here[name], about.get(name)
+        if isinstance(ours, float) and isinstance(theirs, int | float):
+            return not math.isclose(ours, theirs)
+        return bool(ours != theirs)
+
+    return "; ".join(f"{name} {about.get(name)!r}, here {here[name]!r}" for name in names if differs(name))
 
 
 class Teacher:
@@ -46,10 +60,8 @@ class Teacher:
             )
         module, self.about = load_trained(shipped_policy(word) or word)
         self.module = module.to(env.device).requires_grad_(False)
-        here = env.fingerprint()
-        other = [f"{name} {self.about.get(name)!r}, here {here[name]!r}" for name in _SAME if self._differs(name, here)]
-        if other:
-            raise ConfigError(f"the teacher {word} was trained for {'; '.join(other)}. Choose a teacher of this task")
+        if other := differences(_SAME, self.about, env.fingerprint()):
+            raise ConfigError(f"the teacher {word} was trained for {other}. Choose a teacher of this task")
         wanted = self.about.get("observation")
         if not wanted or self.about.get("observe") not in ("state", "policy"):
             raise ConfigError(
@@ -67,12 +79,6 @@ class Teacher:
             )
         self._order = torch.tensor([names.index(name) for name in wanted], device=env.device)
         self.digest = weights_hash(self.module)
-
-    def _differs(self, name: str, here: dict[str, Any]) -> bool:
-        ours, theirs = here[name], self.about.get(name)
-        if isinstance(ours, float) and isinstance(theirs, int | float):
-            return not math.isclose(ours, theirs)
-        return bool(ours != theirs)
 
     @torch.no_grad()
     def __call__(self, observation: Any) -> Tensor:

@@ -45,7 +45,7 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
 ROWS = {"ppo": 256, "sac": 64, "tdmpc2": 16, "distill": 64}
 """Environments of an algorithm that steps them, in the recipe of a task that has none of its own."""
 
-FILES = ("demos", "demonstrations_of", "teacher")
+FILES = ("demos", "demonstrations_of", "teacher", "begin_from")
 """Settings that name a file, which counts by its content and not by its place."""
 
 _ENV = ("num_envs", "robot", "control", "observe", "reward", "physics_hz", "control_hz", "horizon", "terminate")

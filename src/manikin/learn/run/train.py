@@ -110,8 +110,8 @@ def train(
         say: called with a sentence where something is done first: demonstrations are collected.
 
     Raises:
-        ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations or a
-            teacher that do not fit the environment, or are not those that the recipe names.
+        ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations, a
+            teacher or a policy to begin from that do not fit the environment, or are not those that the recipe names.
         DataError: nothing to resume, no demonstrations, or the folder cannot be written.
         DivergedError: a loss is not finite; the last checkpoint stays.
     """

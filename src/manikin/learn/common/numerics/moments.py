@@ -26,6 +26,13 @@ class Moments:
         self.mean = torch.zeros(columns, dtype=torch.float64, device=device)
         self.squares = torch.zeros(columns, dtype=torch.float64, device=device)  # sum of squared distances to the mean
 
+    def begin(self, count: Tensor, mean: Tensor, std: Tensor) -> None:
+        """As if so many rows had been seen: ``count`` (columns,), of which 0 is a column without any; ``mean`` and
+        ``std`` (columns,) of them."""
+        self.count = count.to(self.mean)
+        self.mean = torch.where(self.count > 0, mean.to(self.mean), 0.0)
+        self.squares = std.to(self.mean).square() * self.count
+
     def add(self, rows: Tensor) -> None:
         """Rows (..., columns)."""
         rows = rows.reshape(-1, rows.shape[-1]).to(torch.float64)

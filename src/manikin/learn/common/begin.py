@@ -1,0 +1,87 @@
+"""A policy that begins as another one, which was trained for the same task or for one that shows less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from manikin.env.interface import BatchEnv
+from manikin.errors import ConfigError
+from manikin.learn.common.numerics.moments import Moments
+from manikin.learn.common.teacher import differences
+from manikin.policy.networks.mlp import GaussianActor
+from manikin.policy.shipped import shipped_policy
+from manikin.policy.trained import load_trained, weights_hash
+
+__all__ = ["begin_as"]
+
+_ACTS = ("robot", "control", "control_hz")
+_SIZES = ("hidden", "activation")
+_COLUMNS = {"scaling.mean": 0.0, "scaling.std": 1.0, "mean.0.weight": 0.0}  # by column of the observation; of new ones
+
+
+def begin_as(
+    word: str, actor: GaussianActor, options: Mapping[str, Any], moments: Moments, env: BatchEnv
+) -> dict[str, Any]:
+    """Give an actor what another policy has learned: its weights, and mean and spread of what it observed.
+
+    Columns of a flat observation are matched by their names (``policy/qpos[0]``). The weights of columns that the other
+    policy does not observe are 0. So the actor gives the other policy's actions, whatever is in these columns, until it
+    learns. The moments of these columns begin empty; those of the others are as if all steps that the other policy was
+    trained for had been seen. The spread of the actions stays the actor's own.
+
+    Args:
+        word: a training run's folder, its ``policy.safetensors``, or the name of a policy that comes with manikin.
+        actor: that begins; its weights are written.
+        options: that the actor was built with.
+        moments: of what it observes, still empty; they are written.
+        env: that the actor will act in.
+
+    Returns:
+        What the policy was, for the actor's file: algorithm, task, seed, recipe_hash, steps, sha256 of the weights.
+
+    Raises:
+        AssetError, DataError: as :func:`~manikin.policy.trained.load_trained`.
+        ConfigError: a policy with another kind of network, other sizes, another robot or controller, or one that
+            observes what the environment does not show.
+    """
+    module, about = load_trained(shipped_policy(word) or word)
+    kind, theirs = about["network"]["kind"], about["network"]["options"]
+    if not isinstance(module, GaussianActor) or "steps" not in about:
+        raise ConfigError(
+            f"{word} is a policy of {about.get('algorithm')!r} with a network of the kind {kind!r}. A policy begins "
+            "only from one that ppo has trained"
+        )
+    if other := differences(_ACTS, about, env.fingerprint()):
+        raise ConfigError(f"{word} acts otherwise: {other}. A policy begins from one whose actions mean the same")
+    sizes = [f"{name} {theirs.get(name)!r}, here {options[name]!r}" for name in _SIZES if theirs[name] != options[name]]
+    if sizes:
+        raise ConfigError(f"{word} has a network of other sizes: {'; '.join(sizes)}. Set them as they are there")
+    state = {name: value for name, value in module.state_dict().items() if name != "log_std"}
+    seen, here = list(about.get("observation") or ()), list(env.observation_names)
+    if seen and here:
+        if missing := [name for name in seen if name not in here]:
+            raise ConfigError(
+                f"{word} observes {', '.join(missing[:5])}{' and more' if missing[5:] else ''}, which this environment "
+                "does not show"
+            )
+        known = torch.tensor([here.index(name) for name in seen])
+        for name, empty in _COLUMNS.items():
+            value = state[name]
+            state[name] = value.new_full((*value.shape[:-1], len(here)), empty)
+            state[name][..., known] = value
+    elif theirs["observations"] != options["observations"]:
+        raise ConfigError(
+            f"{word} observes {about.get('observe')!r}, here {env.observe!r}: pictures and the numbers beside them "
+            "must be the same ones"
+        )
+    else:
+        known = torch.arange(len(module.scaling.mean))
+    actor.load_state_dict(state, strict=False)
+    count = torch.zeros(len(actor.scaling.mean), dtype=torch.float64)
+    count[known] = float(about["steps"])
+    moments.begin(count, actor.scaling.mean, actor.scaling.std)
+    told = {name: about.get(name) for name in ("algorithm", "task", "seed", "recipe_hash", "steps")}
+    return {**told, "sha256": weights_hash(module)}
