@@ -10,6 +10,8 @@ import torch
 
 import manikin
 from manikin.errors import ConfigError
+from manikin.math import quat_rotate
+from manikin.plan.executor import WaypointExecutor
 
 LOW, HIGH = np.array([-0.3, -0.25, 0.25]), np.array([-0.2, -0.15, 0.35])
 
@@ -73,6 +75,45 @@ def test_flowers_lie_on_the_table_where_the_original_puts_them() -> None:
     for _ in range(10):
         *_, info = env.step(torch.zeros(64, 23))
     assert not info["success"].any() and not info["is_lifted"].any() and not info["is_touched"].any()
+
+
+def test_the_tips_of_the_expert_meet_on_both_sides_of_the_stem() -> None:
+    env = made(4)
+    stages = {one.name: one.joints for one in env.task.expert(env.h)}
+    place = env.h.flower.pos - 0.085 * quat_rotate(env.h.flower.quat, torch.tensor([[0.0, 0.0, 1.0]]).expand(4, 3))
+    stem = torch.stack([torch.from_numpy(env.world.data(row)[1].body("flower").xmat[2::3]) for row in range(4)])
+    wide = {}
+    for name in ("down", "close"):
+        env.robot.set_qpos(stages[name])
+        env.world.forward()
+        tips = [env.robot.tools[tip].tcp_pos - place for tip in ("ff", "mf", "rf", "th")]
+        across = torch.linalg.cross(stem.float(), torch.tensor([[0.0, 0.0, -1.0]]).expand(4, 3))
+        side = torch.stack([(tip * across).sum(1) / across.norm(dim=1) for tip in tips], 1)
+        assert (side[:, :3] < -0.005).all() and (side[:, 3] > 0.005).all()
+        wide[name] = side[:, 3] - side[:, 1]
+    assert (wide["down"] > 0.06).all() and (wide["close"] < 0.04).all()
+
+
+def test_the_expert_puts_the_flower_into_the_vase_and_lets_go_of_it() -> None:
+    env = made(4)
+    env.reset(seed=100)
+    expert, won = WaypointExecutor(env), torch.zeros(4, dtype=torch.bool)
+    for _ in range(150):
+        *_, info = env.step(expert.act())
+        won |= info["success"]
+    assert won.sum() >= 3
+    assert expert.waypoint == ["open"] * 4
+    tips = torch.stack([env.robot.tools[tip].tcp_pos for tip in ("mf", "th")], 1)
+    assert ((tips[:, 0] - tips[:, 1]).norm(dim=1) > 0.06).all()  # the stem is 12 mm thick
+    up = quat_rotate(env.h.flower.quat, torch.tensor([[0.0, 0.0, 1.0]]).expand(4, 3))
+    assert (up[won, 2] > 0.8).all()  # it leans in the vase
+
+
+def test_the_expert_knows_the_panda_alone() -> None:
+    env = manikin.make("InsertFlower-v1", robot="ur5e+allegro", autoreset="disabled", terminate=False)
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match=r"has joints of panda\+allegro, not of ur5e\+allegro"):
+        WaypointExecutor(env).act()
 
 
 def test_warp_agrees() -> None:
