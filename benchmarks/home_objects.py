@@ -1,14 +1,14 @@
 """How do the experts of the home tasks do with each object, drawer and fridge, and how hard do they press? One thread.
 
     python benchmarks/home_objects.py                # a quarter of an hour; the file is written after every object
-    python benchmarks/home_objects.py --only objects/pick/013_apple --again
+    python benchmarks/home_objects.py --only objects/close/fridge --again
     python docs/homes_tables.py                      # then: the tables of docs/homes-tables.md
 
 Every episode is played for its 200 control steps with no limit of force. A limit changes nothing in the physics: it
 only says from which step on nothing counts. So what each limit would have said is worked out afterwards, from the same
 episodes, see :func:`judged`. The parts:
 
-    objects   the expert with each object, and with drawers and fridges
+    objects   the expert with nine objects, one in each episode, by its seed; with drawers, and with fridges
     graded    the expert with faults: noise on its actions, with nine objects and drawers; of Place also a gripper that
               opens by itself. Counted as published, and with no limit and, of Place, the whole surface as the goal
 
@@ -21,7 +21,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ import manikin
 from manikin.data.recording.labels import Tracker
 from manikin.env.interface import BatchEnv
 from manikin.env.state.provenance import versions
-from manikin.homes.objects import HOME_OBJECTS
+from manikin.homes.objects import OBJECT_SETS
 from manikin.policy.choices import policy_maker
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import succeeds
@@ -45,14 +45,15 @@ MECHANISMS = ("drawer", "fridge")
 NO_LIMIT = 1e9  # [N]
 NOISE = (0.1, 0.2, 0.4)
 DROP = 0.01  # chance per control step that the gripper opens
-SEEDS = 32
+SEEDS, MANY = 32, 320  # of most parts, and of those with nine objects
+NINE = OBJECT_SETS["tidy_house"].targets
 
 
 def parts() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Of each part of the result: its place, the subtask, who acts, and options of the task."""
     for kind in ("pick", "place"):
-        for name in HOME_OBJECTS:
-            yield f"objects/{kind}/{name}", kind, "expert", {"objects": (name,)}
+        yield f"objects/{kind}/nine", kind, "expert", {}
+    yield "objects/place/013_apple", "place", "expert", {"objects": ("013_apple",)}
     names = {"drawer": ("024_bowl",), "fridge": ("013_apple",)}  # as in SetTable
     for where, objects in names.items():
         yield f"objects/pick {where}/{objects[0]}", "pick", "expert", {"objects": objects, "where": where}
@@ -75,13 +76,16 @@ def limits(kind: str) -> dict[str, float]:
 
 def play(kind: str, policy: str, config: Mapping[str, Any], seeds: list[int]) -> dict[str, np.ndarray]:
     """Flags of every step, (steps, N) each, of episodes that nothing ends; of Place also ``in_zone``: success where the
-    goal is the whole surface."""
+    goal is the whole surface. Of Pick and Place ``choice`` (N,): which of its objects each has."""
     options = {"autoreset": "disabled", "terminate": False, "reward": "none", "observe": "state"}
     env = manikin.make(TASKS[kind], len(seeds), config={**config, "force_limit": NO_LIMIT}, **options)
     observation, _ = env.reset(seed=seeds)
     actor = policy_maker(policy)(env)
     actor.reset(torch.arange(len(seeds)))
     told: dict[str, list[np.ndarray]] = {}
+    choice = np.zeros(len(seeds), int)
+    for part in env.parts() if kind in ("pick", "place") else ():
+        choice[part.places] = part.env.h.thing.choice.numpy()[part.rows]
     for _ in range(RULES[kind].horizon):
         observation, _, _, _, info = env.step(actor.act(observation, env.instruction)[:, 0])
         flags = {name: value.numpy().copy() for name, value in info.items() if _is_flag(value, len(seeds))}
@@ -90,7 +94,7 @@ def play(kind: str, policy: str, config: Mapping[str, Any], seeds: list[int]) ->
         for name, value in flags.items():
             told.setdefault(name, []).append(value)
     env.close()
-    return {name: np.stack(values) for name, values in told.items()}
+    return {"choice": choice, **{name: np.stack(values) for name, values in told.items()}}
 
 
 def _is_flag(value: Any, n: int) -> bool:
@@ -112,7 +116,8 @@ def judged(kind: str, flags: Mapping[str, np.ndarray], limit: float) -> list[dic
 
     Args:
         kind: the subtask.
-        flags: (steps, N) each, ``success`` without a limit and ``robot_force`` [N] added up among them.
+        flags: (steps, N) each, ``success`` without a limit and ``robot_force`` [N] added up among them, and what
+            events ask for.
         limit: [N].
 
     Returns:
@@ -123,6 +128,7 @@ def judged(kind: str, flags: Mapping[str, np.ndarray], limit: float) -> list[dic
     success = flags["success"] & ~over
     steps, n = over.shape
     tracker = Tracker(subtask_labels(kind, force_limit=limit), n)
+    flags = {name: value for name, value in flags.items() if value.shape == over.shape}
     for step in range(steps):
         now = {name: value[step] for name, value in flags.items()}
         tracker.step(np.arange(n), {**now, "success": success[step], "fail": over[step]})
@@ -136,9 +142,11 @@ def judged(kind: str, flags: Mapping[str, np.ndarray], limit: float) -> list[dic
     ]
 
 
-def told(kind: str, flags: Mapping[str, np.ndarray], seeds: list[int]) -> dict[str, dict[str, Any]]:
+def told(
+    kind: str, flags: Mapping[str, np.ndarray], seeds: list[int], names: Sequence[str] = ()
+) -> dict[str, dict[str, Any]]:
     """Of each episode, by seed: what it is at each limit; its forces [N]: the sum at its first success and at the end,
-    and the largest of a step; of Place, whether it succeeds with a zone as its goal."""
+    and the largest of a step; of Place, whether it succeeds with a zone as its goal; the object, if there are names."""
     force = flags["robot_force"].astype(np.float64)
     largest = np.diff(force, axis=0, prepend=0.0).max(0)
     by_limit = {name: judged(kind, flags, limit) for name, limit in limits(kind).items()}
@@ -153,6 +161,8 @@ def told(kind: str, flags: Mapping[str, np.ndarray], seeds: list[int]) -> dict[s
         }
         if "in_zone" in flags:
             found[str(seed)]["in_zone"] = bool(flags["in_zone"][:, row].any())
+        if names:
+            found[str(seed)]["object"] = names[flags["choice"][row]]
     return found
 
 
@@ -181,8 +191,9 @@ def main() -> None:
         wanted = place.startswith(tuple(args.only))
         if not wanted or (place in entries and not args.again):
             continue
-        began, seeds = time.process_time(), list(range(1 if args.quick else SEEDS))
-        by_seed = told(kind, play(kind, who, config, seeds), seeds)
+        nine = place.endswith("/nine")
+        began, seeds = time.process_time(), list(range(1 if args.quick else MANY if nine else SEEDS))
+        by_seed = told(kind, play(kind, who, config, seeds), seeds, NINE if nine else ())
         entries[place] = {"policy": who, "episodes": by_seed, "cpu_seconds": round(time.process_time() - began, 1)}
         args.out.write_text(text(done))
         won = sum(one["published"][1] is not None for one in by_seed.values())

@@ -17,7 +17,6 @@ import numpy as np
 from filling import alone, finish, sections
 
 from manikin.eval.stats import wilson
-from manikin.homes.objects import OBJECT_SETS
 from manikin.learn.run.chart import chart
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,10 +37,15 @@ class Found:
         self._entries = result["entries"]
 
     def __call__(self, *places: str) -> list[Episode]:
-        """Those of these parts, together; none where one of the parts is missing."""
-        if any(place not in self._entries for place in places):
-            return []
-        return [one for place in places for one in self._entries[place]["episodes"].values()]
+        """Those of these parts, together; none where one of the parts is missing. ``PART:OBJECT`` are those of a part
+        with an object."""
+        found: list[Episode] = []
+        for place, _, thing in (one.partition(":") for one in places):
+            if place not in self._entries:
+                return []
+            episodes = self._entries[place]["episodes"].values()
+            found += [one for one in episodes if not thing or one["object"] == thing]
+        return found
 
     def everything(self, kind: str) -> list[Episode]:
         """Those of the expert in a subtask, all objects, drawers and fridges together."""
@@ -73,16 +77,16 @@ def once(episodes: Sequence[Episode], limit: str = "published") -> str:
 
 def ours(kind: str, task: str, thing: str) -> tuple[str, ...]:
     """Places of the episodes that stand beside a row of the published tables; none where nothing compares."""
-    nine = OBJECT_SETS["tidy_house"].targets
     if kind in ("open", "close"):
         return (f"objects/{kind}/{thing}",)
     if task == "prepare_groceries":
         return (f"objects/{kind} fridge/all",) if thing == "all" else ()
     if task == "tidy_house":
-        return tuple(f"objects/{kind}/{name}" for name in (nine if thing == "all" else (thing,)))
-    names = ("024_bowl", "013_apple") if thing == "all" else (thing,)
-    inside = {"024_bowl": "pick drawer", "013_apple": "pick fridge"}
-    return tuple(f"objects/{inside[name] if kind == 'pick' else kind}/{name}" for name in names)
+        return (f"objects/{kind}/nine" + ("" if thing == "all" else f":{thing}"),)
+    places = {"013_apple": "objects/place/013_apple", "024_bowl": "objects/place/nine:024_bowl"}
+    if kind == "pick":
+        places = {"013_apple": "objects/pick fridge/013_apple", "024_bowl": "objects/pick drawer/024_bowl"}
+    return tuple(places.values()) if thing == "all" else (places[thing],)
 
 
 def beside(published: Mapping[str, Any], found: Found) -> str:

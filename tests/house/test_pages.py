@@ -294,14 +294,17 @@ def test_the_tables_of_homes_stand_beside_the_published_ones() -> None:
         {"published": one, "calibrated": one, "none": won, "force_at_success": 10.0, "force": sum_, "largest": 5.0}
         for one, sum_ in ((won, 0.0), (won, 0.0), (over, 6000.0), (late, 40.0))
     ]
-    entries = {"objects/pick/003_cracker_box": {"episodes": dict(enumerate(episodes))}}
+    for one in episodes:
+        one["object"] = "003_cracker_box"
+    entries = {"objects/pick/nine": {"episodes": dict(enumerate(episodes))}}
     found = homes.Found({"entries": entries})
     lines = homes.beside(pick, found).splitlines()
     at = lines.index(next(line for line in lines if "**expert here**" in line))
     assert lines[at - 3].startswith("| tidy house | 003 cracker box | RL-Per | 71.63 | 62.80 | 60.91 |")  # as printed
     ours = "| tidy house | 003 cracker box | **expert here**, 4 | 75.0 [30, 95] | 50.0 | 50.0 | 0.0 | 0.0 | 25.0 |"
     assert lines[at] == f"{ours} 0.0 | 0.0 | 0.0 | 0.0 | 25.0 |"
-    assert sum("**expert here**" in line for line in lines) == 1 and len(lines) == 2 + 69 + 1
+    assert sum("**expert here**" in line for line in lines) == 2 and len(lines) == 2 + 69 + 2  # and tidy house, all
+    assert homes.ours("place", "set_table", "all") == ("objects/place/013_apple", "objects/place/nine:024_bowl")
     push = json.loads(homes.PUSH.read_text())
     assert "| Pick | 4 | 5,000 | 75.0 [30, 95] | 5,135 | 75.0 [30, 95] | 100.0 [51, 100] |" in homes.limits(push, found)
     assert "| Place | 0 | 7,500 | not measured |" in homes.limits(push, found)
