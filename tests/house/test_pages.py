@@ -14,6 +14,7 @@ from manikin.assets.pictures import read_picture
 from manikin.author.scaffold import write_task
 from manikin.author.sheet import task_sheet
 from manikin.env.registry import task_class, task_families, task_ids
+from manikin.tasks.home.labels import subtask_labels
 from script import script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -286,3 +287,50 @@ def test_the_table_of_robosuites_benchmark_says_what_is_measured(monkeypatch: py
     recipe = robosuite.recipe("TwoArmPegInHole-v2", "sawyer", "joint_vel_pid", 1000)
     assert (recipe.env["robot"], recipe.env["control"], recipe.steps) == ("sawyer,sawyer", "joint_vel_pid", 1000)
     assert recipe.settings == robosuite.recipe("Lift-v2", "panda", "osc_pose", 1000).settings
+
+
+def test_the_tables_of_homes_stand_beside_the_published_ones() -> None:
+    homes = script("homes_tables", "docs")
+    published = json.loads(homes.PUBLISHED.read_text())
+    pick = published["tables"]["6"]
+    won, late = ["straightforward_success", 140, True], ["too_slow_failure", None, False]
+    over = ["success_then_excessive_collisions", 150, False]
+    episodes = [
+        {"published": one, "calibrated": one, "none": won, "force_at_success": 10.0, "force": sum_, "largest": 5.0}
+        for one, sum_ in ((won, 0.0), (won, 0.0), (over, 6000.0), (late, 40.0))
+    ]
+    for one in episodes:
+        one["object"] = "003_cracker_box"
+    entries = {"objects/pick/nine": {"episodes": dict(enumerate(episodes))}}
+    found = homes.Found({"entries": entries})
+    lines = homes.beside(pick, found).splitlines()
+    at = lines.index(next(line for line in lines if "**expert here**" in line))
+    assert lines[at - 3].startswith("| tidy house | 003 cracker box | RL-Per | 71.63 | 62.80 | 60.91 |")  # as printed
+    ours = "| tidy house | 003 cracker box | **expert here**, 4 | 75.0 [30, 95] | 50.0 | 50.0 | 0.0 | 0.0 | 25.0 |"
+    assert lines[at] == f"{ours} 0.0 | 0.0 | 0.0 | 0.0 | 25.0 |"
+    assert sum("**expert here**" in line for line in lines) == 2 and len(lines) == 2 + 69 + 2  # and tidy house, all
+    assert homes.ours("place", "set_table", "all") == ("objects/place/013_apple", "objects/place/nine:024_bowl")
+    push = json.loads(homes.PUSH.read_text())
+    assert "| Pick | 4 | 5,000 | 75.0 [30, 95] | 5,135 | 75.0 [30, 95] | 100.0 [51, 100] |" in homes.limits(push, found)
+    assert "| Place | 0 | 7,500 | not measured |" in homes.limits(push, found)
+    assert "| Pick, expert | 50 % | 20 | 1,530 | 4,212 | 5,106 | 6,000 | 5 | 5 |" in homes.forces(found)
+    episodes[0]["published"] = ["lost", None, False]
+    with pytest.raises(SystemExit, match="no column of the published table has the mode lost"):
+        homes.beside(pick, found)
+
+
+def test_the_published_tables_of_homes_add_up_and_have_our_modes() -> None:
+    """Modes of a row come to 100 %, as printed to 1 %; those of success to SoR; names are those of our labels."""
+    tables = json.loads(script("homes_tables", "docs").PUBLISHED.read_text())["tables"]
+    assert {number: len(one["rows"]) for number, one in tables.items()} == {
+        **dict.fromkeys(("6", "7", "8", "9"), 69),
+        **dict.fromkeys(("10", "11", "12", "13"), 4),
+    }
+    for one in tables.values():
+        labels = subtask_labels(one["subtask"])
+        assert set(one["modes"].values()) == set(labels.modes)
+        good = {mode.name for mode in labels.success}
+        for _, _, _, once, _, *shares in one["rows"]:
+            assert sum(shares) == pytest.approx(100, abs=1.0)
+            won = [share for share, name in zip(shares, one["modes"].values(), strict=True) if name in good]
+            assert sum(won) == pytest.approx(once, abs=0.5)

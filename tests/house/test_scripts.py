@@ -58,6 +58,7 @@ UNPUBLISHED = {  # of no result
     "docs/fidelity.py": "python docs/fidelity.py --check",
     "docs/headset.py": "python docs/headset.py --quick --draw --out OUT",
     "docs/homes_sheet.py": "python docs/homes_sheet.py --quick --out OUT",
+    "docs/homes_tables.py": "python docs/homes_tables.py --check",
     "docs/kitchens_sheet.py": "python docs/kitchens_sheet.py --quick --out OUT",
     "docs/physics.py": "python docs/physics.py --check",
     "docs/pictures.py": "python docs/pictures.py --quick --out OUT",

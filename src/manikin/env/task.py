@@ -195,7 +195,7 @@ class Task:
     reward_max: ClassVar[float] = 1.0
     reward_norm: ClassVar[float | None] = None
     terminate: ClassVar[bool] = True
-    labels: ClassVar[Labels] = PLAIN
+    labels: Labels = PLAIN
     segments: ClassVar[tuple[Segment, ...]] = ()
     measures_velocity: ClassVar[bool] = True
     settle_s: ClassVar[float] = 0.0

@@ -31,6 +31,7 @@ from manikin.math import (
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.doors.inside import open_up, places_in
 from manikin.tasks.home.doors.mechanisms import KINDS
+from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.objects_at import Grips, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
@@ -73,6 +74,7 @@ class HandlingHandles(Handles):
 class HandlingTask(Task):
     """A subtask of MS-HAB in which Fetch handles an object at one of the places of an apartment."""
 
+    subtask: ClassVar[str]
     horizon_s = 10.0
     robots = ("fetch_mshab",)
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
@@ -84,6 +86,10 @@ class HandlingTask(Task):
         where: str = "open"  # the object lies, or is to be: on open surfaces, in the open drawer, in the open fridge
         objects: tuple[str, ...] = ()  # names of manikin.homes.objects; by default those of TidyHouse that fit there
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+
+    def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
+        super().__init__(config, arm=arm, layout=layout)
+        self.labels = subtask_labels(self.subtask, force_limit=self.config.force_limit)
 
     def furnished(self, b: SceneBuilder) -> HandlingHandles:
         """The apartment of this layout with the robot and the object."""

@@ -9,6 +9,7 @@ paper prints that there are none. Source: Shukla et al., ManiSkill-HAB, 2024, A.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 from manikin.errors import UnknownNameError
 from manikin.spec.labels import Event, Labels, Mode
@@ -19,16 +20,19 @@ __all__ = ["VARIANTS", "subtask_labels"]
 VARIANTS = ("code", "paper")
 
 _SUCCESS = Event("success", "success")
+_OVER = "excessive_collisions"
 _SOURCE = "MS-HAB's event lists, by the rules of its {}"
 
 
 @functools.cache
-def subtask_labels(subtask: str, variant: str = "code") -> Labels:
+def subtask_labels(subtask: str, variant: str = "code", force_limit: float | None = None) -> Labels:
     """Labels of a subtask.
 
     Args:
         subtask: ``pick``, ``place``, ``open``, ``close`` or ``navigate``.
         variant: ``code``, which made the published tables, or ``paper``. Of Navigate there is the code alone.
+        force_limit: [N, added up over control steps] from which on collisions are excessive; by default the published
+            one.
 
     Raises:
         UnknownNameError: no such subtask or variant.
@@ -37,11 +41,15 @@ def subtask_labels(subtask: str, variant: str = "code") -> Labels:
         raise UnknownNameError("variant", variant, VARIANTS)
     if subtask not in _LABELS:
         raise UnknownNameError("subtask", subtask, tuple(_LABELS))
-    return _LABELS[subtask](variant == "code")
+    found = _LABELS[subtask](variant == "code")
+    if force_limit is None:
+        return found
+    events = [replace(one, at_least=force_limit) if one.name == _OVER else one for one in found.events]
+    return replace(found, events=tuple(events))
 
 
 def _excess(subtask: str) -> Event:
-    return Event("excessive_collisions", "robot_force", at_least=RULES[subtask].force_limit)
+    return Event(_OVER, "robot_force", at_least=RULES[subtask].force_limit)
 
 
 def _pick(code: bool) -> Labels:

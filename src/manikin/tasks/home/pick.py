@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
@@ -38,6 +39,7 @@ class HomePick(HandlingTask):
     """
 
     id = "HomePick-v1"
+    subtask = "pick"
     instruction = "pick up the object and bring the arm back to rest"
     labels = subtask_labels("pick")
     reward_max = RULES["pick"].reward_max + 1.0
@@ -56,6 +58,10 @@ class HomePick(HandlingTask):
         "success": "3",
     }
 
+    @dataclass(frozen=True)
+    class Config(HandlingTask.Config):
+        force_limit: float = RULES["pick"].force_limit  # [N] added up over steps; contacts must stay below
+
     def scene(self, b: SceneBuilder) -> HandlingHandles:
         return self.furnished(b)
 
@@ -72,10 +78,10 @@ class HomePick(HandlingTask):
     @per_step
     def done(self, h: HandlingHandles) -> Tensor:
         """(n,) bool: success."""
-        return succeeds("pick", self.seen(h), Goal(h.thing.pos))
+        return succeeds("pick", self.seen(h), Goal(h.thing.pos), force_limit=self.config.force_limit)
 
     def evaluate(self, h: HandlingHandles) -> dict[str, Tensor]:
-        over = h.pressed.value >= constant(RULES["pick"].force_limit)
+        over = h.pressed.value >= constant(self.config.force_limit)
         return {"success": self.done(h), "fail": over, **self.flags(h)}
 
     def landmarks(self, h: HandlingHandles) -> dict[str, Tensor]:
@@ -85,7 +91,7 @@ class HomePick(HandlingTask):
         return {"policy": self.state(h), "privileged": {}}
 
     def reward(self, h: HandlingHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        return pick_terms(self.seen(h), h.tool.value[:, 3], self.done(h))
+        return pick_terms(self.seen(h), h.tool.value[:, 3], self.done(h), self.config.force_limit)
 
     def expert(self, h: HandlingHandles) -> list[Waypoint]:
         drive, stand = self.drive(h, gripper=1)

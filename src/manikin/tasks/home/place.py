@@ -49,6 +49,7 @@ class HomePlace(HandlingTask):
     """
 
     id = "HomePlace-v1"
+    subtask = "place"
     instruction = "put the object down at the marked place and bring the arm back to rest"
     labels = subtask_labels("place")
     reward_max = RULES["place"].reward_max
@@ -68,6 +69,7 @@ class HomePlace(HandlingTask):
     @dataclass(frozen=True)
     class Config(HandlingTask.Config):
         goal_shape: str = "sphere"  # sphere, cylinder, or zone: anywhere on the surface
+        force_limit: float = RULES["place"].force_limit  # [N] added up over steps; contacts must stay below
 
     def scene(self, b: SceneBuilder) -> HomePlaceHandles:
         if self.config.goal_shape not in _SHAPES:
@@ -97,9 +99,8 @@ class HomePlace(HandlingTask):
         h.held.set(torch.stack([h.grasp.value.float(), h.held.value[:, 0]], 1))
 
     def goal(self, h: HomePlaceHandles) -> Goal:
-        """Where the object is to be."""
-        zone = self.config.goal_shape == "zone"
-        return Goal(h.goal.value, self._corners[h.place.value.long()] if zone else None)
+        """Where the object is to be, with the corners of the surface, which zones ask for."""
+        return Goal(h.goal.value, self._corners[h.place.value.long()])
 
     @per_step
     def there(self, h: HomePlaceHandles) -> Tensor:
@@ -109,13 +110,14 @@ class HomePlace(HandlingTask):
     @per_step
     def done(self, h: HomePlaceHandles) -> Tensor:
         """(n,) bool: success."""
-        return succeeds("place", self.seen(h), self.goal(h), shape=self.config.goal_shape)
+        limit, shape = self.config.force_limit, self.config.goal_shape
+        return succeeds("place", self.seen(h), self.goal(h), shape=shape, force_limit=limit)
 
     def evaluate(self, h: HomePlaceHandles) -> dict[str, Tensor]:
         there, released = self.there(h), (h.held.value[:, 0] == 0) & (h.held.value[:, 1] != 0)
         return {
             "success": self.done(h),
-            "fail": h.pressed.value >= constant(RULES["place"].force_limit),
+            "fail": h.pressed.value >= constant(self.config.force_limit),
             "at_goal": there,
             "released_at_goal": released & there,
             "released_outside_goal": released & ~there,
@@ -139,6 +141,7 @@ class HomePlace(HandlingTask):
             self.done(h),
             (low, high),
             self.config.goal_shape,
+            self.config.force_limit,
         )
 
     def expert(self, h: HomePlaceHandles) -> list[Waypoint]:

@@ -19,7 +19,7 @@ __all__ = ["close_terms", "navigate_terms", "open_terms", "pick_terms", "place_t
 _SLIGHTLY = 0.01  # [m, rad] that a joint has moved from shut
 
 
-def _gentle(subtask: str, seen: Seen) -> dict[str, Tensor]:
+def _gentle(subtask: str, seen: Seen, force_limit: float | None = None) -> dict[str, Tensor]:
     """What every subtask but Open and Close adds for pressing on nothing."""
     rules = RULES[subtask]
     pressing = (seen.force * rules.force_scale).clamp_min(rules.force_free) - rules.force_free
@@ -27,7 +27,7 @@ def _gentle(subtask: str, seen: Seen) -> dict[str, Tensor]:
         return {"gentle": 5.0 * closeness(pressing, 3.0)}
     return {
         "gentle": 3.0 * closeness(pressing, 3.0),
-        "within_limit": 2.0 * (seen.pressed < constant(rules.force_limit)),
+        "within_limit": 2.0 * (seen.pressed < constant(rules.force_limit if force_limit is None else force_limit)),
     }
 
 
@@ -45,13 +45,14 @@ def _if(condition: Tensor, value: Tensor) -> Tensor:
     return torch.where(condition, value, ZERO)
 
 
-def pick_terms(seen: Seen, tcp_speed: Tensor, success: Tensor) -> dict[str, Tensor]:
+def pick_terms(seen: Seen, tcp_speed: Tensor, success: Tensor, force_limit: float | None = None) -> dict[str, Tensor]:
     """Terms of Pick, each (n,): reach the object, grasp it, go back to rest, hold still.
 
     Args:
         seen: of the rows.
         tcp_speed: (n,) [m/s].
         success: (n,) bool.
+        force_limit: [N] instead of the published one.
     """
     held, to = seen.grasped, seen.obj - seen.tcp
     reach = norm(to)
@@ -66,7 +67,7 @@ def pick_terms(seen: Seen, tcp_speed: Tensor, success: Tensor) -> dict[str, Tens
         "arm": arm,
         "back": _if(held, back),
         "still": _if(held & seen.rests(tight=False), 2.0 + closeness(_speed(seen), 1.0)),
-        **_gentle("pick", seen),
+        **_gentle("pick", seen, force_limit),
         "success": 3.0 * success,
     }
 
@@ -79,6 +80,7 @@ def place_terms(
     success: Tensor,
     torso: tuple[float, float],
     shape: str = "sphere",
+    force_limit: float | None = None,
 ) -> dict[str, Tensor]:
     """Terms of Place, each (n,): bring the object over the goal, let go, go back to rest, hold still.
 
@@ -90,6 +92,7 @@ def place_terms(
         success: (n,) bool.
         torso: limits of its joint [m].
         shape: of the goal.
+        force_limit: [N] instead of the published one.
     """
     there, held = predicates.at_goal(seen.obj, goal, shape), seen.grasped
     away, tool = seen.obj - goal.pos, seen.tcp - goal.pos
@@ -107,7 +110,7 @@ def place_terms(
         "carry": _if(~there, carry),
         "back": _if(there, back),
         "still": _if(there & seen.rests(tight=True), calm),
-        **_gentle("place", seen),
+        **_gentle("place", seen, force_limit),
         "success": 6.0 * success,
     }
 

@@ -20,6 +20,7 @@ from manikin.rng import EpisodeRng
 from manikin.robots import fetch_mshab
 from manikin.sim.device import on_host
 from manikin.spec.robot import GripperSpec, RobotSpec
+from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
@@ -188,6 +189,10 @@ class MechanismTask(Task):
         mechanism: str = "drawer"  # or fridge, or either
         force_limit: float = 10000.0  # [N] added up over control steps, below which contacts must stay; as published
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+
+    def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
+        super().__init__(config, arm=arm, layout=layout)
+        self.labels = subtask_labels(self.subtask, force_limit=self.config.force_limit)
 
     def scene(self, b: SceneBuilder) -> MechanismHandles:
         word = self.config.mechanism

@@ -1,0 +1,284 @@
+"""Fill the tables and curves of docs/homes-tables.md: MS-HAB's published tables beside what is measured here.
+
+python docs/homes_tables.py            # after benchmarks/home_push.py or home_objects.py
+python docs/homes_tables.py --check    # only say whether they are up to date (exit status 1: they are not)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filling import alone, finish, sections
+
+from manikin.eval.stats import wilson
+from manikin.learn.run.chart import chart
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "homes-tables.md"
+IMAGES = ROOT / "docs" / "images"
+OBJECTS = ROOT / "benchmarks" / "results" / "home_objects.json"
+EXPERTS = ROOT / "benchmarks" / "results" / "experts.json"
+PUSH = ROOT / "benchmarks" / "results" / "home_push.json"
+PUBLISHED = ROOT / "tests" / "published" / "mshab_tables.json"
+KINDS = ("pick", "place", "open", "close")
+TOP, EVERY = 20_000, 250  # [N] of the sweep
+Episode = Mapping[str, Any]
+
+
+class Found:
+    """The measured episodes by place; of a part that is not measured there are none."""
+
+    def __init__(self, result: Mapping[str, Any]) -> None:
+        self._entries = result["entries"]
+
+    def __call__(self, *places: str) -> list[Episode]:
+        """Those of these parts, together; none where one of the parts is missing. ``PART:OBJECT`` are those of a part
+        with an object."""
+        found: list[Episode] = []
+        for place, _, thing in (one.partition(":") for one in places):
+            if place not in self._entries:
+                return []
+            episodes = self._entries[place]["episodes"].values()
+            found += [one for one in episodes if not thing or one["object"] == thing]
+        return found
+
+    def everything(self, kind: str) -> list[Episode]:
+        """Those of the expert in a subtask, all objects, drawers and fridges together."""
+        mine = [place for place in self._entries if place.startswith((f"objects/{kind}/", f"objects/{kind} "))]
+        return self(*mine)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Markdown; the first ``words`` columns to the left."""
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * words + "---:|" * (len(heads) - words)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def rate(won: int, of: int) -> str:
+    """A share in percent with its interval, or that there is none."""
+    if not of:
+        return "not measured"
+    interval = wilson(won, of)
+    return f"{100 * won / of:.1f} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
+
+
+def once(episodes: Sequence[Episode], limit: str = "published") -> str:
+    """Success once under a limit."""
+    return rate(sum(one[limit][1] is not None for one in episodes), len(episodes))
+
+
+# ---- the published tables --------------------------------------------------------------------------------------------
+
+
+def ours(kind: str, task: str, thing: str) -> tuple[str, ...]:
+    """Places of the episodes that stand beside a row of the published tables; none where nothing compares."""
+    if kind in ("open", "close"):
+        return (f"objects/{kind}/{thing}",)
+    if task == "prepare_groceries":
+        return (f"objects/{kind} fridge/all",) if thing == "all" else ()
+    if task == "tidy_house":
+        return (f"objects/{kind}/nine" + ("" if thing == "all" else f":{thing}"),)
+    places = {"013_apple": "objects/place/013_apple", "024_bowl": "objects/place/nine:024_bowl"}
+    if kind == "pick":
+        places = {"013_apple": "objects/pick fridge/013_apple", "024_bowl": "objects/pick drawer/024_bowl"}
+    return tuple(places.values()) if thing == "all" else (places[thing],)
+
+
+def beside(published: Mapping[str, Any], found: Found) -> str:
+    """One of the published tables, its rows followed by ours."""
+    kind, columns, modes = published["subtask"], published["columns"], published["modes"]
+    rows: list[Sequence[str]] = []
+    last = len(published["rows"]) - 1
+    for k, (task, thing, policy, *values) in enumerate(published["rows"]):
+        where = (task.replace("_", " "), thing.replace("_", " "))
+        rows.append((*where, policy, *(f"{value:.2f}" for value in values)))
+        if k < last and published["rows"][k + 1][:2] == [task, thing]:
+            continue
+        if episodes := found(*ours(kind, task, thing)):
+            rows.append((*where, f"**expert here**, {len(episodes)}", *shares(episodes, columns, modes)))
+    return table(("task", "object", "policy", *columns), rows, words=3)
+
+
+def shares(episodes: Sequence[Episode], columns: Sequence[str], modes: Mapping[str, str]) -> list[str]:
+    """Cells of ours, in the order of the columns of a published table [%]."""
+    n = len(episodes)
+    counts = Counter(one["published"][0] for one in episodes)
+    if strange := set(counts) - set(modes.values()):
+        raise SystemExit(f"no column of the published table has the mode {sorted(strange)[0]}")
+    at_end = sum(one["published"][2] for one in episodes)
+    known = {"SoR": once(episodes), "SaeR": f"{100 * at_end / n:.1f}"}
+    return [known.get(column) or f"{100 * counts[modes[column]] / n:.1f}" for column in columns]
+
+
+def legend(published: Mapping[str, Any]) -> str:
+    """What the Roman numbers of a table mean."""
+    return "; ".join(f"{number} `{name}`" for number, name in published["modes"].items())
+
+
+def tables(published: Mapping[str, Any], found: Found) -> dict[str, str]:
+    """A section for each of the published tables, by name."""
+    made = {}
+    for number, one in published["tables"].items():
+        scenes = "training scenes" if one["split"] == "train" else "validation scenes"
+        head = f"### Table {number}: {one['subtask'].capitalize()}, {scenes}\n\n{legend(one)}.\n\n"
+        made[f"table{number}"] = head + beside(one, found)
+    return made
+
+
+def summary(published: Mapping[str, Any], found: Found, experts: Mapping[str, Any]) -> str:
+    """Success once of each subtask: the best of the published policies, ours, and of the count of all experts."""
+    rows = []
+    for kind in KINDS:
+        for task, thing in (("tidy house", "all"), ("set table", "drawer"), ("set table", "fridge")):
+            best = {
+                one["split"]: max(
+                    (row[3] for row in one["rows"] if row[:2] == [task.replace(" ", "_"), thing]), default=None
+                )
+                for one in published["tables"].values()
+                if one["subtask"] == kind
+            }
+            if best["train"] is None:
+                continue
+            episodes = found(*ours(kind, task.replace(" ", "_"), thing))
+            name = f"Home{kind.capitalize()}-v1" + ("/mechanism=fridge" if thing == "fridge" else "")
+            longer = experts["entries"][name]
+            counted = f"{longer['successes']} of {longer['seeds']}"
+            cells = (f"{best['train']:.2f}", f"{best['val']:.2f}", once(episodes), str(len(episodes)), counted)
+            rows.append((kind.capitalize(), "nine objects" if thing == "all" else thing, *cells))
+    theirs = ("published, training scenes", "published, validation scenes")
+    return table(("subtask", "of", *theirs, "expert here", "episodes", "counted before"), rows, words=2)
+
+
+# ---- forces ----------------------------------------------------------------------------------------------------------
+
+
+def pushes(push: Mapping[str, Any]) -> str:
+    """The reference push."""
+    rows = []
+    for by, speeds in push["pushes"].items():
+        for share, one in speeds.items():
+            unit = "rad/s" if by == "arm" else "m/s"
+            theirs = f"{one['published']:,.0f}" if "published" in one else ""
+            spread = f"{one['sum']:,.0f} [{one['low']:,.0f}, {one['high']:,.0f}]"
+            cells = (f"{one['speed']:.2f} {unit}", spread, f"{one['impulse']:,.0f}", f"{one['ratio']:.3f}", theirs)
+            rows.append((f"{by}, {share} of full speed", *cells))
+    heads = (
+        "push",
+        "speed before",
+        "sum of 20 steps [rows]",
+        "20 times the impulse",
+        "ratio",
+        "by the original's servo",
+    )
+    return table(heads, rows)
+
+
+def limits(push: Mapping[str, Any], found: Found) -> str:
+    """Success once under the published limit, the calibrated one, and none."""
+    rows = []
+    for kind in KINDS:
+        episodes, of = found.everything(kind), push["limits"][kind]
+        cells = (f"{of['published']:,.0f}", once(episodes), f"{of['calibrated']:,.0f}", once(episodes, "calibrated"))
+        rows.append((kind.capitalize(), str(len(episodes)), *cells, once(episodes, "none")))
+    heads = ("subtask", "episodes", "published [N]", "under it", "calibrated [N]", "under it", "without a limit")
+    return table(heads, rows)
+
+
+def forces(found: Found) -> str:
+    """The distribution of the sums of 200 steps, and of the largest forces of a step."""
+    rows = []
+    for kind in KINDS:
+        for title, episodes in ((f"{kind.capitalize()}, expert", found.everything(kind)), noisy(found, kind, 0.2)):
+            if not episodes:
+                rows.append((title, "not measured", *[""] * 7))
+                continue
+            sums = np.array([one["force"] for one in episodes])
+            largest = np.array([one["largest"] for one in episodes])
+            at = [f"{value:,.0f}" for value in np.percentile(sums, (50, 75, 90, 95, 100))]
+            most = [f"{value:,.0f}" for value in np.percentile(largest, (90, 100))]
+            rows.append((title, f"{100 * float((sums == 0).mean()):.0f} %", *at, *most))
+    heads = ("episodes", "touch nothing", "median", "75 %", "90 %", "95 %", "most", "largest force, 90 %", "most")
+    return table(heads, rows)
+
+
+def noisy(found: Found, kind: str, noise: float) -> tuple[str, list[Episode]]:
+    return f"{kind.capitalize()}, noise {noise:g}", found(f"graded/{kind}/noise={noise:g}")
+
+
+def sweep(found: Found, *, noise: float | None = None) -> str:
+    """Success once by limit of force."""
+    curves = {}
+    for kind in KINDS:
+        episodes = found.everything(kind) if noise is None else noisy(found, kind, noise)[1]
+        at = [one["force_at_success"] for one in episodes if one["force_at_success"] is not None]
+        points = [
+            (float(x), sum(force < x for force in at) / len(episodes)) for x in range(0, TOP + 1, EVERY) if episodes
+        ]
+        curves[kind.capitalize()] = [points]
+    return alone(chart(curves, across="limit of the sum of forces [N]", up="success once", top=1.0)) + "\n"
+
+
+# ---- experts of graded quality ---------------------------------------------------------------------------------------
+
+
+def graded(result: Mapping[str, Any], found: Found) -> str:
+    """Success of experts with noise on their actions, by the published rules and by easier ones."""
+    rows = []
+    for place in result["entries"]:
+        first, kind, grade = place.split("/", 2)
+        if first != "graded":
+            continue
+        episodes = found(place)
+        zone = rate(sum(one["in_zone"] for one in episodes), len(episodes)) if kind == "place" else ""
+        cells = (once(episodes), once(episodes, "none"), zone)
+        rows.append((kind.capitalize(), grade.replace("=", " "), str(len(episodes)), *cells))
+    rows.sort(key=lambda row: KINDS.index(row[0].lower()))
+    heads = ("subtask", "expert with", "episodes", "published rules", "no limit", "no limit, zone")
+    return table(heads, rows, words=2)
+
+
+MIX = ("placed_in_goal_success", "dropped_to_goal_success", "winding_success", "dubious_success")
+
+
+def mix(result: Mapping[str, Any], found: Found) -> str:
+    """How the successes of Place are reached, by grade."""
+    rows = []
+    for place in result["entries"]:
+        if not place.startswith("graded/place/"):
+            continue
+        counts = Counter(one["published"][0] for one in found(place))
+        won = sum(one["published"][1] is not None for one in found(place))
+        cells = (str(len(found(place))), str(won), *(str(counts[mode]) for mode in MIX))
+        rows.append((place.rpartition("/")[2].replace("=", " "), *cells))
+    return table(("expert with", "episodes", "successes", *(f"`{mode}`" for mode in MIX)), rows)
+
+
+def made() -> dict[Path, str]:
+    """The text of each file."""
+    files = (OBJECTS, PUSH, PUBLISHED, EXPERTS)
+    result, push, published, experts = (json.loads(one.read_text()) for one in files)
+    found = Found(result)
+    parts = {
+        "summary": summary(published, found, experts),
+        "push": pushes(push),
+        "limits": limits(push, found),
+        "forces": forces(found),
+        "graded": graded(result, found),
+        "mix": mix(result, found),
+        **tables(published, found),
+    }
+    return {
+        PAGE: sections(PAGE.read_text(), parts),
+        IMAGES / "homes-limits.svg": sweep(found),
+        IMAGES / "homes-limits-noise.svg": sweep(found, noise=0.2),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(finish(sys.argv[1:], __doc__, made))
