@@ -29,6 +29,9 @@ class Touching:
         apartment: which.
         robot: the declaration, the gripper, and whether it is from the Menagerie: ``b.robots[0]`` in a task's scene.
 
+    Attributes:
+        robot: the robot of that scene.
+
     Raises:
         SceneError: the robot's base does not drive.
     """
@@ -40,15 +43,23 @@ class Touching:
             )
         b = SceneBuilder([robot], Physics())
         self._home = furnish(b, apartment)
-        self._robot = b.robot(pos=(0, 0, 0), quat=(1, 0, 0, 0))
+        self.robot = b.robot(pos=(0, 0, 0), quat=(1, 0, 0, 0))
         scene = b.compile()
         self._world = CpuWorld(scene, 1, threads=1)
         b.bind(self._world)
         model = scene.model
         self._data = mujoco.MjData(model)
-        root = model.body(self._robot.prefix + self._robot.model.base_body).rootid[0]
+        root = model.body(self.robot.prefix + self.robot.model.base_body).rootid[0]
         self._own = model.body_rootid[model.geom_bodyid] == root
         self._floor = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
+
+    def joints_at(self, name: str, positions: Mapping[str, float]) -> Tensor:
+        """(joints of it,) where the joints of a mechanism are [m or rad], given by name; others at 0.
+
+        Raises:
+            UnknownNameError: no such mechanism; lists them.
+        """
+        return torch.tensor([positions.get(joint, 0.0) for joint in self._home.mechanism(name).joints])
 
     def touches(self, joints: Tensor, opened: Mapping[str, Tensor] | None = None) -> np.ndarray:
         """(n,) bool, whether the robot with open gripper touches anything but the floor at joint positions
@@ -63,7 +74,7 @@ class Touching:
         """
         out = np.zeros(len(joints), bool)
         for i, one in enumerate(joints):
-            self._robot.set_qpos(one)
+            self.robot.set_qpos(one)
             for name, positions in (opened or {}).items():
                 self._home.mechanism(name).set_qpos(positions[i])
             self._world.batch.get_data(0, self._data)

@@ -38,7 +38,7 @@ from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.tasks.home.ways import stacked
 from manikin.toolkit import above, constant, facing_down, fingers_touch, first_valid, per_step, press, tool_from_base
 
-__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back", "brought", "drive", "numbers"]
+__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back", "brought", "drive", "half_ready", "numbers"]
 
 STATE: Mapping[str, Quantity] = {
     "joints": Quantity("m, rad", "joint", "torso, head, arm and fingers, in MS-HAB's order"),
@@ -53,6 +53,7 @@ _TRIES = 6  # of noise on the base's place; the last has none
 _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
 _LOW = 0.45  # [m] below this height of a place the arm, which is slow, goes down on the way
 _HALFWAY = Constant((0.286, -0.27, -0.98, 0.49, 1.28, -0.16, 1.47, 0.2))  # [m, rad] of torso and arm then
+_WRIST = -2, 1.8  # number among all joints, and [rad], of the wrist while it drives to what is taken from the front
 _HELD_ANGLE = math.degrees(COMMON.grasp_angle)
 _WHERE = ("open", *KINDS)
 
@@ -208,6 +209,7 @@ class HandlingTask(Task):
         low = self._points[h.place.value.long(), 2:] < _LOW
         rest = h.robot.keyframe("rest")
         joints = torch.where(low, torch.cat([rest[:-8], _HALFWAY.like(rest)]), rest)
+        joints = half_ready(h.robot, h.n) if self.from_front else joints
         return drive("drive", paths, joints, gripper), paths[:, -1]
 
 
@@ -230,6 +232,13 @@ def drive(name: str, paths: Tensor, joints: Tensor, gripper: float) -> Waypoint:
     return Waypoint(
         name=name, base=paths, joints=joints, gripper=gripper, pos_tol=0.05, rot_tol=0.12, speed=1.0, turn=turn
     )
+
+
+def half_ready(robot: Robot, n: int) -> Tensor:
+    """(n, joints) rest, with the wrist, which is slow, already on its way to a hand that points ahead."""
+    joints = robot.keyframe("rest").expand(n, -1).clone()
+    joints[:, _WRIST[0]] = _WRIST[1]
+    return joints
 
 
 def back(robot: Robot, gripper: float) -> Waypoint:

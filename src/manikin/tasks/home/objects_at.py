@@ -25,8 +25,9 @@ from manikin.tasks.home.scene import FETCH_RADIUS, surfaces
 from manikin.tasks.home.ways import quick_way
 from manikin.toolkit import facing_down
 
-__all__ = ["Grips", "ObjectPlaces", "Room", "Spot", "nearest_stands", "places", "way_to"]
+__all__ = ["TILTED", "Grips", "ObjectPlaces", "Room", "Spot", "nearest_stands", "places", "way_to"]
 
+TILTED = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 _LOW, _HIGH = 1.0, 1.6  # [m] between these heights is the arm at rest, with an object in hand
 _SIDE, _AHEAD = 0.56, 0.7  # [m] how far it reaches to the sides and ahead
 _PLACES = ("top", "seat", "left", "right", "worktop")  # on open surfaces
@@ -39,7 +40,6 @@ _DIRECTIONS = 12  # in which stands are looked for, around a place
 _WAY = 2.5  # [m] that a start is at most from a stand
 _ROOM = 0.12  # [m] more than the radius where it starts: the arm's joints vary there
 _STRIDE = 4  # a start every so many cells
-_TILTED = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 _FORTH = Constant(((0.0, 0.0, 1.0),))  # where a tool points
 _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
 
@@ -109,13 +109,14 @@ class Room:
         way: [m] that a start is at most from a stand.
 
     Attributes:
+        layout: the apartment's name.
         home: the apartment.
         space, turns, roomy: see :class:`ObjectPlaces`.
         turning: (m, 2) [m] middles of the cells in which the robot can turn.
     """
 
     def __init__(self, layout: str, joints: Mapping[str, Mapping[str, float]] | None = None, way: float = _WAY) -> None:
-        self._way = way
+        self._way, self.layout = way, layout
         self.home = home = apartment(int(layout.removeprefix("apartment")))
         self.space, wide = (
             free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW), joints=joints) for r in (_SIDE, _AHEAD)
@@ -227,7 +228,7 @@ class Grips:
         arguments as of :meth:`of`."""
         turn, _ = self._turn(choice, thing, facing)
         place = thing[:, :3] + quat_rotate(quat_from_yaw(turn), self._from_front[choice])
-        return pose(place, quat_mul(quat_from_yaw(turn), _TILTED.like(turn).expand(len(turn), 4)))
+        return pose(place, quat_mul(quat_from_yaw(turn), TILTED.like(turn).expand(len(turn), 4)))
 
     def held_from_front(self, choice: Tensor, tool: Tensor) -> Tensor:
         """(n, 7) poses of objects ``choice`` (n,) that a tool at ``tool`` (n, 7) holds as it takes them from the

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +16,13 @@ from manikin.errors import UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
 from manikin.homes.free_space import CELL
 from manikin.tasks.home.doors.mechanisms import KINDS, Front, fronts
+from manikin.tasks.home.doors.reach_in import REACH, touched
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stands
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import FETCH_RADIUS
 
 __all__ = ["REACH", "WAY", "inside", "joints_of", "one_front", "open_up", "places_in"]
 
-REACH = 0.95  # [m] from the base to what the arm takes from the front
 WAY = 1.5  # [m] that a start is at most from a stand, where something is open
 _OPEN = {"drawer": 0.45, "fridge": 1.5}  # [m, rad] of a joint where maps have it open
 _PUSHED = 1.85  # [rad] the fridge's door where the base pushes it on, which it does with ease
@@ -37,6 +38,8 @@ _TURNED = (
     -0.36,
     0.36,
 )  # [rad] from straight ahead, reaching into the fridge
+_TRIED = tuple(0.06 * k for k in range(-7, 8))  # [rad] likewise, with the whole robot
+_LINES, _BACK = 4, (0.12, 0.24)  # lines to a place in the fridge at most, and [m] of stands behind the first of each
 _IN, _DOORWAY = 0.3, 0.18  # [m] in front of such a place, where the hand is at most so far from the middle
 _OUT = np.arange(1.2, 1.95, 0.05)  # [m] from a place in the fridge, where the robot can have its arm at rest
 _BEFORE = {
@@ -147,11 +150,43 @@ def _in_fridge(room: Room, one: Front) -> list[Spot]:
     for deep in _DEEP:
         for aside in _ASIDE["fridge"]:
             place = middle[:2] + np.array([deep, aside]) @ axes
-            turns = [turn for turn in _TURNED if abs(aside + _IN * math.tan(turn)) < _DOORWAY]
-            stands = [_stand(room, tight, place, one.yaw + math.pi + turn) for turn in turns]
-            each = np.array([stand for stand in stands if stand is not None]).reshape(-1, 3)
-            found.append(room.spot("fridge", np.array([*place, middle[2]]), _corners(middle, axes, half), each))
+
+            def stands(turns: Sequence[float], place: np.ndarray = place) -> np.ndarray:
+                each = (_stand(room, tight, place, one.yaw + math.pi + turn) for turn in turns)
+                return np.array([stand for stand in each if stand is not None]).reshape(-1, 3)
+
+            point = np.array([*place, middle[2]])
+            near = stands([turn for turn in _TURNED if abs(aside + _IN * math.tan(turn)) < _DOORWAY])
+            spot = room.spot("fridge", point, _corners(middle, axes, half), near)
+            lines = _roomiest(room, one, point, stands(_TRIED))
+            found.append(replace(spot, stands=_farther(room, tight, place, lines)))
     return found
+
+
+def _roomiest(room: Room, one: Front, point: np.ndarray, stands: np.ndarray) -> np.ndarray:
+    """(m, 3) of the stands (k, 3) before a place (3,) in the fridge some of those on whose way in the robot touches
+    least."""
+    if not len(stands):
+        return stands
+    touching = touched(room.layout, {one.mechanism: {one.joint: _OPEN["fridge"]}}, point, stands)
+    least = np.flatnonzero(touching == touching.min())
+    return stands[least[np.linspace(0, len(least) - 1, min(len(least), _LINES)).round().astype(int)]]
+
+
+def _farther(room: Room, tight: FreeSpace, place: np.ndarray, stands: np.ndarray) -> np.ndarray:
+    """(m, 3) stands (k, 3), and others behind them on their lines to a place (2,) where the robot can turn: to one of
+    them there may be a way with fewer corners."""
+    found = []
+    for x, y, yaw in stands.tolist():
+        found.append((x, y, yaw))
+        ahead = np.array([math.cos(yaw), math.sin(yaw)])
+        for back in _BACK:
+            at = np.array([x, y]) - back * ahead
+            cell = np.rint((at - room.space.origin) / CELL).astype(int)
+            within = ((cell >= 0) & (cell < room.turns.shape)).all()
+            if within and room.turns[tuple(cell)] and tight.sees(at[None], (place - REACH * ahead)[None])[0]:
+                found.append((*at.tolist(), yaw))
+    return np.array(found).reshape(-1, 3)
 
 
 def _stand(room: Room, tight: FreeSpace, place: np.ndarray, yaw: float) -> tuple[float, float, float] | None:

@@ -23,7 +23,7 @@ from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.from_front import reaching, stowing, turned
-from manikin.tasks.home.handling import STATE, back, drive, numbers
+from manikin.tasks.home.handling import STATE, back, drive, half_ready, numbers
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
 from manikin.tasks.home.long.places import long_places
 from manikin.tasks.home.long.steps import Errand, Step, steps_of
@@ -54,6 +54,7 @@ _PARTS = ("drive", "carry", "pick", "place", "reach", "stow")  # of the expert, 
 _FLAGS = ("contact", "is_grasped", "at_goal", "released_at_goal", "released_outside_goal", "subtask_done")
 _NAVIGATION = ("driven", "teleported")
 _ASIDE = 0.7  # [rad] that the head is turned while the robot drives, more than counts as rest
+_TURN = 3.0  # [rad/s] of the base on its way to what is taken from the front, which takes long
 _AGAIN = 40  # control steps after which a robot that stands at rest with empty hands tries again to pick
 
 
@@ -420,7 +421,9 @@ class LongTask(Task):
         ]
         if self._from_front.any():
             grip = self._grips.from_front(choice, thing, facing)
-            stand = path[:, -1]
+            stand, joints = path[:, -1], half_ready(robot, h.n)
+            to_object = replace(to_object, joints=joints, turn=_TURN)
+            to_goal = replace(to_goal, joints=joints)
             parts += [[to_object, *reaching(robot, grip, stand)], [to_goal, *stowing(robot, thing, goal, stand)]]
         else:
             parts += [[back(robot, gripper=1)]] * 2
