@@ -268,7 +268,7 @@ def test_what_fell_over_is_taken_as_it_lies() -> None:
 
     env = manikin.make(Fallen, 3, autoreset="disabled", terminate=False, reward="none")
     env.reset(seed=[0, 1, 2])
-    lie = env.task._as_they_lie(env.h)
+    lie = env.task.as_they_lie(env.h)
     across, along, high = GROCERIES["milk"].half  # it was turned about x, so its y is vertical now
     assert torch.allclose(lie.half[:, 0], torch.tensor([high, across, along]), atol=1e-6)
     upright = quat_rotate(env.h.parts[0].quat, torch.tensor([[0.0, 0.0, 1.0]]).expand(3, 3))

@@ -164,7 +164,7 @@ class PickPlace(StagedTask):
         pos, _, reach = self._geometry(h)
         tcp, quat = h.robot.tcp_pos, h.robot.tcp_quat
         there = self._in_quarter(pos) & (pos[..., 2] < self.config.low) & (reach > 0.06)
-        lie = self._as_they_lie(h)
+        lie = self.as_they_lie(h)
         order = lie.half[..., 2] * 10 - there * 100.0  # the tallest first: they stand in the way of others
         which = order.argmax(1)
         row = torch.arange(h.n)
@@ -205,7 +205,8 @@ class PickPlace(StagedTask):
         last = Waypoint(name="end", pose=away, gripper=1).hold()
         return [*one * self.rounds, last]
 
-    def _as_they_lie(self, h: PickPlaceHandles) -> Lie:
+    def as_they_lie(self, h: PickPlaceHandles) -> Lie:
+        """How the things stand or lie."""
         quat = torch.stack([p.quat for p in h.parts], 1)
         axes = quat_to_matrix(quat)  # (n, k, 3, 3), of each thing's axes in the world
         upright = axes[..., 2, :].abs().argmax(-1, keepdim=True)
