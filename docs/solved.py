@@ -22,7 +22,7 @@ EXPERTS = ROOT / "benchmarks" / "results" / "experts.json"
 LEARNING = ROOT / "benchmarks" / "results" / "learning.json"
 SIMPLER = ROOT / "benchmarks" / "results" / "simpler_experts.json"
 SIM_TO_REAL = ROOT / "benchmarks" / "results" / "sim_to_real.json"
-ROUGH = ROOT / "benchmarks" / "results" / "rough.json"
+ATTEMPTS = ROOT / "benchmarks" / "results" / "attempts.json"
 HOME_TASKS = ROOT / "benchmarks" / "results" / "home_tasks.json"
 IMAGES = ROOT / "docs" / "images" / "failures"  # TASK.png: moments of an episode that failed
 LEAST = 0.9  # share of successes of what counts as solved
@@ -96,10 +96,10 @@ def policies() -> dict[str, list[Way]]:
     rate = teacher["tested"]["rate"]
     grasp = Way("`ppo`", f"{rate:.0%}", rate >= LEAST, teacher["cpu_seconds"] / 3600)
     found.setdefault("GraspCube-v1", []).append(grasp)
-    rough = read(ROUGH)
-    well = f"{rough['successes']} of {rough['seeds']}, {rough['fell']} fell"
-    blind = Way(f"`{rough['policy']}`, which does not see the ground", well, False, 0.0)
-    found.setdefault(rough["task"], []).append(blind)
+    for task, tried in read(ATTEMPTS)["tasks"].items():
+        well = f"{tried['successes']} of {tried['seeds']}, return {tried['return']:.0f}, {tried['fell']} fell"
+        who = tried["who"] if " " in tried["who"] else f"`{tried['who']}`"
+        found.setdefault(task, []).append(Way(f"{who}, {tried['said']}", well, False, 0.0))
     return found
 
 
