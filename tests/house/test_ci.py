@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MAKE = """#!/bin/bash
 echo "$* EXTRAS=$EXTRAS DATA=$MANIKIN_DATA WARP=$WARP_CACHE_PATH PATHS=$PYTHONPATH" >> "$CALLS"
 mkdir -p .venv/bin demo
-for tool in manikin python; do
-  printf '#!/bin/bash\necho "tries $1"; [ "$BROKEN $1" != "fuzz tests/fuzz" ]' > .venv/bin/$tool
-  chmod +x .venv/bin/$tool
+for tool in manikin python; do  # at once, since what runs meanwhile may be about to read it
+  printf '#!/bin/bash\necho "tries $1"; [ "$BROKEN $1" != "fuzz tests/fuzz" ]' > .venv/bin/new
+  chmod +x .venv/bin/new && mv .venv/bin/new .venv/bin/$tool
 done
 case " $* " in
   *" demo "*) echo page > demo/report.html; [ "$BROKEN" = video ] || echo film > demo/video.mp4 ;;
