@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["alone", "finish", "sections"]
+__all__ = ["alone", "finish", "numbers", "sections"]
 
 
 def sections(page: str, made: Mapping[str, str]) -> str:
@@ -31,6 +31,12 @@ def alone(svg: str) -> str:
     """A chart as a file of its own."""
     style = "<style>text{font:11px sans-serif;fill:#777}</style>"
     return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(">", f">{style}", 1)
+
+
+def numbers(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A table in Markdown; its first ``words`` columns are to the left, those with numbers to the right."""
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * words + "---:|" * (len(heads) - words)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def finish(words: list[str], usage: str | None, made: Callable[[], Mapping[Path, str]]) -> int:

@@ -15,7 +15,6 @@ import math
 import os
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests" / "helpers"))
 
-from browser import EmulatedHeadset, chromium, iwer  # noqa: E402
+from browser import EmulatedHeadset, chromium, iwer, looked_at  # noqa: E402
 from manikin.env.make import make  # noqa: E402
 from manikin.render import make_renderer  # noqa: E402
 from manikin.teleop.headset.headset import Headset  # noqa: E402
@@ -105,27 +104,18 @@ def with_headset(
         painter = Painter(session, make_renderer(renderer), width=size[0], height=size[1])
         context = tls_context(certificate_for("127.0.0.1")) if tls else None
         viewer = HeadsetViewer(session, painter, tls=context)
-        errors: list[BaseException] = []
 
         def browse() -> None:
-            try:
-                with EmulatedHeadset(["--ignore-certificate-errors"], size=shown) as page:
-                    page.enter(viewer.headset_url, stereo=stereo)
-                    page.button("right", "squeeze", 1)
-                    page.wait_for("document.getElementById('state').textContent.startsWith('recording')")
-                    drive(page)
-            except BaseException as error:
-                errors.append(error)
+            with EmulatedHeadset(["--ignore-certificate-errors"], size=shown) as page:
+                page.enter(viewer.headset_url, stereo=stereo)
+                page.button("right", "squeeze", 1)
+                page.wait_for("document.getElementById('state').textContent.startsWith('recording')")
+                drive(page)
 
-        thread = threading.Thread(target=browse)
-        thread.start()
-        viewer.run(lambda: not thread.is_alive())
-        viewer.close()
+        looked_at(viewer, browse)
         session.close()
         loop.close()
     env.close()
-    if errors:
-        raise errors[0]
     return loop
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filling import alone, finish, sections
+from filling import alone, finish, numbers, sections
 
 from manikin.eval.stats import wilson
 from manikin.learn.run.chart import chart
@@ -52,12 +52,6 @@ class Found:
         """Those of the expert in a subtask, all objects, drawers and fridges together."""
         mine = [place for place in self._entries if place.startswith((f"objects/{kind}/", f"objects/{kind} "))]
         return self(*mine)
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Markdown; the first ``words`` columns to the left."""
-    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * words + "---:|" * (len(heads) - words)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def rate(won: int, of: int) -> str:
@@ -102,7 +96,7 @@ def beside(published: Mapping[str, Any], found: Found) -> str:
             continue
         if episodes := found(*ours(kind, task, thing)):
             rows.append((*where, f"**expert here**, {len(episodes)}", *shares(episodes, columns, modes)))
-    return table(("task", "object", "policy", *columns), rows, words=3)
+    return numbers(("task", "object", "policy", *columns), rows, words=3)
 
 
 def shares(episodes: Sequence[Episode], columns: Sequence[str], modes: Mapping[str, str]) -> list[str]:
@@ -152,7 +146,7 @@ def summary(published: Mapping[str, Any], found: Found, experts: Mapping[str, An
             cells = (f"{best['train']:.2f}", f"{best['val']:.2f}", once(episodes), str(len(episodes)), counted)
             rows.append((kind.capitalize(), "nine objects" if thing == "all" else thing, *cells))
     theirs = ("published, training scenes", "published, validation scenes")
-    return table(("subtask", "of", *theirs, "expert here", "episodes", "counted before"), rows, words=2)
+    return numbers(("subtask", "of", *theirs, "expert here", "episodes", "counted before"), rows, words=2)
 
 
 # ---- forces ----------------------------------------------------------------------------------------------------------
@@ -176,7 +170,7 @@ def pushes(push: Mapping[str, Any]) -> str:
         "ratio",
         "by the original's servo",
     )
-    return table(heads, rows)
+    return numbers(heads, rows)
 
 
 def limits(push: Mapping[str, Any], found: Found) -> str:
@@ -187,7 +181,7 @@ def limits(push: Mapping[str, Any], found: Found) -> str:
         cells = (f"{of['published']:,.0f}", once(episodes), f"{of['calibrated']:,.0f}", once(episodes, "calibrated"))
         rows.append((kind.capitalize(), str(len(episodes)), *cells, once(episodes, "none")))
     heads = ("subtask", "episodes", "published [N]", "under it", "calibrated [N]", "under it", "without a limit")
-    return table(heads, rows)
+    return numbers(heads, rows)
 
 
 def forces(found: Found) -> str:
@@ -204,7 +198,7 @@ def forces(found: Found) -> str:
             most = [f"{value:,.0f}" for value in np.percentile(largest, (90, 100))]
             rows.append((title, f"{100 * float((sums == 0).mean()):.0f} %", *at, *most))
     heads = ("episodes", "touch nothing", "median", "75 %", "90 %", "95 %", "most", "largest force, 90 %", "most")
-    return table(heads, rows)
+    return numbers(heads, rows)
 
 
 def noisy(found: Found, kind: str, noise: float) -> tuple[str, list[Episode]]:
@@ -240,7 +234,7 @@ def graded(result: Mapping[str, Any], found: Found) -> str:
         rows.append((kind.capitalize(), grade.replace("=", " "), str(len(episodes)), *cells))
     rows.sort(key=lambda row: KINDS.index(row[0].lower()))
     heads = ("subtask", "expert with", "episodes", "published rules", "no limit", "no limit, zone")
-    return table(heads, rows, words=2)
+    return numbers(heads, rows, words=2)
 
 
 MIX = ("placed_in_goal_success", "dropped_to_goal_success", "winding_success", "dubious_success")
@@ -256,7 +250,7 @@ def mix(result: Mapping[str, Any], found: Found) -> str:
         won = sum(one["published"][1] is not None for one in found(place))
         cells = (str(len(found(place))), str(won), *(str(counts[mode]) for mode in MIX))
         rows.append((place.rpartition("/")[2].replace("=", " "), *cells))
-    return table(("expert with", "episodes", "successes", *(f"`{mode}`" for mode in MIX)), rows)
+    return numbers(("expert with", "episodes", "successes", *(f"`{mode}`" for mode in MIX)), rows)
 
 
 def made() -> dict[Path, str]:

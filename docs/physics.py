@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from filling import finish, sections
+from filling import finish, numbers, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "physics.md"
@@ -31,14 +31,14 @@ def settings(result: dict[str, Any]) -> str:
         "stands deep [mm]",
         "pushed, apart [mm]",
     )
-    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    rows = []
     for name, entry in of.items():
         cells = [f"{entry[s]['kept']:.0%}, {entry[s]['slip_mm']:.1f} mm" for s in SPREADS]
         push = pushed.get(name, {}).get("push")
         cells += [f"{entry['grip_N']:.1f}", f"{entry['settle']['depth_mm']:.3f}"]
         cells.append(f"{push['median_mm']:.1f}" if push else "")
-        lines.append(f"| {' | '.join((name, *cells))} |")
-    return "\n".join(lines)
+        rows.append((name, *cells))
+    return numbers(head, rows)
 
 
 def rate(experts: dict[str, Any], task: str) -> str:

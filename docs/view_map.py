@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 from pathlib import Path
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests" / "helpers"))
 
-from browser import Browser  # noqa: E402
+from browser import Browser, looked_at  # noqa: E402
 from manikin.env.make import make  # noqa: E402
 from manikin.policy.expert import ExpertPolicy  # noqa: E402
 from manikin.render import make_renderer  # noqa: E402
@@ -41,26 +40,15 @@ def main() -> None:
         session.step()
         left -= options.quick or session.status["instruction"] == CARRIES
     viewer = StreamViewer(session, Painter(session, make_renderer("rays", samples=2), width=544, height=328))
-    errors: list[BaseException] = []
 
     def browse() -> None:
-        try:
-            with Browser(size=(1080, 600)) as page:
-                page.goto(viewer.url)
-                page.wait_for(
-                    "document.querySelector('#over .robot') && document.getElementById('plan').naturalWidth > 0"
-                )
-                page.screenshot(options.out / "view_map.png")
-        except BaseException as error:
-            errors.append(error)
+        with Browser(size=(1080, 600)) as page:
+            page.goto(viewer.url)
+            page.wait_for("document.querySelector('#over .robot') && document.getElementById('plan').naturalWidth > 0")
+            page.screenshot(options.out / "view_map.png")
 
-    thread = threading.Thread(target=browse)
-    thread.start()
-    viewer.run(lambda: not thread.is_alive())
-    viewer.close()
+    looked_at(viewer, browse)
     env.close()
-    if errors:
-        raise errors[0]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ import select
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,43 @@ def iwer() -> Path | None:
     folder = Path(os.environ.get("MANIKIN_IWER") or ROOT / ".venv" / "iwer")
     file = folder.joinpath(*IWER)
     return file if file.is_file() else None
+
+
+@contextmanager
+def served(viewer: Any) -> Iterator[Any]:
+    """Let a viewer run in a thread of its own."""
+    over = threading.Event()
+    thread = threading.Thread(target=viewer.run, args=(over.is_set,))
+    thread.start()
+    try:
+        yield viewer
+    finally:
+        over.set()
+        thread.join(30)
+        viewer.close()
+        assert not thread.is_alive()
+
+
+def looked_at(viewer: Any, look: Callable[[], None]) -> None:
+    """Run a viewer in this thread, which owns the simulation, until ``look`` is done in another; then close it.
+
+    Raises:
+        BaseException: what ``look`` raised.
+    """
+    errors: list[BaseException] = []
+
+    def looks() -> None:
+        try:
+            look()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=looks)
+    thread.start()
+    viewer.run(lambda: not thread.is_alive())
+    viewer.close()
+    if errors:
+        raise errors[0]
 
 
 class Browser:

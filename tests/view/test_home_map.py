@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from browser import Browser, needs_browser
+from browser import Browser, needs_browser, served
 from manikin.env.make import make
 from manikin.homes import FreeSpace
 from manikin.math import quat_to_yaw, wrap_to_pi
@@ -69,20 +68,6 @@ def homes() -> Iterator[Session]:
 def viewer(homes: Session) -> Iterator[StreamViewer]:
     with served(StreamViewer(homes, Painter(homes, make_renderer("rays"), width=64, height=48))) as one:
         yield one
-
-
-@contextmanager
-def served(one: StreamViewer) -> Iterator[StreamViewer]:
-    over = threading.Event()
-    thread = threading.Thread(target=one.run, args=(over.is_set,))
-    thread.start()
-    try:
-        yield one
-    finally:
-        over.set()
-        thread.join(30)
-        one.close()
-        assert not thread.is_alive()
 
 
 # ---- what the session says -------------------------------------------------------------------------------------------

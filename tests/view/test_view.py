@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import torch
 
-from browser import SOFTWARE_WEBGL, Browser, chromium
+from browser import SOFTWARE_WEBGL, Browser, chromium, served
 from manikin.cli import main as command_line
 from manikin.cli.view import ViewOptions
 from manikin.cli.view import run as view_command
@@ -335,21 +335,6 @@ def decoded(png: bytes) -> np.ndarray:
     av = pytest.importorskip("av")
     with av.open(io.BytesIO(png)) as container:
         return next(container.decode(video=0)).to_ndarray(format="rgb24")
-
-
-@contextmanager
-def served(viewer):
-    """Let a viewer run in a thread of its own."""
-    over = threading.Event()
-    thread = threading.Thread(target=viewer.run, args=(over.is_set,))
-    thread.start()
-    try:
-        yield viewer
-    finally:
-        over.set()
-        thread.join(30)
-        viewer.close()
-        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")

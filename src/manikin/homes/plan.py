@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import mujoco
@@ -84,7 +84,7 @@ def drawn_plan(apartment: Apartment) -> FloorPlan:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
         f'<rect width="{width}" height="{height}" fill="{_FLOOR}"/>{"".join(shapes)}{"".join(words.drawn)}</svg>'
     )
-    return FloorPlan(svg, corner, size, _SCALE)
+    return replace(plan, svg=svg)
 
 
 class _Words:

@@ -30,7 +30,7 @@ class Touching:
         robot: the declaration, the gripper, and whether it is from the Menagerie: ``b.robots[0]`` in a task's scene.
 
     Attributes:
-        robot: the robot of that scene.
+        home, robot: the apartment and the robot of that scene.
 
     Raises:
         SceneError: the robot's base does not drive.
@@ -42,7 +42,7 @@ class Touching:
                 f"{robot[0].name} has no base that drives, so it cannot start anywhere in {apartment.name}"
             )
         b = SceneBuilder([robot], Physics())
-        self._home = furnish(b, apartment)
+        self.home = furnish(b, apartment)
         self.robot = b.robot(pos=(0, 0, 0), quat=(1, 0, 0, 0))
         scene = b.compile()
         self._world = CpuWorld(scene, 1, threads=1)
@@ -52,14 +52,6 @@ class Touching:
         root = model.body(self.robot.prefix + self.robot.model.base_body).rootid[0]
         self._own = model.body_rootid[model.geom_bodyid] == root
         self._floor = model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE
-
-    def joints_at(self, name: str, positions: Mapping[str, float]) -> Tensor:
-        """(joints of it,) where the joints of a mechanism are [m or rad], given by name; others at 0.
-
-        Raises:
-            UnknownNameError: no such mechanism; lists them.
-        """
-        return torch.tensor([positions.get(joint, 0.0) for joint in self._home.mechanism(name).joints])
 
     def touches(self, joints: Tensor, opened: Mapping[str, Tensor] | None = None) -> np.ndarray:
         """(n,) bool, whether the robot with open gripper touches anything but the floor at joint positions
@@ -76,14 +68,14 @@ class Touching:
         for i, one in enumerate(joints):
             self.robot.set_qpos(one)
             for name, positions in (opened or {}).items():
-                self._home.mechanism(name).set_qpos(positions[i])
+                self.home.mechanism(name).set_qpos(positions[i])
             self._world.batch.get_data(0, self._data)
             mujoco.mj_fwdPosition(self._world.scene.model, self._data)
             geoms = self._data.contact.geom
             own, floor = self._own[geoms], self._floor[geoms]
             out[i] = bool((own.any(1) & ~floor.any(1)).any())
         for name in opened or {}:
-            self._home.mechanism(name).set_qpos(0.0)
+            self.home.mechanism(name).set_qpos(0.0)
         return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mujoco
@@ -59,6 +59,10 @@ class Articulation(Handle):
         ]
         quat = ("xquat", 4 * self._body, 4 * self._body + 4)
         self._quat = world.channel([quat], quat_at=0)
+
+    def vector(self, positions: Mapping[str, float]) -> Tensor:
+        """(joints,) [rad or m] positions that are given by the joints' names; 0 for joints without one."""
+        return torch.tensor([positions.get(joint, 0.0) for joint in self.joints])
 
     @property
     def qpos(self) -> Tensor:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Robot, Waypoint
-from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_rotate, quat_to_yaw
-from manikin.tasks.home.doors.reach_in import BEHIND, REACH, READY
+from manikin.math import atan2, pose, quat_from_yaw, quat_to_yaw
+from manikin.tasks.home.doors.reach_in import REACH, READY, behind
 from manikin.tasks.home.handling import back, brought
 from manikin.toolkit import above
 
@@ -22,7 +22,6 @@ _OUT = 0.3  # [m] that it backs at least before the arm folds
 _BESIDE = 0.25  # of its way that a base comes back to its line at most
 _ABOUT = 0.6  # [rad] of the arm from that when the base starts, which takes longer to come near
 _SOON, _LATE, _LATER = 0.55, 0.8, 1.2  # [s] after which the arm, which may be at its end, goes on
-_AHEAD = Constant(((0.0, 0.0, 1.0),))
 _ASKEW = 0.15  # [rad] that what is taken from the front lies askew at most
 
 
@@ -37,7 +36,7 @@ def reaching(robot: Robot, grip: Tensor, stand: Tensor) -> list[Waypoint]:
     lift = pose(above(robot.tcp_pos, _LIFT), robot.tcp_quat)
     return [
         *_going_in(robot, grip, stand[:, 2], gripper=1),
-        Waypoint(name="before", pose=_behind(grip), gripper=1, pos_tol=0.03, rot_tol=0.15, speed=0.6, timeout_s=_LATER),
+        Waypoint(name="before", pose=behind(grip), gripper=1, pos_tol=0.03, rot_tol=0.15, speed=0.6, timeout_s=_LATER),
         Waypoint(name="around", pose=grip, gripper=1, pos_tol=0.01, rot_tol=0.1, speed=0.35, timeout_s=_LATE),
         Waypoint(name="close", pose=grip, gripper=-1, pos_tol=0.03, rot_tol=0.2, timeout_s=_LATE),
         Waypoint(name="lift", pose=lift, gripper=-1, pos_tol=0.02, rot_tol=0.2, speed=0.3, timeout_s=_LATE),
@@ -58,7 +57,7 @@ def stowing(robot: Robot, thing: Tensor, goal: Tensor, stand: Tensor) -> list[Wa
         Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.015, rot_tol=0.1, speed=0.2, timeout_s=_LATE),
         Waypoint(name="open", pose=robot.tcp_pose, gripper=1, pos_tol=0.02),
         Waypoint(
-            name="leave", pose=_behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4, timeout_s=_SOON
+            name="leave", pose=behind(robot.tcp_pose), gripper=1, pos_tol=0.03, rot_tol=0.2, speed=0.4, timeout_s=_SOON
         ),
         Waypoint(
             name="out", base=_straight(robot, stand, least=-_OUT), gripper=1, pos_tol=0.07, rot_tol=0.15, speed=1.0
@@ -102,9 +101,3 @@ def _straight(robot: Robot, place: Tensor, less: float = 0.0, least: float = -ma
     way = ((place[:, :2] - base) * ahead).sum(1) - less
     way = way.clamp_min(least)
     return torch.cat([base + way[:, None] * ahead, yaw[:, None]], 1)
-
-
-def _behind(tool: Tensor) -> Tensor:
-    """(n, 7) poses of tools (n, 7) that are drawn back where they point."""
-    ahead = quat_rotate(tool[:, 3:], _AHEAD.like(tool).expand(len(tool), 3))
-    return pose(tool[:, :3] - BEHIND * ahead, tool[:, 3:])

@@ -206,10 +206,12 @@ class HandlingTask(Task):
         number, begun = h.place.value.long().tolist(), h.begun.value.tolist()
         ways = [way_to(self._places, place, *base) for place, base in zip(number, begun, strict=True)]
         paths, _ = stacked(ways)
-        low = self._points[h.place.value.long(), 2:] < _LOW
-        rest = h.robot.keyframe("rest")
-        joints = torch.where(low, torch.cat([rest[:-8], _HALFWAY.like(rest)]), rest)
-        joints = half_ready(h.robot, h.n) if self.from_front else joints
+        if self.from_front:
+            joints = half_ready(h.robot, h.n)
+        else:
+            low = self._points[h.place.value.long(), 2:] < _LOW
+            rest = h.robot.keyframe("rest")
+            joints = torch.where(low, torch.cat([rest[:-8], _HALFWAY.like(rest)]), rest)
         return drive("drive", paths, joints, gripper), paths[:, -1]
 
 

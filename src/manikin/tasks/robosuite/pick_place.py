@@ -171,7 +171,6 @@ class PickPlace(StagedTask):
         mine, half, radius = pos[row, which], lie.half[row, which], lie.radius[row, which]
         goal = self._within_reach(h, which, radius)
         top = mine[:, 2] + half[:, 2]
-        place = mine.clone()
         height = torch.maximum(mine[:, 2], top - PALM + 0.002)
         yaw = self._grasp(h, pos, lie, which, height.clamp_min(LOWEST))
         turn = quat_mul(quat_from_yaw(yaw), facing_down(h.robot))
@@ -179,7 +178,7 @@ class PickPlace(StagedTask):
         hand = mine[:, :2] - torch.tensor(FROM)
         inside = hand.abs() + 0.11 * opens + 0.035 * opens.flip(1) < torch.tensor(INNER) / 2  # the palm, between walls
         low = torch.where(inside.all(1), torch.full((h.n,), FLOOR + 0.015), torch.full((h.n,), LOWEST))
-        place[:, 2] = torch.maximum(height, low)
+        place = torch.cat([mine[:, :2], torch.maximum(height, low)[:, None]], 1)
         others = there | (torch.arange(len(self.things)) == which[:, None])
         tops = torch.where(others, torch.zeros_like(order), pos[..., 2] + lie.half[..., 2]).amax(1)
         bottom = (tops + 0.02).clamp_min(0.16)  # above the walls, and above what stands on the way

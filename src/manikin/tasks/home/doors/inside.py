@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from manikin.errors import UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
@@ -102,7 +101,7 @@ def open_up(home: Home, layout: str, kind: str) -> None:
     """Open the ``drawer`` or the ``fridge`` of all rows so far as :func:`joints_of` says."""
     for name, positions in joints_of(layout, kind).items():
         piece = home.mechanism(name)
-        piece.set_qpos(torch.tensor([positions.get(joint, 0.0) for joint in piece.joints]))
+        piece.set_qpos(piece.vector(positions))
 
 
 def joints_of(layout: str, opened: str) -> dict[str, dict[str, float]]:
@@ -182,9 +181,7 @@ def _farther(room: Room, tight: FreeSpace, place: np.ndarray, stands: np.ndarray
         ahead = np.array([math.cos(yaw), math.sin(yaw)])
         for back in _BACK:
             at = np.array([x, y]) - back * ahead
-            cell = np.rint((at - room.space.origin) / CELL).astype(int)
-            within = ((cell >= 0) & (cell < room.turns.shape)).all()
-            if within and room.turns[tuple(cell)] and tight.sees(at[None], (place - REACH * ahead)[None])[0]:
+            if _leads(room, tight, room.turns, at, place - REACH * ahead):
                 found.append((*at.tolist(), yaw))
     return np.array(found).reshape(-1, 3)
 
@@ -195,10 +192,17 @@ def _stand(room: Room, tight: FreeSpace, place: np.ndarray, yaw: float) -> tuple
     ahead = np.array([math.cos(yaw), math.sin(yaw)])
     for free, away in itertools.product((room.turns, room.space.inside), _OUT):
         at = place - away * ahead
-        cell = np.rint((at - room.space.origin) / CELL).astype(int)
-        if free[tuple(cell)] and tight.sees(at[None], (place - REACH * ahead)[None])[0]:
+        if _leads(room, tight, free, at, place - REACH * ahead):
             return float(at[0]), float(at[1]), yaw
     return None
+
+
+def _leads(room: Room, tight: FreeSpace, free: np.ndarray, at: np.ndarray, end: np.ndarray) -> bool:
+    """Whether a place (2,) [m] is in a cell that is ``free`` (nx, ny) bool, and the base can go straight on from there
+    to another (2,) with its arm ahead."""
+    cell = np.rint((at - room.space.origin) / CELL).astype(int)
+    within = ((cell >= 0) & (cell < free.shape)).all()
+    return bool(within and free[tuple(cell)] and tight.sees(at[None], end[None])[0])
 
 
 def _before(room: Room, one: Front, q: float) -> Spot:

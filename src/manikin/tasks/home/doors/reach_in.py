@@ -20,10 +20,10 @@ from manikin.sim.device import on_host
 from manikin.tasks.home.objects_at import TILTED
 from manikin.tasks.home.scene import LAYOUTS
 
-__all__ = ["BEHIND", "REACH", "READY", "touched"]
+__all__ = ["REACH", "READY", "behind", "touched"]
 
 REACH = 0.95  # [m] from the base to what the arm takes from the front
-BEHIND = 0.1  # [m] that the hand is behind what it takes before it goes there, and after it has let go
+_BEHIND = 0.1  # [m] that the hand is behind what it takes before it goes there, and after it has let go
 # torso [m] and arm [rad] of a hand 0.8 m ahead and 1.13 m high that points ahead and 30 degrees down, near rest
 READY = Constant((0.04, -0.4, -1.2, 0.89, 0.9, -0.65, 0.99, 0.36))
 _AWAY = np.array([0.7, 0.42, 0.28, 0.14, 0.0])  # [m] from where it reaches in, on its way
@@ -72,15 +72,20 @@ def _touched(layout: str, opened: Mapping[str, Mapping[str, float]], places: Ten
     there = joints[:, -len(_ASIDE)]  # at the end of the line, on it
     turn = quat_from_yaw(stands[:, 2])
     hand = quat_mul(turn, TILTED.like(turn).expand(len(turn), 4))
-    tip = places + torch.tensor([0.0, 0.0, _HIGH])
-    back = tip - BEHIND * quat_rotate(hand, _FORTH.like(hand).expand(len(hand), 3))
-    behind = _reached(solver, there, pose(back, hand))
-    all_ = torch.cat([joints, behind[:, None], _reached(solver, behind, pose(tip, hand))[:, None]], 1)
+    tool = pose(places + torch.tensor([0.0, 0.0, _HIGH]), hand)
+    before = _reached(solver, there, behind(tool))
+    all_ = torch.cat([joints, before[:, None], _reached(solver, before, tool)[:, None]], 1)
     flat = all_.flatten(0, 1)
     found = tries.touches(
-        flat, {name: tries.joints_at(name, one).expand(len(flat), -1) for name, one in opened.items()}
+        flat, {name: tries.home.mechanism(name).vector(one).expand(len(flat), -1) for name, one in opened.items()}
     )
     return found.reshape(all_.shape[:2]).sum(1)
+
+
+def behind(tool: Tensor) -> Tensor:
+    """(n, 7) poses of tools (n, 7) that are drawn back where they point."""
+    ahead = quat_rotate(tool[:, 3:], _FORTH.like(tool).expand(len(tool), 3))
+    return pose(tool[:, :3] - _BEHIND * ahead, tool[:, 3:])
 
 
 def _reached(solver: IkSolver, start: Tensor, tool: Tensor) -> Tensor:

@@ -167,6 +167,5 @@ def _way(found: LongPlaces, state: int, place: int, front: bool, x: float, y: fl
         return base[None]
     cell = np.rint((base[:2] - room.space.origin) / CELL).astype(int)
     if not room.space.inside[tuple(np.clip(cell, 0, np.array(room.space.inside.shape) - 1))]:
-        middles = room.space.origin + np.argwhere(room.space.inside) * CELL  # where the map has it, it was pushed
-        base[:2] = middles[np.linalg.norm(middles - base[:2], axis=1).argmin()]
+        base[:2] = room.space.closest(base[None, :2])[0]  # where the map has it, it was pushed
     return quick_way(room.space, room.turns, base, stands)
