@@ -12,7 +12,8 @@ from torch import Tensor
 
 from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.homes import Home, apartment, furnish
+from manikin.homes import Home, furnish
+from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import FROM_FRONT, HOME_OBJECTS, OBJECT_SETS, home_objects
 from manikin.math import (
@@ -104,7 +105,7 @@ class HandlingTask(Task):
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.roomy.shape) - 1
         self._grips = Grips(objects)
-        home = furnish(b, apartment(LAYOUTS.index(self.layout)))
+        home = furnish(b, home_of(self.layout))
         thing = b.mesh("object", choice=[one.prop for one in objects])
         return HandlingHandles(
             robot=robot,

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Handles, Marker, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
-from manikin.homes import Home, apartment, furnish
+from manikin.homes import Home, furnish
+from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.math import atan2, quat_rotate_inv, yaw_rotate
 from manikin.robots import fetch_mshab
@@ -90,7 +91,7 @@ class HomeNavigate(Task):
         needs_mobile(self.id, robot)
         return HomeNavigateHandles(
             robot=robot,
-            home=furnish(b, apartment(LAYOUTS.index(self.layout))),
+            home=furnish(b, home_of(self.layout)),
             marker=b.marker("goal_marker", size=(0.15,), rgba=(0.1, 0.8, 0.2, 0.5)),
             target=b.variable("target"),
             pressed=b.variable("pressed"),

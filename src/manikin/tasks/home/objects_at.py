@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.homes import VARIATIONS, FreeSpace, apartment, free_space
+from manikin.homes import VARIATIONS, FreeSpace, free_space
+from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import HomeObject
 from manikin.math import Constant, pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
@@ -117,7 +118,7 @@ class Room:
 
     def __init__(self, layout: str, joints: Mapping[str, Mapping[str, float]] | None = None, way: float = _WAY) -> None:
         self._way, self.layout = way, layout
-        self.home = home = apartment(int(layout.removeprefix("apartment")))
+        self.home = home = home_of(layout)
         self.space, wide = (
             free_space(home, radius=FETCH_RADIUS, height=_HIGH, arm=(r, _LOW), joints=joints) for r in (_SIDE, _AHEAD)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import math
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from torch import Tensor
 
 from manikin import Episode
 from manikin.errors import ConfigError
-from manikin.homes import VARIATIONS, Apartment, Fixture, FreeSpace, Mechanism, apartment, free_space
+from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space
+from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.math import quat_to_yaw
 from manikin.scene.handles import Robot
@@ -37,6 +39,7 @@ LAYOUTS = tuple(f"apartment{k}" for k in range(VARIATIONS))
 FETCH_RADIUS = 0.32  # [m] of Fetch's base, and a few centimetres
 FETCH_ARM = (0.56, 0.8)  # [m] how far its arm reaches at rest, and above which height
 _SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
+_REPLICACAD = ("*_Tbl1_Top1_*", "*_Tbl2_Top1_*", "*_TvStnd1_Top1_*", "*_aabb_Sofa_*", "*_counter_*")
 _GOALS = ("top", "seat", "left", "right")  # on them, of Navigate
 _STAND = 0.75  # [m] from a goal at least, where a robot stands before it
 _ROOM = 0.15  # [m] more where it starts and stands: joints vary about rest there
@@ -68,8 +71,7 @@ class Spots:
 @functools.lru_cache(maxsize=2 * VARIATIONS)
 def spots(layout: str) -> Spots:
     """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
-    number = int(layout.removeprefix("apartment"))
-    home = apartment(number)
+    home = home_of(layout)
     space = free_space(home, radius=FETCH_RADIUS, arm=FETCH_ARM)
     cells = np.argwhere(space.inside)
     middles = space.origin + cells * CELL
@@ -106,8 +108,8 @@ class Surface:
 
     Attributes:
         name: of the receptacle.
-        pos: (2,) [m] where the furniture stands; turn: (2, 2) how it is turned.
-        middle: (2,) [m] of the surface in the furniture's frame; half: (2,) [m] its half sizes.
+        pos: (2,) [m] where the furniture stands; turn: (2, 2) how the surface is turned.
+        middle: (2,) [m] of the surface from there, turned back; half: (2,) [m] its half sizes.
         level: [m] height above the floor.
     """
 
@@ -124,27 +126,30 @@ class Surface:
 
 
 def surfaces(home: Apartment, places: tuple[str, ...]) -> list[Surface]:
-    """The open surfaces of an apartment whose receptacles are of these kinds: ``top``, ``seat``, ..."""
+    """The open surfaces of an apartment whose receptacles are of these kinds: ``top``, ``seat``, ...; those of
+    ReplicaCAD on which MS-HAB's objects lie are of every kind."""
     found = []
-    things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
-    for thing in things:
-        if thing.kind not in _SURFACES:
+    for name in home.receptacles:
+        thing, one = home.receptacle(name)
+        built_in = thing.kind in _SURFACES and one.link in ("", "body") and name.rpartition("/")[2] in places
+        if not built_in and not any(fnmatch.fnmatchcase(name, pattern) for pattern in _REPLICACAD):
             continue
-        w, _, _, z = thing.quat
-        yaw = 2 * math.atan2(z, w)
-        turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-        found += [
+        x, y, z, *quat = home.middle(name).tolist()
+        pos, middle = np.array(thing.pos[:2]), np.array(one.pos[:2])
+        yaw = 2 * math.atan2(thing.quat[3], thing.quat[0])
+        if not built_in:  # furniture of others need not stand upright in its own frame
+            pos, middle = np.array([x, y]), np.zeros(2)
+            yaw = float(quat_to_yaw(torch.tensor(quat, dtype=torch.float64)))
+        found.append(
             Surface(
-                name=one.name,
-                pos=np.array(thing.pos[:2]),
-                turn=turn,
-                middle=np.array(one.pos[:2]),
+                name=name,
+                pos=pos,
+                turn=np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]]),
+                middle=middle,
                 half=np.array(one.half[:2]),
-                level=thing.pos[2] + one.pos[2] - one.half[2],
+                level=z - one.half[2],
             )
-            for one in thing.receptacles
-            if one.link in ("", "body") and one.name.rpartition("/")[2] in places
-        ]
+        )
     return found
 
 

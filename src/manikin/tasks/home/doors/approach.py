@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.homes import VARIATIONS, FreeSpace, apartment, free_space
+from manikin.homes import VARIATIONS, FreeSpace, free_space
+from manikin.homes.episodes import home_of
 from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 
 __all__ = ["Approach", "aim", "approach", "drive", "floor", "ready"]
@@ -69,8 +70,8 @@ class Approach:
 
 @functools.lru_cache(maxsize=VARIATIONS)
 def floor(layout: str) -> FreeSpace:
-    """Where the base can drive in a built-in apartment."""
-    return free_space(apartment(int(layout.removeprefix("apartment"))), radius=_ROOM)
+    """Where the base can drive in an apartment."""
+    return free_space(home_of(layout), radius=_ROOM)
 
 
 def approach(
@@ -86,7 +87,7 @@ def approach(
     """The line that is nearest to where the base is, of those on which the base has room.
 
     Args:
-        layout: of a built-in apartment.
+        layout: of an apartment.
         cold: (n,) bool, whether it is a fridge's handle, which is upright.
         foot: (n, 3) [m] the handle.
         out: (n,) [rad] where the drawer or the door faces.

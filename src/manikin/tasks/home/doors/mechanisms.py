@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
+import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
 from manikin import Articulation, Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable
 from manikin.errors import UnknownNameError
-from manikin.homes import Home, Mechanism, apartment, furnish
+from manikin.homes import Apartment, Home, furnish
+from manikin.homes.episodes import home_of
 from manikin.homes.starts import Touching
 from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
 from manikin.rng import EpisodeRng
@@ -30,7 +33,13 @@ __all__ = ["KINDS", "Front", "Fronts", "MechanismHandles", "MechanismTask", "fro
 
 KINDS = ("drawer", "fridge")
 """What is opened and closed: an upper drawer of the kitchen counter, or the upper door of the fridge."""
-_UPPER = 0.6  # [m] above which the handle of an upper drawer is
+# what each kind is part of, by the kind of furniture, and the names of its links; of ReplicaCAD's counter MS-HAB's
+# tasks are about one drawer
+_OWNERS = {
+    "drawer": {"counter": re.compile("drawer.*"), "kitchen_counter": re.compile("drawer3")},
+    "fridge": {"fridge": re.compile("top_door")},
+}
+_UPPER = 0.6  # [m] above which the handle of an upper drawer of the built-in counter is
 _TRIES = 128  # starts that are tried of each drawer and door
 _SLOTS = 12  # any number of drawers up to 4 divides it
 T = TypeVar("T", Tensor, dict[str, Tensor])
@@ -42,7 +51,7 @@ class Front:
 
     Attributes:
         kind: ``drawer`` or ``fridge``.
-        mechanism, joint: names.
+        mechanism, joint, link: names; the link is the body that the joint moves.
         handle: (3,) [m] its middle.
         yaw: [rad] where it faces.
         frame: (2,) [m] from here the place of the robot counts: the outside of a drawer, the middle of a fridge.
@@ -54,6 +63,7 @@ class Front:
     kind: str
     mechanism: str
     joint: str
+    link: str
     handle: tuple[float, ...]
     yaw: float
     frame: tuple[float, ...]
@@ -85,40 +95,44 @@ class Fronts:
 
 
 def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
-    """The upper drawers of the counter and the upper door of the fridge of a built-in apartment."""
-    home = apartment(LAYOUTS.index(layout))
-    found = []
-    for kind in kinds:
-        owner = home.of_kind("fridge" if kind == "fridge" else "counter")[0]
-        assert isinstance(owner, Mechanism)
-        found += _fronts_of(kind, owner)
+    """The drawers of the counter and the upper door of the fridge of an apartment that tasks are about."""
+    home = home_of(layout)
+    found = [front for kind in kinds for front in _fronts_of(kind, home)]
     return Fronts(tuple(found), kinds)
 
 
-def _fronts_of(kind: str, owner: Mechanism) -> list[Front]:
-    yaw = 2 * math.atan2(owner.quat[3], owner.quat[0])
-    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-
-    def world(xy: np.ndarray) -> tuple[float, ...]:
-        return tuple((np.array(owner.pos[:2]) + turn @ xy).tolist())
-
+def _fronts_of(kind: str, home: Apartment) -> list[Front]:
+    owner = next((one for one in home.mechanisms if one.kind in _OWNERS[kind]), None)
+    if owner is None:
+        raise UnknownNameError(f"{kind} of {home.name}", kind, [one.kind for one in home.mechanisms])
+    spec = mujoco.MjSpec()
+    spec.copy_during_attach = True
+    spec.attach(owner.model, frame=spec.worldbody.add_frame(pos=owner.pos, quat=owner.quat), prefix="owner/")
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
     found = []
     for joint in owner.model.joints:
-        body = owner.model.body(joint.name)
-        handle = body.pos + owner.model.site(f"handle/{joint.name}").pos
-        wanted = joint.name == "top_door" if kind == "fridge" else joint.name.startswith("drawer")
-        if not wanted or handle[2] < _UPPER:
+        link, shut = joint.parent.name, model.joint(f"owner/{joint.name}")
+        if not _OWNERS[kind][owner.kind].fullmatch(link):
             continue
+        body, handle = data.body(f"owner/{link}"), data.site(f"owner/handle/{joint.name}").xpos
+        if owner.kind == "counter" and handle[2] < _UPPER:
+            continue
+        turned = 2 * math.atan2(owner.quat[3], owner.quat[0])
+        out, axis = body.xmat.reshape(3, 3)[:, 0], data.xaxis[shut.id]
+        yaw = math.atan2(out[1], out[0])
         found.append(
             Front(
                 kind=kind,
                 mechanism=owner.name,
                 joint=joint.name,
-                handle=(*world(handle[:2]), float(handle[2])),
-                yaw=yaw,
-                frame=tuple(owner.pos[:2]) if kind == "fridge" else world(body.pos[:2]),
-                hinge=world(body.pos[:2]),
-                sense=float(joint.axis[2]),
+                link=link,
+                handle=tuple(handle.tolist()),
+                yaw=yaw + math.tau * round((turned - yaw) / math.tau),  # whole turns as those of the furniture
+                frame=tuple(owner.pos[:2]) if kind == "fridge" else tuple(body.xpos[:2].tolist()),
+                hinge=tuple(body.xpos[:2].tolist()),
+                sense=float(np.sign(axis[2])) if kind == "fridge" else 0.0,
                 limits=(float(joint.range[0]), float(joint.range[1])),
             )
         )
@@ -149,7 +163,7 @@ def mechanism_handles(b: SceneBuilder, robot: Robot, home: Home, found: Fronts, 
             b.grasp(
                 robot,
                 home.mechanism(one.mechanism),
-                link=one.joint,
+                link=one.link,
                 min_force=COMMON.grasp_force,
                 max_angle=math.degrees(COMMON.grasp_angle),
             )
@@ -202,7 +216,7 @@ class MechanismTask(Task):
         self._fronts = found = fronts(self.layout, self._kinds)
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot)
-        home = furnish(b, apartment(LAYOUTS.index(self.layout)))
+        home = furnish(b, home_of(self.layout))
         with on_host(torch.zeros(0).device):  # another world tries them, on the host
             starts = _starts(self.layout, self._kinds, self.subtask, b.robots[0])
         self._starts = torch.tensor(starts)
@@ -362,7 +376,7 @@ def _starts(layout: str, kinds: tuple[str, ...], subtask: str, robot: _Robot) ->
 
 def _try_starts(layout: str, kinds: tuple[str, ...], subtask: str, robot: _Robot) -> Tensor:
     """See :func:`_starts`."""
-    home = apartment(LAYOUTS.index(layout))
+    home = home_of(layout)
     tries = Touching(home, robot)
     spec = robot[0]
     rest = torch.tensor(spec.keyframes["rest"])

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from manikin.control import Chain, IkSolver
-from manikin.homes import VARIATIONS, apartment
+from manikin.homes import VARIATIONS
+from manikin.homes.episodes import home_of
 from manikin.homes.starts import Touching
 from manikin.math import Constant, pose, quat_from_yaw, quat_mul, quat_rotate
 from manikin.robots import robot
 from manikin.sim.device import on_host
 from manikin.tasks.home.objects_at import TILTED
-from manikin.tasks.home.scene import LAYOUTS
 
 __all__ = ["REACH", "READY", "behind", "touched"]
 
@@ -52,7 +52,7 @@ def touched(
 @functools.lru_cache(maxsize=VARIATIONS)
 def _tries(layout: str) -> tuple[Touching, IkSolver]:
     fetch = robot("fetch_mshab")
-    tries = Touching(apartment(LAYOUTS.index(layout)), (fetch.arm, fetch.gripper, False))
+    tries = Touching(home_of(layout), (fetch.arm, fetch.gripper, False))
     return tries, IkSolver(Chain(fetch.arm, fetch.gripper, torch.device("cpu")))
 
 

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from manikin import Episode, Grasp, Handles, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.homes import Home, apartment, furnish
+from manikin.homes import Home, furnish
+from manikin.homes.episodes import home_of
 from manikin.homes.objects import OBJECT_SETS, home_objects
 from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
 from manikin.robots import fetch_mshab
@@ -151,7 +152,7 @@ class LongTask(Task):
         self._which = [torch.tensor([names.index(name) for name in some]) for some in each]
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot)
-        home = furnish(b, apartment(LAYOUTS.index(self.layout)))
+        home = furnish(b, home_of(self.layout))
         props = [[one.prop for one in home_objects(some)] for some in each]
         things = [b.mesh(f"object{k}", choice=props[k]) for k in range(count)]
         angle = math.degrees(COMMON.grasp_angle)
