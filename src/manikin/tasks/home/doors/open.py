@@ -16,6 +16,8 @@ from manikin.toolkit import constant
 
 __all__ = ["HomeOpen"]
 
+_LOW = 0.7  # [m] height below which a handle is low
+
 
 class HomeOpen(MechanismTask):
     """Open a drawer of the kitchen counter, or the fridge, by its handle.
@@ -60,7 +62,8 @@ class HomeOpen(MechanismTask):
         swings = found.sense[target]  # where a door swings, there the robot stands
         one, two = swings * of(0.0, 0.15), swings * of(0.0, 0.5)
         right, left = torch.minimum(one, two) - of(0.5, 0.0), torch.maximum(one, two) + of(0.5, 0.0)
-        away, back = norm(base[:, :2] - foot[:, :2]).clamp(0.8, 0.95), of(1.2, 1.45)
+        least = 0.8 + (_LOW - foot[:, 2]).clamp_min(0.0)  # a hand that reaches down needs room before it
+        away, back = norm(base[:, :2] - foot[:, :2]).clamp_max(0.95).maximum(least), of(1.2, 1.45)
         line = approach(self.layout, cold, foot, found.yaw[target], base, right, left, (away, back))
         near, far = line.base(away), line.base(back)
         before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
