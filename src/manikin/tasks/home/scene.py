@@ -5,15 +5,16 @@ from __future__ import annotations
 import fnmatch
 import functools
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manikin import Episode
-from manikin.errors import ConfigError
-from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space
+from manikin import Episode, Task
+from manikin.errors import ConfigError, UnknownNameError
+from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space, replicacad
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.math import quat_to_yaw
@@ -28,6 +29,7 @@ __all__ = [
     "Spots",
     "Surface",
     "about_rest",
+    "in_apartments",
     "needs_mobile",
     "see",
     "spots",
@@ -201,3 +203,28 @@ def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_way
         loose=rests(robot, LOOSE),
         tight=rests(robot, TIGHT),
     )
+
+
+def in_apartments(task: type[Task], *names: str) -> type[Task]:
+    """A task of this family in other apartments.
+
+    Args:
+        task: such as ``HomePick``.
+        names: built-in apartments of any seed (``apartment11``), scenes of ReplicaCAD (``v3_sc0_staging_00``). The
+            episode's seed modulo their number says which it is.
+
+    Raises:
+        ConfigError: the task is not one of a home, or no apartment is named.
+        AssetError: ReplicaCAD is not there.
+        UnknownNameError: it has no such scene.
+    """
+    if task.layouts != LAYOUTS:
+        raise ConfigError(f"{task.id} is no task in a home: those have the apartments {', '.join(LAYOUTS)}")
+    if not names:
+        raise ConfigError(f"name an apartment for {task.id}: apartment0, apartment1, ..., or a scene of ReplicaCAD")
+    others = [name for name in names if not re.fullmatch(r"apartment\d+", name)]
+    for name in others:
+        if name not in (known := replicacad.scenes()):
+            raise UnknownNameError("apartment", name, known)
+    about = {"layouts": names, "__doc__": task.__doc__, "__module__": task.__module__}
+    return type(task.__name__, (task,), about)
