@@ -24,7 +24,7 @@ from manikin.toolkit import per_step, press, tool_from_base
 
 __all__ = ["HomeNavigate"]
 
-_CORNERS = 12  # of a path, at most
+_CORNERS = 12  # of a path, or as many as the longest has
 
 
 @dataclass
@@ -160,15 +160,16 @@ class HomeNavigate(Task):
         """Along the shortest way to where it stands before the goal, the arm at rest."""
         stands = self._stands[h.target.value.long()]
         base, space = self.seen(h).base, self._spots.space
-        paths = torch.zeros(h.n, _CORNERS, 3)
-        for row, (start, stand) in enumerate(zip(base.numpy(force=True), stands.numpy(force=True), strict=True)):
+        found = []
+        for start, stand in zip(base.numpy(force=True), stands.numpy(force=True), strict=True):
             corners = torch.tensor(space.path(start[:2], stand[:2]), dtype=torch.float32)[1:]
             before = torch.cat([torch.tensor(start[None, :2]), corners[:-1]])
             ahead = corners - before
             yaws = atan2(ahead[:, 1], ahead[:, 0])
             yaws[-1] = float(stand[2])
-            path = torch.cat([corners, yaws[:, None]], 1)
-            paths[row] = torch.cat([path, path[-1:].expand(_CORNERS - len(path), 3)])
+            found.append(torch.cat([corners, yaws[:, None]], 1))
+        most = max(_CORNERS, *map(len, found))
+        paths = torch.stack([torch.cat([path, path[-1:].expand(most - len(path), 3)]) for path in found])
         rest = h.robot.keyframe("rest").expand(h.n, -1)
         return [
             Waypoint(

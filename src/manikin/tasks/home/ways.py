@@ -20,7 +20,7 @@ _TRIED, _SHORTEST = 4000, 200  # the shortest pairs of corners that are tried, a
 _FAR = 2.5  # ... so far from the start at most [m]
 _TIGHT = 10.0  # [s] that a way is worse for a place where it cannot turn
 _BACK = 1.0  # [m] that it backs at most
-_CORNERS = 16  # of a path, at most
+_CORNERS = 16  # of a path, or as many as the longest has
 
 
 def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.ndarray) -> np.ndarray:
@@ -57,7 +57,8 @@ def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.
 
 def stacked(ways: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
     """Ways (k, 3) of n rows as one path (n, 16, 3), the last place of each repeated; and (n,) [rad] how they end."""
-    filled = [np.concatenate([way, way[-1:].repeat(_CORNERS - len(way), 0)]) for way in ways]
+    most = max(_CORNERS, *map(len, ways))
+    filled = [np.concatenate([way, way[-1:].repeat(most - len(way), 0)]) for way in ways]
     paths = torch.tensor(np.stack(filled)).float()
     return paths, paths[:, -1, 2]
 
