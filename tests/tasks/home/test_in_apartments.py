@@ -1,0 +1,124 @@
+"""Home tasks in other apartments than their own: built-in ones of any seed, and ReplicaCAD's scenes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import manikin
+from manikin.assets.paths import data_root
+from manikin.errors import AssetError, ConfigError, UnknownNameError
+from manikin.eval.runner import run_episodes
+from manikin.homes.episodes import home_of
+from manikin.policy.expert import ExpertPolicy
+from manikin.tasks.home import in_apartments
+from manikin.tasks.home.doors.close import HomeClose
+from manikin.tasks.home.doors.mechanisms import fronts
+from manikin.tasks.home.doors.open import HomeOpen
+from manikin.tasks.home.navigate import HomeNavigate
+from manikin.tasks.home.pick import HomePick
+from manikin.tasks.home.scene import surfaces
+from manikin.tasks.tabletop.pick_cube import PickCube
+
+DATA = data_root()
+SCENE = "v3_sc0_staging_00"
+scanned = pytest.mark.skipif(DATA is None or not (DATA / "replicacad").is_dir(), reason="needs MANIKIN_DATA/replicacad")
+
+
+def test_a_seed_says_which_apartment_and_the_task_is_the_same() -> None:
+    task = in_apartments(HomeOpen, "apartment11", "apartment12", "apartment3")
+    env = manikin.make(task, num_envs=3, autoreset="disabled", threads=1)
+    _, info = env.reset(seed=[4, 6, 8])
+    assert info["layout"].tolist() == [1, 0, 2]
+    assert env.parts([0])[0].env.task.layout == "apartment12"
+    run = run_episodes(env, ExpertPolicy(env), range(3))
+    assert sum(bool(one.success_once) for one in run.results) >= 2
+    env.close()
+    # one of the task's own apartments is the same scene as in the task itself
+    for kind, seed in ((in_apartments(HomeOpen, "apartment3"), 5), (HomeOpen, 3)):
+        env = manikin.make(kind, num_envs=1, autoreset="disabled", threads=1)
+        env.reset(seed=[seed])
+        hashes = env.fingerprint()["layouts"]
+        found = hashes["apartment3"]
+        env.close()
+    assert found == hashes["apartment3"]
+
+
+def test_what_cannot_be_is_named(monkeypatch, tmp_path) -> None:
+    with pytest.raises(ConfigError, match="PickCube-v2 is no task in a home"):
+        in_apartments(PickCube, "apartment1")
+    with pytest.raises(ConfigError, match="name an apartment for HomeOpen-v1"):
+        in_apartments(HomeOpen)
+    monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
+    with pytest.raises(AssetError, match="ReplicaCAD is not at"):
+        in_apartments(HomeOpen, "apartment1", SCENE)
+
+
+@scanned
+def test_a_scene_that_is_not_there_is_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"apartment.*v3_sc9_staging_00"):
+        in_apartments(HomePick, "v3_sc9_staging_00")
+
+
+@scanned
+def test_handles_hinges_and_the_way_they_open_follow_from_the_scene() -> None:
+    """Against MuJoCo: where the handle goes when the joint moves."""
+    import mujoco
+
+    home, found = home_of(SCENE), fronts(SCENE)
+    assert [(one.kind, one.link) for one in found.each] == [("drawer", "drawer3"), ("fridge", "top_door")]
+    for one in found.each:
+        owner = next(piece for piece in home.mechanisms if piece.name == one.mechanism)
+        spec = mujoco.MjSpec()
+        spec.copy_during_attach = True
+        spec.attach(owner.model, frame=spec.worldbody.add_frame(pos=owner.pos, quat=owner.quat), prefix="it/")
+        model = spec.compile()
+        data = mujoco.MjData(model)
+        places = []
+        for q in (0.0, 0.4):
+            data.qpos[model.joint(f"it/{one.joint}").qposadr[0]] = q
+            mujoco.mj_kinematics(model, data)
+            places.append(data.site(f"it/handle/{one.joint}").xpos.copy())
+        shut, open_ = places
+        np.testing.assert_allclose(one.handle, shut, atol=1e-9)
+        out = np.array([math.cos(one.yaw), math.sin(one.yaw)])
+        if one.kind == "drawer":
+            np.testing.assert_allclose((open_ - shut)[:2], 0.4 * out, atol=1e-3)
+        else:
+            c, s = math.cos(0.4 * one.sense), math.sin(0.4 * one.sense)
+            arm = shut[:2] - one.hinge
+            np.testing.assert_allclose(
+                open_[:2] - one.hinge, [c * arm[0] - s * arm[1], s * arm[0] + c * arm[1]], atol=3e-3
+            )
+            assert (open_ - shut)[:2] @ out > 0.1
+
+
+@scanned
+def test_surfaces_are_those_on_which_objects_of_ms_hab_lie() -> None:
+    home = home_of(SCENE)
+    found = {one.name.rpartition("/")[2]: one for one in surfaces(home, ("top", "seat"))}
+    assert len(found) == 6 and not any("drawer" in name or "sink" in name for name in found)
+    for name, one in found.items():
+        owner = next(full for full in home.receptacles if full.endswith(name))
+        middle = home.middle(owner)
+        np.testing.assert_allclose(one.at(np.zeros(2)), middle[:2], atol=1e-9)
+        assert one.level == pytest.approx(middle[2] - home.receptacle(owner)[1].half[2])
+
+
+@scanned
+@pytest.mark.parametrize(("kind", "least"), [(HomeNavigate, 3), (HomePick, 2), (HomeClose, 3)])
+def test_experts_succeed_in_a_scene_of_replicacad(kind, least: int) -> None:
+    env = manikin.make(in_apartments(kind, SCENE), num_envs=3, autoreset="disabled", threads=1)
+    run = run_episodes(env, ExpertPolicy(env), range(3))
+    env.close()
+    assert sum(bool(one.success_once) for one in run.results) >= least
+
+
+def test_the_built_in_drawers_are_where_they_were() -> None:
+    found = fronts("apartment1")
+    assert [one.kind for one in found.each] == ["drawer"] * 3 + ["fridge"]
+    assert torch.allclose(found.yaw, torch.full((4,), 1.5 * math.pi))
+    assert all(one.joint == one.link for one in found.each)
