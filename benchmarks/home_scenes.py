@@ -48,6 +48,11 @@ SUBTASKS = {
 }
 
 
+def scanned() -> tuple[str, ...]:
+    """The scenes that are played in."""
+    return scene_names("train", "replicacad")[::EVERY]
+
+
 def play(subtask: Subtask, scene: str, seeds: list[int]) -> dict[str, list[Any]]:
     """Of each seed the apartment, success at least once, and what became of it."""
     task = in_apartments(task_class(subtask.task), scene)
@@ -79,7 +84,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=210)
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
-    scenes = scene_names("train", "replicacad")[::EVERY]
+    scenes = scanned()
     if args.quick:
         scenes, args.seeds = scenes[:1], 1
     done: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {}

@@ -2,12 +2,14 @@
 
     python benchmarks/home_tasks.py                            # 100 episodes of each task; hours
     python benchmarks/home_tasks.py --task TidyHouse-v1 --seeds 24 --navigation teleported
+    python benchmarks/home_tasks.py --task TidyHouse-v1 --seeds 63 --navigation teleported --replicacad
     python benchmarks/home_tasks.py --film tidy.mp4 --navigation teleported    # one episode, and tidy.png, a strip
     python benchmarks/home_tasks.py --task SetTable-v1 --film table.mp4
 
 An episode ends with the first subtask that fails. Progressive completion after k subtasks is the share of episodes that
 did the first k. The optimistic bound is the product of the rates of the kinds of subtasks. Beside it stands the product
-of the rates that MS-HAB published. The file is written after every apartment; a run that was stopped goes on where it
+of the rates that MS-HAB published. ``--replicacad`` plays in the scenes of ``benchmarks/home_scenes.py`` in place of the
+built-in apartments; it needs MANIKIN_DATA/replicacad. The file is written after every apartment; a run that was stopped goes on where it
 was.
 """
 
@@ -24,16 +26,19 @@ from typing import Any
 import numpy as np
 import torch
 from common import arguments, parsed
+from home_scenes import scanned
 
 import manikin
 from manikin.data.recording.labels import Tracker
 from manikin.env.registry import task_class
 from manikin.env.state.provenance import versions
+from manikin.env.task import Task
 from manikin.eval.stats import completion_rates, optimistic_bound, wilson
 from manikin.policy.choices import policy_maker
 from manikin.render import make_renderer, tile, write_png, write_video
 from manikin.render.files.caption import caption
 from manikin.spec.camera import CameraSpec
+from manikin.tasks.home import in_apartments
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.scene import LAYOUTS
 
@@ -43,7 +48,7 @@ EVERY = 3  # control steps of a picture of the film, which is so many times fast
 PUBLISHED = {"TidyHouse-v1": 0.0449, "PrepareGroceries-v1": 0.0644, "SetTable-v1": 0.1919}
 
 
-def play(task: str, seeds: list[int], config: dict[str, Any], policy: str) -> dict[str, dict[str, Any]]:
+def play(task: str | type[Task], seeds: list[int], config: dict[str, Any], policy: str) -> dict[str, dict[str, Any]]:
     """What became of each episode, by seed: subtasks that were done, and of each what became of it."""
     n = len(seeds)
     env = manikin.make(task, n, config=config, autoreset="disabled", terminate=False, reward="none", observe="state")
@@ -133,6 +138,7 @@ def main() -> None:
     parser.add_argument("--navigation", nargs="+", default=["driven", "teleported"])
     parser.add_argument("--targets", type=int, default=0, help="only the first so many objects; by default all")
     parser.add_argument("--policy", default="expert", help="or a file skills.toml")
+    parser.add_argument("--replicacad", action="store_true", help="in scenes of ReplicaCAD")
     parser.add_argument("--film", type=Path, help="write a film of the first seed to this file, and count nothing")
     parser.add_argument("--seed", type=int, default=0, help="of the film")
     args = parsed(parser, OUT)
@@ -151,14 +157,17 @@ def main() -> None:
     for task in args.task:
         for navigation in args.navigation:
             name = f"{task}, {navigation}, {args.policy}" + (f", {args.targets} targets" if args.targets else "")
+            name += ", replicacad" * args.replicacad
             entry = found.setdefault("entries", {}).setdefault(name, {})
             episodes, config = entry.setdefault("by_seed", {}), {"navigation": navigation, "targets": args.targets}
-            for apartment in range(len(LAYOUTS)):
-                seeds = [k for k in range(apartment, args.seeds, len(LAYOUTS)) if str(k) not in episodes]
+            layouts = scanned() if args.replicacad else LAYOUTS
+            for k, layout in enumerate(layouts):
+                seeds = [seed for seed in range(k, args.seeds, len(layouts)) if str(seed) not in episodes]
                 if not seeds:
                     continue
                 began = time.perf_counter()
-                episodes |= play(task, seeds, config, args.policy)
+                alone = in_apartments(task_class(task), layout) if args.replicacad else task
+                episodes |= play(alone, seeds, config, args.policy)
                 entry |= summary(task, episodes, config)
                 entry["seconds"] = round(entry.get("seconds", 0.0) + time.perf_counter() - began, 1)
                 entry["by_seed"] = dict(sorted(episodes.items(), key=lambda item: int(item[0])))
