@@ -8,9 +8,9 @@
 
 An episode ends with the first subtask that fails. Progressive completion after k subtasks is the share of episodes that
 did the first k. The optimistic bound is the product of the rates of the kinds of subtasks. Beside it stands the product
-of the rates that MS-HAB published. ``--replicacad`` plays in the scenes of ``benchmarks/home_scenes.py`` in place of the
-built-in apartments; it needs MANIKIN_DATA/replicacad. The file is written after every apartment; a run that was stopped goes on where it
-was.
+of the rates that MS-HAB published. ``--replicacad`` plays in the scenes of ``benchmarks/home_scenes.py`` in place of
+the built-in apartments; it needs MANIKIN_DATA/replicacad. The file is written after every apartment; a run that was
+stopped goes on where it was.
 """
 
 from __future__ import annotations
