@@ -41,7 +41,10 @@ LAYOUTS = tuple(f"apartment{k}" for k in range(VARIATIONS))
 FETCH_RADIUS = 0.32  # [m] of Fetch's base, and a few centimetres
 FETCH_ARM = (0.56, 0.8)  # [m] how far its arm reaches at rest, and above which height
 _SURFACES = ("table", "low_table", "sofa", "tv_stand", "counter", "chest")
-_REPLICACAD = ("*_Tbl1_Top1_*", "*_Tbl2_Top1_*", "*_TvStnd1_Top1_*", "*_aabb_Sofa_*", "*_counter_*")
+_REPLICACAD = (
+    *("*_Tbl1_Top1_*", "*_Tbl2_Top1_*", "*_TvStnd1_Top1_*", "*_aabb_Sofa_*"),
+    *("*_counter_left_*", "*_counter_right_*"),
+)  # receptacles on which MS-HAB's objects lie, but for chairs
 _GOALS = ("top", "seat", "left", "right")  # on them, of Navigate
 _STAND = 0.75  # [m] from a goal at least, where a robot stands before it
 _ROOM = 0.15  # [m] more where it starts and stands: joints vary about rest there
