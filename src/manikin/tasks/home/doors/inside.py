@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 
 from manikin.errors import UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
 from manikin.homes.free_space import CELL
+from manikin.math import quat_to_yaw
 from manikin.tasks.home.doors.mechanisms import KINDS, Front, fronts
 from manikin.tasks.home.doors.reach_in import REACH, touched
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stands
@@ -46,6 +48,7 @@ _BEFORE = {
     "fridge": (0.95, 1.7, 1.8),
 }  # [m] of a stand: least, best, most
 _CLEAR = 1.5  # [m] from the fridge, where the arm cannot touch its open door
+_SHELF = ("/middle", "_aabb_middlefrl_apartment_refrigerator")
 _WITHIN = 0.05  # [m] of a stand from the sides of the box in which it has to be
 
 
@@ -117,12 +120,23 @@ def _out(one: Front) -> np.ndarray:
     return np.array([math.cos(one.yaw), math.sin(one.yaw)])
 
 
+def _receptacle(home: Apartment, one: Front) -> str:
+    """The name of the drawer's receptacle, or of the fridge's shelf that is used."""
+    owner = next(piece for piece in home.mechanisms if piece.name == one.mechanism)
+    if one.kind == "drawer":
+        return next(each.name for each in owner.receptacles if each.link == one.link)
+    return next(each.name for each in owner.receptacles if each.name.endswith(_SHELF))
+
+
 def _floor(home: Apartment, receptacle: str, yaw: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of a receptacle that faces a yaw [rad]: (3,) middle of its lower face, all shut; (2, 2) whose rows point out and
     to the left; (2,) half sizes along them [m]."""
-    middle, (_, one) = home.middle(receptacle)[:3], home.receptacle(receptacle)
+    place, (_, one) = home.middle(receptacle), home.receptacle(receptacle)
     out = np.array([math.cos(yaw), math.sin(yaw)])
-    return middle - (0, 0, one.half[2]), np.stack([out, (-out[1], out[0])]), np.array(one.half[:2])
+    axes = np.stack([out, (-out[1], out[0])])
+    turned = float(quat_to_yaw(torch.tensor(place[3:]))) - yaw
+    across = abs(math.sin(turned)) > 0.5  # its own x is to the side
+    return place[:3] - (0, 0, one.half[2]), axes, np.array(one.half[1::-1] if across else one.half[:2])
 
 
 def _corners(middle: np.ndarray, axes: np.ndarray, half: np.ndarray) -> np.ndarray:
@@ -131,7 +145,7 @@ def _corners(middle: np.ndarray, axes: np.ndarray, half: np.ndarray) -> np.ndarr
 
 
 def _in_drawer(room: Room, one: Front) -> list[Spot]:
-    middle, axes, half = _floor(room.home, f"{one.mechanism}/{one.joint}", one.yaw)
+    middle, axes, half = _floor(room.home, _receptacle(room.home, one), one.yaw)
     middle[:2] += _OPEN["drawer"] * axes[0]
     found = []
     for aside in _ASIDE["drawer"]:
@@ -142,7 +156,7 @@ def _in_drawer(room: Room, one: Front) -> list[Spot]:
 
 
 def _in_fridge(room: Room, one: Front) -> list[Spot]:
-    middle, axes, half = _floor(room.home, f"{one.mechanism}/middle", one.yaw)
+    middle, axes, half = _floor(room.home, _receptacle(room.home, one), one.yaw)
     joints = {one.mechanism: {one.joint: _PUSHED}}
     tight = free_space(room.home, radius=FETCH_RADIUS, joints=joints)  # the arm points ahead
     found = []

@@ -22,6 +22,7 @@ from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
 from manikin.rng import EpisodeRng
 from manikin.robots import fetch_mshab
 from manikin.sim.device import on_host
+from manikin.spec.links import Quat
 from manikin.spec.robot import GripperSpec, RobotSpec
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
@@ -105,38 +106,50 @@ def _fronts_of(kind: str, home: Apartment) -> list[Front]:
     owner = next((one for one in home.mechanisms if one.kind in _OWNERS[kind]), None)
     if owner is None:
         raise UnknownNameError(f"{kind} of {home.name}", kind, [one.kind for one in home.mechanisms])
-    spec = mujoco.MjSpec()
-    spec.copy_during_attach = True
-    spec.attach(owner.model, frame=spec.worldbody.add_frame(pos=owner.pos, quat=owner.quat), prefix="owner/")
-    model = spec.compile()
+    model = owner.model.copy().compile()
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
+    turn, yaw = _turned(owner.quat)
+
+    def world(at: np.ndarray) -> tuple[float, ...]:
+        return tuple((np.array(owner.pos[:2]) + (turn[:2, :2] @ at[:2] + turn[:2, 2] * at[2])).tolist())
+
     found = []
     for joint in owner.model.joints:
-        link, shut = joint.parent.name, model.joint(f"owner/{joint.name}")
-        if not _OWNERS[kind][owner.kind].fullmatch(link):
+        body, handle = data.body(joint.parent.name), data.site(f"handle/{joint.name}").xpos
+        if not _OWNERS[kind][owner.kind].fullmatch(body.name):
             continue
-        body, handle = data.body(f"owner/{link}"), data.site(f"owner/handle/{joint.name}").xpos
-        if owner.kind == "counter" and handle[2] < _UPPER:
+        height = owner.pos[2] + turn[2] @ handle
+        if owner.kind == "counter" and height < _UPPER:
             continue
-        turned = 2 * math.atan2(owner.quat[3], owner.quat[0])
-        out, axis = body.xmat.reshape(3, 3)[:, 0], data.xaxis[shut.id]
-        yaw = math.atan2(out[1], out[0])
+        out = turn @ body.xmat.reshape(3, 3)[:, 0]
+        facing = math.atan2(out[1], out[0])
         found.append(
             Front(
                 kind=kind,
                 mechanism=owner.name,
                 joint=joint.name,
-                link=link,
-                handle=tuple(handle.tolist()),
-                yaw=yaw + math.tau * round((turned - yaw) / math.tau),  # whole turns as those of the furniture
-                frame=tuple(owner.pos[:2]) if kind == "fridge" else tuple(body.xpos[:2].tolist()),
-                hinge=tuple(body.xpos[:2].tolist()),
-                sense=float(np.sign(axis[2])) if kind == "fridge" else 0.0,
+                link=body.name,
+                handle=(*world(handle), float(height)),
+                yaw=facing + math.tau * round((yaw - facing) / math.tau),  # whole turns as those of the furniture
+                frame=tuple(owner.pos[:2]) if kind == "fridge" else world(body.xpos),
+                hinge=world(body.xpos),
+                sense=float(np.sign(turn[2] @ data.xaxis[model.joint(joint.name).id])) if kind == "fridge" else 0.0,
                 limits=(float(joint.range[0]), float(joint.range[1])),
             )
         )
     return found
+
+
+def _turned(quat: Quat) -> tuple[np.ndarray, float]:
+    """(3, 3) how furniture is turned, and by which yaw [rad]; 0 where it does not stand upright in its own frame."""
+    w, x, y, z = quat
+    if x or y:
+        flat = np.empty(9)
+        mujoco.mju_quat2Mat(flat, np.array(quat, float))
+        return flat.reshape(3, 3), 0.0
+    yaw = 2 * math.atan2(z, w)
+    return np.array([[math.cos(yaw), -math.sin(yaw), 0], [math.sin(yaw), math.cos(yaw), 0], [0, 0, 1]]), yaw
 
 
 @dataclass
