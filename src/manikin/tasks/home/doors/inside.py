@@ -25,7 +25,8 @@ from manikin.tasks.home.scene import FETCH_RADIUS
 __all__ = ["REACH", "WAY", "inside", "joints_of", "one_front", "open_up", "places_in"]
 
 WAY = 1.5  # [m] that a start is at most from a stand, where something is open
-_OPEN = {"drawer": 0.45, "fridge": 1.5}  # [m, rad] of a joint where maps have it open
+_OPEN = {"drawer": 0.45, "fridge": 1.5}  # [m, rad] of a joint where maps have it open, at least
+_WIDE = 0.78  # of its range a fridge is
 _PUSHED = 1.85  # [rad] the fridge's door where the base pushes it on, which it does with ease
 _FROM_EDGE = 0.11  # [m] of places from the inner side of a drawer's front
 _ASIDE = {"drawer": (-0.1, 0.0, 0.1), "fridge": (-0.13, 0.13)}  # [m] of places from the middle
@@ -90,7 +91,7 @@ def inside(layout: str, opened: str = "") -> ObjectPlaces:
     if opened == "fridge":
         spots += _in_fridge(room, one_front(layout, opened))
     for kind in (opened,) if opened else KINDS:
-        spots.append(_before(room, one_front(layout, kind), _OPEN[kind] if opened else 0.0))
+        spots.append(_before(room, one_front(layout, kind), _opened(one_front(layout, kind)) if opened else 0.0))
     return room.with_places(spots)
 
 
@@ -112,7 +113,13 @@ def joints_of(layout: str, opened: str) -> dict[str, dict[str, float]]:
     if not opened:
         return {}
     one = one_front(layout, opened)
-    return {one.mechanism: {one.joint: _OPEN[opened]}}
+    return {one.mechanism: {one.joint: _opened(one)}}
+
+
+def _opened(one: Front) -> float:
+    """[m or rad] of its joint where maps have it open: a fridge counts as open from 0.75 of its range."""
+    least = _OPEN[one.kind]
+    return least if one.kind == "drawer" else max(least, _WIDE * one.limits[1])
 
 
 def _out(one: Front) -> np.ndarray:
@@ -157,7 +164,7 @@ def _in_drawer(room: Room, one: Front) -> list[Spot]:
 
 def _in_fridge(room: Room, one: Front) -> list[Spot]:
     middle, axes, half = _floor(room.home, _receptacle(room.home, one), one.yaw)
-    joints = {one.mechanism: {one.joint: _PUSHED}}
+    joints = {one.mechanism: {one.joint: max(_PUSHED, _opened(one))}}
     tight = free_space(room.home, radius=FETCH_RADIUS, joints=joints)  # the arm points ahead
     found = []
     for deep in _DEEP:
@@ -181,7 +188,7 @@ def _roomiest(room: Room, one: Front, point: np.ndarray, stands: np.ndarray) -> 
     least."""
     if not len(stands):
         return stands
-    touching = touched(room.layout, {one.mechanism: {one.joint: _OPEN["fridge"]}}, point, stands)
+    touching = touched(room.layout, {one.mechanism: {one.joint: _opened(one)}}, point, stands)
     least = np.flatnonzero(touching == touching.min())
     return stands[least[np.linspace(0, len(least) - 1, min(len(least), _LINES)).round().astype(int)]]
 
