@@ -19,6 +19,7 @@ from manikin.toolkit import constant
 
 __all__ = ["HomeClose"]
 
+
 _POINTS = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 
 _BASE = 0.35  # [m] around the base that it needs where it backs
@@ -107,7 +108,7 @@ class HomeClose(MechanismTask):
 
     def _shut_fridge(self, h: MechanismHandles) -> list[Waypoint]:
         """Stand before it, take the edge of the door between the fingers, draw it along while driving on, push it shut
-        from outside, leave, rest."""
+        from outside, stay until it is at rest, leave, rest."""
         found, target, q = self._fronts, h.target.value.long(), self.joint(h).q
         yaw, sense, rest = found.yaw[target], found.sense[target], h.robot.keyframe("rest")
         out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
@@ -158,10 +159,18 @@ class HomeClose(MechanismTask):
             ("pull", hand(0.5 * (q + 1.2), 0.69, 0.03), stand, 0.8, 0.6, 0.06, 0.4, 0.0),
             ("draw", hand(1.2, 0.69, 0.03), stand, 0.8, 1.0, 0.06, 0.4, 0.0),
             ("sweep", hand(0.7, 0.66, 0.14), 1.5, 1.0, 0.7, 0.035, 0.4, 0.0),
-            ("shut", hand(0.0, push, 0.05), 1.3, 0.8, 0.75, 0.06, 0.4, 0.4),
-            ("ease", hand(0.0, push, 0.09), 1.3, 0.1, 0.5, 0.1, 1.0, 0.7),  # what is let go at once springs open
-            ("leave", hand(0.0, push, 0.3), 1.5, 0.8, 0.25, 0.06, 0.4, 0.0),
+            ("shut", hand(0.0, push, 0.05), 1.3, 0.8, 0.75, 0.06, 0.4, 0.25),
         ]
+        leave = Waypoint(
+            name="leave",
+            pose=hand(0.0, push, 0.3),
+            base=base(1.5),
+            gripper=1,
+            pos_tol=0.06,
+            rot_tol=0.4,
+            speed=0.8,
+            timeout_s=0.25,
+        )
         return [
             replace(drive(turned, low, gripper=1), name="turn"),
             drive(first, torch.where((near & (aside > 0))[:, None], low, up), gripper=1),
@@ -180,5 +189,8 @@ class HomeClose(MechanismTask):
                 )
                 for name, to, away, speed, late, close, off, dwell in stages
             ),
+            # what is let go at once springs open: it comes to rest between its frame and a hand that stands still
+            Waypoint(name="still", joints=h.robot.arm_qpos, gripper=1, rot_tol=2.0, dwell_s=0.6),
+            leave,
             Waypoint(name="rest", joints=low, gripper=-1, turn=2.5).hold(),
         ]
