@@ -4,7 +4,8 @@
     python benchmarks/home_scenes.py --subtasks pick --seeds 21
 
 It needs MANIKIN_DATA/replicacad. The scenes are every third of the 63 with which MS-HAB trains. Episode k has seed k,
-and is in scene k modulo their number. The file is written after every scene; what it has already is not played again.
+and is in scene k modulo their number. ``no_place`` are scenes in which nothing can be reached. The file is written
+after every scene; what it has already is not played again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from common import arguments, parsed
 import manikin
 from manikin.env.registry import task_class
 from manikin.env.state.provenance import versions
+from manikin.errors import SceneError
 from manikin.eval.runner import run_episodes
 from manikin.eval.stats import wilson
 from manikin.homes.episodes import scene_names
@@ -99,8 +101,11 @@ def main() -> None:
             entry["episodes"] = {}
         for k, scene in enumerate(scenes):
             seeds = [seed for seed in range(k, args.seeds, len(scenes)) if str(seed) not in entry["episodes"]]
-            if seeds:
-                entry["episodes"] |= play(SUBTASKS[name], scene, seeds)
+            if seeds and scene not in entry.get("no_place", {}):
+                try:
+                    entry["episodes"] |= play(SUBTASKS[name], scene, seeds)
+                except SceneError as error:
+                    entry.setdefault("no_place", {})[scene] = str(error)
                 entry["summary"] = summary(entry["episodes"])
                 args.out.write_text(json.dumps(done, indent=1) + "\n")
         print(name, json.dumps({k: v for k, v in entry["summary"].items() if k != "scenes"}), flush=True)

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 import manikin
+from manikin.errors import SceneError
 from manikin.homes import FreeSpace, Starts, apartment
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import HOME_OBJECTS, home_objects
 from manikin.math import pose, quat_from_yaw, quat_rotate
 from manikin.robots import robot
-from manikin.tasks.home.objects_at import Grips, places, way_to
+from manikin.tasks.home.objects_at import Grips, Room, places, way_to
 from manikin.tasks.home.scene import LAYOUTS
 from manikin.tasks.home.ways import quick_way
 
@@ -191,3 +192,11 @@ def test_ways_in_an_apartment_end_at_a_stand() -> None:
         assert np.abs(found.stands[k] - way[-1]).max(1).min() < 1e-5
         for a, b in itertools.pairwise(np.concatenate([start[None], way[:, :2]])):
             assert (found.space.clearance_at(np.linspace(a, b, 200)) >= found.space.radius - 0.02).all()
+
+
+def test_an_apartment_without_room_before_anything_is_named() -> None:
+    room = Room("apartment0")
+    with pytest.raises(
+        SceneError, match="in apartment0 there is no place before table/top where the robot could stand"
+    ):
+        room.with_places([room.spot("table/top", np.zeros(3), np.zeros((4, 2)), np.zeros((0, 3)))])

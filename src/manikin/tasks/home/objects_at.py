@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.errors import SceneError
 from manikin.homes import VARIATIONS, FreeSpace, free_space
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
@@ -159,8 +160,14 @@ class Room:
         return nearest_stands(self.turning, point, (_NEAR, _BEST, _FAR))
 
     def with_places(self, spots: Iterable[Spot]) -> ObjectPlaces:
-        """Those places that have a stand and a start."""
+        """Those places that have a stand and a start. Raises SceneError where there is none."""
+        spots = list(spots)
         each = [one for one in spots if len(one.stands) and len(one.starts)]
+        if not each:
+            names = ", ".join(dict.fromkeys(one.name for one in spots)) or "any surface"
+            raise SceneError(
+                f"in {self.home.name} there is no place before {names} where the robot could stand and start"
+            )
         most = max(len(one.starts) for one in each)
         return ObjectPlaces(
             space=self.space,
