@@ -196,7 +196,5 @@ def test_ways_in_an_apartment_end_at_a_stand() -> None:
 
 def test_an_apartment_without_room_before_anything_is_named() -> None:
     room = Room("apartment0")
-    with pytest.raises(
-        SceneError, match="in apartment0 there is no place before table/top"
-    ):
+    with pytest.raises(SceneError, match="in apartment0 there is no place before table/top"):
         room.with_places([room.spot("table/top", np.zeros(3), np.zeros((4, 2)), np.zeros((0, 3)))])
