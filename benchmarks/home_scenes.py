@@ -92,7 +92,7 @@ def main() -> None:
     args = parsed(parser, OUT)
     scenes = scanned()
     if args.quick:
-        scenes, args.seeds = scenes[:1], 1
+        scenes, args.seeds, args.subtasks = scenes[:1], 1, args.subtasks[:1]
     done: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {}
     done |= {"command": "python benchmarks/home_scenes.py", "versions": versions(), "machine": machine()}
     for name in args.subtasks:
