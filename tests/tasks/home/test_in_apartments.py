@@ -13,6 +13,7 @@ from manikin.assets.paths import data_root
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.homes.episodes import home_of
+from manikin.math import quat_to_yaw
 from manikin.policy.expert import ExpertPolicy
 from manikin.tasks.home import in_apartments
 from manikin.tasks.home.doors.close import HomeClose
@@ -20,7 +21,7 @@ from manikin.tasks.home.doors.mechanisms import fronts
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.navigate import HomeNavigate
 from manikin.tasks.home.pick import HomePick
-from manikin.tasks.home.scene import surfaces
+from manikin.tasks.home.scene import surfaces, yaw_of
 from manikin.tasks.tabletop.pick_cube import PickCube
 
 DATA = data_root()
@@ -122,3 +123,9 @@ def test_the_built_in_drawers_are_where_they_were() -> None:
     assert [one.kind for one in found.each] == ["drawer"] * 3 + ["fridge"]
     assert torch.allclose(found.yaw, torch.full((4,), 1.5 * math.pi))
     assert all(one.joint == one.link for one in found.each)
+
+
+def test_the_yaw_in_plain_numbers_is_that_of_tensors() -> None:
+    quats = torch.randn(50, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    quats = quats / quats.norm(dim=1, keepdim=True)
+    assert torch.allclose(torch.tensor([yaw_of(one) for one in quats.tolist()]).double(), quat_to_yaw(quats), atol=1e-6)

@@ -6,6 +6,7 @@ import fnmatch
 import functools
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = [
     "see",
     "spots",
     "surfaces",
+    "yaw_of",
 ]
 
 LAYOUTS = tuple(f"apartment{k}" for k in range(VARIATIONS))
@@ -144,7 +146,7 @@ def surfaces(home: Apartment, places: tuple[str, ...]) -> list[Surface]:
         yaw = 2 * math.atan2(thing.quat[3], thing.quat[0])
         if not built_in:  # furniture of others need not stand upright in its own frame
             pos, middle = np.array([x, y]), np.zeros(2)
-            yaw = float(quat_to_yaw(torch.tensor(quat, dtype=torch.float64)))
+            yaw = yaw_of(quat)
         found.append(
             Surface(
                 name=name,
@@ -156,6 +158,13 @@ def surfaces(home: Apartment, places: tuple[str, ...]) -> list[Surface]:
             )
         )
     return found
+
+
+def yaw_of(quat: Sequence[float]) -> float:
+    """[rad] by which a quaternion wxyz turns about the vertical. In plain numbers, as scenes are built on the host
+    whatever the world's device."""
+    w, x, y, z = quat
+    return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
 
 def _ways(space: FreeSpace, goal: np.ndarray) -> np.ndarray:

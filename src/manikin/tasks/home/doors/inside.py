@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from manikin.errors import UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
 from manikin.homes.free_space import CELL
-from manikin.math import quat_to_yaw
 from manikin.tasks.home.doors.mechanisms import KINDS, Front, fronts
 from manikin.tasks.home.doors.reach_in import REACH, touched
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stands
 from manikin.tasks.home.rules import ARTICULATIONS
-from manikin.tasks.home.scene import FETCH_RADIUS
+from manikin.tasks.home.scene import FETCH_RADIUS, yaw_of
 
 __all__ = ["REACH", "WAY", "inside", "joints_of", "one_front", "open_up", "places_in"]
 
@@ -141,7 +139,7 @@ def _floor(home: Apartment, receptacle: str, yaw: float) -> tuple[np.ndarray, np
     place, (_, one) = home.middle(receptacle), home.receptacle(receptacle)
     out = np.array([math.cos(yaw), math.sin(yaw)])
     axes = np.stack([out, (-out[1], out[0])])
-    turned = float(quat_to_yaw(torch.tensor(place[3:]))) - yaw
+    turned = yaw_of(place[3:].tolist()) - yaw
     across = abs(math.sin(turned)) > 0.5  # its own x is to the side
     return place[:3] - (0, 0, one.half[2]), axes, np.array(one.half[1::-1] if across else one.half[:2])
 
