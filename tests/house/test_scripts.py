@@ -21,7 +21,6 @@ import torch
 
 import manikin
 from browser import chromium, iwer
-from manikin.assets.paths import data_root
 from manikin.data.formats.convert import to_maniskill, to_robomimic
 from manikin.data.recorder import Recorder
 from manikin.env.registry import task_ids, task_versions
@@ -176,7 +175,9 @@ def peers(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("name", "command", "file"), PUBLISHED, ids=[command for _, command, _ in PUBLISHED])
-def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_path: Path, peers: Path) -> None:
+def test_a_result_can_be_made_again(
+    name: str, command: str, file: Path, tmp_path: Path, peers: Path, request: pytest.FixtureRequest
+) -> None:
     if name in ELSEWHERE:
         pytest.skip(f"{ELSEWHERE[name]} runs it")
     if name == "benchmarks/parity.py":
@@ -185,8 +186,8 @@ def test_a_result_can_be_made_again(name: str, command: str, file: Path, tmp_pat
         pytest.importorskip(library, reason="runs in an environment of its own that has this library")
     if name == "benchmarks/lerobot_envhub.py":
         pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
-    if name == "benchmarks/home_scenes.py" and ((data := data_root()) is None or not (data / "replicacad").is_dir()):
-        pytest.skip("needs MANIKIN_DATA/replicacad")
+    if name == "benchmarks/home_scenes.py":
+        request.getfixturevalue("data_root")
     out = tmp_path / "made.json"
     place = ROOT if name == "benchmarks/before_after.py" else peers  # what DIR stands for
     run([*words_of(command, {"DIR": place}), "--quick", "--out", str(out)], tmp_path)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import manikin
-from manikin.assets.paths import data_root
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.homes.episodes import home_of
@@ -24,9 +24,7 @@ from manikin.tasks.home.pick import HomePick
 from manikin.tasks.home.scene import surfaces, yaw_of
 from manikin.tasks.tabletop.pick_cube import PickCube
 
-DATA = data_root()
 SCENE = "v3_sc0_staging_00"
-scanned = pytest.mark.skipif(DATA is None or not (DATA / "replicacad").is_dir(), reason="needs MANIKIN_DATA/replicacad")
 
 
 def test_a_seed_says_which_apartment_and_the_task_is_the_same() -> None:
@@ -58,14 +56,12 @@ def test_what_cannot_be_is_named(monkeypatch, tmp_path) -> None:
         in_apartments(HomeOpen, "apartment1", SCENE)
 
 
-@scanned
-def test_a_scene_that_is_not_there_is_named() -> None:
+def test_a_scene_that_is_not_there_is_named(data_root: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"apartment.*v3_sc9_staging_00"):
         in_apartments(HomePick, "v3_sc9_staging_00")
 
 
-@scanned
-def test_handles_hinges_and_the_way_they_open_follow_from_the_scene() -> None:
+def test_handles_hinges_and_the_way_they_open_follow_from_the_scene(data_root: Path) -> None:
     """Against MuJoCo: where the handle goes when the joint moves."""
     import mujoco
 
@@ -97,8 +93,7 @@ def test_handles_hinges_and_the_way_they_open_follow_from_the_scene() -> None:
             assert (open_ - shut)[:2] @ out > 0.1
 
 
-@scanned
-def test_surfaces_are_those_on_which_objects_of_ms_hab_lie() -> None:
+def test_surfaces_are_those_on_which_objects_of_ms_hab_lie(data_root: Path) -> None:
     home = home_of(SCENE)
     found = {one.name.rpartition("/")[2]: one for one in surfaces(home, ("top", "seat"))}
     assert len(found) == 6 and not any("drawer" in name or "sink" in name for name in found)
@@ -109,9 +104,8 @@ def test_surfaces_are_those_on_which_objects_of_ms_hab_lie() -> None:
         assert one.level == pytest.approx(middle[2] - home.receptacle(owner)[1].half[2])
 
 
-@scanned
 @pytest.mark.parametrize(("kind", "least"), [(HomeNavigate, 3), (HomePick, 2), (HomeClose, 3)])
-def test_experts_succeed_in_a_scene_of_replicacad(kind, least: int) -> None:
+def test_experts_succeed_in_a_scene_of_replicacad(kind, least: int, data_root: Path) -> None:
     env = manikin.make(in_apartments(kind, SCENE), num_envs=3, autoreset="disabled", threads=1)
     run = run_episodes(env, ExpertPolicy(env), range(3))
     env.close()

@@ -20,11 +20,10 @@ from manikin.tasks.home.predicates import Goal, Seen, is_facing, is_near, succee
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see, spots
+from manikin.tasks.home.ways import stacked
 from manikin.toolkit import per_step, press, tool_from_base
 
 __all__ = ["HomeNavigate"]
-
-_CORNERS = 12  # of a path, or as many as the longest has
 
 
 @dataclass
@@ -167,9 +166,8 @@ class HomeNavigate(Task):
             ahead = corners - before
             yaws = atan2(ahead[:, 1], ahead[:, 0])
             yaws[-1] = float(stand[2])
-            found.append(torch.cat([corners, yaws[:, None]], 1))
-        most = max(_CORNERS, *map(len, found))
-        paths = torch.stack([torch.cat([path, path[-1:].expand(most - len(path), 3)]) for path in found])
+            found.append(torch.cat([corners, yaws[:, None]], 1).numpy(force=True))
+        paths, _ = stacked(found)
         rest = h.robot.keyframe("rest").expand(h.n, -1)
         return [
             Waypoint(

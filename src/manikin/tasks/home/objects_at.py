@@ -85,7 +85,7 @@ class ObjectPlaces:
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
 def places(layout: str) -> ObjectPlaces:
-    """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
+    """Places of an apartment for Fetch. Raises as :func:`~manikin.homes.episodes.home_of`."""
     room = Room(layout)
     return room.with_places(room.open_spots())
 
@@ -103,7 +103,7 @@ class Spot:
 
 
 class Room:
-    """A built-in apartment in which the robot drives with its arm at rest.
+    """An apartment in which the robot drives with its arm at rest.
 
     Args:
         layout: its name.

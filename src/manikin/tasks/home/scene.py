@@ -77,7 +77,7 @@ class Spots:
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
 def spots(layout: str) -> Spots:
-    """Places of a built-in apartment for Fetch. Raises ValueError where the name is none of one."""
+    """Places of an apartment for Fetch. Raises as :func:`~manikin.homes.episodes.home_of`."""
     home = home_of(layout)
     space = free_space(home, radius=FETCH_RADIUS, arm=FETCH_ARM)
     cells = np.argwhere(space.inside)
@@ -234,9 +234,10 @@ def in_apartments(task: type[Task], *names: str) -> type[Task]:
         raise ConfigError(f"{task.id} is no task in a home: those have the apartments {', '.join(LAYOUTS)}")
     if not names:
         raise ConfigError(f"name an apartment for {task.id}: apartment0, apartment1, ..., or a scene of ReplicaCAD")
-    others = [name for name in names if not re.fullmatch(r"apartment\d+", name)]
-    for name in others:
-        if name not in (known := replicacad.scenes()):
-            raise UnknownNameError("apartment", name, known)
+    if others := [name for name in names if not re.fullmatch(r"apartment\d+", name)]:
+        known = replicacad.scenes()
+        for name in others:
+            if name not in known:
+                raise UnknownNameError("apartment", name, known)
     about = {"layouts": names, "__doc__": task.__doc__, "__module__": task.__module__}
     return type(task.__name__, (task,), about)

@@ -56,7 +56,7 @@ def quick_way(space: FreeSpace, turns: np.ndarray, base: np.ndarray, stands: np.
 
 
 def stacked(ways: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
-    """Ways (k, 3) of n rows as one path (n, 16, 3), the last place of each repeated; and (n,) [rad] how they end."""
+    """Ways (k, 3) of n rows as one path (n, k, 3), the last place of each repeated; and (n,) [rad] how they end."""
     most = max(_CORNERS, *map(len, ways))
     filled = [np.concatenate([way, way[-1:].repeat(most - len(way), 0)]) for way in ways]
     paths = torch.tensor(np.stack(filled)).float()

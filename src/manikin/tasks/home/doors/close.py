@@ -19,7 +19,6 @@ from manikin.toolkit import constant
 
 __all__ = ["HomeClose"]
 
-
 _POINTS = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 
 _BASE = 0.35  # [m] around the base that it needs where it backs

@@ -1,4 +1,4 @@
-"""Places that a door or a drawer closes off: in the open drawer of a built-in apartment, in the open fridge, and before
+"""Places that a door or a drawer closes off: in the open drawer of an apartment, in the open fridge, and before
 their handles."""
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def one_front(layout: str, kind: str) -> Front:
 
 @functools.lru_cache(maxsize=3 * VARIATIONS)
 def inside(layout: str, opened: str = "") -> ObjectPlaces:
-    """Places of a built-in apartment in which the ``drawer``, the ``fridge`` or nothing is open.
+    """Places of an apartment in which the ``drawer``, the ``fridge`` or nothing is open.
 
     They are called ``drawer`` and ``fridge`` in these, and ``handle/drawer`` and ``handle/fridge`` before them: with
     all shut those before both, else those before and in what is open.
@@ -89,7 +89,8 @@ def inside(layout: str, opened: str = "") -> ObjectPlaces:
     if opened == "fridge":
         spots += _in_fridge(room, one_front(layout, opened))
     for kind in (opened,) if opened else KINDS:
-        spots.append(_before(room, one_front(layout, kind), _opened(one_front(layout, kind)) if opened else 0.0))
+        one = one_front(layout, kind)
+        spots.append(_before(room, one, _opened(one) if opened else 0.0))
     return room.with_places(spots)
 
 

@@ -39,7 +39,7 @@ def touched(
     """(k,) how many poses on the ways in touch something, where the base stays on its line or is a little beside it.
 
     Args:
-        layout: name of a built-in apartment.
+        layout: name of an apartment.
         opened: joints that are not at 0 [m or rad], by mechanism.
         place: (3,) [m] on a shelf.
         stands: (k, 3) x, y [m] and yaw [rad] from where the base goes straight there.
