@@ -16,6 +16,7 @@ from manikin.learn.run import store
 from manikin.learn.run.recipe import Recipe, load_recipe
 from manikin.learn.run.train import train
 from manikin.policy.choices import policy_maker
+from manikin.policy.networks.cloned import Cloned
 from manikin.policy.shipped import shipped_policies
 from manikin.policy.trained import load_trained, policy_hash, read_about, save_trained, weights_hash
 
@@ -97,6 +98,46 @@ def test_a_policy_that_sees_more_begins_by_acting_as_the_one_that_saw_less(run):
     trainer.iterate()
     assert (trainer.actor.mean[0].weight[:, new] != 0).any()  # which learn, too
     assert trainer.moments.count[new].unique().tolist() == [6 + 36] and (trainer.moments.count[order] == 144 + 42).all()
+
+
+def _clone(run, path, **options):
+    """A policy of bc, as if it had been trained for the run's task: every second observation is hidden from it."""
+    about = read_about(run)
+    columns, actions = len(about["observation"]), about["network"]["options"]["actions"]
+    options = {"observations": columns, "actions": actions, "hidden": [16], "activation": "tanh", **options}
+    module = Cloned(**options)
+    module.scaling.mean.copy_(torch.linspace(-1, 1, columns))
+    module.scaling.std.copy_(torch.linspace(0.5, 2, columns))
+    module.scaling.hide(range(0, columns, 2))
+    module.span.fit(torch.randn(50, actions) * 0.1 + 0.1)
+    told = {**about, "algorithm": "bc", "network": {"kind": "bc", "options": options}}
+    save_trained(path, module, network=told.pop("network"), about=told)
+    return module
+
+
+def test_a_policy_begins_as_a_clone_of_an_expert(run, tmp_path):
+    before = _clone(run, tmp_path / "clone.safetensors")
+    trainer = _trainer(tmp_path / "clone.safetensors")
+    names, known = trainer.env.observation_names, read_about(run)["observation"]
+    order = torch.tensor([names.index(name) for name in known])
+    observation = trainer.observation + torch.randn(trainer.observation.shape)
+    expected = before(observation[:, order])
+    assert 0.05 < expected.abs().max() < 1
+    torch.testing.assert_close(trainer.actor(observation), expected, atol=1e-6, rtol=1e-5)
+    seen = order[1::2]
+    unseen = torch.tensor([k for k in range(len(names)) if k not in seen])
+    assert (trainer.moments.count[unseen] == 0).all()
+    assert (trainer.actor.mean[0].weight[:, unseen] == 0).all() and trainer.actor.scaling.std.isfinite().all()
+    trainer.iterate()
+    torch.testing.assert_close(trainer.actor.scaling.std[seen], before.scaling.std[1::2])  # stays
+    assert trainer.about["begun_from"]["algorithm"] == "bc" and trainer.actor(observation).isfinite().all()
+
+
+@pytest.mark.parametrize("options", [{"recurrent": 8}, {"window": 2}])
+def test_a_clone_with_a_memory_is_refused(run, tmp_path, options):
+    _clone(run, tmp_path / "clone.safetensors", **options)
+    with pytest.raises(ConfigError, match=r"of 'bc'.* or bc with head='mse', recurrent=0 and one flat observation"):
+        _trainer(tmp_path / "clone.safetensors")
 
 
 def test_the_policy_of_flat_ground_begins_on_rough_ground_as_it_walked():

@@ -47,6 +47,7 @@ class Config(PictureConfig):
         clip: how far the probability of an action may move in one iteration.
         value_weight, entropy_weight: of the critic's loss and of the entropy, beside the actor's loss.
         learning_rate: of Adam, at the beginning; ``anneal`` lowers it linearly to 0 at the planned end.
+        critic_rate: learning rate of the critic, where it is to be another one; 0: the same.
         max_grad_norm: gradients are scaled down to this norm.
         target_kl: an iteration ends once a minibatch has moved the policy further than this; 0 never.
         hidden, critic_hidden: sizes of the layers between. activation: tanh, relu, elu or silu.
@@ -71,6 +72,7 @@ class Config(PictureConfig):
     value_weight: float = 0.5
     entropy_weight: float = 0.0
     learning_rate: float = 3e-4
+    critic_rate: float = 0.0
     anneal: bool = False
     max_grad_norm: float = 0.5
     target_kl: float = 0.1
@@ -143,9 +145,10 @@ class PPO:
         self.critic.to(self.device)
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
         self._graphs = config.cuda_graphs and self.device.type == "cuda"
-        self.optimizer = torch.optim.Adam(
-            self.parameters, lr=config.learning_rate, eps=1e-5, fused=True, capturable=self._graphs
-        )
+        self._rates = [config.learning_rate, config.critic_rate] if config.critic_rate else [config.learning_rate]
+        parts = [self.actor.parameters(), self.critic.parameters()] if config.critic_rate else [self.parameters]
+        groups = [{"params": part, "lr": rate} for part, rate in zip(parts, self._rates, strict=True)]
+        self.optimizer = torch.optim.Adam(groups, eps=1e-5, fused=True, capturable=self._graphs)
         self._act = Recorded(partial(_distribution, self.actor), record=self._graphs)
         self._gradients = Recorded(self._backward, record=self._graphs, generators=[self.streams["pictures"]])
         self._move = Recorded(self._step, record=self._graphs)
@@ -173,8 +176,8 @@ class PPO:
         """
         config = self.config
         if config.anneal:
-            for group in self.optimizer.param_groups:
-                group["lr"] = config.learning_rate * max(0.0, 1.0 - self.progress)
+            for group, rate in zip(self.optimizer.param_groups, self._rates, strict=True):
+                group["lr"] = rate * max(0.0, 1.0 - self.progress)
         with torch_threads(1), self.spent.on(self.ahead.doing):
             batch, summary = self.collect()
             self.ahead.go_on()

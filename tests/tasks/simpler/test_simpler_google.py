@@ -293,7 +293,7 @@ def test_variant_aggregation_has_even_poses() -> None:
     ("task", "seeds"),
     [
         (GoogleMoveNear, [2, 16, 52]),
-        (GoogleOpenDrawer, [0, 13, 19]),
+        (GoogleOpenDrawer, [0, 13, 19, 23]),
         (GoogleCloseDrawer, [8, 12, 22]),
         (GooglePlaceAppleInDrawer, [4, 22]),
     ],

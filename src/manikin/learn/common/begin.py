@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.teacher import differences
+from manikin.policy.networks.cloned import Cloned, MixtureCloned
 from manikin.policy.networks.mlp import GaussianActor
+from manikin.policy.networks.scaling import Scaling
 from manikin.policy.shipped import shipped_policy
 from manikin.policy.trained import load_trained, weights_hash
 
@@ -20,6 +23,7 @@ __all__ = ["begin_as"]
 _ACTS = ("robot", "control", "control_hz")
 _SIZES = ("hidden", "activation")
 _COLUMNS = {"scaling.mean": 0.0, "scaling.std": 1.0, "mean.0.weight": 0.0}  # by column of the observation; of new ones
+_CLONED = 1e12  # steps that a cloned policy counts as: another scale of what it observes would undo what it does
 
 
 def begin_as(
@@ -30,10 +34,14 @@ def begin_as(
     Columns of a flat observation are matched by their names (``policy/qpos[0]``). The weights of columns that the other
     policy does not observe are 0. So the actor gives the other policy's actions, whatever is in these columns, until it
     learns. The moments of these columns begin empty; those of the others are as if all steps that the other policy was
-    trained for had been seen. The spread of the actions stays the actor's own.
+    trained for had been seen, and of a cloned one as if so many that they stay as they are. The spread of the actions
+    stays the actor's own.
+
+    A policy of ``bc`` gives the mean of its actions. What it hides is a column that it does not observe.
 
     Args:
-        word: a training run's folder, its ``policy.safetensors``, or the name of a policy that comes with manikin.
+        word: a training run's folder, its ``policy.safetensors``, or the name of a policy that comes with manikin; one
+            that ``ppo`` has trained, or ``bc`` with the head ``mse`` and from one flat observation.
         actor: that begins; its weights are written.
         options: that the actor was built with.
         moments: of what it observes, still empty; they are written.
@@ -49,17 +57,17 @@ def begin_as(
     """
     module, about = load_trained(shipped_policy(word) or word)
     kind, theirs = about["network"]["kind"], about["network"]["options"]
-    if not isinstance(module, GaussianActor) or "steps" not in about:
+    state = _state(module)
+    if state is None or "steps" not in about:
         raise ConfigError(
             f"{word} is a policy of {about.get('algorithm')!r} with a network of the kind {kind!r}. A policy begins "
-            "only from one that ppo has trained"
+            "only from one that ppo has trained, or bc with head='mse', recurrent=0 and one flat observation"
         )
     if other := differences(_ACTS, about, env.fingerprint()):
         raise ConfigError(f"{word} acts otherwise: {other}. A policy begins from one whose actions mean the same")
     sizes = [f"{name} {theirs.get(name)!r}, here {options[name]!r}" for name in _SIZES if theirs[name] != options[name]]
     if sizes:
         raise ConfigError(f"{word} has a network of other sizes: {'; '.join(sizes)}. Set them as they are there")
-    state = {name: value for name, value in module.state_dict().items() if name != "log_std"}
     seen, here = list(about.get("observation") or ()), list(env.observation_names)
     if seen and here:
         if missing := [name for name in seen if name not in here]:
@@ -78,10 +86,31 @@ def begin_as(
             "must be the same ones"
         )
     else:
-        known = torch.arange(len(module.scaling.mean))
+        known = torch.arange(len(actor.scaling.mean))
+    if isinstance(module, Cloned):
+        hidden = state["scaling.std"].isinf()
+        for name, empty in _COLUMNS.items():
+            state[name][..., hidden] = empty
+        known = known[~hidden[known]]
     actor.load_state_dict(state, strict=False)
     count = torch.zeros(len(actor.scaling.mean), dtype=torch.float64)
-    count[known] = float(about["steps"])
+    count[known] = _CLONED if isinstance(module, Cloned) else float(about["steps"])
     moments.begin(count, actor.scaling.mean, actor.scaling.std)
     told = {name: about.get(name) for name in ("algorithm", "task", "seed", "recipe_hash", "steps")}
     return {**told, "sha256": weights_hash(module)}
+
+
+def _state(module: nn.Module) -> dict[str, Tensor] | None:
+    """What a :class:`GaussianActor` holds that acts as this network; None where none does."""
+    if isinstance(module, GaussianActor):
+        return {name: value.clone() for name, value in module.state_dict().items() if name != "log_std"}
+    if not isinstance(module, Cloned) or isinstance(module, MixtureCloned) or len(module.cells):
+        return None
+    if module.window > 1 or not isinstance(module.scaling, Scaling):
+        return None
+    state = {name.replace("layers.", "mean.", 1): value.clone() for name, value in module.state_dict().items()}
+    shift, scale = state.pop("span.shift"), state.pop("span.scale")
+    last = max(int(name.split(".")[1]) for name in state if name.startswith("mean."))
+    state[f"mean.{last}.weight"] *= scale[:, None]
+    state[f"mean.{last}.bias"] = state[f"mean.{last}.bias"] * scale + shift
+    return state

@@ -52,7 +52,7 @@ class Cloned(nn.Module):
         recurrent: int = 0,
     ) -> None:
         super().__init__()
-        self.actions = actions
+        self.actions, self.window = actions, window
         self.scaling, self.encoder, columns = input_layers(observations)
         self.span = Span(actions)
         sizes = [columns, *[recurrent] * len(hidden)] if recurrent else []

@@ -13,7 +13,7 @@ from manikin import Articulation, Handles, Quantity, Robot, SceneBuilder, Variab
 from manikin.arenas.ground import ground
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import Constant, norm, quat_conj, quat_from_yaw, quat_mul, quat_rotate
-from manikin.props.station import FINISHES, JOINT_FRICTION, station
+from manikin.props.station import DRAWERS, FINISHES, JOINT_FRICTION, station
 from manikin.sense.pixels import Photograph
 from manikin.tasks.simpler.common import photograph
 from manikin.tasks.simpler.google import FORWARD, GoogleTask, motion
@@ -47,14 +47,19 @@ _WIDE, _GRIPPED = 0.35, 0.3  # opening of the gripper before a handle, and at mo
 OUT = Constant((1.0, 0.0, 0.0))
 
 
-def inwards(pitch: float) -> tuple[float, ...]:
-    """Orientation of a tool that points into a cabinet and down by ``pitch`` [rad], its fingers over one another."""
+def inwards(pitch: float, *, over: bool = False) -> tuple[float, ...]:
+    """Orientation of a tool that points into a cabinet and down by ``pitch`` [rad], its fingers over one another.
+
+    With ``over`` the hand is turned over: by half a turn about where it points, so that its fingers change places.
+    """
     half = (math.pi / 2 + pitch) / 2
     c, s = math.cos(half) * math.sqrt(0.5), math.sin(half) * math.sqrt(0.5)
-    return c, -s, -s, c
+    return (-c, -s, s, c) if over else (c, -s, -s, c)
 
 
-_PULLING, _PUSHING = Constant(inwards(0.6)), Constant(inwards(0.9))
+# from the top drawer down: at the lowest the forearm comes to its limit unless the hand is turned over
+_PULLING = Constant((inwards(0.6), inwards(0.6), inwards(0.5, over=True)))
+_PUSHING = Constant((inwards(0.9),) * len(DRAWERS))
 _STANDS = {"photographs": POSES, "even": EVEN_POSES}
 
 
@@ -179,7 +184,7 @@ class CabinetTask(GoogleTask):
 
         Args:
             h: handles.
-            facing: orientation of the tool in the cabinet's frame.
+            facing: (drawers, 4) orientation of the tool in the cabinet's frame, for each drawer from the top.
             before: [m] from the place to where the tool turns towards it.
             below: [m] of the place under the handle's bar.
             deep: [m] of the place beyond the bar, along the tool.
@@ -189,7 +194,7 @@ class CabinetTask(GoogleTask):
         """
         robot, place = h.robot, self.handle(h)
         place = torch.cat([place[:, :2], (place[:, 2] - below)[:, None]], 1)
-        turn = quat_mul(h.cabinet.base_quat, facing.like(place).expand(h.n, 4))
+        turn = quat_mul(h.cabinet.base_quat, facing.like(place)[h.drawer.value.long()])
         tool = quat_rotate(turn, FORWARD.like(place).expand_as(place))
         place = place + deep * tool
         way = robot.tcp_pos - place
