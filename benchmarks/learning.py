@@ -4,12 +4,13 @@
     python benchmarks/learning.py --run ppo:PickCube-v2 --seeds 9351
 
 Each run is the command ``manikin train``, in a process of its own. ``rlpd:TASK`` and ``rfcl:TASK`` are ``sac`` with 100
-demonstrations of the task's expert and the sparse reward; to collect them is part of their time. ``seconds`` is the
-wall-clock of a run, from its start to its end, with setup, validation and test; ``cpu_seconds`` the processor time of
-all its threads and children. On a machine that does nothing else with two cores, half of the latter is a lower bound of
-the former. A run of ``distill`` has a teacher, and one with ``begin_from`` a policy that it begins from; that policy is
-trained first, its time is part of both, and ``teacher`` or ``begin_from`` says how much. ``loop`` is the training loop
-alone: its wall-clock, and what that was spent on.
+demonstrations of the task's expert and the sparse reward; to collect them is part of their time. ``clone:TASK`` is
+``bc``, and then ``ppo --from`` that: its time is that of both and of the expert's demonstrations, all else is that of
+``ppo``. ``seconds`` is the wall-clock of a run, from its start to its end, with setup, validation and test;
+``cpu_seconds`` the processor time of all its threads and children. On a machine that does nothing else with two cores,
+half of the latter is a lower bound of the former. A run of ``distill`` has a teacher, and one with ``begin_from`` a
+policy that it begins from; that policy is trained first, its time is part of both, and ``teacher`` or ``begin_from``
+says how much. ``loop`` is the training loop alone: its wall-clock, and what that was spent on.
 
 ``--finished`` takes in what ``manikin train`` left in a folder: its processor time is that of the loop alone, added up
 over ``--resume``, and that of the run it needs first where the file has it. A run that is not tested yet has its
@@ -71,6 +72,7 @@ TARGETS = {
 }
 LAST = 0.1  # of a run, whose validations make its final return
 DEMONSTRATED: dict[str, list[str]] = {"rlpd": [], "rfcl": ["reverse=4"]}  # settings of sac
+CLONED = "clone"  # bc, then ppo
 
 
 def manikin(*words: str) -> None:
@@ -83,7 +85,7 @@ def limits(run: str, *, loaded: bool, most: float | None = None) -> list[str]:
     if most is not None:
         return ["--minutes", f"{most:g}"]
     name, task = run.split(":")
-    algorithm, demos = ("sac", True) if name in DEMONSTRATED else (name, False)
+    algorithm, demos = ("sac", True) if name in DEMONSTRATED else ("ppo" if name == CLONED else name, False)
     minutes = TARGETS[run].minutes if run in TARGETS else recipe_for(algorithm, task, demos=demos)[0].minutes
     if loaded:
         return ["--minutes", f"{max(240, 4 * minutes):g}"]
@@ -94,7 +96,7 @@ def needed_first(run: str) -> tuple[str, str, int] | None:
     """What the policy is to a run that it needs first (``teacher`` or ``begin_from``), the run that makes that policy
     again, and its seed; None without one that comes with manikin."""
     name, task = run.split(":")
-    if name in DEMONSTRATED:
+    if name in DEMONSTRATED or name == CLONED:
         return None
     settings = recipe_for(name, task)[0].settings
     for setting in ("teacher", "begin_from"):
@@ -135,13 +137,16 @@ def train(
 ) -> dict[str, Any]:
     """One run of the command, with another recipe than the task's where one is given."""
     name, task = run.split(":")
-    algorithm = "sac" if name in DEMONSTRATED else name
+    algorithm = "sac" if name in DEMONSTRATED else "ppo" if name == CLONED else name
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary if keep is None else keep) / f"{name}-{task}-{seed}"
         what, shown, demos = [algorithm, task], list[str](), None
         if name in DEMONSTRATED:
             demos = Path(temporary) / "demos.h5"
             shown = ["--demos", str(demos), *(["--set", *DEMONSTRATED[name]] if DEMONSTRATED[name] else [])]
+        clone = folder.with_name(f"bc-{task}-{seed}") if name == CLONED else None
+        if clone is not None:
+            shown = ["--from", str(clone)]
         if quick:
             recipe = (recipe or recipe_for(algorithm, task, demos=demos is not None)[0]).replace(
                 validate_every=1, validation_episodes=4, test_episodes=4
@@ -153,6 +158,8 @@ def train(
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         if demos is not None:
             manikin("collect", task, "--episodes", "100", "--keep", "success", "--observations", "--out", str(demos))
+        if clone is not None:
+            manikin("train", "bc", task, "--seed", str(seed), "--out", str(clone), "--no-test")
         manikin(*words)
         seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))

@@ -311,7 +311,9 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
             known = ", ".join(ALGORITHMS)
             raise ConfigError(f"name an algorithm ({known}) and a task: manikin train ppo PickCube-v2")
         task = load_task(options.task).id
-        recipe, own = recipe_for(options.algorithm, task, demos=options.demos is not None)
+        recipe, own = recipe_for(
+            options.algorithm, task, demos=options.demos is not None, begin_from=options.begin_from
+        )
         if options.demos is not None and "control" not in env and (control := recorded_control(options.demos)):
             # a policy acts as its demonstrations do; a recipe that moves the tool may hide the joints
             hidden: tuple[str, ...] | None = getattr(recipe.config, "hide", None)

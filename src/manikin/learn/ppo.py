@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
@@ -46,12 +47,16 @@ class Config(PictureConfig):
         gamma: discount per control step. gae_lambda: weight of longer returns.
         clip: how far the probability of an action may move in one iteration.
         value_weight, entropy_weight: of the critic's loss and of the entropy, beside the actor's loss.
+        bounds_weight: of how far mean actions lie beyond [-1, 1], squared and added over the action. No noise brings
+            an action back whose mean has wandered far outside.
         learning_rate: of Adam, at the beginning; ``anneal`` lowers it linearly to 0 at the planned end.
         critic_rate: learning rate of the critic, where it is to be another one; 0: the same.
         max_grad_norm: gradients are scaled down to this norm.
         target_kl: an iteration ends once a minibatch has moved the policy further than this; 0 never.
         hidden, critic_hidden: sizes of the layers between. activation: tanh, relu, elu or silu.
         log_std: logarithm of the actions' spread at the beginning. min_log_std: it does not fall below.
+        state_std: the spread depends on the observation. Then entropy_weight makes it wide where it costs nothing, and
+            the policy tries there what it does not do; with one spread for all it is as small as anywhere needed.
         normalize: scale observations by their running mean and spread.
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
@@ -71,6 +76,7 @@ class Config(PictureConfig):
     clip: float = 0.2
     value_weight: float = 0.5
     entropy_weight: float = 0.0
+    bounds_weight: float = 0.0
     learning_rate: float = 3e-4
     critic_rate: float = 0.0
     anneal: bool = False
@@ -81,6 +87,7 @@ class Config(PictureConfig):
     activation: str = "tanh"
     log_std: float = -0.5
     min_log_std: float = -3.0
+    state_std: bool = False
     normalize: bool = True
     bootstrap_at_success: bool = True
     stagger: bool = True
@@ -138,6 +145,8 @@ class PPO:
             "hidden": list(config.hidden),
             "activation": config.activation,
         }
+        if config.state_std:
+            self.network_options["state_std"] = True
         weights = self.streams.on_cpu("weights")
         with self.streams.globally("encoder"):
             self.actor = GaussianActor(**self.network_options, generator=weights).to(self.device)
@@ -260,11 +269,9 @@ class PPO:
                 found.add(losses)
             if stopped:
                 break
-        with torch.no_grad():
-            spread = self.actor.log_std.exp().mean()
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
         means = found.means(where, self.parameters)
-        return {**means, "spread": float(spread), "updates": float(found.batches)}
+        return {**means, "updates": float(found.batches)}
 
     def _backward(self, part: dict[str, Any]) -> dict[str, Tensor]:
         """The losses of a minibatch; their gradients are with the parameters."""
@@ -290,7 +297,7 @@ class PPO:
     def _losses(self, part: dict[str, Any]) -> dict[str, Tensor]:
         config = self.config
         features = self.actor.encoder(augmented(part["seen"], config, self.streams["pictures"]))
-        mean, log_std = self.actor.mean(features), self.actor.log_std
+        mean, log_std = self.actor.of_features(features)
         chances = _log_chance((part["actions"] - mean) / log_std.exp(), log_std)
         change = chances - part["chances"]
         ratio = change.exp()
@@ -301,8 +308,11 @@ class PPO:
         critic = 0.5 * (self.critic(known).squeeze(1) - part["returns"]).square().mean()
         loss = config.value_weight * critic
         if not self._actor_waits:
-            loss = actor + loss - config.entropy_weight * log_std.sum()
-        return {"loss": loss, "actor_loss": actor, "critic_loss": critic, "kl": ((ratio - 1) - change).mean()}
+            loss = actor + loss - config.entropy_weight * log_std.sum(-1).mean()
+            if config.bounds_weight:
+                loss = loss + config.bounds_weight * functional.relu(mean.abs() - 1.0).square().sum(1).mean()
+        kl, spread = ((ratio - 1) - change).mean(), log_std.exp().mean()
+        return {"loss": loss, "actor_loss": actor, "critic_loss": critic, "kl": kl, "spread": spread}
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from manikin.policy.trained import load_trained, weights_hash
 __all__ = ["begin_as"]
 
 _ACTS = ("robot", "control", "control_hz")
-_SIZES = ("hidden", "activation")
+_SIZES = {"hidden": (), "activation": "", "state_std": False}  # and what they are where a file does not say
 _COLUMNS = {"scaling.mean": 0.0, "scaling.std": 1.0, "mean.0.weight": 0.0}  # by column of the observation; of new ones
 _CLONED = 1e12  # steps that a cloned policy counts as: another scale of what it observes would undo what it does
 
@@ -65,20 +65,24 @@ def begin_as(
         )
     if other := differences(_ACTS, about, env.fingerprint()):
         raise ConfigError(f"{word} acts otherwise: {other}. A policy begins from one whose actions mean the same")
-    sizes = [f"{name} {theirs.get(name)!r}, here {options[name]!r}" for name in _SIZES if theirs[name] != options[name]]
+    sizes = [
+        f"{name} {there!r}, here {here!r}"
+        for name, unsaid in _SIZES.items()
+        if (there := theirs.get(name, unsaid)) != (here := options.get(name, unsaid))
+    ]
     if sizes:
         raise ConfigError(f"{word} has a network of other sizes: {'; '.join(sizes)}. Set them as they are there")
-    seen, here = list(about.get("observation") or ()), list(env.observation_names)
-    if seen and here:
-        if missing := [name for name in seen if name not in here]:
+    seen, shown = list(about.get("observation") or ()), list(env.observation_names)
+    if seen and shown:
+        if missing := [name for name in seen if name not in shown]:
             raise ConfigError(
                 f"{word} observes {', '.join(missing[:5])}{' and more' if missing[5:] else ''}, which this environment "
                 "does not show"
             )
-        known = torch.tensor([here.index(name) for name in seen])
+        known = torch.tensor([shown.index(name) for name in seen])
         for name, empty in _COLUMNS.items():
             value = state[name]
-            state[name] = value.new_full((*value.shape[:-1], len(here)), empty)
+            state[name] = value.new_full((*value.shape[:-1], len(shown)), empty)
             state[name][..., known] = value
     elif theirs["observations"] != options["observations"]:
         raise ConfigError(

@@ -16,6 +16,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from manikin.env.options import EnvOptions
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.picture_options import cameras_of, picture_options
+from manikin.policy.shipped import shipped_policy
+from manikin.policy.trained import read_about
 from manikin.spec.camera import CameraSpec
 
 __all__ = [
@@ -268,17 +270,29 @@ def shipped_recipes() -> dict[tuple[str, str], str]:
     return found
 
 
-def recipe_for(algorithm: str, task: str, *, demos: bool = False) -> tuple[Recipe, bool]:
+def recipe_for(algorithm: str, task: str, *, demos: bool = False, begin_from: str = "") -> tuple[Recipe, bool]:
     """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own.
 
     With ``demos``, of an algorithm that learns otherwise where it has demonstrations, its recipe for any task:
-    ``recipes/with_demos``.
+    ``recipes/with_demos``. With ``begin_from``, a policy of ``bc``, that of ``recipes/from_clone``: in the environment
+    that the clone was trained for, and with layers as it has them.
+
+    Raises:
+        AssetError, DataError: no such policy to begin from.
     """
     if algorithm not in ALGORITHMS:
         raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
     if demos and (file := _folder() / "with_demos" / f"{algorithm}.toml").is_file():
         text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
         return Recipe.from_toml(text, source=f"shipped recipe with_demos/{file.name}"), False
+    about = read_about(shipped_policy(begin_from) or begin_from) if begin_from else {}
+    if about.get("algorithm") == "bc" and (file := _folder() / "from_clone" / f"{algorithm}.toml").is_file():
+        text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
+        clone = Recipe.from_toml(about["recipe"], source=f"the recipe of {begin_from}")
+        env = {name: value for name, value in clone.env.items() if name != "num_envs" and clone.task == task}
+        layers = {name: clone.settings[name] for name in ("hidden", "activation")}
+        recipe = Recipe.from_toml(text, source=f"shipped recipe from_clone/{file.name}")
+        return recipe.replace(env=env, settings=layers), True
     shipped = shipped_recipes()
     if (algorithm, task) in shipped:
         name = shipped[algorithm, task]

@@ -70,6 +70,7 @@ class GaussianActor(nn.Module):
         actions: dimensions of the action.
         hidden, activation: see :func:`mlp`.
         log_std: logarithm of the spread at the beginning.
+        state_std: the spread depends on the observation: the last layer gives what is added to its logarithm, too.
         generator: draws the weights.
 
     Attributes:
@@ -77,6 +78,9 @@ class GaussianActor(nn.Module):
         encoder: makes features of pictures; changes nothing of flat observations.
         columns: that the encoder gives.
     """
+
+    log_std_limits = (-4.0, 0.5)
+    """Of the logarithm of the spread, where that depends on the observation."""
 
     def __init__(
         self,
@@ -86,21 +90,35 @@ class GaussianActor(nn.Module):
         hidden: Sequence[int] = (256, 256),
         activation: str = "tanh",
         log_std: float = -0.5,
+        state_std: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        self.actions, self.state_std = actions, state_std
         self.scaling, self.encoder, self.columns = input_layers(observations)
+        outputs = 2 * actions if state_std else actions
         self.mean = mlp(
-            self.columns, hidden, actions, activation=activation, last_gain=0.01 * 2**0.5, generator=generator
+            self.columns, hidden, outputs, activation=activation, last_gain=0.01 * 2**0.5, generator=generator
         )
         self.log_std = nn.Parameter(torch.full((actions,), float(log_std)))
 
     def distribution(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean (B, A) and log of the spread (A,) for observations that :attr:`scaling` has scaled."""
-        return self.mean(self.encoder(scaled)), self.log_std
+        """Mean (B, A) and log of the spread (A,), or (B, A) with ``state_std``, for observations that :attr:`scaling`
+        has scaled."""
+        return self.of_features(self.encoder(scaled))
+
+    def of_features(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, for what the encoder gives."""
+        answer = self.mean(features)
+        if not self.state_std:
+            return answer, self.log_std
+        mean, more = answer.split(self.actions, -1)
+        return mean, (self.log_std + more).clamp(*self.log_std_limits)
 
     def forward(self, observation: Any) -> Tensor:
         action: Tensor = self.mean(self.encoder(self.scaling(observation)))
+        if self.state_std:
+            action = action[..., : self.actions]
         return action.clamp(-1.0, 1.0)
 
 
