@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -104,6 +107,49 @@ def test_a_minibatch_of_one_step_is_refused(steps, rows, parts):
     env = make("PushCube-v2", num_envs=rows, horizon=8)
     with pytest.raises(ConfigError, match=f"of {steps * rows} steps .* in {parts} minibatches one holds a single step"):
         PPO(env, Config(num_steps=steps, minibatches=parts), 0)
+
+
+def test_a_spread_that_depends_on_the_observation_is_the_one_actions_were_drawn_with():
+    """Before the first step of the optimizer no action is more or less likely than when it was drawn."""
+    trainer, _ = _train(replace(SMALL, state_std=True, normalize=False), iterations=0)
+    with torch.no_grad():
+        trainer.actor.mean[-1].weight.mul_(100)  # so that observations differ
+    batch, _ = trainer.collect()
+    mean, log_std = trainer.actor.of_features(batch["seen"])
+    assert mean.shape == log_std.shape == batch["actions"].shape and log_std.std(0).min() > 0.01
+    chances = torch.distributions.Normal(mean, log_std.exp()).log_prob(batch["actions"]).sum(1)
+    constant = 0.5 * math.log(2 * math.pi) * mean.shape[1]
+    torch.testing.assert_close(batch["chances"], chances + constant, atol=1e-4, rtol=1e-5)
+    torch.testing.assert_close(trainer.actor(batch["seen"]), mean.clamp(-1, 1))  # nothing scales here
+    numbers = trainer.iterate()
+    assert numbers["spread"] == pytest.approx(float(log_std.exp().mean()), rel=0.3)
+    assert trainer.network_options["state_std"] and "state_std" not in _train(iterations=0)[0].network_options
+
+
+def test_mean_actions_outside_of_their_range_cost_what_the_weight_says():
+    losses = []
+    for weight in (0.0, 0.5):
+        trainer, _ = _train(replace(SMALL, bounds_weight=weight), iterations=0)
+        last = trainer.actor.mean[-1]
+        with torch.no_grad():
+            last.weight.zero_()
+            last.bias.zero_()
+            last.bias[:3] = torch.tensor([-3.0, 1.5, 1.0])
+        losses.append(trainer._losses(trainer.collect()[0])["loss"])
+    assert float(losses[1] - losses[0]) == pytest.approx(0.5 * (2.0**2 + 0.5**2), abs=1e-5)
+
+
+def test_the_critic_learns_at_a_rate_of_its_own():
+    """Adam's first step is as long as its rate, for each weight that has a gradient."""
+    config = replace(SMALL, epochs=1, minibatches=1, learning_rate=1e-4, critic_rate=1e-2, max_grad_norm=1e9)
+    trainer, _ = _train(config, iterations=0)
+    actor, critic = (one[-1].bias.detach().clone() for one in (trainer.actor.mean, trainer.critic))
+    trainer.iterate()
+    assert (trainer.critic[-1].bias - critic).detach().abs().max() == pytest.approx(1e-2, rel=0.01)
+    assert (trainer.actor.mean[-1].bias - actor).detach().abs().max() == pytest.approx(1e-4, rel=0.01)
+    trainer.config, trainer.progress = replace(config, anneal=True), 0.75
+    trainer.iterate()
+    assert [group["lr"] for group in trainer.optimizer.param_groups] == [2.5e-5, 2.5e-3]
 
 
 def test_it_learns_to_reach_what_pays():
