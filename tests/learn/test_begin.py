@@ -136,11 +136,11 @@ def test_a_policy_begins_as_a_clone_of_an_expert(run, tmp_path):
 def test_from_a_clone_ppo_takes_its_layers_and_its_environment(run, tmp_path):
     _clone(run, tmp_path / "clone.safetensors")
     recipe, known = recipe_for("ppo", TASK, begin_from=str(tmp_path / "clone.safetensors"))
-    assert known and recipe.env == {"num_envs": 256, "horizon": 8, "observe": "policy"}
+    assert known and recipe.env == {"num_envs": 256, "terminate": False, "horizon": 8, "observe": "policy"}
     assert recipe.settings["hidden"] == [16] and recipe.settings["activation"] == "tanh"
     assert recipe.settings["critic_first"] > 0 and recipe.settings["log_std"] < -2
     other, _ = recipe_for("ppo", "PullCube-v2", begin_from=str(tmp_path / "clone.safetensors"))
-    assert other.env == {"num_envs": 256}  # of another task
+    assert other.env == {"num_envs": 256, "terminate": False}  # of another task
     assert recipe_for("ppo", TASK, begin_from=str(run))[0] == recipe_for("ppo", TASK)[0]
     words = ["train", "ppo", TASK, "--from", str(tmp_path / "clone.safetensors"), "--out", str(tmp_path / "tuned")]
     small = ["env.num_envs=4", "num_steps=4", "minibatches=2", "critic_first=1", "critic_hidden=[8]"]
