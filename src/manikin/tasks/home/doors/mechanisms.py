@@ -364,6 +364,14 @@ class MechanismTask(Task):
         swung = hinge + yaw_rotate(foot[:, :2] - hinge, q * found.sense[target])
         return torch.cat([torch.where(self.cold(h)[:, None], swung, slid), foot[:, 2:]], 1)
 
+    def door_at(self, h: MechanismHandles, q: Tensor, along: float, off: float) -> Tensor:
+        """(n, 2) [m] a place at doors that are at q (n,) [rad]: ``along`` [m] the door from its hinge, ``off`` [m]
+        before its outer face, less than 0 behind it."""
+        found, target = self._fronts, h.target.value.long()
+        yaw, sense = found.yaw[target], found.sense[target]
+        shut = torch.stack([torch.full_like(q, off), -sense * along], 1)
+        return found.hinge[target] + yaw_rotate(shut, yaw + sense * q)
+
     def opens_along(self, h: MechanismHandles) -> Tensor:
         """(n, 2) unit vector in the world of the way that the handle goes when it is opened now."""
         found, target, joint = self._fronts, h.target.value.long(), self.joint(h)
