@@ -80,7 +80,7 @@ class Fronts:
         each: one by one, drawers first.
         slots: (kinds, slots) numbers of those of each kind, every one equally often.
         fridge: (T,) bool; handle: (T, 3); yaw: (T,); frame: (T, 2); hinge: (T, 2); sense: (T,); limits: (T, 2), of
-            each; see :class:`Front`.
+            each; see :class:`Front`; open_from: (T,) [m, rad] of its joint, from where it counts as open.
     """
 
     def __init__(self, each: tuple[Front, ...], kinds: tuple[str, ...]) -> None:
@@ -93,6 +93,8 @@ class Fronts:
         )
         self.yaw, self.sense = (torch.tensor([getattr(one, name) for one in each]) for name in ("yaw", "sense"))
         self.limits = torch.tensor([one.limits for one in each])
+        share = torch.tensor([ARTICULATIONS[one.kind].open_share for one in each])
+        self.open_from = self.limits[:, 0] + share * (self.limits[:, 1] - self.limits[:, 0])
 
 
 def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
@@ -351,6 +353,18 @@ class MechanismTask(Task):
 
     def landmarks(self, h: MechanismHandles) -> dict[str, Tensor]:
         return {"handle": self.joint(h).handle}
+
+    @property
+    def wide(self) -> bool:
+        """Whether there is a door that counts as open only past a right angle: a robot that stands before it can then
+        not pull it so far, and has to push it on."""
+        return bool((self._fronts.fridge & (self._fronts.open_from > math.pi / 2)).any())
+
+    def rest_here(self, h: MechanismHandles) -> Tensor:
+        """(n, joints) the robot at rest with its base where it is. All joints go each as far on their way as the
+        others, so a base that is far from the keyframe's would make the arm slow."""
+        at = h.robot.arm_qpos
+        return torch.cat([at[:, :3], h.robot.keyframe("rest")[3:].expand(h.n, -1)], 1)
 
     def cold(self, h: MechanismHandles) -> Tensor:
         """(n,) bool, whether it is the fridge."""

@@ -15,7 +15,7 @@ from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.doors.push_on import beside
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import open_terms
-from manikin.tasks.home.rules import ARTICULATIONS, RULES
+from manikin.tasks.home.rules import RULES
 from manikin.toolkit import constant
 
 __all__ = ["HomeOpen"]
@@ -65,27 +65,27 @@ class HomeOpen(MechanismTask):
             return torch.where(cold, constant(fridge), constant(drawer))
 
         swings = found.sense[target]  # where a door swings, there the robot stands
-        one, two = (swings * of(0.0, to) for to in ((-0.4, -0.2) if self._wide() else (0.15, 0.5)))
+        one, two = (swings * of(0.0, to) for to in ((-0.4, -0.2) if self.wide else (0.15, 0.5)))
         right, left = torch.minimum(one, two) - of(0.5, 0.0), torch.maximum(one, two) + of(0.5, 0.0)
         least = 0.8 + (_LOW - foot[:, 2]).clamp_min(0.0)  # a hand that reaches down needs room before it
-        away, back = norm(base[:, :2] - foot[:, :2]).clamp_max(0.95).maximum(least), of(1.2, 1.25 if self._wide() else 1.45)
+        away, back = norm(base[:, :2] - foot[:, :2]).clamp_max(0.95).maximum(least), of(1.2, 1.25 if self.wide else 1.45)
         line = approach(self.layout, cold, foot, found.yaw[target], base, right, left, (away, back))
-        if self._wide():
+        if self.wide:
             line, away, back = beside(self.layout, foot, found.yaw[target], swings, base)
         near, far = line.base(away), line.base(back)
         before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
-        half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.65 if self._wide() else 0.8)))
+        half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.65 if self.wide else 0.8)))
         tool = h.robot.tcp_pos
         aside = -0.22 * torch.stack([torch.cos(line.yaw), torch.sin(line.yaw), torch.zeros_like(line.yaw)], 1)
         leave, clear = (
             torch.where(cold[:, None], pose(tool + aside, line.facing), line.hand(joint.handle, off))
             for off in (0.015, 0.25)
         )
-        hold = 0.6 if self._wide() else 0.1
+        hold = 0.6 if self.wide else 0.1
         pull = [
-            replace(drive(near, ready(cold, rest), gripper=1), **({"speed": 1.0, "turn": 3.1, "pos_tol": 0.05} if self._wide() else {})),
-            Waypoint(name="before", pose=before, gripper=hold, pos_tol=0.02 if self._wide() else 0.03, rot_tol=0.1, speed=0.8),
-            Waypoint(name="around", pose=around, gripper=hold, pos_tol=0.015 if self._wide() else 0.01, rot_tol=0.1, speed=0.3, timeout_s=0.5 if self._wide() else 2.0),
+            replace(drive(near, torch.cat([self.rest_here(h)[:, :3], ready(cold, rest)[:, 3:]], 1), gripper=1), speed=1.0, turn=3.1, pos_tol=0.05) if self.wide else drive(near, ready(cold, rest), gripper=1),
+            Waypoint(name="before", pose=before, gripper=hold, pos_tol=0.02 if self.wide else 0.03, rot_tol=0.1, speed=0.8),
+            Waypoint(name="around", pose=around, gripper=hold, pos_tol=0.015 if self.wide else 0.01, rot_tol=0.1, speed=0.3, timeout_s=0.5 if self.wide else 2.0),
             Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
             Waypoint(name="pull", pose=half, base=far, gripper=-1, pos_tol=0.05, rot_tol=0.4, speed=0.45),
             Waypoint(name="pull on", pose=opened, base=far, gripper=-1, pos_tol=0.02, rot_tol=0.4, speed=0.45),
@@ -94,25 +94,15 @@ class HomeOpen(MechanismTask):
         leave = Waypoint(
             name="away", pose=clear, base=far, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8, timeout_s=0.8
         )
-        still = Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.1).hold()
-        if not self._wide():
+        still = Waypoint(name="rest", joints=self.rest_here(h) if self.wide else rest.expand(h.n, -1), gripper=0.1).hold()
+        if not self.wide:
             return [*pull, leave, still]
         return [*pull, *self._push_on(h, line, far), still]
-
-    def _wide(self) -> bool:
-        """Whether there is a door that has to be pushed on, as where it counts as open its handle goes away from the
-        robot before it."""
-        return bool((self._open_from() > math.pi / 2).any())
-
-    def _open_from(self) -> Tensor:
-        """(T,) [m or rad] of the joints where each drawer and door counts as open."""
-        low, high = self._fronts.limits.unbind(1)
-        return low + ARTICULATIONS["fridge"].open_share * (high - low)
 
     def _push_on(self, h: MechanismHandles, line: Approach, base: Tensor) -> list[Waypoint]:
         """Round the edge of the door, and push its inner face."""
         q, height = self.joint(h).q, self._fronts.handle[h.target.value.long()][:, 2:]
-        wide = self._open_from()[h.target.value.long()]
+        wide = self._fronts.open_from[h.target.value.long()]
 
         yaw = self._fronts.yaw[h.target.value.long()]
         out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from manikin.math import atan2, quat_from_yaw, quat_mul, wrap_to_pi
-from manikin.tasks.home.doors.approach import FRIDGE, Approach, floor
+from manikin.tasks.home.doors.approach import FRIDGE, Approach, aim, floor
 
-__all__ = ["beside"]
+__all__ = ["HANGS", "beside"]
 
+HANGS = aim(45.0, 180.0)  # a hand that hangs down, about as at rest
 _TURNED, _BACK = 0.2, 1.25  # [rad] of the line from where the door faces, and [m] where it ends, where there is room
 _LINES = np.linspace(0.0, 0.9, 19)  # [rad] that are tried
 _BACKS = np.linspace(0.7, 1.25, 12)  # [m] likewise
